@@ -1,0 +1,186 @@
+//! What every codec does: values in, bytes out, and back, within a bound.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bound, ElementType, Values, ValuesMut};
+
+/// The codecs a manifest may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CodecId {
+    /// Little-endian values as they are.
+    Raw,
+    /// Byte shuffle and zstd.
+    Zstd,
+    /// Pcodec; under a bound, on an integer lattice first.
+    Pco,
+    /// zfp, accuracy or reversible mode.
+    Zfp,
+    /// SZ3 (built with feature `sz3`).
+    Sz3,
+}
+
+impl CodecId {
+    /// All codecs this version of recoup knows, built or not.
+    pub const ALL: [Self; 5] = [Self::Raw, Self::Zstd, Self::Pco, Self::Zfp, Self::Sz3];
+
+    /// The name used in manifests and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Zstd => "zstd",
+            Self::Pco => "pco",
+            Self::Zfp => "zfp",
+            Self::Sz3 => "sz3",
+        }
+    }
+}
+
+impl fmt::Display for CodecId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for CodecId {
+    type Err = CodecError;
+
+    fn from_str(text: &str) -> Result<Self, CodecError> {
+        Self::ALL.into_iter().find(|id| id.name() == text).ok_or_else(|| CodecError::Unknown { name: text.to_owned() })
+    }
+}
+
+/// What a codec may use beside the values: their arrangement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Extents of the values, fastest first; their product is the number of values. `[n, 1, 1]`
+    /// when there is no grid.
+    pub dims: [usize; 3],
+    /// Interleaved unknowns per point; 1 for a plain vector.
+    pub stride: usize,
+}
+
+impl Context {
+    /// `n` values in a row.
+    #[must_use]
+    pub fn flat(n: usize) -> Self {
+        Self { dims: [n, 1, 1], stride: 1 }
+    }
+}
+
+/// The HDF5 filter that opens a payload, as registered with the HDF Group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Registered filter number.
+    pub id: u32,
+    /// The filter's client data; the same for all frames of one dataset.
+    pub values: Vec<u32>,
+}
+
+/// What an encoder says of its payload.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoded {
+    /// The largest `|x' - x|` over finite values; 0 when lossless.
+    pub achieved_error: f64,
+    /// The payload is raw little-endian values (the codec could not hold some value within the
+    /// bound, or would have grown them): decode it as [`CodecId::Raw`].
+    pub stored_raw: bool,
+    /// The HDF5 filter that opens the payload, where one is registered.
+    pub filter: Option<Filter>,
+}
+
+/// A codec: pure, stateless, the same bytes for the same input on every machine.
+pub trait Codec: Send + Sync {
+    /// Which one it is.
+    fn id(&self) -> CodecId;
+
+    /// Whether it can encode under a bound other than [`Bound::Lossless`].
+    fn is_lossy(&self) -> bool;
+
+    /// Appends the encoded `source` to `target`, which is cleared first.
+    ///
+    /// Holds `bound` for every value. A codec without a lossy mode stores exactly under any bound.
+    ///
+    /// # Errors
+    /// [`CodecError::Bound`] for a bound that is none, [`CodecError::Shape`] when `context.dims`
+    /// does not multiply to the number of values, [`CodecError::Element`] for an unsupported type,
+    /// [`CodecError::Foreign`] when the library underneath refuses.
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError>;
+
+    /// Fills `target` from the payload in `source`.
+    ///
+    /// Never panics and never takes more memory than the input earned, whatever `source` holds.
+    ///
+    /// # Errors
+    /// [`CodecError::Damaged`] when the payload is not what `encode` writes for this many values.
+    fn decode(&self, source: &[u8], context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
+}
+
+/// What a codec reports.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// No codec of this name.
+    #[error("unknown codec {name}: expected raw, zstd, pco, zfp or sz3")]
+    Unknown {
+        /// The name given.
+        name: String,
+    },
+    /// The codec exists but is not in this build.
+    #[error("codec {codec} is not in this build: rebuild with feature {feature}")]
+    NotBuilt {
+        /// The codec.
+        codec: CodecId,
+        /// The cargo feature that adds it.
+        feature: &'static str,
+    },
+    /// The bound is negative, NaN or infinite.
+    #[error("error bound {value}: expected a finite number that is not negative")]
+    Bound {
+        /// What was given.
+        value: f64,
+    },
+    /// The extents do not multiply to the number of values.
+    #[error("extents multiply to {expected} values, {found} found")]
+    Shape {
+        /// Product of the extents.
+        expected: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// The codec does not take this element type.
+    #[error("codec {codec} does not take {element} values")]
+    Element {
+        /// The codec.
+        codec: CodecId,
+        /// The type given.
+        element: ElementType,
+    },
+    /// The payload is not what the encoder writes.
+    #[error("codec {codec}: damaged payload, {what}")]
+    Damaged {
+        /// The codec.
+        codec: CodecId,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// The library underneath refused.
+    #[error("codec {codec}: {message}")]
+    Foreign {
+        /// The codec.
+        codec: CodecId,
+        /// The library's own words.
+        message: String,
+    },
+}

@@ -1,0 +1,86 @@
+//! What solvers and the pipeline ask of a communicator.
+
+/// A group of ranks that compute together. Lent to solvers, replaceable on resume.
+///
+/// All calls but `rank`, `size` and `exchange` are collective: every rank makes them in the same
+/// order. Every call can say that a rank is lost.
+pub trait Comm: Send {
+    /// This rank's number, below `size`.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are.
+    fn size(&self) -> usize;
+
+    /// Replaces each value by its sum over all ranks, added in rank order.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
+
+    /// The least `value` of all ranks.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn min(&self, value: i64) -> Result<i64, CommError>;
+
+    /// The largest `value` of all ranks.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn max(&self, value: i64) -> Result<i64, CommError> {
+        Ok(-self.min(-value)?)
+    }
+
+    /// Gives every rank the bytes of `root`.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError>;
+
+    /// The bytes of every rank, in rank order, on every rank.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError>;
+
+    /// Sends slices to and receives slices from other ranks: pairs of (rank, values).
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a partner is gone, [`CommError::Length`] when one sends
+    /// another number of values than is expected.
+    fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError>;
+
+    /// Returns when every rank has called it.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn barrier(&self) -> Result<(), CommError>;
+
+    /// A communicator of the same ranks whose calls never mix with this one's.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a rank is gone.
+    fn dup(&self) -> Result<Box<dyn Comm>, CommError>;
+}
+
+/// What a communicator reports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommError {
+    /// A rank is gone; the communicator is of no further use.
+    #[error("rank {rank} is lost")]
+    RankLost {
+        /// The lost rank.
+        rank: usize,
+    },
+    /// A message had another length than agreed.
+    #[error("message from rank {rank}: {expected} values expected, {found} found")]
+    Length {
+        /// The sender.
+        rank: usize,
+        /// Values expected.
+        expected: usize,
+        /// Values received.
+        found: usize,
+    },
+}

@@ -1,0 +1,69 @@
+//! A frame: a run of values of one variable of one rank, encoded as one unit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bound, CodecId, Filter};
+
+/// How a frame's payload is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Storage {
+    /// As the frame's codec wrote it.
+    Coded,
+    /// Raw little-endian values: the codec could not hold them within the bound.
+    Raw,
+}
+
+/// Where a store put a payload: a file of the version and a position in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// File name inside the version's directory.
+    pub file: String,
+    /// First byte of the payload.
+    pub offset: u64,
+}
+
+/// What the manifest keeps of a frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrameRecord {
+    /// The variable's name.
+    pub variable: String,
+    /// The rank that owns the values.
+    pub rank: usize,
+    /// Position among the frames of this variable and rank.
+    pub run: usize,
+    /// First value, counted in this rank's part of the variable.
+    pub start: u64,
+    /// Values the frame stands for. The payload may hold more: the last frame is padded with its
+    /// last value to the full length, so that all frames of a variable are alike.
+    pub len: u64,
+    /// The codec.
+    pub codec: CodecId,
+    /// Coded, or raw because the codec could not hold the values.
+    pub storage: Storage,
+    /// The bound asked for.
+    pub bound: Bound,
+    /// The largest `|x' - x|` found.
+    pub achieved_error: f64,
+    /// Payload length.
+    pub payload_bytes: u64,
+    /// CRC-32C of the payload, checked before any decoder runs.
+    pub crc32c: u32,
+    /// Versions this frame is coded against; empty when it stands alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<u64>,
+    /// Where the payload rests; set by the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// A frame on its way to a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame {
+    /// What the manifest will say of it.
+    pub record: FrameRecord,
+    /// The HDF5 filter that opens the payload.
+    pub filter: Option<Filter>,
+    /// The encoded values.
+    pub payload: Vec<u8>,
+}

@@ -1,0 +1,199 @@
+//! What the pipeline asks of a solver: its variables, one step, and a way back.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CommError, Variable, VariableMut};
+
+/// An owner of variables: a solver, or an application beside it.
+pub trait Registered {
+    /// The variables as they are now, always in the same order.
+    fn variables(&self) -> Vec<Variable<'_>>;
+
+    /// The same variables to be overwritten by a restore, in the same order.
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>>;
+}
+
+/// How a solver continues from a version, in order of what the version must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resume {
+    /// From the iterate alone: `r = b - A x`, and the method starts anew from there.
+    Restarted,
+    /// From the iterate and a (lossy) direction used as a one-vector deflation space.
+    Deflated,
+    /// The recurrence goes on with a recomputed residual: the same count, other bits. The seed
+    /// paper's traditional checkpoint, for CG (x, p, rho).
+    Traditional,
+    /// Bit for bit the same continuation.
+    Exact,
+}
+
+impl fmt::Display for Resume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Restarted => "restarted",
+            Self::Deflated => "deflated",
+            Self::Traditional => "traditional",
+            Self::Exact => "exact",
+        })
+    }
+}
+
+/// Why a method cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BreakdownReason {
+    /// `p . A p <= 0`: the operator is not positive definite.
+    NotPositiveDefinite {
+        /// The curvature found.
+        curvature: f64,
+    },
+    /// A scalar the method divides by vanished.
+    Vanished {
+        /// Its name in the paper.
+        scalar: &'static str,
+    },
+    /// The residual norm is NaN or infinite.
+    NotFinite,
+    /// The residual stays at the attainable accuracy, above the tolerance.
+    Stagnated,
+}
+
+impl fmt::Display for BreakdownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPositiveDefinite { curvature } => {
+                write!(f, "the operator is not positive definite (p . A p = {curvature:e})")
+            }
+            Self::Vanished { scalar } => write!(f, "{scalar} vanished"),
+            Self::NotFinite => f.write_str("the residual norm is not finite"),
+            Self::Stagnated => f.write_str("the residual stays at the attainable accuracy, above the tolerance"),
+        }
+    }
+}
+
+/// Where a solve stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Status {
+    /// The tolerance is not met yet.
+    Running,
+    /// The true residual `||b - A x||` is at or below the tolerance.
+    Converged,
+    /// The method cannot go on.
+    Breakdown(BreakdownReason),
+}
+
+/// What a step reports.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// Iterations completed since the start of the solve, lost work not counted.
+    pub iteration: u64,
+    /// The residual norm the method knows: of the recurrence, or true.
+    pub residual_norm: f64,
+    /// `||b||`, so that `residual_norm / rhs_norm` is the relative residual.
+    pub rhs_norm: f64,
+    /// Where the solve stands.
+    pub status: Status,
+    /// A checkpoint may be taken now.
+    pub is_safe_point: bool,
+}
+
+impl Progress {
+    /// `||r|| / ||b||`; `||r||` itself when b is zero.
+    #[must_use]
+    pub fn relative_residual(&self) -> f64 {
+        if self.rhs_norm > 0.0 { self.residual_norm / self.rhs_norm } else { self.residual_norm }
+    }
+
+    /// The tolerance is met.
+    #[must_use]
+    pub fn is_converged(&self) -> bool {
+        self.status == Status::Converged
+    }
+}
+
+/// An iterative method, one step at a time.
+pub trait Iteration: Registered {
+    /// Where the solve stands now.
+    fn progress(&self) -> Progress;
+
+    /// One iteration. A solve that is not [`Status::Running`] stays as it is.
+    ///
+    /// # Errors
+    /// [`SolveError`] when a rank is lost; breakdown is a result, in the progress.
+    fn step(&mut self) -> Result<Progress, SolveError>;
+
+    /// Goes on from overwritten variables as after `iteration` iterations. What `how` does not
+    /// bring back is recomputed.
+    ///
+    /// # Errors
+    /// [`SolveError::Resume`] when the method has no such way back.
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError>;
+}
+
+/// What a solver reports beside its results.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SolveError {
+    /// The communicator failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// A vector has another length than the operator has rows.
+    #[error("{what}: {expected} values expected, {found} found")]
+    Length {
+        /// Which vector.
+        what: &'static str,
+        /// Rows of the operator.
+        expected: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// A value that must be finite is not.
+    #[error("{what}: value {index} is {value}, expected a finite number")]
+    NotFinite {
+        /// Which vector.
+        what: &'static str,
+        /// First such position.
+        index: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A row has no usable diagonal.
+    #[error("{what} needs a nonzero diagonal: row {row} has {value}")]
+    Diagonal {
+        /// The method or preconditioner.
+        what: &'static str,
+        /// The row.
+        row: usize,
+        /// Its diagonal entry.
+        value: f64,
+    },
+    /// The operator cannot do what the method needs.
+    #[error("{method} needs {needed}, which this operator does not offer")]
+    Operator {
+        /// The method.
+        method: &'static str,
+        /// What is missing.
+        needed: &'static str,
+    },
+    /// The method cannot continue like this.
+    #[error("{method} has no {how} resume")]
+    Resume {
+        /// The method.
+        method: &'static str,
+        /// What was asked.
+        how: Resume,
+    },
+    /// A parameter is out of its range.
+    #[error("{what} is {value}, expected {expected}")]
+    Parameter {
+        /// Which parameter.
+        what: &'static str,
+        /// What was given.
+        value: f64,
+        /// What is allowed.
+        expected: &'static str,
+    },
+}

@@ -1,0 +1,34 @@
+//! The vocabulary of recoup: what a variable, a bound, a frame, a version is, and the traits
+//! solvers, codecs, stores, communicators and policies implement.
+//!
+//! Promises: data and traits only, no algorithm, no I/O, no thread, no unsafe code. Must not know
+//! any implementation: every other crate depends on this one and on it alone, but for those that
+//! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
+
+mod bound;
+mod clock;
+mod codec;
+mod comm;
+mod failure;
+mod fingerprint;
+mod frame;
+mod iteration;
+mod manifest;
+mod operator;
+mod policy;
+mod store;
+mod variable;
+
+pub use bound::{Bound, BoundRule, ParseBoundError};
+pub use clock::Clock;
+pub use codec::{Codec, CodecError, CodecId, Context, Encoded, Filter};
+pub use comm::{Comm, CommError};
+pub use failure::{Failure, FailureKind, FailureSource, Phase};
+pub use fingerprint::{Fingerprint, row_hash, vector_fingerprint};
+pub use frame::{Frame, FrameRecord, Place, Storage};
+pub use iteration::{BreakdownReason, Iteration, Progress, Registered, Resume, SolveError, Status};
+pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
+pub use operator::{JacobiSweep, Operator, Swept};
+pub use policy::{Cost, Decision, Observation, Plan, Policy, Scheme};
+pub use store::{Damage, Draft, Sealed, Store, StoreError};
+pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

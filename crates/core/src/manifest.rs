@@ -1,0 +1,106 @@
+//! The manifest: the list of frames that make a version, written last.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BoundRule, Distribution, ElementType, Fingerprint, FrameRecord, Resume, Role, Scheme};
+
+/// Version of the on-disk format written by this build; see FORMAT.md.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What a version is made of. FORMAT.md states every field.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the format; a newer one is refused by name.
+    pub format: u32,
+    /// Name of the run.
+    pub name: String,
+    /// The version: the iteration it was taken at.
+    pub version: u64,
+    /// Ranks that wrote it.
+    pub ranks: usize,
+    /// The problem it belongs to; `None` when the session was given no operator.
+    pub fingerprint: Option<Fingerprint>,
+    /// How it was saved.
+    pub scheme: Scheme,
+    /// The most faithful resume it holds enough for.
+    pub resume: Resume,
+    /// The rule behind the bound of the iterate.
+    pub rule: BoundRule,
+    /// The residual, before and after.
+    pub residual: ResidualRecord,
+    /// The variables of all ranks.
+    pub variables: Vec<VariableRecord>,
+    /// The frames of all ranks: by rank, then variable, then run.
+    pub frames: Vec<FrameRecord>,
+    /// The files of the version.
+    pub files: Vec<FileRecord>,
+}
+
+impl Manifest {
+    /// Values' bytes before encoding.
+    #[must_use]
+    pub fn raw_bytes(&self) -> u64 {
+        self.variables.iter().map(|v| v.len * v.element.size() as u64).sum()
+    }
+
+    /// Bytes of all payloads.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.frames.iter().map(|f| f.payload_bytes).sum()
+    }
+
+    /// Raw bytes divided by encoded bytes, above 1 is good.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.raw_bytes() as f64 / self.payload_bytes().max(1) as f64
+    }
+}
+
+/// Norms stored with a version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResidualRecord {
+    /// `||r||` as the method knew it.
+    pub norm: f64,
+    /// `||b||`.
+    pub rhs_norm: f64,
+    /// `||b - A x||` of what was staged, where it was computed.
+    pub true_norm: Option<f64>,
+    /// `||b - A x'||` of what was encoded, where it was computed.
+    pub verified_norm: Option<f64>,
+    /// Encodings tried until the verified residual was small enough.
+    pub tries: u32,
+}
+
+/// One variable of one rank.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariableRecord {
+    /// Its name.
+    pub name: String,
+    /// The rank that owns it.
+    pub rank: usize,
+    /// What it is to the solver.
+    pub role: Role,
+    /// The type of its elements.
+    pub element: ElementType,
+    /// Elements on this rank.
+    pub len: u64,
+    /// Extents of the grid of this rank's elements, fastest first.
+    pub dims: [usize; 3],
+    /// Interleaved unknowns per point.
+    pub stride: usize,
+    /// Extents of one frame, fastest first; a frame's payload always holds their product.
+    pub frame_dims: [usize; 3],
+    /// How it is spread over the ranks.
+    pub distribution: Distribution,
+}
+
+/// One file of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Its name inside the version's directory.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32C of all bytes that belong to no frame, in file order.
+    pub structure_crc32c: u32,
+}

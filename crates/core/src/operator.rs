@@ -1,0 +1,101 @@
+//! The linear operator a solver iterates with.
+
+use crate::CommError;
+
+/// `A`, the rows of it this rank owns.
+///
+/// Sums run in a fixed order and block size, whatever the number of threads. Results named "local"
+/// are this rank's share, to be summed over the ranks by the caller.
+pub trait Operator {
+    /// Rows owned by this rank: the length of `x` and `y`.
+    fn rows(&self) -> usize;
+
+    /// Global number of the first row owned.
+    fn first_row(&self) -> u64 {
+        0
+    }
+
+    /// Rows of the whole operator.
+    fn global_rows(&self) -> u64 {
+        self.rows() as u64
+    }
+
+    /// Extents of the grid the rows lie on, fastest first; `[rows, 1, 1]` when there is none.
+    fn grid(&self) -> [usize; 3] {
+        [self.rows(), 1, 1]
+    }
+
+    /// Nonzeros of this rank's rows.
+    fn nonzeros(&self) -> u64;
+
+    /// Bytes `apply` reads for the operator itself, without `x` and `y`.
+    fn bytes(&self) -> u64;
+
+    /// `y = A x`.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError>;
+
+    /// `y = A x`, and the local part of `x . y`.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError>;
+
+    /// `r = b - A x`, and the local part of `r . r`.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError>;
+
+    /// One sweep `x + omega D^-1 (b - A x)`.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<Swept, CommError>;
+
+    /// The diagonal of A, zeros included; `None` when it cannot be known.
+    fn diagonal(&self) -> Option<Vec<f64>>;
+
+    /// `y = |A| |x|`; `None` when the entries cannot be known.
+    fn abs_apply(&self, x: &[f64], y: &mut [f64]) -> Option<Result<(), CommError>>;
+
+    /// Local part of `||A||_F^2`; `None` when the entries cannot be known.
+    fn frobenius_squared(&self) -> Option<f64>;
+
+    /// Largest sum of `|a_ij|` over a row of this rank: `||A||_inf`, and for a symmetric operator a
+    /// bound on `||A||_2`. `None` when the entries cannot be known.
+    fn largest_row_sum(&self) -> Option<f64>;
+
+    /// Largest sum of `|a_ij|` over a column, as far as this rank's rows reach: with
+    /// [`Operator::largest_row_sum`] it bounds `||A||_2 <= sqrt(||A||_1 ||A||_inf)`.
+    fn largest_column_sum(&self) -> Option<f64>;
+
+    /// Wrapping sum of [`crate::row_hash`] over this rank's rows.
+    fn fingerprint(&self) -> u64;
+}
+
+/// The vectors of one Jacobi sweep.
+#[derive(Debug)]
+pub struct JacobiSweep<'a> {
+    /// The right-hand side.
+    pub b: &'a [f64],
+    /// `1 / a_ii`.
+    pub inverse_diagonal: &'a [f64],
+    /// Damping; 1 for plain Jacobi.
+    pub omega: f64,
+    /// The iterate.
+    pub x: &'a mut [f64],
+    /// Room for the next iterate.
+    pub target: &'a mut [f64],
+}
+
+/// What a sweep leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Swept {
+    /// Local part of `||b - A x||^2` for the iterate before the sweep.
+    pub residual_squared: f64,
+    /// The next iterate stands in `x`; otherwise in `target`.
+    pub in_place: bool,
+}

@@ -1,0 +1,109 @@
+//! When to save, what, and how exactly: observation in, decision out.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BoundRule, CodecId, Resume};
+
+/// How the dynamic variables are saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// Nothing is saved.
+    None,
+    /// Raw: for CG x, p and rho.
+    Traditional,
+    /// Encoded losslessly, and enough of it for a bitwise continuation.
+    Exact,
+    /// As traditional, encoded losslessly.
+    Lossless,
+    /// The iterate alone, under a bound that follows the residual.
+    Lossy,
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Traditional => "traditional",
+            Self::Exact => "exact",
+            Self::Lossless => "lossless",
+            Self::Lossy => "lossy",
+        })
+    }
+}
+
+/// What one checkpoint does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The codec of the iterate, or of everything when lossless.
+    pub codec: CodecId,
+    /// The rule behind the bound of the iterate, when lossy.
+    pub rule: BoundRule,
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
+    pub theta: f64,
+    /// What the version must hold enough for.
+    pub resume: Resume,
+}
+
+/// Measured costs of one scheme, means over the checkpoints seen; zero means not seen yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// What blocks the solver: the copy, and waiting for room in the queue.
+    pub blocking_seconds: f64,
+    /// Encode, verification and write, behind the solver.
+    pub drain_seconds: f64,
+    /// Reading and decoding a version.
+    pub recovery_seconds: f64,
+    /// Raw bytes over encoded bytes.
+    pub ratio: f64,
+    /// Extra iterations a recovery costs.
+    pub extra_iterations: f64,
+}
+
+/// What a policy sees at a safe point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Iterations completed.
+    pub iteration: u64,
+    /// Time since the run started, on its clock.
+    pub elapsed_seconds: f64,
+    /// Time since the last checkpoint, recovery or start.
+    pub since_checkpoint_seconds: f64,
+    /// Iterations since the last checkpoint, recovery or start.
+    pub since_checkpoint_iterations: u64,
+    /// Mean time of one iteration.
+    pub iteration_seconds: f64,
+    /// `||r|| / ||b||`.
+    pub relative_residual: f64,
+    /// The tolerance on it.
+    pub tolerance: f64,
+    /// Raw bytes of a version of each kind: (resume, bytes).
+    pub raw_bytes: Vec<(Resume, u64)>,
+    /// Measured costs by scheme.
+    pub costs: Vec<(Scheme, Cost)>,
+    /// Measured or given storage bandwidth, bytes per second; zero when unknown.
+    pub write_bytes_per_second: f64,
+    /// Failures survived so far.
+    pub failures: u64,
+}
+
+/// What a policy answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// Save now like this; `None` goes on computing.
+    pub save: Option<Plan>,
+    /// Present only when the scheme, codec, bound or interval has changed since the last decision.
+    pub why: Option<String>,
+    /// The interval in force.
+    pub interval_seconds: f64,
+}
+
+/// Decides at every safe point. Rank 0 asks, the answer is broadcast, so ranks never differ.
+pub trait Policy: Send {
+    /// The decision for what is seen.
+    fn decide(&mut self, seen: &Observation) -> Decision;
+}

@@ -1,0 +1,205 @@
+//! Variables: what is registered, under which name and role.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Resume;
+
+/// What a variable is to the solver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Saved in every version; for a solver, the iterate, which alone may be lossy.
+    Dynamic,
+    /// Rebuilt from the dynamic variables, or saved for a resume at least this faithful.
+    Recomputed {
+        /// The least faithful resume that needs it saved.
+        saved_for: Resume,
+    },
+    /// Saved once.
+    Static,
+}
+
+impl Role {
+    /// Whether a version meant for `resume` holds a variable of this role.
+    #[must_use]
+    pub fn is_saved_for(self, resume: Resume) -> bool {
+        match self {
+            Self::Dynamic => true,
+            Self::Recomputed { saved_for } => saved_for <= resume,
+            Self::Static => false,
+        }
+    }
+}
+
+/// The type of a variable's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ElementType {
+    /// IEEE double.
+    F64,
+    /// IEEE single.
+    F32,
+    /// Signed 64-bit integer.
+    I64,
+    /// Bytes without meaning to us.
+    Bytes,
+}
+
+impl ElementType {
+    /// Bytes of one element.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Self::F64 | Self::I64 => 8,
+            Self::F32 => 4,
+            Self::Bytes => 1,
+        }
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+            Self::I64 => "i64",
+            Self::Bytes => "bytes",
+        })
+    }
+}
+
+/// Values lent to be read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Values<'a> {
+    /// IEEE doubles.
+    F64(&'a [f64]),
+    /// IEEE singles.
+    F32(&'a [f32]),
+    /// Signed 64-bit integers.
+    I64(&'a [i64]),
+    /// Plain bytes.
+    Bytes(&'a [u8]),
+}
+
+impl Values<'_> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F64(v) => v.len(),
+            Self::F32(v) => v.len(),
+            Self::I64(v) => v.len(),
+            Self::Bytes(v) => v.len(),
+        }
+    }
+
+    /// No elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The type of the elements.
+    #[must_use]
+    pub fn element(&self) -> ElementType {
+        match self {
+            Self::F64(_) => ElementType::F64,
+            Self::F32(_) => ElementType::F32,
+            Self::I64(_) => ElementType::I64,
+            Self::Bytes(_) => ElementType::Bytes,
+        }
+    }
+}
+
+/// Values lent to be overwritten.
+#[derive(Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ValuesMut<'a> {
+    /// IEEE doubles.
+    F64(&'a mut [f64]),
+    /// IEEE singles.
+    F32(&'a mut [f32]),
+    /// Signed 64-bit integers.
+    I64(&'a mut [i64]),
+    /// Plain bytes.
+    Bytes(&'a mut [u8]),
+}
+
+impl ValuesMut<'_> {
+    /// The same values, to be read.
+    #[must_use]
+    pub fn as_values(&self) -> Values<'_> {
+        match self {
+            Self::F64(v) => Values::F64(v),
+            Self::F32(v) => Values::F32(v),
+            Self::I64(v) => Values::I64(v),
+            Self::Bytes(v) => Values::Bytes(v),
+        }
+    }
+
+    /// Lends the same values again.
+    #[must_use]
+    pub fn reborrow(&mut self) -> ValuesMut<'_> {
+        match self {
+            Self::F64(v) => ValuesMut::F64(v),
+            Self::F32(v) => ValuesMut::F32(v),
+            Self::I64(v) => ValuesMut::I64(v),
+            Self::Bytes(v) => ValuesMut::Bytes(v),
+        }
+    }
+}
+
+/// How a variable's elements are spread over the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Contiguous rows of a global array: this rank's first row, and how many there are in all.
+    Rows {
+        /// Global number of this rank's first element.
+        first: u64,
+        /// Global number of elements.
+        global: u64,
+    },
+    /// The same values on every rank.
+    Replicated,
+    /// Each rank has its own, of no common shape.
+    RankLocal,
+}
+
+/// A registered variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable<'a> {
+    /// Unique among all owners of one session: letters, digits, `_`, `.` and `-`.
+    pub name: &'a str,
+    /// What it is to the solver.
+    pub role: Role,
+    /// Its values now.
+    pub values: Values<'a>,
+    /// Extents of a grid, fastest first, when the values lie on one; `[n, 1, 1]` otherwise.
+    pub dims: [usize; 3],
+    /// Interleaved unknowns per point.
+    pub stride: usize,
+    /// How it is spread over the ranks.
+    pub distribution: Distribution,
+}
+
+impl<'a> Variable<'a> {
+    /// A vector without a grid.
+    #[must_use]
+    pub fn new(name: &'a str, role: Role, values: Values<'a>, distribution: Distribution) -> Self {
+        Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution }
+    }
+}
+
+/// A registered variable to be overwritten.
+#[derive(Debug, PartialEq)]
+pub struct VariableMut<'a> {
+    /// The name it was registered under.
+    pub name: &'a str,
+    /// Where the restored values go.
+    pub values: ValuesMut<'a>,
+}

@@ -1,0 +1,17 @@
+//! Iterative solvers that lend their variables: Jacobi and its family, CG, GMRES, BiCGSTAB, with
+//! their preconditioners, on CSR matrices and matrix-free stencils.
+//!
+//! Promises: `step` allocates nothing, sums run in a fixed order whatever the number of threads,
+//! "converged" means the true residual. Must not know checkpoints, files or codecs: a solver names
+//! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the pipeline.
+
+mod csr;
+mod pool;
+mod preconditioner;
+mod system;
+mod vector;
+
+pub use csr::{Csr, CsrError};
+pub use pool::Pool;
+pub use preconditioner::{Identity, JacobiPreconditioner, Preconditioner};
+pub use system::{Stop, System};

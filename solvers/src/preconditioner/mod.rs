@@ -1,0 +1,57 @@
+//! Preconditioners: `z = M^-1 r`, rebuilt from A after a failure, never saved.
+
+mod jacobi;
+
+pub use jacobi::JacobiPreconditioner;
+
+use recoup_core::SolveError;
+
+use crate::Pool;
+
+/// An approximation of A that is cheap to solve with. Static: a restore builds it again from A.
+pub trait Preconditioner {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// `z = M^-1 r`.
+    ///
+    /// # Errors
+    /// [`SolveError`] when a rank is lost.
+    fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError>;
+
+    /// `M^-1` when it is a diagonal, so that solvers may fuse it into their passes.
+    fn inverse_diagonal(&self) -> Option<&[f64]> {
+        None
+    }
+
+    /// `M^-1` is the identity.
+    fn is_identity(&self) -> bool {
+        false
+    }
+
+    /// Bytes it keeps.
+    fn bytes(&self) -> u64;
+}
+
+/// No preconditioner.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity;
+
+impl Preconditioner for Identity {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
+        z.copy_from_slice(r);
+        Ok(())
+    }
+
+    fn is_identity(&self) -> bool {
+        true
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+}

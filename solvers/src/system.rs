@@ -1,0 +1,43 @@
+//! The linear system a solver works on, and when it stops.
+
+use recoup_core::{Comm, Operator, SolveError};
+
+use crate::Pool;
+
+/// `A x = b`, the rows of it this rank owns, and who computes with it.
+#[derive(Clone, Copy)]
+pub struct System<'a> {
+    /// The operator.
+    pub a: &'a dyn Operator,
+    /// The right-hand side.
+    pub b: &'a [f64],
+    /// The ranks that share the system.
+    pub comm: &'a dyn Comm,
+    /// The threads of this rank.
+    pub pool: &'a Pool,
+}
+
+impl System<'_> {
+    /// Checks what every method needs: b and x of the operator's length, and finite.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`], [`SolveError::NotFinite`].
+    pub fn validate(&self, x: &[f64]) -> Result<(), SolveError> {
+        for (what, values) in [("right-hand side", self.b), ("initial guess", x)] {
+            if values.len() != self.a.rows() {
+                return Err(SolveError::Length { what, expected: self.a.rows(), found: values.len() });
+            }
+            if let Some(index) = values.iter().position(|v| !v.is_finite()) {
+                return Err(SolveError::NotFinite { what, index, value: values[index] });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When a solve ends: at `||b - A x|| <= rtol ||b||`, the true residual.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stop {
+    /// Tolerance on the relative residual.
+    pub rtol: f64,
+}

@@ -1,0 +1,1 @@
+//! Vector kernels: slices and scalars in, sums in a fixed order out.

@@ -1,0 +1,1 @@
+//! Questions about the whole, one module each.
