@@ -73,7 +73,7 @@ impl Context {
     }
 }
 
-/// The HDF5 filter that opens a payload, as registered with the HDF Group.
+/// One HDF5 filter of the pipeline that opens a payload, as registered with the HDF Group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// Registered filter number.
@@ -85,13 +85,17 @@ pub struct Filter {
 /// What an encoder says of its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
+    /// The bound the payload was coded under, which the decoder is to be given: the one asked for, or
+    /// the absolute one it came down to for this source.
+    pub bound: Bound,
     /// The largest `|x' - x|` over finite values; 0 when lossless.
     pub achieved_error: f64,
     /// The payload is raw little-endian values (the codec could not hold some value within the
     /// bound, or would have grown them): decode it as [`CodecId::Raw`].
     pub stored_raw: bool,
-    /// The HDF5 filter that opens the payload, where one is registered.
-    pub filter: Option<Filter>,
+    /// The HDF5 filters the values went through, in the order applied when writing, where registered
+    /// ones exist; empty when raw values, or when no registered filter opens the payload.
+    pub filters: Vec<Filter>,
 }
 
 /// A codec: pure, stateless, the same bytes for the same input on every machine.
@@ -118,13 +122,14 @@ pub trait Codec: Send + Sync {
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError>;
 
-    /// Fills `target` from the payload in `source`.
+    /// Fills `target` from the payload in `source`; `bound` and `context` are [`Encoded::bound`] and what
+    /// `encode` was given.
     ///
     /// Never panics and never takes more memory than the input earned, whatever `source` holds.
     ///
     /// # Errors
     /// [`CodecError::Damaged`] when the payload is not what `encode` writes for this many values.
-    fn decode(&self, source: &[u8], context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
 }
 
 /// What a codec reports.

@@ -41,7 +41,8 @@ pub struct FrameRecord {
     pub codec: CodecId,
     /// Coded, or raw because the codec could not hold the values.
     pub storage: Storage,
-    /// The bound asked for.
+    /// The bound it was coded under, needed to decode it: the one asked for, or the absolute one that
+    /// came down to.
     pub bound: Bound,
     /// The largest `|x' - x|` found.
     pub achieved_error: f64,
@@ -62,8 +63,8 @@ pub struct FrameRecord {
 pub struct Frame {
     /// What the manifest will say of it.
     pub record: FrameRecord,
-    /// The HDF5 filter that opens the payload.
-    pub filter: Option<Filter>,
+    /// The HDF5 filters the values went through, in the order applied when writing; empty for none.
+    pub filters: Vec<Filter>,
     /// The encoded values.
     pub payload: Vec<u8>,
 }
