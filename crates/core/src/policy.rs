@@ -35,7 +35,7 @@ impl fmt::Display for Scheme {
 }
 
 /// What one checkpoint does.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The scheme.
     pub scheme: Scheme,
@@ -92,7 +92,7 @@ pub struct Observation {
 }
 
 /// What a policy answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Save now like this; `None` goes on computing.
     pub save: Option<Plan>,

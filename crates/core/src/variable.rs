@@ -10,7 +10,9 @@ use crate::Resume;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Saved in every version; for a solver, the iterate, which alone may be lossy.
+    /// The vector the solver improves: saved in every version, and the one that may be lossy.
+    Iterate,
+    /// Saved in every version, exactly.
     Dynamic,
     /// Rebuilt from the dynamic variables, or saved for a resume at least this faithful.
     Recomputed {
@@ -26,7 +28,7 @@ impl Role {
     #[must_use]
     pub fn is_saved_for(self, resume: Resume) -> bool {
         match self {
-            Self::Dynamic => true,
+            Self::Iterate | Self::Dynamic => true,
             Self::Recomputed { saved_for } => saved_for <= resume,
             Self::Static => false,
         }
