@@ -1,1 +1,9 @@
-//! placeholder
+//! What tests share: suites every codec, store, communicator and solver must pass, a fake clock,
+//! and failures placed exactly.
+//!
+//! Promises: a suite that passes means the promises written on the trait hold. Must not know any
+//! implementation.
+
+pub mod clock;
+pub mod comm_suite;
+pub mod failures;

@@ -1,0 +1,148 @@
+//! Where ranks that are threads meet: one lock, the messages under way, and who is gone.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use recoup_core::CommError;
+
+/// What a rank puts into a collective call. Ranks that bring different kinds do not agree on the call.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    /// A barrier, or the making of a new communicator.
+    Nothing,
+    /// Values to be summed.
+    Values(Vec<f64>),
+    /// A number to be compared.
+    Integer(i64),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Names one collective call: the communicator, and how many collective calls it has seen before.
+pub(crate) type CallKey = (u64, u64);
+
+/// Names one road of messages: communicator, sender, receiver.
+pub(crate) type RoadKey = (u64, usize, usize);
+
+#[derive(Debug)]
+struct Call {
+    brought: Vec<Option<Message>>,
+    taken: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The first rank that was lost.
+    lost: Option<usize>,
+    /// Ranks whose function has returned: they will join no further call.
+    left: Vec<bool>,
+    calls: BTreeMap<CallKey, Call>,
+    roads: BTreeMap<RoadKey, VecDeque<Vec<f64>>>,
+}
+
+/// The meeting place of all ranks of one launch.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    size: usize,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Hub {
+    pub(crate) fn new(size: usize) -> Self {
+        let state = State { left: vec![false; size], ..State::default() };
+        Self { size, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The first rank lost.
+    pub(crate) fn lost(&self) -> Option<usize> {
+        self.lock().lost
+    }
+
+    /// Says that `rank` is gone: pending and later calls of all ranks fail.
+    pub(crate) fn lose(&self, rank: usize) {
+        self.lock().lost.get_or_insert(rank);
+        self.changed.notify_all();
+    }
+
+    /// Says that `rank` is done: calls that wait for it fail.
+    pub(crate) fn leave(&self, rank: usize) {
+        self.lock().left[rank] = true;
+        self.changed.notify_all();
+    }
+
+    /// Brings `message` to a collective call and returns those of all ranks once they are there.
+    pub(crate) fn meet(&self, key: CallKey, rank: usize, message: Message) -> Result<Vec<Message>, CommError> {
+        let mut state = self.lock();
+        refuse_if_lost(&state)?;
+        let call = state.calls.entry(key).or_insert_with(|| Call { brought: vec![None; self.size], taken: 0 });
+        let agreed =
+            call.brought.iter().flatten().all(|m| std::mem::discriminant(m) == std::mem::discriminant(&message));
+        assert!(agreed, "rank {rank} makes another collective call than the ranks before it");
+        call.brought[rank] = Some(message);
+        self.changed.notify_all();
+        loop {
+            if let Some(all) = take_if_complete(&mut state, key) {
+                return Ok(all);
+            }
+            refuse_if_lost(&state)?;
+            let missing = (0..self.size).find(|&other| state.left[other] && !has_brought(&state, key, other));
+            if let Some(rank) = missing {
+                return Err(CommError::RankLost { rank });
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Puts values on a road.
+    pub(crate) fn send(&self, road: RoadKey, values: &[f64]) -> Result<(), CommError> {
+        let mut state = self.lock();
+        refuse_if_lost(&state)?;
+        state.roads.entry(road).or_default().push_back(values.to_vec());
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Takes the oldest values off a road, waiting for them.
+    pub(crate) fn receive(&self, road: RoadKey) -> Result<Vec<f64>, CommError> {
+        let mut state = self.lock();
+        loop {
+            if let Some(values) = state.roads.get_mut(&road).and_then(VecDeque::pop_front) {
+                return Ok(values);
+            }
+            refuse_if_lost(&state)?;
+            if state.left[road.1] {
+                return Err(CommError::RankLost { rank: road.1 });
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A rank that panics inside a call leaves the state whole: every change is a single step.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refuse_if_lost(state: &State) -> Result<(), CommError> {
+    state.lost.map_or(Ok(()), |rank| Err(CommError::RankLost { rank }))
+}
+
+fn has_brought(state: &State, key: CallKey, rank: usize) -> bool {
+    state.calls.get(&key).is_some_and(|call| call.brought[rank].is_some())
+}
+
+/// All messages of a call once complete; the last rank to take them clears the call away.
+fn take_if_complete(state: &mut State, key: CallKey) -> Option<Vec<Message>> {
+    let call = state.calls.get_mut(&key)?;
+    let all: Vec<Message> = call.brought.iter().cloned().collect::<Option<_>>()?;
+    call.taken += 1;
+    if call.taken == all.len() {
+        state.calls.remove(&key);
+    }
+    Some(all)
+}
