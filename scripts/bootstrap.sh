@@ -1,0 +1,126 @@
+#!/bin/sh
+# Installs what the distribution must provide, only when it is missing.
+#   scripts/bootstrap.sh build   what the program needs: HDF5, pkg-config, a C compiler
+#   scripts/bootstrap.sh test    also what the tests compare with: zfp in C (cmake, libclang, g++), h5py in .venv
+# On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
+set -eu
+
+what=${1:-build}
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+venv=$root/.venv
+python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* cmake>=3.26"
+
+say() { printf 'bootstrap: %s\n' "$*" >&2; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+have_hdf5() {
+    [ -n "${HDF5_DIR:-}" ] && return 0
+    have pkg-config && { pkg-config --exists hdf5 || pkg-config --exists hdf5-serial; }
+}
+
+have_libclang() {
+    [ -n "${LIBCLANG_PATH:-}" ] && return 0
+    for file in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* /usr/lib/libclang.so* \
+        /usr/lib64/libclang.so* /opt/homebrew/opt/llvm/lib/libclang.dylib; do
+        [ -e "$file" ] && return 0
+    done
+    return 1
+}
+
+# Names, as Debian calls them, of what is missing.
+missing() {
+    have gcc || have cc || echo gcc
+    have pkg-config || echo pkg-config
+    have_hdf5 || echo libhdf5-dev
+    [ "$what" = test ] || return 0
+    have g++ || have c++ || echo g++
+    have_libclang || echo libclang-dev
+    have python3 || echo python3
+}
+
+stop_with_instructions() {
+    say "missing: $*"
+    say "install them and run make again:"
+    say "  Debian, Ubuntu   apt-get install $*"
+    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3"
+    say "  Arch             pacman -S gcc pkgconf hdf5 clang python"
+    say "  macOS            brew install pkg-config hdf5 llvm python"
+    exit 1
+}
+
+# Runs apt-get as root, or through a sudo that asks on a terminal only.
+apt() {
+    export DEBIAN_FRONTEND=noninteractive
+    if [ "$(id -u)" = 0 ]; then
+        apt-get -qq "$@"
+    elif [ -t 0 ]; then
+        sudo DEBIAN_FRONTEND=noninteractive apt-get -qq "$@"
+    else
+        sudo -n DEBIAN_FRONTEND=noninteractive apt-get -qq "$@"
+    fi
+}
+
+may_apt() { have apt-get && { [ "$(id -u)" = 0 ] || { have sudo && { [ -t 0 ] || sudo -n true 2>/dev/null; }; }; }; }
+
+apt_lists_are_empty() {
+    for list in /var/lib/apt/lists/*_Packages*; do
+        [ -e "$list" ] && return 1
+    done
+    return 0
+}
+
+# Lists that are there may be too old to install from: one failure refreshes them.
+install() {
+    say "installing $*"
+    if apt_lists_are_empty; then
+        apt update
+    fi
+    apt install -y --no-install-recommends "$@" >/dev/null || {
+        apt update
+        apt install -y --no-install-recommends "$@" >/dev/null
+    }
+}
+
+packages() {
+    wanted=$(missing | tr '\n' ' ')
+    [ -n "$wanted" ] || return 0
+    may_apt || stop_with_instructions "$wanted"
+    # shellcheck disable=SC2086 # a list of names
+    install $wanted
+    still=$(missing | tr '\n' ' ')
+    [ -z "$still" ] || stop_with_instructions "$still"
+}
+
+# A venv; Debian's python3 comes without ensurepip until python3-venv is there.
+make_venv() {
+    [ -x "$venv/bin/python" ] && "$venv/bin/python" -m pip --version >/dev/null 2>&1 && return 0
+    rm -rf "$venv"
+    if python3 -c 'import ensurepip' 2>/dev/null; then
+        python3 -m venv "$venv"
+    elif may_apt; then
+        install python3-venv
+        python3 -m venv "$venv"
+    elif python3 -m pip --version >/dev/null 2>&1; then
+        python3 -m venv --without-pip "$venv"
+        python3 -m pip --python "$venv/bin/python" install --quiet pip
+    else
+        stop_with_instructions python3-venv
+    fi
+}
+
+python_tools() {
+    stamp=$venv/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$python_packages" ] && return 0
+    make_venv
+    say "installing $python_packages into .venv"
+    # shellcheck disable=SC2086 # a list of names
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $python_packages
+    printf '%s' "$python_packages" >"$stamp"
+}
+
+have cargo || {
+    say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
+    exit 1
+}
+packages
+[ "$what" != test ] || python_tools
