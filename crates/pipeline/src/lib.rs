@@ -1,1 +1,29 @@
-//! placeholder
+//! Checkpoint and restore, side by side: from registered variables to a version in a store, and back.
+//!
+//! What blocks the solver is a copy into a reused buffer ([`Session::step`]); encode, verification
+//! and write run behind it on one worker thread. Restore walks the same road back: newest version
+//! that is complete, whole and of this problem on all ranks, one verdict everywhere.
+//!
+//! Must not know a solver, a codec or a file format: owners come as `Registered`, codecs as a
+//! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
+
+mod error;
+mod meter;
+mod registry;
+mod restore;
+mod runner;
+mod session;
+mod staging;
+mod timing;
+mod verify;
+mod version;
+mod worker;
+
+pub use error::PipelineError;
+pub use registry::Variables;
+pub use restore::{Restored, Skipped};
+pub use runner::{Ended, Event, EventKind, MakeSolver, RunLimits, RunReport, Runner, Watch};
+pub use session::{Checkpointed, CodecTable, DecisionRecord, Session, SessionConfig};
+pub use timing::{Timing, VirtualCosts};
+pub use verify::Reference;
+pub use worker::{Outcome, Saved, Spent};

@@ -1,0 +1,110 @@
+//! What the pipeline reports: version, rank and variable are added here, once.
+
+use crate::Skipped;
+use recoup_core::{CodecError, CommError, Fingerprint, SolveError, StoreError};
+
+/// Why a checkpoint or a restore could not be done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The communicator failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// The solver refused.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// A variable could not be encoded or decoded.
+    #[error("variable {variable} of rank {rank}: {source}")]
+    Codec {
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// Why not.
+        source: CodecError,
+    },
+    /// A codec is not there.
+    #[error(transparent)]
+    NoCodec(#[from] CodecError),
+    /// Two owners registered the same name, or a name that is none.
+    #[error("variable name {name:?}: {what}")]
+    Name {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A variable's extents do not multiply to its length.
+    #[error("variable {name}: extents multiply to {expected} elements, {found} found")]
+    Shape {
+        /// The variable.
+        name: String,
+        /// Product of the extents.
+        expected: usize,
+        /// Elements given.
+        found: usize,
+    },
+    /// The rule needs the operator and the session was given none.
+    #[error("bound {rule} needs the operator: give the session the system, or use a fixed bound")]
+    NeedsOperator {
+        /// The rule.
+        rule: String,
+    },
+    /// The versions belong to another problem.
+    #[error("version {version} belongs to another problem: {expected} expected, {found} found")]
+    OtherProblem {
+        /// The version.
+        version: u64,
+        /// The problem at hand.
+        expected: Fingerprint,
+        /// The problem of the version.
+        found: Fingerprint,
+    },
+    /// The versions were written by another number of ranks.
+    #[error("version {version} was written by {found} ranks, this job has {expected}")]
+    RankCount {
+        /// The version.
+        version: u64,
+        /// Ranks now.
+        expected: usize,
+        /// Ranks then.
+        found: usize,
+    },
+    /// A version does not hold a registered variable, or holds it in another shape.
+    #[error("version {version}, variable {variable} of rank {rank}: {what}")]
+    Variable {
+        /// The version.
+        version: u64,
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// What does not fit.
+        what: String,
+    },
+    /// There are versions, but none is whole.
+    #[error("no usable version: {}", summary(versions))]
+    NoUsable {
+        /// Each version and what is wrong with it, newest first.
+        versions: Vec<Skipped>,
+    },
+    /// A rank could not do its part; every rank knows.
+    #[error("rank {rank}: {message}")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Its own words.
+        message: String,
+    },
+    /// The worker thread is gone.
+    #[error("the checkpoint worker has ended")]
+    WorkerGone,
+}
+
+fn summary(versions: &[Skipped]) -> String {
+    let line = |s: &Skipped| format!("{}: {}", s.version, s.damage.first().map_or("damaged", String::as_str));
+    versions.iter().map(line).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,261 @@
+//! Restore: the newest version that is complete, whole and of this problem on all ranks.
+
+use recoup_core::{
+    Iteration, Manifest, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, VariableMut,
+    VariableRecord,
+};
+
+use crate::staging::Buffer;
+use crate::timing::since;
+use crate::version::read_variable;
+use crate::{PipelineError, Session, Timing, registry};
+
+/// A version that came back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restored {
+    /// The version, and the iteration to go on from.
+    pub version: u64,
+    /// The scheme it was saved under.
+    pub scheme: Scheme,
+    /// The most faithful resume it holds enough for.
+    pub resume: Resume,
+    /// The residual stored with it.
+    pub residual: ResidualRecord,
+    /// Time it took, on the run's clock. Virtual time has not been moved yet.
+    pub seconds: f64,
+    /// Newer versions that were not whole.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A version that was passed over, and everything found wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The version.
+    pub version: u64,
+    /// One line per damaged frame, file or manifest.
+    pub damage: Vec<String>,
+}
+
+/// The values of one version on this rank, decoded and compared but not yet given out.
+struct Candidate {
+    manifest: Manifest,
+    values: Vec<(String, Buffer)>,
+}
+
+/// Why a version is not the one.
+enum Refusal {
+    /// It is damaged; try an older one.
+    Damaged(Vec<String>),
+    /// It is not ours; older ones are not either.
+    Foreign(PipelineError),
+}
+
+impl Session {
+    /// Brings a solver back: overwrites its variables from the newest usable version and resumes
+    /// it as faithfully as the version allows. `None` when there is no version. Collective.
+    ///
+    /// # Errors
+    /// [`PipelineError::NoUsable`] when there are versions but none is whole,
+    /// [`PipelineError::OtherProblem`], [`PipelineError::RankCount`].
+    pub fn restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
+        let Some(restored) = self.restore_with(&mut [solver])? else { return Ok(None) };
+        let mut how = restored.resume;
+        loop {
+            match (solver.resume(restored.version, how), less_faithful(how)) {
+                (Ok(_), _) => return Ok(Some(Restored { resume: how, ..restored })),
+                (Err(SolveError::Resume { .. }), Some(next)) => how = next,
+                (Err(error), _) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Overwrites the variables of all owners, in the order they were saved. Collective.
+    ///
+    /// # Errors
+    /// As [`Session::restore`]. After an error no variable has been touched.
+    pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
+        self.wait()?;
+        let start = self.clock.now();
+        let mut skipped = Vec::new();
+        for version in self.agreed_versions()?.into_iter().rev() {
+            let candidate = self.candidate(version, owners)?;
+            match self.verdict(candidate)? {
+                Ok(candidate) => {
+                    self.set_aside_newer(Some(version))?;
+                    give_out(&candidate, owners);
+                    let mut restored = restored(&candidate.manifest, skipped);
+                    restored.seconds = match self.timing {
+                        Timing::Real => since(self.clock.now(), start),
+                        Timing::Virtual(costs) => costs.recovery_seconds(&candidate.manifest),
+                    };
+                    self.meter.recovered(restored.scheme, restored.seconds);
+                    self.restarted(version);
+                    return Ok(Some(restored));
+                }
+                Err(damage) => skipped.push(Skipped { version, damage }),
+            }
+        }
+        self.restarted(0);
+        if skipped.is_empty() { Ok(None) } else { Err(PipelineError::NoUsable { versions: skipped }) }
+    }
+
+    /// Puts all versions out of the way, to start from nothing where none is usable. Collective.
+    ///
+    /// # Errors
+    /// [`PipelineError::Store`].
+    pub fn start_anew(&mut self) -> Result<(), PipelineError> {
+        self.wait()?;
+        self.set_aside_newer(None)?;
+        self.restarted(0);
+        Ok(())
+    }
+
+    /// Rank 0's list of versions, on every rank.
+    fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
+        let mut message = Vec::new();
+        if self.comm.rank() == 0 {
+            message = self.store.versions()?.iter().flat_map(|v| v.to_le_bytes()).collect();
+        }
+        self.comm.broadcast(0, &mut message)?;
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        Ok(message.chunks_exact(8).map(word).collect())
+    }
+
+    /// What this rank can make of a version.
+    fn candidate(
+        &self,
+        version: u64,
+        owners: &mut [&mut dyn Registered],
+    ) -> Result<Result<Candidate, Refusal>, PipelineError> {
+        let manifest = match self.store.manifest(version) {
+            Ok(manifest) => manifest,
+            Err(StoreError::Io { action, path, source }) => {
+                return Ok(Err(Refusal::Damaged(vec![format!("{action} {path}: {source}")])));
+            }
+            Err(error) => return Ok(Err(Refusal::Damaged(vec![error.to_string()]))),
+        };
+        if let Err(foreign) = self.check_problem(&manifest) {
+            return Ok(Err(Refusal::Foreign(foreign)));
+        }
+        let wanted = wanted(&manifest, owners, self.comm.rank());
+        let wanted = match wanted {
+            Ok(wanted) => wanted,
+            Err(error) => return Ok(Err(Refusal::Foreign(error))),
+        };
+        let mut values = Vec::with_capacity(wanted.len());
+        let mut damage = Vec::new();
+        for record in wanted {
+            match read_variable(self.store.as_ref(), &manifest, &record, self.codecs) {
+                Ok(buffer) => values.push((record.name, buffer)),
+                Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
+            }
+        }
+        if damage.is_empty() { Ok(Ok(Candidate { manifest, values })) } else { Ok(Err(Refusal::Damaged(damage))) }
+    }
+
+    fn check_problem(&self, manifest: &Manifest) -> Result<(), PipelineError> {
+        let version = manifest.version;
+        if let (Some(expected), Some(found)) = (self.fingerprint, manifest.fingerprint)
+            && expected != found
+        {
+            return Err(PipelineError::OtherProblem { version, expected, found });
+        }
+        let (expected, found) = (self.comm.size(), manifest.ranks);
+        if expected == found { Ok(()) } else { Err(PipelineError::RankCount { version, expected, found }) }
+    }
+
+    /// The same verdict on every rank: usable by all, or what each found wrong.
+    fn verdict(&self, candidate: Result<Candidate, Refusal>) -> Result<Result<Candidate, Vec<String>>, PipelineError> {
+        let (kind, lines) = match &candidate {
+            Ok(_) => (0, Vec::new()),
+            Err(Refusal::Damaged(lines)) => (1, lines.clone()),
+            Err(Refusal::Foreign(error)) => (2, vec![error.to_string()]),
+        };
+        let worst = self.comm.max(kind)?;
+        let all = self.comm.gather(lines.join("\n").as_bytes())?;
+        let everywhere: Vec<String> = all
+            .iter()
+            .flat_map(|bytes| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        match (worst, candidate) {
+            (0, Ok(candidate)) => Ok(Ok(candidate)),
+            (2, Err(Refusal::Foreign(error))) => Err(error),
+            (2, _) => {
+                let rank = all.iter().position(|bytes| !bytes.is_empty()).unwrap_or(0);
+                Err(PipelineError::Rank { rank, message: everywhere.join("; ") })
+            }
+            _ => Ok(Err(everywhere)),
+        }
+    }
+
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<(), PipelineError> {
+        let mut message = Vec::new();
+        if self.comm.rank() == 0 {
+            message = self.store.set_aside_newer(version).err().map(|e| e.to_string()).unwrap_or_default().into_bytes();
+        }
+        self.comm.broadcast(0, &mut message)?;
+        if message.is_empty() {
+            return Ok(());
+        }
+        Err(PipelineError::Rank { rank: 0, message: String::from_utf8_lossy(&message).into_owned() })
+    }
+}
+
+/// The records of the variables the owners expect from a version, each compared with what is registered.
+fn wanted(
+    manifest: &Manifest,
+    owners: &mut [&mut dyn Registered],
+    rank: usize,
+) -> Result<Vec<VariableRecord>, PipelineError> {
+    let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
+    let variables = registry::collect(&shared)?;
+    let saved = variables.iter().filter(|v| v.role.is_saved_for(manifest.resume));
+    let record = |variable: &recoup_core::Variable<'_>| {
+        let refuse = |what: String| PipelineError::Variable {
+            version: manifest.version,
+            variable: variable.name.to_owned(),
+            rank,
+            what,
+        };
+        let found = manifest.variables.iter().find(|v| v.rank == rank && v.name == variable.name);
+        let found = found.ok_or_else(|| refuse("registered, but the version does not hold it".to_owned()))?;
+        let (len, element) = (variable.values.len() as u64, variable.values.element());
+        if found.len != len || found.element != element {
+            let what = format!("{len} {element} registered, {} {} saved", found.len, found.element);
+            return Err(refuse(what));
+        }
+        Ok(found.clone())
+    };
+    saved.map(record).collect()
+}
+
+/// Copies decoded values into the owners' variables.
+fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
+    for owner in owners.iter_mut() {
+        for VariableMut { name, values } in owner.variables_mut() {
+            if let Some((_, buffer)) = candidate.values.iter().find(|(saved, _)| saved == name) {
+                buffer.copy_to(values);
+            }
+        }
+    }
+}
+
+fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {
+    Restored {
+        version: manifest.version,
+        scheme: manifest.scheme,
+        resume: manifest.resume,
+        residual: manifest.residual,
+        seconds: 0.0,
+        skipped,
+    }
+}
+
+fn less_faithful(how: Resume) -> Option<Resume> {
+    match how {
+        Resume::Exact => Some(Resume::Traditional),
+        Resume::Traditional => Some(Resume::Deflated),
+        Resume::Deflated => Some(Resume::Restarted),
+        Resume::Restarted => None,
+    }
+}

@@ -1,0 +1,353 @@
+//! The runner: step, decide, fail, roll back, until the solver is done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use recoup_core::{Clock, Failure, FailureSource, Iteration, Phase, Plan, Progress, SolveError, Status};
+
+use crate::session::DecisionRecord;
+use crate::{Outcome, PipelineError, Restored, Saved, Session, Timing};
+
+/// When a run gives up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLimits {
+    /// Largest index of an iteration.
+    pub iterations: u64,
+    /// Iterations executed in all, lost work included: a run that only loses ends.
+    pub executed: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The true residual meets the tolerance.
+    Converged,
+    /// A limit came first.
+    NotConverged,
+    /// The method cannot go on.
+    Breakdown,
+    /// It was asked to stop, and can be resumed.
+    Stopped,
+}
+
+/// Something that happened, for logs and plots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The iteration it happened at.
+    pub iteration: u64,
+    /// On the run's clock.
+    pub seconds: f64,
+    /// Iterations executed so far.
+    pub executed: u64,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// A checkpoint was staged.
+    Checkpoint,
+    /// A failure struck during this phase.
+    Failure(Phase),
+    /// A version was restored.
+    Recovery(Box<Restored>),
+    /// No version was usable: the solve starts from nothing.
+    StartAnew {
+        /// Why, when there were versions.
+        reason: Option<String>,
+    },
+}
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    /// How it ended.
+    pub ended: Ended,
+    /// Where the solver stood then.
+    pub progress: Progress,
+    /// Iterations executed in this process, lost work included.
+    pub executed: u64,
+    /// Of those, iterations done again because of a rollback.
+    pub lost: u64,
+    /// Failures that struck.
+    pub failures: u64,
+    /// Versions restored after a failure.
+    pub recoveries: u64,
+    /// Everything that happened, in order.
+    pub events: Vec<Event>,
+    /// Versions that counted.
+    pub saved: Vec<Saved>,
+    /// Versions that did not, and why.
+    pub failed: Vec<(u64, String)>,
+    /// Decisions taken.
+    pub decisions: Vec<DecisionRecord>,
+    /// Relative residual after each executed iteration: (iteration, residual).
+    pub history: Vec<(u64, f64)>,
+    /// On the run's clock, from start to end.
+    pub seconds_total: f64,
+    /// What checkpoints blocked the solver for.
+    pub seconds_blocking: f64,
+    /// Reading versions back.
+    pub seconds_recovery: f64,
+    /// Computing that was lost.
+    pub seconds_lost_work: f64,
+}
+
+/// Makes a fresh solver from the problem: at the start, and after every failure.
+pub type MakeSolver<'a> = dyn FnMut() -> Result<Box<dyn Iteration + 'a>, SolveError> + 'a;
+
+/// Looks on: called after every iteration with the iterations executed so far.
+pub type Watch<'a> = dyn FnMut(&Progress, u64) + 'a;
+
+/// Runs one solve to its end, through failures.
+pub struct Runner<'a> {
+    /// The checkpoints; `None` runs unprotected.
+    pub session: Option<Session>,
+    /// Where failures come from.
+    pub failures: Box<dyn FailureSource + 'a>,
+    /// The run's clock, the session's too.
+    pub clock: Arc<dyn Clock>,
+    /// Whether time passes by itself or by declared costs.
+    pub timing: Timing,
+    /// Set from outside to stop after the next safe point.
+    pub stop: Arc<AtomicBool>,
+    /// How to save when stopping.
+    pub stop_plan: Option<Plan>,
+    /// When to give up.
+    pub limits: RunLimits,
+    /// Looks on.
+    pub watch: Box<Watch<'a>>,
+}
+
+/// The state of one run.
+struct Run<'r, 'a> {
+    runner: &'r mut Runner<'a>,
+    report: RunReport,
+    start: Duration,
+}
+
+impl<'a> Runner<'a> {
+    /// Steps the solver until it ends, a limit is met or it is asked to stop.
+    ///
+    /// # Errors
+    /// [`PipelineError`] when a restore is refused or a rank is lost.
+    pub fn run(&mut self, make: &mut MakeSolver<'a>) -> Result<RunReport, PipelineError> {
+        let mut solver = make()?;
+        let report = RunReport::new(solver.progress());
+        let start = self.clock.now();
+        let mut run = Run { runner: self, report, start };
+        if let Some(restored) = run.first_restore(solver.as_mut())? {
+            run.event(restored.version, EventKind::Recovery(Box::new(restored)));
+        }
+        let ended = run.drive(make, &mut solver)?;
+        run.finish(ended, solver.as_mut())
+    }
+}
+
+impl<'a> Run<'_, 'a> {
+    fn drive(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+    ) -> Result<Ended, PipelineError> {
+        loop {
+            let progress = solver.progress();
+            match progress.status {
+                Status::Converged => return Ok(Ended::Converged),
+                Status::Breakdown(_) => return Ok(Ended::Breakdown),
+                Status::Running if self.is_over_limit(&progress) => return Ok(Ended::NotConverged),
+                Status::Running => {}
+            }
+            if let Some(failure) = self.advance(solver.as_mut())? {
+                self.recover(make, solver, failure)?;
+            } else if progress.is_safe_point && self.runner.stop.load(Ordering::Acquire) {
+                return Ok(Ended::Stopped);
+            }
+        }
+    }
+
+    fn is_over_limit(&self, progress: &Progress) -> bool {
+        let limits = self.runner.limits;
+        progress.iteration >= limits.iterations || self.report.executed >= limits.executed
+    }
+
+    /// One iteration and, when it is time, a checkpoint; or the failure that struck meanwhile.
+    fn advance(&mut self, solver: &mut dyn Iteration) -> Result<Option<(Failure, Phase)>, PipelineError> {
+        let progress = solver.step()?;
+        self.report.executed += 1;
+        self.report.history.push((progress.iteration, progress.relative_residual()));
+        (self.runner.watch)(&progress, self.report.executed);
+        let step_seconds = match self.runner.timing {
+            Timing::Real => 0.0,
+            Timing::Virtual(costs) => costs.iteration_seconds,
+        };
+        if let Some(failure) = self.pass(step_seconds, progress.iteration, Phase::Computing) {
+            return Ok(Some((failure, Phase::Computing)));
+        }
+        let Some(session) = &mut self.runner.session else { return Ok(None) };
+        let Some(checkpoint) = session.step(solver)? else { return Ok(None) };
+        self.report.seconds_blocking += checkpoint.blocking_seconds;
+        self.event(checkpoint.version, EventKind::Checkpoint);
+        let blocking_seconds = self.declared(checkpoint.blocking_seconds);
+        let failure = self.pass(blocking_seconds, progress.iteration, Phase::Checkpoint);
+        if let Some(session) = &mut self.runner.session {
+            session.computing();
+        }
+        Ok(failure.map(|f| (f, Phase::Checkpoint)))
+    }
+
+    /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
+    /// the time has passed by itself.
+    fn pass(&mut self, declared_seconds: f64, iteration: u64, phase: Phase) -> Option<Failure> {
+        let end = self.runner.clock.now() + Duration::from_secs_f64(declared_seconds);
+        let failure = self.runner.failures.due(end, iteration, phase);
+        if declared_seconds > 0.0 {
+            self.runner.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
+        }
+        failure
+    }
+
+    fn declared(&self, seconds: f64) -> f64 {
+        if self.runner.timing == Timing::Real { 0.0 } else { seconds }
+    }
+
+    /// All state is lost: a fresh solver, the newest usable version, and whatever strikes meanwhile.
+    fn recover(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+        first: (Failure, Phase),
+    ) -> Result<(), PipelineError> {
+        let failed_at = solver.progress().iteration;
+        let mut strike = Some(first);
+        let mut version = 0;
+        while let Some((failure, phase)) = strike.take() {
+            self.report.failures += 1;
+            self.event(failed_at, EventKind::Failure(phase));
+            if let Some(session) = &mut self.runner.session {
+                session.lose_memory(failure.at)?;
+            }
+            *solver = make()?;
+            let (restored_version, seconds) = self.restore(solver.as_mut())?;
+            version = restored_version;
+            self.report.seconds_recovery += seconds;
+            let declared_seconds = self.declared(seconds);
+            strike = self.pass(declared_seconds, version, Phase::Recovery).map(|f| (f, Phase::Recovery));
+        }
+        let lost = failed_at.saturating_sub(version);
+        self.report.lost += lost;
+        let iteration_seconds = self.iteration_seconds();
+        self.report.seconds_lost_work += lost as f64 * iteration_seconds;
+        if let Some(session) = &mut self.runner.session {
+            session.restarted(version);
+        }
+        Ok(())
+    }
+
+    /// The version the solver goes on from (0 for the start) and the time it took.
+    fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
+        let Some(session) = &mut self.runner.session else {
+            self.event(0, EventKind::StartAnew { reason: None });
+            return Ok((0, 0.0));
+        };
+        match session.restore(solver) {
+            Ok(Some(restored)) => {
+                let (version, seconds) = (restored.version, restored.seconds);
+                self.report.recoveries += 1;
+                self.event(version, EventKind::Recovery(Box::new(restored)));
+                Ok((version, seconds))
+            }
+            Ok(None) => {
+                self.event(0, EventKind::StartAnew { reason: None });
+                Ok((0, 0.0))
+            }
+            Err(error @ PipelineError::NoUsable { .. }) => {
+                session.start_anew()?;
+                self.event(0, EventKind::StartAnew { reason: Some(error.to_string()) });
+                Ok((0, 0.0))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// At the start nothing has been lost in this process: versions are there only to go on from.
+    fn first_restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
+        let Some(session) = &mut self.runner.session else { return Ok(None) };
+        let restored = session.restore(solver)?;
+        if let Some(restored) = &restored {
+            let (declared_seconds, version) = (self.declared(restored.seconds), restored.version);
+            self.report.seconds_recovery += restored.seconds;
+            self.pass(declared_seconds, version, Phase::Recovery);
+        }
+        if let Some(session) = &mut self.runner.session {
+            session.computing();
+        }
+        Ok(restored)
+    }
+
+    fn iteration_seconds(&self) -> f64 {
+        match (self.runner.timing, &self.runner.session) {
+            (Timing::Virtual(costs), _) => costs.iteration_seconds,
+            (Timing::Real, Some(session)) => session.iteration_seconds(),
+            (Timing::Real, None) => {
+                let elapsed = crate::timing::since(self.runner.clock.now(), self.start);
+                elapsed / self.report.executed.max(1) as f64
+            }
+        }
+    }
+
+    fn event(&mut self, iteration: u64, kind: EventKind) {
+        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        self.report.events.push(Event { iteration, seconds, executed: self.report.executed, kind });
+    }
+
+    fn finish(mut self, ended: Ended, solver: &mut dyn Iteration) -> Result<RunReport, PipelineError> {
+        let progress = solver.progress();
+        self.report.ended = ended;
+        self.report.progress = progress;
+        if let Some(session) = &mut self.runner.session {
+            if let (Ended::Stopped, Some(plan)) = (ended, self.runner.stop_plan)
+                && progress.iteration > 0
+            {
+                session.checkpoint(plan, progress, &[solver])?;
+            }
+            session.wait()?;
+            for outcome in session.take_outcomes() {
+                match outcome {
+                    Outcome::Saved(saved) => self.report.saved.push(*saved),
+                    Outcome::Failed { version, message } => self.report.failed.push((version, message)),
+                    Outcome::Aborted { version } => {
+                        self.report.failed.push((version, "lost with the memory it was staged in".to_owned()));
+                    }
+                }
+            }
+            self.report.decisions = session.decisions().to_vec();
+        }
+        self.report.seconds_total = crate::timing::since(self.runner.clock.now(), self.start);
+        Ok(self.report)
+    }
+}
+
+impl RunReport {
+    fn new(progress: Progress) -> Self {
+        Self {
+            ended: Ended::NotConverged,
+            progress,
+            executed: 0,
+            lost: 0,
+            failures: 0,
+            recoveries: 0,
+            events: Vec::new(),
+            saved: Vec::new(),
+            failed: Vec::new(),
+            decisions: Vec::new(),
+            history: Vec::new(),
+            seconds_total: 0.0,
+            seconds_blocking: 0.0,
+            seconds_recovery: 0.0,
+            seconds_lost_work: 0.0,
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! A session: one run's checkpoints, from registered variables to the store and back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use recoup_core::{
+    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Progress,
+    Registered, Resume, Status, Store,
+};
+
+use crate::meter::Meter;
+use crate::staging::StagingSet;
+use crate::timing::since;
+use crate::verify::{Reference, Verifier};
+use crate::worker::{Done, Job, Worker};
+use crate::{Outcome, PipelineError, Saved, Spent, Timing, registry};
+
+/// Where codecs come from: one wrapped to keep its bound, or why there is none.
+pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
+
+/// Staging buffers of a session: one being drained while the solver fills the other.
+const STAGING_SETS: usize = 2;
+
+/// What a session is made of.
+pub struct SessionConfig {
+    /// Name of the run, in every manifest.
+    pub name: String,
+    /// Where versions rest.
+    pub store: Arc<dyn Store>,
+    /// The codecs.
+    pub codecs: CodecTable,
+    /// When to save, and how.
+    pub policy: Box<dyn Policy>,
+    /// The run's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Whether costs are measured or declared.
+    pub timing: Timing,
+    /// Versions kept.
+    pub keep: usize,
+    /// The solver waits until a version counts, as in the published experiments.
+    pub synchronous: bool,
+    /// The solver's tolerance on the relative residual, for the policy.
+    pub tolerance: f64,
+    /// The problem, for verified bounds and the fingerprint; without it only fixed bounds work and
+    /// another problem's checkpoint cannot be told apart.
+    pub reference: Option<Reference>,
+}
+
+/// One line of the decision log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionRecord {
+    /// The iteration it was taken at.
+    pub iteration: u64,
+    /// The plan of the checkpoint taken, if one was.
+    pub plan: Option<Plan>,
+    /// The interval in force.
+    pub interval_seconds: f64,
+    /// The reasons, in numbers.
+    pub why: String,
+}
+
+/// A checkpoint that was taken: staged, and on its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checkpointed {
+    /// Its version.
+    pub version: u64,
+    /// What the solver waited for, on the run's clock. Virtual time has not been moved yet.
+    pub blocking_seconds: f64,
+}
+
+/// The road from registered variables to a store, and back.
+pub struct Session {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) codecs: CodecTable,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) comm: Box<dyn Comm>,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) meter: Meter,
+    pub(crate) timing: Timing,
+    policy: Box<dyn Policy>,
+    synchronous: bool,
+    tolerance: f64,
+    jobs: Option<Sender<Job>>,
+    done: Receiver<Done>,
+    worker: Option<JoinHandle<()>>,
+    abort: Arc<AtomicBool>,
+    free: Vec<StagingSet>,
+    outstanding: usize,
+    outcomes: Vec<Outcome>,
+    decisions: Vec<DecisionRecord>,
+    /// Versions a virtual run has made, and when they count.
+    durable: Vec<(u64, Duration)>,
+    marks: Marks,
+}
+
+/// Where the run stood at its last turning points.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    start: Duration,
+    computing_since: Duration,
+    checkpoint_at: Duration,
+    checkpoint_iteration: u64,
+    failures: u64,
+}
+
+impl Session {
+    /// Starts the worker and removes drafts a killed process left over. Collective.
+    ///
+    /// # Errors
+    /// [`PipelineError::Store`] when the store is not usable, [`PipelineError::Comm`].
+    pub fn open(config: SessionConfig, comm: &dyn Comm) -> Result<Self, PipelineError> {
+        let (ours, theirs) = (comm.dup()?, comm.dup()?);
+        if ours.rank() == 0 {
+            config.store.discard_drafts()?;
+        }
+        ours.barrier()?;
+        let verifier = config.reference.map(|r| Verifier::new(r, config.codecs, ours.as_ref())).transpose()?;
+        let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
+        let abort = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            name: config.name,
+            keep: if config.timing == Timing::Real { config.keep } else { config.keep.max(2) },
+            store: config.store.clone(),
+            codecs: config.codecs,
+            comm: theirs,
+            clock: config.clock.clone(),
+            verifier,
+            fingerprint,
+            abort: abort.clone(),
+            frames: Vec::new(),
+        };
+        let (jobs, jobs_received) = mpsc::channel();
+        let (done_sent, done) = mpsc::channel();
+        let worker = std::thread::Builder::new()
+            .name("recoup-worker".to_owned())
+            .spawn(move || worker.run(&jobs_received, &done_sent))
+            .map_err(|_| PipelineError::WorkerGone)?;
+        let now = config.clock.now();
+        Ok(Self {
+            store: config.store,
+            codecs: config.codecs,
+            clock: config.clock,
+            comm: ours,
+            fingerprint,
+            meter: Meter::default(),
+            timing: config.timing,
+            policy: config.policy,
+            synchronous: config.synchronous,
+            tolerance: config.tolerance,
+            jobs: Some(jobs),
+            done,
+            worker: Some(worker),
+            abort,
+            free: (0..STAGING_SETS).map(|_| StagingSet::default()).collect(),
+            outstanding: 0,
+            outcomes: Vec::new(),
+            decisions: Vec::new(),
+            durable: Vec::new(),
+            marks: Marks { start: now, computing_since: now, checkpoint_at: now, ..Marks::default() },
+        })
+    }
+
+    /// After each iteration: decides, and takes a checkpoint when it is time and safe.
+    ///
+    /// # Errors
+    /// [`PipelineError`]; a version that could not be written is no error but an [`Outcome`], and
+    /// the solver goes on.
+    pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
+        self.step_with(solver.progress(), &[solver])
+    }
+
+    /// [`Session::step`] for several owners, in the same order every time.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn step_with(
+        &mut self,
+        progress: Progress,
+        owners: &[&dyn Registered],
+    ) -> Result<Option<Checkpointed>, PipelineError> {
+        self.poll()?;
+        self.meter.iterated(since(self.clock.now(), self.marks.computing_since));
+        let mut taken = None;
+        if progress.is_safe_point && progress.status == Status::Running {
+            let decision = self.decide(&progress, owners)?;
+            self.log(&progress, &decision);
+            if let Some(plan) = decision.save {
+                taken = Some(self.checkpoint(plan, progress, owners)?);
+            }
+        }
+        self.computing();
+        Ok(taken)
+    }
+
+    /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn checkpoint(
+        &mut self,
+        plan: Plan,
+        progress: Progress,
+        owners: &[&dyn Registered],
+    ) -> Result<Checkpointed, PipelineError> {
+        let start = self.clock.now();
+        let mut staging = self.free_staging()?;
+        let wait_seconds = since(self.clock.now(), start);
+        let variables = registry::collect(owners)?;
+        staging.stage(&variables, plan.resume, self.comm.rank());
+        let stage_seconds = since(self.clock.now(), start) - wait_seconds;
+        let job = Job { plan, progress, staging, stage_seconds, wait_seconds };
+        self.jobs.as_ref().ok_or(PipelineError::WorkerGone)?.send(job).map_err(|_| PipelineError::WorkerGone)?;
+        self.outstanding += 1;
+        self.marks.checkpoint_at = start;
+        self.marks.checkpoint_iteration = progress.iteration;
+        let blocking_seconds = match self.timing {
+            Timing::Real if !self.synchronous => wait_seconds + stage_seconds,
+            Timing::Real => {
+                self.wait()?;
+                since(self.clock.now(), start)
+            }
+            Timing::Virtual(_) => {
+                self.wait()?;
+                self.virtual_blocking(progress.iteration)
+            }
+        };
+        Ok(Checkpointed { version: progress.iteration, blocking_seconds })
+    }
+
+    /// Waits until every checkpoint taken has an outcome.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
+    pub fn wait(&mut self) -> Result<(), PipelineError> {
+        while self.outstanding > 0 {
+            let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
+            self.take(done);
+        }
+        Ok(())
+    }
+
+    /// The outcomes since the last call, oldest first.
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        std::mem::take(&mut self.outcomes)
+    }
+
+    /// The decisions that changed something, or took a checkpoint, oldest first.
+    #[must_use]
+    pub fn decisions(&self) -> &[DecisionRecord] {
+        &self.decisions
+    }
+
+    /// Mean time of one iteration so far, checkpoints not counted.
+    #[must_use]
+    pub fn iteration_seconds(&self) -> f64 {
+        self.meter.iteration_seconds()
+    }
+
+    /// The solver computes again from now on: time before is not charged to its iterations.
+    pub fn computing(&mut self) {
+        self.marks.computing_since = self.clock.now();
+    }
+
+    /// All state in memory is lost at `at`: versions on their way never count.
+    ///
+    /// # Errors
+    /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
+    pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
+        self.abort.store(true, Ordering::Release);
+        let waited = self.wait();
+        self.abort.store(false, Ordering::Release);
+        waited?;
+        self.marks.failures += 1;
+        for (version, _) in self.durable.drain(..).filter(|(_, counts_at)| *counts_at > at) {
+            if self.comm.rank() == 0 {
+                self.store.remove(version)?;
+            }
+            self.outcomes.retain(|o| !matches!(o, Outcome::Saved(s) if s.version == version));
+            self.outcomes.push(Outcome::Aborted { version });
+        }
+        Ok(())
+    }
+
+    /// A version was restored, or there was none: the interval starts anew.
+    pub(crate) fn restarted(&mut self, iteration: u64) {
+        self.marks.checkpoint_at = self.clock.now();
+        self.marks.checkpoint_iteration = iteration;
+        self.durable.clear();
+        self.computing();
+    }
+
+    fn free_staging(&mut self) -> Result<StagingSet, PipelineError> {
+        loop {
+            if let Some(staging) = self.free.pop() {
+                return Ok(staging);
+            }
+            let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
+            self.take(done);
+        }
+    }
+
+    fn poll(&mut self) -> Result<(), PipelineError> {
+        loop {
+            match self.done.try_recv() {
+                Ok(done) => self.take(done),
+                Err(mpsc::TryRecvError::Empty) => return Ok(()),
+                Err(mpsc::TryRecvError::Disconnected) => return Err(PipelineError::WorkerGone),
+            }
+        }
+    }
+
+    fn take(&mut self, done: Done) {
+        self.free.push(done.staging);
+        self.outstanding -= 1;
+        let mut outcome = done.outcome;
+        match &mut outcome {
+            Outcome::Saved(saved) => {
+                if let Timing::Virtual(costs) = self.timing {
+                    let products = if saved.residual.tries > 0 { saved.residual.tries + 1 } else { 0 };
+                    saved.spent = costs.checkpoint(saved.plan.codec, saved.raw_bytes, saved.payload_bytes, products);
+                }
+                if self.synchronous {
+                    saved.spent.wait_seconds += saved.spent.drain_seconds();
+                }
+                self.meter.saved(&seen_by_policy(saved, self.synchronous));
+            }
+            Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
+            Outcome::Aborted { .. } => {}
+        }
+        self.outcomes.push(outcome);
+    }
+
+    /// What the newest version blocks the solver for in virtual time, and when it counts.
+    fn virtual_blocking(&mut self, version: u64) -> f64 {
+        let saved = self.outcomes.iter().rev().find_map(|o| match o {
+            Outcome::Saved(saved) if saved.version == version => Some(saved.spent),
+            _ => None,
+        });
+        let Some(spent) = saved else { return 0.0 };
+        let now = self.clock.now();
+        let busy_until = self.durable.last().map_or(now, |(_, counts_at)| *counts_at);
+        let (blocking, drain) = if self.synchronous {
+            (spent.blocking_seconds(), 0.0)
+        } else {
+            (spent.stage_seconds + since(busy_until, now), spent.drain_seconds())
+        };
+        self.durable.retain(|(_, counts_at)| *counts_at > now);
+        self.durable.push((version, now + Duration::from_secs_f64(blocking + drain)));
+        blocking
+    }
+
+    /// Rank 0 asks the policy; every rank gets its answer.
+    fn decide(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Decision, PipelineError> {
+        let mut message = Vec::new();
+        if self.comm.rank() == 0 {
+            let decision = self.policy.decide(&self.observe(progress, owners)?);
+            if self.comm.size() == 1 {
+                return Ok(decision);
+            }
+            message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
+        }
+        self.comm.broadcast(0, &mut message)?;
+        serde_json::from_slice(&message).map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })
+    }
+
+    fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
+        let now = self.clock.now();
+        let variables = registry::collect(owners)?;
+        let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+        Ok(Observation {
+            iteration: progress.iteration,
+            elapsed_seconds: since(now, self.marks.start),
+            since_checkpoint_seconds: since(now, self.marks.checkpoint_at),
+            since_checkpoint_iterations: progress.iteration.saturating_sub(self.marks.checkpoint_iteration),
+            iteration_seconds: self.meter.iteration_seconds(),
+            relative_residual: progress.relative_residual(),
+            tolerance: self.tolerance,
+            raw_bytes: kinds.map(|resume| (resume, registry::raw_bytes(&variables, resume))).to_vec(),
+            costs: self.meter.costs(),
+            write_bytes_per_second: self.meter.write_bytes_per_second(),
+            failures: self.marks.failures,
+        })
+    }
+
+    fn log(&mut self, progress: &Progress, decision: &Decision) {
+        if let Some(why) = &decision.why {
+            self.decisions.push(DecisionRecord {
+                iteration: progress.iteration,
+                plan: decision.save,
+                interval_seconds: decision.interval_seconds,
+                why: why.clone(),
+            });
+        }
+    }
+}
+
+/// A synchronous checkpoint's drain is waiting, not drain: counted once.
+fn seen_by_policy(saved: &Saved, synchronous: bool) -> Saved {
+    let mut seen = saved.clone();
+    if synchronous {
+        seen.spent = Spent { wait_seconds: saved.spent.blocking_seconds(), write_seconds: 0.0, ..Spent::default() };
+    }
+    seen
+}
+
+impl Drop for Session {
+    /// Finishes what was taken, then ends the worker.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(worker) = self.worker.take()
+            && worker.join().is_err()
+        {
+            tracing::error!("the checkpoint worker panicked");
+        }
+    }
+}

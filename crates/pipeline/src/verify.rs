@@ -1,0 +1,314 @@
+//! The bound of the iterate: derived from the residual, and measured before a version counts.
+
+use std::sync::Arc;
+
+use recoup_core::{
+    Bound, BoundRule, Clock, Codec, Comm, CommError, Fingerprint, Frame, Operator, Plan, Progress, ResidualRecord,
+    vector_fingerprint,
+};
+use recoup_model::residual_bound::{ResidualNorms, VerifiedGuess, is_attained, residual_bound};
+
+use crate::PipelineError;
+use crate::session::CodecTable;
+use crate::staging::{Buffer, Staged};
+use crate::timing::since;
+use crate::version::{Coding, decode_frames, encode};
+
+/// Encodings tried before a verified bound gives up and stores losslessly.
+const TRIES_MAX: u32 = 6;
+
+/// Samples of the Frobenius norm where the entries of A are not known.
+const RADEMACHER_SAMPLES: u64 = 8;
+
+/// The problem a session saves the iterate of: `A x = b`, shared with the worker thread.
+#[derive(Clone)]
+pub struct Reference {
+    /// The operator; applied by the worker while the solver applies it too.
+    pub operator: Arc<dyn Operator + Send + Sync>,
+    /// The right-hand side, this rank's rows.
+    pub rhs: Arc<[f64]>,
+}
+
+/// Derives, tries and measures bounds.
+pub(crate) struct Verifier {
+    reference: Reference,
+    codecs: CodecTable,
+    norms: ResidualNorms,
+    fingerprint: Fingerprint,
+    guess: VerifiedGuess,
+    decoded: Buffer,
+    residual: Vec<f64>,
+}
+
+/// What is to be encoded, and under which plan.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    plan: &'a Plan,
+    progress: &'a Progress,
+    staged: &'a Staged,
+    codec: &'a dyn Codec,
+}
+
+/// What became of it.
+pub(crate) struct Encoded {
+    pub(crate) bound: Bound,
+    pub(crate) residual: ResidualRecord,
+    pub(crate) encode_seconds: f64,
+    pub(crate) verify_seconds: f64,
+}
+
+impl Encoded {
+    pub(crate) fn request<'a>(
+        plan: &'a Plan,
+        progress: &'a Progress,
+        staged: &'a Staged,
+        codec: &'a dyn Codec,
+    ) -> Request<'a> {
+        Request { plan, progress, staged, codec }
+    }
+
+    /// Without the operator only a fixed bound can be kept.
+    pub(crate) fn fixed(
+        plan: &Plan,
+        staged: &Staged,
+        codec: &dyn Codec,
+        clock: &dyn Clock,
+        frames: &mut Vec<Frame>,
+    ) -> Result<Self, PipelineError> {
+        let BoundRule::Fixed(bound) = plan.rule else {
+            return Err(PipelineError::NeedsOperator { rule: plan.rule.to_string() });
+        };
+        let start = clock.now();
+        encode(staged, Coding { codec, bound }, frames)?;
+        let encode_seconds = since(clock.now(), start);
+        Ok(Self { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds: 0.0 })
+    }
+}
+
+impl Verifier {
+    /// Takes the norms of the problem. Collective.
+    pub(crate) fn new(reference: Reference, codecs: CodecTable, comm: &dyn Comm) -> Result<Self, PipelineError> {
+        let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
+        let mut sums = [rhs.iter().map(|b| b * b).sum::<f64>(), frobenius_squared(operator)?, operator.rows() as f64];
+        comm.sum(&mut sums)?;
+        let rows = largest(comm, operator.largest_row_sum())?;
+        let columns = largest(comm, operator.largest_column_sum())?;
+        let frobenius = sums[1].sqrt();
+        let norms = ResidualNorms {
+            residual: 0.0,
+            rhs: sums[0].sqrt(),
+            frobenius,
+            norm2: rows.zip(columns).map_or(frobenius, |(rows, columns)| (rows * columns).sqrt().min(frobenius)),
+            abs_product: None,
+            unknowns: sums[2],
+        };
+        let fingerprint = fingerprint(operator, rhs, comm)?;
+        let residual = vec![0.0; operator.rows()];
+        let decoded = Buffer::F64(Vec::new());
+        Ok(Self { reference, codecs, norms, fingerprint, guess: VerifiedGuess::default(), decoded, residual })
+    }
+
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Whether a staged variable is an iterate of this problem: doubles, one per row.
+    pub(crate) fn fits(&self, staged: &Staged) -> bool {
+        unpadded(&staged.values, staged).len() == self.reference.operator.rows()
+    }
+
+    /// Encodes the iterate under the plan's rule; a verified bound is tried until it holds.
+    /// Collective: every rank tries the same bounds.
+    pub(crate) fn encode(
+        &mut self,
+        request: Request<'_>,
+        comm: &dyn Comm,
+        clock: &dyn Clock,
+        frames: &mut Vec<Frame>,
+    ) -> Result<Encoded, PipelineError> {
+        let mut times = Times { clock, encode_seconds: 0.0, verify_seconds: 0.0 };
+        let x = unpadded(&request.staged.values, request.staged);
+        let true_norm = times.verify(|| residual_norm(&self.reference, &mut self.residual, x, comm))?;
+        let x_norm = norm(x, comm)?;
+        let mut record = ResidualRecord {
+            norm: request.progress.residual_norm,
+            rhs_norm: self.norms.rhs,
+            true_norm: Some(true_norm),
+            verified_norm: None,
+            tries: 0,
+        };
+        self.norms.residual = true_norm;
+        let is_fixed = matches!(request.plan.rule, BoundRule::Fixed(_));
+        let mut bound = self.first_bound(&request, x_norm, comm)?;
+        loop {
+            let done = times.encode(|| encode(request.staged, Coding { codec: request.codec, bound }, frames));
+            let done = done.and_then(|()| times.encode(|| self.decode(request.staged, frames)));
+            agree(done, comm)?;
+            record.tries += 1;
+            let decoded = unpadded(&self.decoded, request.staged);
+            let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
+            record.verified_norm = Some(verified);
+            let holds = verified <= (1.0 + request.plan.theta) * true_norm;
+            if request.plan.rule == BoundRule::Verified
+                && let Bound::Absolute(tried) = bound
+            {
+                self.guess.learn(tried, true_norm, verified);
+                if !holds {
+                    bound = self.retry(record.tries, request.plan.theta, true_norm, tried);
+                    continue;
+                }
+            }
+            debug_assert!(holds || is_fixed || request.plan.rule != BoundRule::Verified || bound == Bound::Lossless);
+            let Times { encode_seconds, verify_seconds, .. } = times;
+            return Ok(Encoded { bound, residual: record, encode_seconds, verify_seconds });
+        }
+    }
+
+    /// The bound to try first.
+    fn first_bound(&mut self, request: &Request<'_>, x_norm: f64, comm: &dyn Comm) -> Result<Bound, PipelineError> {
+        let (theta, x) = (request.plan.theta, unpadded(&request.staged.values, request.staged));
+        match request.plan.rule {
+            BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x, comm)?)),
+            BoundRule::Fixed(bound) => Ok(bound),
+            _ if is_attained(&self.norms, x_norm) => Ok(Bound::Lossless),
+            BoundRule::Verified => Ok(positive(self.guess.bound(&self.norms, theta))),
+            BoundRule::Corrected => {
+                self.norms.abs_product = Some(self.abs_product(x, comm)?);
+                Ok(positive(residual_bound(BoundRule::Corrected, &self.norms, theta)))
+            }
+            rule => Ok(positive(residual_bound(rule, &self.norms, theta))),
+        }
+    }
+
+    fn retry(&self, tries: u32, theta: f64, true_norm: f64, tried: f64) -> Bound {
+        if tries >= TRIES_MAX {
+            return Bound::Lossless;
+        }
+        // At least halved, so that the tries end in something small even where errors do not scale.
+        match self.guess.bound(&ResidualNorms { residual: true_norm, ..self.norms }, theta) {
+            Bound::Absolute(e) => positive(Bound::Absolute(e.min(tried / 2.0))),
+            other => other,
+        }
+    }
+
+    fn decode(&mut self, staged: &Staged, frames: &[Frame]) -> Result<(), PipelineError> {
+        decode_frames(&staged.record, frames, self.codecs, &mut self.decoded)
+    }
+
+    /// `|| |A| |x| ||`, or `||A||_F ||x||` above it where the entries are not known.
+    fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+        match self.reference.operator.abs_apply(x, &mut self.residual) {
+            Some(applied) => applied?,
+            None => return Ok(self.norms.frobenius * norm(x, comm)?),
+        }
+        norm(&self.residual, comm)
+    }
+}
+
+/// Clocks the two kinds of work.
+struct Times<'a> {
+    clock: &'a dyn Clock,
+    encode_seconds: f64,
+    verify_seconds: f64,
+}
+
+impl Times<'_> {
+    fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = self.clock.now();
+        let result = work();
+        self.encode_seconds += since(self.clock.now(), start);
+        result
+    }
+
+    fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let start = self.clock.now();
+        let result = work();
+        self.verify_seconds += since(self.clock.now(), start);
+        result
+    }
+}
+
+/// `||b - A x||` over all ranks.
+fn residual_norm(reference: &Reference, r: &mut [f64], x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+    let mut sum = [reference.operator.residual(&reference.rhs, x, r)?];
+    comm.sum(&mut sum)?;
+    Ok(sum[0].sqrt())
+}
+
+/// A bound of 0 is lossless.
+fn positive(bound: Bound) -> Bound {
+    if bound.value() > 0.0 && bound.value().is_finite() { bound } else { Bound::Lossless }
+}
+
+/// The error of any rank is every rank's error, so that none waits for the others in vain.
+fn agree(done: Result<(), PipelineError>, comm: &dyn Comm) -> Result<(), PipelineError> {
+    let worst = comm.max(i64::from(done.is_err()))?;
+    match done {
+        Ok(()) if worst > 0 => {
+            Err(PipelineError::Rank { rank: comm.rank(), message: "another rank failed".to_owned() })
+        }
+        done => done,
+    }
+}
+
+/// The values of the iterate without their padding; none when they are not doubles.
+fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
+    match values {
+        Buffer::F64(values) => &values[..staged.record.len as usize],
+        _ => &[],
+    }
+}
+
+fn norm(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+    let mut sum = [x.iter().map(|v| v * v).sum::<f64>()];
+    comm.sum(&mut sum)?;
+    Ok(sum[0].sqrt())
+}
+
+/// `max - min` of the finite values of all ranks.
+fn range(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+    let finite = x.iter().copied().filter(|v| v.is_finite());
+    let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let low = -largest(comm, Some(-low))?.unwrap_or(0.0);
+    let high = largest(comm, Some(high))?.unwrap_or(0.0);
+    Ok(if high > low { high - low } else { 0.0 })
+}
+
+/// The largest value of all ranks; `None` when any rank has none.
+fn largest(comm: &dyn Comm, value: Option<f64>) -> Result<Option<f64>, CommError> {
+    let bytes = value.map(f64::to_le_bytes);
+    let all = comm.gather(bytes.as_ref().map_or(&[][..], |b| &b[..]))?;
+    let values = all.iter().map(|bytes| <[u8; 8]>::try_from(&bytes[..]).ok().map(f64::from_le_bytes));
+    Ok(values.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
+}
+
+/// This rank's share of `||A||_F^2`: exact where the entries are known, else the mean of
+/// `||A z||^2` over vectors of random signs, whose expectation it is.
+fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
+    if let Some(exact) = operator.frobenius_squared() {
+        return Ok(exact);
+    }
+    let (mut z, mut az) = (vec![0.0; operator.rows()], vec![0.0; operator.rows()]);
+    let mut sum = 0.0;
+    for sample in 0..RADEMACHER_SAMPLES {
+        for (row, z) in z.iter_mut().enumerate() {
+            let hash = vector_fingerprint(operator.first_row() + row as u64, &[sample as f64]);
+            *z = if hash & 1 == 0 { 1.0 } else { -1.0 };
+        }
+        operator.apply(&z, &mut az)?;
+        sum += az.iter().map(|v| v * v).sum::<f64>();
+    }
+    Ok(sum / RADEMACHER_SAMPLES as f64)
+}
+
+fn fingerprint(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<Fingerprint, CommError> {
+    let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
+    let bytes: Vec<u8> = local.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut fingerprint = Fingerprint { rows: operator.global_rows(), ..Fingerprint::default() };
+    for part in comm.gather(&bytes)? {
+        let word = |at: usize| part.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
+        fingerprint.operator = fingerprint.operator.wrapping_add(word(0));
+        fingerprint.rhs = fingerprint.rhs.wrapping_add(word(8));
+    }
+    Ok(fingerprint)
+}

@@ -1,0 +1,364 @@
+//! The worker: encode, verify, write and publish, behind the solver, one version at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender};
+
+use recoup_core::{
+    Bound, BoundRule, Clock, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
+    Manifest, Plan, Progress, ResidualRecord, Role, Scheme, Store, StoreError, VariableRecord,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::PipelineError;
+use crate::session::CodecTable;
+use crate::staging::{Staged, StagingSet};
+use crate::timing::since;
+use crate::verify::{Encoded, Verifier};
+use crate::version::{Coding, encode};
+
+/// Variables below this size are not worth encoding.
+const SMALL_BYTES: u64 = 4096;
+
+/// A version to be made.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    pub(crate) progress: Progress,
+    pub(crate) staging: StagingSet,
+    pub(crate) stage_seconds: f64,
+    pub(crate) wait_seconds: f64,
+}
+
+/// Where the time of one checkpoint went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spent {
+    /// The copy into the staging buffer; blocks the solver.
+    pub stage_seconds: f64,
+    /// Waiting for a free staging buffer, and for the whole drain when checkpoints are
+    /// synchronous; blocks the solver.
+    pub wait_seconds: f64,
+    /// Encoding and decoding again, behind the solver.
+    pub encode_seconds: f64,
+    /// Products with the operator for the verified bound, behind the solver.
+    pub verify_seconds: f64,
+    /// Writing, syncing and publishing, behind the solver.
+    pub write_seconds: f64,
+}
+
+impl Spent {
+    /// What the solver waited for.
+    #[must_use]
+    pub fn blocking_seconds(&self) -> f64 {
+        self.stage_seconds + self.wait_seconds
+    }
+
+    /// What ran behind it.
+    #[must_use]
+    pub fn drain_seconds(&self) -> f64 {
+        self.encode_seconds + self.verify_seconds + self.write_seconds
+    }
+}
+
+/// A version that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saved {
+    /// The version, and the iteration it was taken at.
+    pub version: u64,
+    /// How it was saved.
+    pub plan: Plan,
+    /// The bound of the iterate.
+    pub bound: Bound,
+    /// Largest error of the iterate found on this rank.
+    pub achieved_error: f64,
+    /// Bytes of this rank's values.
+    pub raw_bytes: u64,
+    /// Bytes of this rank's payloads.
+    pub payload_bytes: u64,
+    /// The residual, before and after.
+    pub residual: ResidualRecord,
+    /// Where the time went.
+    pub spent: Spent,
+}
+
+/// How a checkpoint ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The version counts.
+    Saved(Box<Saved>),
+    /// It does not, and the version before it is untouched.
+    Failed {
+        /// The version that is not.
+        version: u64,
+        /// Why.
+        message: String,
+    },
+    /// It was dropped because the state in memory was lost.
+    Aborted {
+        /// The version that is not.
+        version: u64,
+    },
+}
+
+/// What the worker gives back: the outcome, and the buffers to be used again.
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    pub(crate) staging: StagingSet,
+}
+
+/// Everything the worker thread owns.
+pub(crate) struct Worker {
+    pub(crate) name: String,
+    pub(crate) keep: usize,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) codecs: CodecTable,
+    pub(crate) comm: Box<dyn Comm>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) verifier: Option<Verifier>,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) abort: Arc<AtomicBool>,
+    /// Encoded frames, used again.
+    pub(crate) frames: Vec<Frame>,
+}
+
+/// One rank's part of a manifest.
+#[derive(Default, Serialize, Deserialize)]
+struct Part {
+    variables: Vec<VariableRecord>,
+    frames: Vec<FrameRecord>,
+    files: Vec<FileRecord>,
+    error: Option<String>,
+}
+
+/// What encoding the variables of one version found.
+struct Tally {
+    bound: Bound,
+    achieved_error: f64,
+    residual: ResidualRecord,
+    spent: Spent,
+}
+
+impl Worker {
+    /// Makes versions until the session hangs up.
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>, done: &Sender<Done>) {
+        for job in jobs {
+            let version = job.progress.iteration;
+            let outcome = match self.make(&job) {
+                Ok(saved) => Outcome::Saved(Box::new(saved)),
+                Err(Unmade::Aborted) => Outcome::Aborted { version },
+                Err(Unmade::Failed(message)) => Outcome::Failed { version, message },
+            };
+            if done.send(Done { outcome, staging: job.staging }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn make(&mut self, job: &Job) -> Result<Saved, Unmade> {
+        let mut part = Part::default();
+        let mut tally = Tally::new(job);
+        let sealed = self.write(job, &mut part, &mut tally);
+        let start = self.clock.now();
+        let verdict = self.publish(job, part, sealed, &tally);
+        tally.spent.write_seconds += since(self.clock.now(), start);
+        let payload_bytes = verdict?;
+        Ok(Saved {
+            version: job.progress.iteration,
+            plan: job.plan,
+            bound: tally.bound,
+            achieved_error: tally.achieved_error,
+            raw_bytes: job.staging.raw_bytes(),
+            payload_bytes,
+            residual: tally.residual,
+            spent: tally.spent,
+        })
+    }
+
+    /// This rank's part of the version, durable but not yet visible.
+    fn write(&mut self, job: &Job, part: &mut Part, tally: &mut Tally) -> Result<(), Unmade> {
+        let begun = self.begin(job.progress.iteration);
+        self.comm.barrier().map_err(failed)?;
+        let mut draft = match begun {
+            None => self.store.begin(job.progress.iteration, self.comm.rank()).map_err(failed),
+            Some(begun) => begun.map_err(failed),
+        };
+        for staged in &job.staging.staged {
+            // Every rank takes part in encoding, because verification is collective.
+            let encoded = self.encode(job, staged, tally);
+            let step = encoded.and_then(|()| match &mut draft {
+                Ok(draft) => self.write_variable(staged, draft.as_mut(), part, tally),
+                Err(_) => Ok(()),
+            });
+            if let Err(error) = step {
+                draft = Err(error);
+            }
+        }
+        let start = self.clock.now();
+        part.files = draft?.seal().map_err(failed)?.files;
+        tally.spent.write_seconds += since(self.clock.now(), start);
+        Ok(())
+    }
+
+    /// Rank 0 opens the draft before the others do.
+    fn begin(&self, version: u64) -> Option<Result<Box<dyn Draft>, StoreError>> {
+        (self.comm.rank() == 0).then(|| self.store.begin(version, 0))
+    }
+
+    fn write_variable(
+        &mut self,
+        staged: &Staged,
+        draft: &mut dyn Draft,
+        part: &mut Part,
+        tally: &mut Tally,
+    ) -> Result<(), Unmade> {
+        if self.abort.load(Ordering::Acquire) {
+            return Err(Unmade::Aborted);
+        }
+        let start = self.clock.now();
+        draft.write(&staged.record, &mut self.frames).map_err(failed)?;
+        tally.spent.write_seconds += since(self.clock.now(), start);
+        part.variables.push(staged.record.clone());
+        part.frames.extend(self.frames.iter().map(|f| f.record.clone()));
+        Ok(())
+    }
+
+    /// Fills `self.frames` with the encoded variable.
+    fn encode(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
+        let is_iterate = staged.record.role == Role::Iterate;
+        if job.plan.scheme == Scheme::Lossy && is_iterate {
+            return self.encode_iterate(job, staged, tally);
+        }
+        let small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
+        let id = match job.plan.scheme {
+            _ if small => CodecId::Raw,
+            Scheme::Lossy => CodecId::Zstd,
+            _ => job.plan.codec,
+        };
+        let start = self.clock.now();
+        let codec = (self.codecs)(id).map_err(failed)?;
+        let coding = Coding { codec: codec.as_ref(), bound: Bound::Lossless };
+        encode(staged, coding, &mut self.frames).map_err(failed)?;
+        tally.spent.encode_seconds += since(self.clock.now(), start);
+        Ok(())
+    }
+
+    fn encode_iterate(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
+        let codec = (self.codecs)(job.plan.codec).map_err(failed)?;
+        let encoded = match &mut self.verifier {
+            Some(verifier) if verifier.fits(staged) => {
+                let request = Encoded::request(&job.plan, &job.progress, staged, codec.as_ref());
+                verifier.encode(request, self.comm.as_ref(), self.clock.as_ref(), &mut self.frames)
+            }
+            _ => Encoded::fixed(&job.plan, staged, codec.as_ref(), self.clock.as_ref(), &mut self.frames),
+        };
+        let encoded = encoded.map_err(failed)?;
+        tally.bound = encoded.bound;
+        tally.achieved_error = self.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
+        tally.residual =
+            ResidualRecord { norm: tally.residual.norm, rhs_norm: tally.residual.rhs_norm, ..encoded.residual };
+        tally.spent.encode_seconds += encoded.encode_seconds;
+        tally.spent.verify_seconds += encoded.verify_seconds;
+        Ok(())
+    }
+
+    /// One verdict on all ranks: published everywhere, or nowhere. Returns this rank's payload bytes.
+    fn publish(&self, job: &Job, mut part: Part, sealed: Result<(), Unmade>, tally: &Tally) -> Result<u64, Unmade> {
+        let payload_bytes = part.frames.iter().map(|f| f.payload_bytes).sum();
+        let aborted = matches!(sealed, Err(Unmade::Aborted)) || self.abort.load(Ordering::Acquire);
+        part.error = match sealed {
+            _ if aborted => Some(String::new()),
+            Err(Unmade::Failed(message)) => Some(message),
+            _ => None,
+        };
+        let parts = self.gather(&part)?;
+        let verdict = match parts.iter().position(|p| p.error.is_some()) {
+            Some(rank) => parts[rank]
+                .error
+                .clone()
+                .filter(|m| !m.is_empty())
+                .map_or(Err(Unmade::Aborted), |message| Err(failed(PipelineError::Rank { rank, message }))),
+            None => self.publish_manifest(self.manifest(job, parts, tally)),
+        };
+        if verdict.is_err() && self.comm.rank() == 0 {
+            // The store names what it could not remove; the verdict is the error worth reporting.
+            if let Err(error) = self.store.discard_drafts() {
+                tracing::warn!(%error, "a draft is left over");
+            }
+        }
+        verdict.map(|()| payload_bytes)
+    }
+
+    fn gather(&self, part: &Part) -> Result<Vec<Part>, Unmade> {
+        let bytes = serde_json::to_vec(part).map_err(failed)?;
+        let parts = self.comm.gather(&bytes).map_err(failed)?;
+        parts.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
+    }
+
+    fn manifest(&self, job: &Job, parts: Vec<Part>, tally: &Tally) -> Manifest {
+        let mut manifest = Manifest {
+            format: FORMAT_VERSION,
+            name: self.name.clone(),
+            version: job.progress.iteration,
+            ranks: parts.len(),
+            fingerprint: self.fingerprint,
+            scheme: job.plan.scheme,
+            resume: job.plan.resume,
+            rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
+            residual: tally.residual,
+            variables: Vec::new(),
+            frames: Vec::new(),
+            files: Vec::new(),
+        };
+        for part in parts {
+            manifest.variables.extend(part.variables);
+            manifest.frames.extend(part.frames);
+            manifest.files.extend(part.files);
+        }
+        manifest
+    }
+
+    /// Rank 0 makes the version visible, tells the others, and removes what retention no longer keeps.
+    fn publish_manifest(&self, manifest: Manifest) -> Result<(), Unmade> {
+        let mut message = Vec::new();
+        if self.comm.rank() == 0 {
+            let published = self.store.publish(&manifest).map_err(PipelineError::from);
+            let retained = published.map(|()| self.retain(manifest.version));
+            message = retained.err().map(|e| e.to_string()).unwrap_or_default().into_bytes();
+        }
+        self.comm.broadcast(0, &mut message).map_err(failed)?;
+        if message.is_empty() { Ok(()) } else { Err(Unmade::Failed(String::from_utf8_lossy(&message).into_owned())) }
+    }
+
+    /// Removes all but the newest `keep` versions. A version that cannot be removed is no reason to
+    /// lose the new one, so it is only named.
+    fn retain(&self, newest: u64) {
+        let older = self.store.versions().unwrap_or_default().into_iter().rev().filter(|&v| v <= newest);
+        for version in older.skip(self.keep.max(1)) {
+            if let Err(error) = self.store.remove(version) {
+                tracing::warn!(version, %error, "an old version is left over");
+            }
+        }
+    }
+}
+
+impl Tally {
+    fn new(job: &Job) -> Self {
+        let (norm, rhs_norm) = (job.progress.residual_norm, job.progress.rhs_norm);
+        Self {
+            bound: Bound::Lossless,
+            achieved_error: 0.0,
+            residual: ResidualRecord { norm, rhs_norm, ..ResidualRecord::default() },
+            spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
+        }
+    }
+}
+
+/// Why a version was not made.
+enum Unmade {
+    Aborted,
+    Failed(String),
+}
+
+fn failed(error: impl std::fmt::Display) -> Unmade {
+    Unmade::Failed(error.to_string())
+}
