@@ -1,7 +1,9 @@
 //! What the pipeline reports: version, rank and variable are added here, once.
 
-use crate::Skipped;
 use recoup_core::{CodecError, CommError, Fingerprint, SolveError, StoreError};
+use recoup_model::residual_bound::MissingNorm;
+
+use crate::Skipped;
 
 /// Why a checkpoint or a restore could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,9 @@ pub enum PipelineError {
         /// The rule.
         rule: String,
     },
+    /// The rule needs a norm the operator cannot give.
+    #[error(transparent)]
+    MissingNorm(#[from] MissingNorm),
     /// The versions belong to another problem.
     #[error("version {version} belongs to another problem: {expected} expected, {found} found")]
     OtherProblem {

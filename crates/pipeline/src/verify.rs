@@ -6,16 +6,13 @@ use recoup_core::{
     Bound, BoundRule, Clock, Codec, Comm, CommError, Fingerprint, Frame, Operator, Plan, Progress, ResidualRecord,
     vector_fingerprint,
 };
-use recoup_model::residual_bound::{ResidualNorms, VerifiedGuess, is_attained, residual_bound};
+use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
 use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
 use crate::version::{Coding, decode_frames, encode};
-
-/// Encodings tried before a verified bound gives up and stores losslessly.
-const TRIES_MAX: u32 = 6;
 
 /// Samples of the Frobenius norm where the entries of A are not known.
 const RADEMACHER_SAMPLES: u64 = 8;
@@ -33,9 +30,9 @@ pub struct Reference {
 pub(crate) struct Verifier {
     reference: Reference,
     codecs: CodecTable,
-    norms: ResidualNorms,
+    norms: Norms,
     fingerprint: Fingerprint,
-    guess: VerifiedGuess,
+    search: Option<(f64, VerifiedSearch)>,
     decoded: Buffer,
     residual: Vec<f64>,
 }
@@ -89,23 +86,24 @@ impl Verifier {
     /// Takes the norms of the problem. Collective.
     pub(crate) fn new(reference: Reference, codecs: CodecTable, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
-        let mut sums = [rhs.iter().map(|b| b * b).sum::<f64>(), frobenius_squared(operator)?, operator.rows() as f64];
+        let mut sums = [rhs.iter().map(|b| b * b).sum::<f64>(), frobenius_squared(operator)?];
         comm.sum(&mut sums)?;
         let rows = largest(comm, operator.largest_row_sum())?;
         let columns = largest(comm, operator.largest_column_sum())?;
-        let frobenius = sums[1].sqrt();
-        let norms = ResidualNorms {
+        let norms = Norms {
             residual: 0.0,
             rhs: sums[0].sqrt(),
-            frobenius,
-            norm2: rows.zip(columns).map_or(frobenius, |(rows, columns)| (rows * columns).sqrt().min(frobenius)),
+            iterate: 0.0,
+            n: operator.global_rows(),
+            frobenius: Some(sums[1].sqrt()),
+            // ||A||_2 <= sqrt(||A||_inf ||A||_1)
+            spectral_bound: rows.zip(columns).map(|(rows, columns)| (rows * columns).sqrt()),
             abs_product: None,
-            unknowns: sums[2],
         };
         let fingerprint = fingerprint(operator, rhs, comm)?;
         let residual = vec![0.0; operator.rows()];
         let decoded = Buffer::F64(Vec::new());
-        Ok(Self { reference, codecs, norms, fingerprint, guess: VerifiedGuess::default(), decoded, residual })
+        Ok(Self { reference, codecs, norms, fingerprint, search: None, decoded, residual })
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -128,8 +126,9 @@ impl Verifier {
     ) -> Result<Encoded, PipelineError> {
         let mut times = Times { clock, encode_seconds: 0.0, verify_seconds: 0.0 };
         let x = unpadded(&request.staged.values, request.staged);
-        let true_norm = times.verify(|| residual_norm(&self.reference, &mut self.residual, x, comm))?;
-        let x_norm = norm(x, comm)?;
+        self.norms.residual = times.verify(|| residual_norm(&self.reference, &mut self.residual, x, comm))?;
+        self.norms.iterate = norm(x, comm)?;
+        let true_norm = self.norms.residual;
         let mut record = ResidualRecord {
             norm: request.progress.residual_norm,
             rhs_norm: self.norms.rhs,
@@ -137,57 +136,50 @@ impl Verifier {
             verified_norm: None,
             tries: 0,
         };
-        self.norms.residual = true_norm;
-        let is_fixed = matches!(request.plan.rule, BoundRule::Fixed(_));
-        let mut bound = self.first_bound(&request, x_norm, comm)?;
+        let mut bound = self.first_bound(request.plan, x, comm)?;
         loop {
             let done = times.encode(|| encode(request.staged, Coding { codec: request.codec, bound }, frames));
             let done = done.and_then(|()| times.encode(|| self.decode(request.staged, frames)));
             agree(done, comm)?;
-            record.tries += 1;
             let decoded = unpadded(&self.decoded, request.staged);
             let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
+            record.tries += 1;
             record.verified_norm = Some(verified);
-            let holds = verified <= (1.0 + request.plan.theta) * true_norm;
-            if request.plan.rule == BoundRule::Verified
-                && let Bound::Absolute(tried) = bound
-            {
-                self.guess.learn(tried, true_norm, verified);
-                if !holds {
-                    bound = self.retry(record.tries, request.plan.theta, true_norm, tried);
-                    continue;
+            match self.judge(request.plan.rule, true_norm, bound, verified) {
+                Verdict::Retry(tighter) => bound = tighter,
+                Verdict::Accepted => {
+                    let Times { encode_seconds, verify_seconds, .. } = times;
+                    return Ok(Encoded { bound, residual: record, encode_seconds, verify_seconds });
                 }
             }
-            debug_assert!(holds || is_fixed || request.plan.rule != BoundRule::Verified || bound == Bound::Lossless);
-            let Times { encode_seconds, verify_seconds, .. } = times;
-            return Ok(Encoded { bound, residual: record, encode_seconds, verify_seconds });
         }
     }
 
     /// The bound to try first.
-    fn first_bound(&mut self, request: &Request<'_>, x_norm: f64, comm: &dyn Comm) -> Result<Bound, PipelineError> {
-        let (theta, x) = (request.plan.theta, unpadded(&request.staged.values, request.staged));
-        match request.plan.rule {
+    fn first_bound(&mut self, plan: &Plan, x: &[f64], comm: &dyn Comm) -> Result<Bound, PipelineError> {
+        match plan.rule {
             BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x, comm)?)),
-            BoundRule::Fixed(bound) => Ok(bound),
-            _ if is_attained(&self.norms, x_norm) => Ok(Bound::Lossless),
-            BoundRule::Verified => Ok(positive(self.guess.bound(&self.norms, theta))),
-            BoundRule::Corrected => {
-                self.norms.abs_product = Some(self.abs_product(x, comm)?);
-                Ok(positive(residual_bound(BoundRule::Corrected, &self.norms, theta)))
+            BoundRule::Verified => {
+                let search = self.search.take().filter(|(theta, _)| *theta == plan.theta);
+                let (theta, mut search) = search.unwrap_or_else(|| (plan.theta, VerifiedSearch::new(plan.theta)));
+                let first = search.first(&self.norms)?;
+                self.search = Some((theta, search));
+                Ok(first)
             }
-            rule => Ok(positive(residual_bound(rule, &self.norms, theta))),
+            rule => {
+                if rule == BoundRule::Corrected {
+                    self.norms.abs_product = self.abs_product(x, comm)?;
+                }
+                Ok(bound(rule, &self.norms, plan.theta)?)
+            }
         }
     }
 
-    fn retry(&self, tries: u32, theta: f64, true_norm: f64, tried: f64) -> Bound {
-        if tries >= TRIES_MAX {
-            return Bound::Lossless;
-        }
-        // At least halved, so that the tries end in something small even where errors do not scale.
-        match self.guess.bound(&ResidualNorms { residual: true_norm, ..self.norms }, theta) {
-            Bound::Absolute(e) => positive(Bound::Absolute(e.min(tried / 2.0))),
-            other => other,
+    /// Only the verified rule refuses what was measured.
+    fn judge(&mut self, rule: BoundRule, true_norm: f64, tried: Bound, measured: f64) -> Verdict {
+        match &mut self.search {
+            Some((_, search)) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
+            _ => Verdict::Accepted,
         }
     }
 
@@ -195,13 +187,13 @@ impl Verifier {
         decode_frames(&staged.record, frames, self.codecs, &mut self.decoded)
     }
 
-    /// `|| |A| |x| ||`, or `||A||_F ||x||` above it where the entries are not known.
-    fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+    /// `|| |A| |x| ||`, where the entries are known.
+    fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
         match self.reference.operator.abs_apply(x, &mut self.residual) {
             Some(applied) => applied?,
-            None => return Ok(self.norms.frobenius * norm(x, comm)?),
+            None => return Ok(None),
         }
-        norm(&self.residual, comm)
+        Ok(Some(norm(&self.residual, comm)?))
     }
 }
 
@@ -233,11 +225,6 @@ fn residual_norm(reference: &Reference, r: &mut [f64], x: &[f64], comm: &dyn Com
     let mut sum = [reference.operator.residual(&reference.rhs, x, r)?];
     comm.sum(&mut sum)?;
     Ok(sum[0].sqrt())
-}
-
-/// A bound of 0 is lossless.
-fn positive(bound: Bound) -> Bound {
-    if bound.value() > 0.0 && bound.value().is_finite() { bound } else { Bound::Lossless }
 }
 
 /// The error of any rank is every rank's error, so that none waits for the others in vain.
