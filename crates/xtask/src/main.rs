@@ -1,2 +1,77 @@
-//! placeholder
-fn main() {}
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`.
+//!
+//! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
+//! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
+//! sources and calls cargo.
+
+mod ci;
+mod golden;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Tasks of the project")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Everything a change must pass.
+    Ci {
+        /// Also what takes many minutes: the features that compile large foreign libraries.
+        #[arg(long)]
+        long: bool,
+    },
+    /// The style rules that can be checked by reading.
+    Tidy,
+    /// Write the frozen files of the current format; those already there must not change.
+    Golden {
+        /// Accept that frozen files change: the format's version must have changed with them.
+        #[arg(long)]
+        replace: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Ci { long } => ci::run(&root(), long),
+        Task::Tidy => tidy::run(&root()),
+        Task::Golden { replace } => golden::run(&root(), replace),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// The cargo that runs this, in the repository.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Runs a command to a good end.
+fn succeed(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}

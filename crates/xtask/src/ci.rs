@@ -1,0 +1,163 @@
+//! Everything a change must pass, in the order in which it fails fastest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{cargo, succeed, tidy};
+
+/// Features that compile a large foreign library: minutes each.
+const LONG_FEATURES: [&str; 1] = ["sz3"];
+
+pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
+    step("format");
+    succeed(cargo(root).args(["fmt", "--all", "--check"]))?;
+    step("tidy");
+    tidy::run(root)?;
+    step("clippy");
+    succeed(cargo(root).args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step("documentation");
+    let doc = ["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"];
+    succeed(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
+    step("unit, integration and documentation tests");
+    succeed(cargo(root).args(["test", "--locked", "--workspace"]))?;
+    examples(root)?;
+    features(root, long)?;
+    licences(root)?;
+    oldest_compiler(root)
+}
+
+fn step(name: &str) {
+    println!("\n== {name}");
+}
+
+/// Runs every example to its end; each is small enough for that and fails when it does not converge.
+fn examples(root: &Path) -> Result<()> {
+    let metadata = metadata(root)?;
+    for (package, example) in example_names(&metadata) {
+        step(&format!("example {example}"));
+        succeed(cargo(root).args(["run", "--quiet", "--locked", "--package", &package, "--example", &example]))?;
+    }
+    Ok(())
+}
+
+/// Checks each crate without its default features, and with each feature alone.
+fn features(root: &Path, long: bool) -> Result<()> {
+    step("no default features");
+    succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
+    for (feature, packages) in feature_owners(&metadata(root)?) {
+        if !long && LONG_FEATURES.contains(&feature.as_str()) {
+            step(&format!("feature {feature}: SKIPPED, run `cargo xtask ci --long`"));
+            continue;
+        }
+        for package in packages {
+            step(&format!("feature {feature} of {package} alone"));
+            let alone = ["--package", &package, "--no-default-features", "--features", &feature];
+            succeed(cargo(root).args(["test", "--quiet", "--locked"]).args(alone))?;
+        }
+    }
+    Ok(())
+}
+
+fn licences(root: &Path) -> Result<()> {
+    if is_there(Command::new("cargo-deny").arg("--version")) {
+        step("licences and sources");
+        return succeed(cargo(root).args(["deny", "--locked", "check", "licenses", "bans", "sources"]));
+    }
+    step("licences and sources: SKIPPED, cargo-deny is not installed");
+    Ok(())
+}
+
+/// Checks with the oldest supported compiler where rustup has it.
+fn oldest_compiler(root: &Path) -> Result<()> {
+    let metadata = metadata(root)?;
+    let oldest = rust_version(&metadata).context("no rust-version in the workspace")?;
+    if is_there(Command::new("rustup").args(["run", oldest, "cargo", "--version"])) {
+        step(&format!("oldest supported compiler, {oldest}"));
+        let check = ["run", oldest, "cargo", "check", "--locked", "--workspace", "--target-dir", "target/oldest"];
+        return succeed(Command::new("rustup").args(check).current_dir(root));
+    }
+    step(&format!("oldest supported compiler: SKIPPED, `rustup toolchain install {oldest}` adds it"));
+    Ok(())
+}
+
+fn is_there(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn metadata(root: &Path) -> Result<Value> {
+    let output = cargo(root).args(["metadata", "--locked", "--no-deps", "--format-version", "1"]).output()?;
+    serde_json::from_slice(&output.stdout).context("cargo metadata")
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
+}
+
+fn rust_version(metadata: &Value) -> Option<&str> {
+    packages(metadata).find_map(|package| package["rust_version"].as_str())
+}
+
+/// (package, example) of the workspace.
+fn example_names(metadata: &Value) -> Vec<(String, String)> {
+    let targets = packages(metadata).flat_map(|package| {
+        let name = package["name"].as_str().unwrap_or_default();
+        package["targets"].as_array().into_iter().flatten().map(move |target| (name, target))
+    });
+    let is_example = |target: &Value| target["kind"].as_array().is_some_and(|kinds| kinds.contains(&"example".into()));
+    targets
+        .filter(|(_, target)| is_example(target))
+        .filter_map(|(package, target)| Some((package.to_owned(), target["name"].as_str()?.to_owned())))
+        .collect()
+}
+
+/// Every feature but the default set, and the packages that have it.
+fn feature_owners(metadata: &Value) -> BTreeMap<String, Vec<String>> {
+    let mut owners = BTreeMap::<String, Vec<String>>::new();
+    for package in packages(metadata) {
+        let name = package["name"].as_str().unwrap_or_default();
+        for feature in package["features"].as_object().into_iter().flat_map(|features| features.keys()) {
+            if feature != "default" {
+                owners.entry(feature.clone()).or_default().push(name.to_owned());
+            }
+        }
+    }
+    owners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn sample() -> Value {
+        json!({"packages": [
+            {"name": "a", "rust_version": "1.89", "features": {"default": ["x"], "x": []}, "targets": [
+                {"name": "cg", "kind": ["example"]}, {"name": "a", "kind": ["lib"]}]},
+            {"name": "b", "features": {"x": [], "y": []}, "targets": []},
+        ]})
+    }
+
+    #[test]
+    fn each_feature_is_listed_with_its_owners() {
+        let owners = feature_owners(&sample());
+        assert_eq!(owners["x"], ["a", "b"]);
+        assert_eq!(owners["y"], ["b"]);
+        assert!(!owners.contains_key("default"));
+    }
+
+    #[test]
+    fn only_examples_are_run() {
+        assert_eq!(example_names(&sample()), [("a".to_owned(), "cg".to_owned())]);
+        assert_eq!(rust_version(&sample()), Some("1.89"));
+    }
+
+    #[test]
+    fn long_features_exist() {
+        let owners = metadata(&crate::root()).map(|metadata| feature_owners(&metadata)).unwrap();
+        assert!(LONG_FEATURES.iter().all(|feature| owners.contains_key(*feature)));
+    }
+}

@@ -1,0 +1,129 @@
+//! Checks of Rust sources: length of functions, silenced lints, unsafe code, code in comments.
+
+use super::Source;
+
+/// Lines a function may have, its signature and closing brace included.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Files that may lift the ban on unsafe code.
+const UNSAFE_FILES: [&str; 3] = ["sys.rs", "simd.rs", "cuda.rs"];
+
+pub(super) fn complaints(source: &Source) -> Vec<String> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let mut found = long_functions(source, &lines);
+    for (index, line) in lines.iter().enumerate() {
+        let what = silenced(line).or_else(|| unsafe_code(source, line)).or_else(|| code_in_comment(line));
+        found.extend(what.map(|what| source.complaint(index, what)));
+    }
+    found
+}
+
+fn long_functions(source: &Source, lines: &[&str]) -> Vec<String> {
+    let starts = lines.iter().enumerate().filter(|(_, line)| starts_function(line));
+    let lengths = starts.filter_map(|(index, line)| Some((index, function_lines(&lines[index..], indent(line))?)));
+    let long = lengths.filter(|(_, n_lines)| *n_lines > FUNCTION_LINES_MAX);
+    long.map(|(index, n)| source.complaint(index, format!("function of {n} lines, at most {FUNCTION_LINES_MAX}")))
+        .collect()
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+fn starts_function(line: &str) -> bool {
+    let mut words = line.trim_start().split(' ');
+    let is_qualifier = |word: &str| {
+        matches!(word, "async" | "const" | "unsafe" | "extern") || word.starts_with("pub") || word.starts_with('"')
+    };
+    words.find(|word| !is_qualifier(word)) == Some("fn")
+}
+
+/// From the signature to the brace that closes the body at the same indentation; `None` without a body.
+fn function_lines(lines: &[&str], indentation: usize) -> Option<usize> {
+    for (index, line) in lines.iter().enumerate() {
+        let is_at_level = indent(line) == indentation;
+        if is_at_level && (line.trim_end().ends_with(';') || line.trim_end().ends_with('}')) {
+            return line.trim_end().ends_with('}').then_some(index + 1);
+        }
+    }
+    None
+}
+
+/// A lint silenced without being expected. Spelled in two parts, so that this line is not found.
+fn silenced(line: &str) -> Option<String> {
+    let attribute = line.trim_start();
+    let is_attribute = attribute.starts_with("#[") || attribute.starts_with("#![");
+    let needle = concat!("all", "ow(");
+    (is_attribute && attribute.contains(needle)).then(|| format!("{needle}..): expect(.., reason = ..) instead"))
+}
+
+fn unsafe_code(source: &Source, line: &str) -> Option<String> {
+    let may = UNSAFE_FILES.contains(&source.file_name())
+        || source.path.contains("/sys/")
+        || source.path.starts_with("crates/capi/");
+    let code = line.split("//").next().unwrap_or_default();
+    let needle = concat!("uns", "afe");
+    let followed_by = ["{", "fn ", "impl ", "extern "];
+    let is_used = code.split_once(needle).is_some_and(|(_, rest)| {
+        rest.strip_prefix(' ').is_some_and(|rest| followed_by.iter().any(|next| rest.starts_with(next)))
+    });
+    (is_used && !may).then(|| format!("{needle} code outside {}", UNSAFE_FILES.join(", ")))
+}
+
+/// A plain comment that reads like a statement.
+fn code_in_comment(line: &str) -> Option<String> {
+    let comment = line.trim_start().strip_prefix("// ")?;
+    let keywords = ["let ", "use ", "fn ", "pub ", "impl ", "return ", "assert", "println!", "mod ", "struct ", "#["];
+    let ends = comment.trim_end().ends_with([';', '{', '}', ']']);
+    (ends && keywords.iter().any(|word| comment.starts_with(word))).then(|| "code in a comment".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, text: &str) -> Vec<String> {
+        complaints(&Source { path: path.to_owned(), text: text.to_owned() })
+    }
+
+    fn function(signature: &str, body_lines: usize) -> String {
+        format!("{signature} {{\n{}}}\n", "    call();\n".repeat(body_lines))
+    }
+
+    #[test]
+    fn functions_over_the_limit_are_found() {
+        assert!(of("a.rs", &function("pub(crate) fn f()", FUNCTION_LINES_MAX - 2)).is_empty());
+        for signature in ["fn f()", "pub const fn f()", "extern \"C\" fn f()", "async fn f()"] {
+            assert_eq!(of("a.rs", &function(signature, FUNCTION_LINES_MAX - 1)).len(), 1, "{signature}");
+        }
+    }
+
+    #[test]
+    fn declarations_without_a_body_have_no_length() {
+        let declarations = format!("trait T {{\n    fn f(&self) -> usize;\n{}}}\n", "\n".repeat(100));
+        assert!(of("a.rs", &declarations).is_empty());
+    }
+
+    #[test]
+    fn silenced_lints_are_found() {
+        let attribute = concat!("#[all", "ow(dead_code)]\n");
+        assert_eq!(of("a.rs", attribute).len(), 1);
+        assert!(of("a.rs", "#[expect(dead_code, reason = \"x\")]\n").is_empty());
+    }
+
+    #[test]
+    fn unsafe_code_is_found_outside_its_files() {
+        let block = concat!("    uns", "afe { call() }\n");
+        assert_eq!(of("io/src/hdf5.rs", block).len(), 1);
+        assert!(of("io/src/sys.rs", block).is_empty());
+        assert!(of("io/src/sys/group.rs", block).is_empty());
+        assert!(of("io/src/hdf5.rs", &format!("// {block}")).is_empty());
+    }
+
+    #[test]
+    fn code_in_comments_is_found_and_formulas_are_not() {
+        assert_eq!(of("a.rs", concat!("    // l", "et x = 1;\n")).len(), 1);
+        assert!(of("a.rs", "    // p = r + beta p\n").is_empty());
+        assert!(of("a.rs", "    // let the drain finish first\n").is_empty());
+    }
+}
