@@ -1,1 +1,79 @@
-//! placeholder
+//! Codecs behind one trait, each keeping its error bound.
+//!
+//! What a codec is, is stated by [`recoup_core::Codec`]; this crate holds one file per codec and the
+//! table that finds them by name. [`codec`] hands them out inside [`Verified`], which decodes again
+//! what was encoded and compares every value, so that each keeps the promise: every value within the
+//! bound, and NaN, infinities and -0 bit for bit.
+//!
+//! Promises: no I/O, no thread, no clock, no unsafe code of its own. Encoding allocates per frame,
+//! because it runs behind the solver. Must not know: variables, versions, stores, ranks.
+
+mod bytes;
+mod effective;
+mod grid;
+mod lattice;
+mod pco;
+mod raw;
+mod shuffle;
+#[cfg(feature = "sz3")]
+mod sz3;
+mod verified;
+mod zfp;
+mod zstd;
+
+use std::sync::Arc;
+
+use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
+
+pub use effective::effective_bound;
+pub use pco::Pco;
+pub use raw::Raw;
+#[cfg(feature = "sz3")]
+pub use sz3::Sz3;
+pub use verified::{Verified, bound_holds};
+pub use zfp::Zfp;
+pub use zstd::Zstd;
+
+/// The codec named `id`, verified.
+///
+/// # Errors
+/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec newer
+/// than this crate.
+pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+    match id {
+        CodecId::Raw => Ok(Arc::new(Raw)),
+        CodecId::Zstd => Ok(Arc::new(Verified::new(Zstd))),
+        CodecId::Pco => Ok(Arc::new(Verified::new(Pco))),
+        CodecId::Zfp => Ok(Arc::new(Verified::new(Zfp))),
+        #[cfg(feature = "sz3")]
+        CodecId::Sz3 => Ok(Arc::new(Verified::new(Sz3))),
+        #[cfg(not(feature = "sz3"))]
+        CodecId::Sz3 => Err(CodecError::NotBuilt { codec: id, feature: "sz3" }),
+        other => Err(CodecError::Unknown { name: other.to_string() }),
+    }
+}
+
+/// Fills `target` from a payload that was stored raw, whatever codec was asked for.
+///
+/// # Errors
+/// [`CodecError::Damaged`] when `source` is not as long as `target`'s values.
+pub fn decode_raw(source: &[u8], target: ValuesMut<'_>) -> Result<(), CodecError> {
+    bytes::fill(source, target, CodecId::Raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_codec_of_the_table_says_its_own_name() {
+        for id in CodecId::ALL {
+            match codec(id) {
+                Ok(found) => assert_eq!(found.id(), id),
+                Err(error) => {
+                    assert_eq!(error, CodecError::NotBuilt { codec: CodecId::Sz3, feature: "sz3" });
+                }
+            }
+        }
+    }
+}

@@ -5,5 +5,6 @@
 //! implementation.
 
 pub mod clock;
+pub mod codec_suite;
 pub mod comm_suite;
 pub mod failures;

@@ -1,0 +1,138 @@
+//! zfp: blocks of four values per axis, transformed and cut at the bound's bit plane (Lindstrom 2014,
+//! doi:10.1109/TVCG.2014.2346458; Diffenderfer et al. 2019, doi:10.1137/18M1168832).
+//!
+//! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that the
+//! registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our decoder
+//! makes the same parameters from the bound. zfp rounds the bound down to a power of two and keeps it
+//! with room to spare, but knows no NaN or infinity: the wrapper stores such frames raw.
+
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
+use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
+
+use crate::bytes;
+use crate::effective::absolute_only;
+
+/// Registered HDF5 filter number.
+const FILTER: u32 = 32013;
+/// First word of the filter's client data: zfp 1.0.1, stream version 5, filter plugin 1.1.0.
+const FILTER_VERSION: u32 = 0x1010_5110;
+/// More than the longest header, 148 bits.
+const HEADER_ROOM: usize = 32;
+
+/// zfp, accuracy or reversible mode.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Zfp;
+
+impl Codec for Zfp {
+    fn id(&self) -> CodecId {
+        CodecId::Zfp
+    }
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        let bound = absolute_only(source, bound)?;
+        bytes::check_shape(context, source.len())?;
+        target.clear();
+        let extents = extents(context);
+        let (field, scalar) = match source {
+            Values::F64(values) => (ZfpField::new(values, extents), ZfpScalarType::F64),
+            Values::F32(values) => (ZfpField::new(values, extents), ZfpScalarType::F32),
+            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element: source.element() }),
+        };
+        let mut filters = Vec::new();
+        if !source.is_empty() {
+            let field = field.map_err(foreign)?;
+            let config = config(bound);
+            let room = config.maximum_size(scalar, field.dims()).ok_or_else(|| foreign("too many values"))?;
+            let mut stream = ZfpBitStream::new(room).map_err(foreign)?;
+            stream.compress(&config, &field).map_err(foreign)?;
+            target.extend_from_slice(stream.as_bytes());
+            filters.extend(filter(&config, &field));
+        }
+        Ok(Encoded { bound, achieved_error: bound.value(), stored_raw: false, filters })
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        let element = target.as_values().element();
+        bytes::check_shape(context, target.as_values().len())?;
+        if target.as_values().is_empty() {
+            return if source.is_empty() { Ok(()) } else { Err(damaged("bytes where no values are")) };
+        }
+        let field = match target {
+            ValuesMut::F64(values) => ZfpFieldMut::new(values, extents(context)),
+            ValuesMut::F32(values) => ZfpFieldMut::new(values, extents(context)),
+            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element }),
+        };
+        let mut stream = ZfpBitStream::from_bytes(source).map_err(foreign)?;
+        stream
+            .decompress(&config(bound), &mut field.map_err(foreign)?)
+            .map_err(|_| damaged("zfp refuses the stream"))?;
+        if stream.read_pos().div_ceil(64) * 8 == source.len() as u64 {
+            Ok(())
+        } else {
+            Err(damaged("the stream ends elsewhere"))
+        }
+    }
+}
+
+fn damaged(what: &'static str) -> CodecError {
+    CodecError::Damaged { codec: CodecId::Zfp, what }
+}
+
+fn foreign(error: impl ToString) -> CodecError {
+    CodecError::Foreign { codec: CodecId::Zfp, message: error.to_string() }
+}
+
+/// Reversible where exact storage is asked for, else accuracy.
+fn config(bound: Bound) -> ZfpConfig {
+    match bound {
+        Bound::Absolute(e) if e > 0.0 => ZfpConfig::fixed_accuracy(e),
+        _ => ZfpConfig::reversible(),
+    }
+}
+
+/// Extents fastest first, as zfp wants them: 0 beyond the last axis longer than one value.
+fn extents(context: &Context) -> [usize; 4] {
+    let [x, y, z] = context.dims;
+    match (y, z) {
+        (1, 1) => [x, 0, 0, 0],
+        (_, 1) => [x, y, 0, 0],
+        _ => [x, y, z, 0],
+    }
+}
+
+/// The filter that opens the stream: its version, then the full zfp header in words.
+fn filter(config: &ZfpConfig, field: &ZfpField<'_>) -> Option<Filter> {
+    let mut stream = ZfpBitStream::new(HEADER_ROOM).ok()?;
+    let bits = stream.write_header(config, &field.metadata(), ZfpHeaderMask::FULL).ok()?;
+    stream.flush();
+    let words = stream.as_bytes().as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
+    Some(Filter { id: FILTER, values: [FILTER_VERSION].into_iter().chain(words.take(bits.div_ceil(32))).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_carries_a_header_of_three_words() {
+        let mut target = Vec::new();
+        let context = Context { dims: [4, 4, 4], stride: 1 };
+        for bound in [Bound::Lossless, Bound::Absolute(1e-3)] {
+            let values: Vec<f64> = (0..64).map(|i| f64::from(i).sin()).collect();
+            let encoded = Zfp.encode(Values::F64(&values), bound, &context, &mut target).unwrap();
+            let [Filter { id: FILTER, values }] = &encoded.filters[..] else { unreachable!("{encoded:?}") };
+            // The header begins with the magic "zfp" and the stream version.
+            assert_eq!((values.len(), values[0], values[1].to_le_bytes()), (4, FILTER_VERSION, *b"zfp\x05"));
+        }
+    }
+}
