@@ -1,21 +1,434 @@
-//! The threads of one rank.
+//! The threads of one rank: a static partition of the rows, and sums that do not depend on it.
+//!
+//! How to use it: capture what is read, hand over what is written.
+//!
+//! ```
+//! use recoup_solvers::Pool;
+//! let (pool, x) = (Pool::new(2), vec![1.0; 5000]);
+//! let (mut y, mut z) = (vec![0.0; 5000], vec![0.0; 5000]);
+//! // each thread sees its rows of y and z: y = 2 x, z = -x
+//! pool.for_rows(5000, (&mut y[..], &mut z[..]), |rows, (y, z)| {
+//!     for ((y, z), x) in y.iter_mut().zip(z).zip(&x[rows]) {
+//!         (*y, *z) = (2.0 * x, -x);
+//!     }
+//! });
+//! // block by block: y += x, and the sums of y and y^2
+//! let [sum, squares] = pool.sum_rows(5000, &mut y[..], |rows, y| {
+//!     y.iter_mut().zip(&x[rows]).fold([0.0; 2], |[s, q], (y, x)| {
+//!         *y += x;
+//!         [s + *y, q + *y * *y]
+//!     })
+//! });
+//! assert_eq!((sum, squares), (15000.0, 45000.0));
+//! ```
+//!
+//! Promises: the same bits for any number of threads, as sums are formed per block of [`BLOCK`]
+//! rows, blocks added in order into at most [`CHUNKS_MAX`] chunks, chunks added in order. No
+//! allocation per call once [`Pool::reserve_sums`] has seen the number of sums. A call that finds
+//! the pool busy (another thread, or a call within a call) does all parts itself, with the same bits.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+
+use crate::sys::{Job, RowSlices, for_chunks, for_slabs, run_on, sum_blocks};
+
+/// Rows summed in one go.
+pub const BLOCK: usize = 1024;
+/// Most partial sums kept of one pass: blocks are added into this many chunks of equal length.
+pub const CHUNKS_MAX: usize = 256;
+/// Sums of one pass that need no [`Pool::reserve_sums`].
+const SUMS_RESERVED: usize = 8;
+/// Sums for which a busy pool needs no allocation.
+const SUMS_ON_STACK: usize = 128;
+/// How often a thread looks before it sleeps: some tens of microseconds.
+const SPINS: u32 = 2000;
 
 /// A fixed set of threads with a static partition of the rows.
-#[derive(Debug)]
 pub struct Pool {
-    threads: usize,
+    team: Team,
+    /// Room for partial sums; whoever holds it has the workers to itself.
+    partials: Mutex<Vec<f64>>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("threads", &self.threads()).finish_non_exhaustive()
+    }
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the calling one included; at least one.
+    /// A pool of `threads` threads, the calling one included; at least one, at most [`CHUNKS_MAX`].
+    ///
+    /// # Panics
+    /// When the system refuses a thread.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self { threads: threads.max(1) }
+        let team = Team::new(threads.clamp(1, CHUNKS_MAX));
+        Self { team, partials: Mutex::new(vec![0.0; CHUNKS_MAX * SUMS_RESERVED]) }
     }
 
     /// How many threads work.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.threads
+        self.team.threads()
+    }
+
+    /// Makes room for passes with up to `sums` sums, so that they allocate nothing.
+    pub fn reserve_sums(&self, sums: usize) {
+        let mut partials = self.partials.lock().unwrap_or_else(PoisonError::into_inner);
+        if partials.len() < CHUNKS_MAX * sums {
+            partials.resize(CHUNKS_MAX * sums, 0.0);
+        }
+    }
+
+    /// Calls `body` once per thread with its rows of `0..n` and these rows of `vectors`, all of length `n`.
+    ///
+    /// # Panics
+    /// When a vector has another length than `n`, or a thread panicked.
+    pub fn for_rows<V: RowSlices>(&self, n: usize, vectors: V, body: impl Fn(Range<usize>, V::View) + Sync) {
+        for_slabs(self, Partition::new(n, BLOCK), vectors, &mut [], |rows, view, _scratch| body(rows, view));
+    }
+
+    /// As [`Pool::for_rows`] with parts that are whole slabs of `unit` rows, and a piece of
+    /// `scratch` for each thread: `scratch.len() / threads()` values.
+    ///
+    /// # Panics
+    /// When a vector has another length than `n`, or a thread panicked.
+    pub fn for_slabs<V: RowSlices>(
+        &self,
+        (n, unit): (usize, usize),
+        vectors: V,
+        scratch: &mut [f64],
+        body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
+    ) {
+        for_slabs(self, Partition::new(n, unit), vectors, scratch, body);
+    }
+
+    /// Calls `body` for each block of rows in `0..n` and adds up what it returns.
+    ///
+    /// # Panics
+    /// When a vector has another length than `n`, or a thread panicked.
+    pub fn sum_rows<const K: usize, V: RowSlices>(
+        &self,
+        n: usize,
+        vectors: V,
+        body: impl Fn(Range<usize>, V::View) -> [f64; K] + Sync,
+    ) -> [f64; K] {
+        let mut sums = [0.0; K];
+        self.sum_rows_into(n, vectors, &mut sums, |rows, view, sums| {
+            for (sum, partial) in sums.iter_mut().zip(body(rows, view)) {
+                *sum += partial;
+            }
+        });
+        sums
+    }
+
+    /// As [`Pool::sum_rows`] for a number of sums known at run time: `body` adds to its last argument.
+    ///
+    /// # Panics
+    /// When a vector has another length than `n`, or a thread panicked.
+    pub fn sum_rows_into<V: RowSlices>(
+        &self,
+        n: usize,
+        vectors: V,
+        sums: &mut [f64],
+        body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
+    ) {
+        sum_blocks(self, Partition::new(n, BLOCK), vectors, sums, body);
+    }
+
+    /// Calls `job` once for each part, on the workers when they are free and there is work for two.
+    pub(crate) fn run(&self, chunks: usize, job: Job<'_>) {
+        match self.enter(chunks) {
+            Some(_entered) => run_on(&self.team, job),
+            None => (0..self.threads()).for_each(job),
+        }
+    }
+
+    /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the chunks.
+    pub(crate) fn sum_chunks(
+        &self,
+        partition: &Partition,
+        sums: &mut [f64],
+        body: &(dyn Fn(usize, &mut [f64]) + Sync),
+    ) {
+        sums.fill(0.0);
+        let room = partition.chunks() * sums.len();
+        if let Some(mut partials) = self.enter(partition.chunks()).filter(|_| !sums.is_empty()) {
+            if partials.len() < room {
+                partials.resize(room, 0.0);
+            }
+            let partials = &mut partials[..room];
+            partials.fill(0.0);
+            for_chunks(&self.team, partition, partials, body);
+            partials.chunks_exact(sums.len()).for_each(|partial| add(sums, partial));
+        } else if sums.len() <= SUMS_ON_STACK {
+            sum_alone(partition, sums, &mut [0.0; SUMS_ON_STACK], body);
+        } else {
+            sum_alone(partition, sums, &mut vec![0.0; sums.len()], body);
+        }
+    }
+
+    /// The workers, if they are free and worth waking for this many chunks.
+    fn enter(&self, chunks: usize) -> Option<MutexGuard<'_, Vec<f64>>> {
+        if self.threads() == 1 || chunks < 2 {
+            return None;
+        }
+        match self.partials.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// `sums += partial`.
+fn add(sums: &mut [f64], partial: &[f64]) {
+    for (sum, value) in sums.iter_mut().zip(partial) {
+        *sum += value;
+    }
+}
+
+/// The sums of all chunks on this thread, in the same order.
+fn sum_alone(partition: &Partition, sums: &mut [f64], room: &mut [f64], body: &(dyn Fn(usize, &mut [f64]) + Sync)) {
+    let partial = &mut room[..sums.len()];
+    for chunk in 0..partition.chunks() {
+        partial.fill(0.0);
+        body(chunk, partial);
+        add(sums, partial);
+    }
+}
+
+/// Rows cut into chunks of whole units; which chunks there are depends on the rows alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Partition {
+    /// Rows in all.
+    pub(crate) n: usize,
+    chunk_rows: usize,
+}
+
+impl Partition {
+    /// At most [`CHUNKS_MAX`] chunks of whole units of `unit` rows.
+    pub(crate) fn new(n: usize, unit: usize) -> Self {
+        let units = n.div_ceil(unit);
+        Self { n, chunk_rows: units.div_ceil(CHUNKS_MAX).max(1) * unit }
+    }
+
+    /// Number of chunks.
+    pub(crate) fn chunks(&self) -> usize {
+        self.n.div_ceil(self.chunk_rows)
+    }
+
+    /// The chunks of part `part` of `parts`.
+    pub(crate) fn part(&self, part: usize, parts: usize) -> Range<usize> {
+        self.chunks() * part / parts..self.chunks() * (part + 1) / parts
+    }
+
+    /// The rows of `chunks`.
+    pub(crate) fn rows(&self, chunks: &Range<usize>) -> Range<usize> {
+        (chunks.start * self.chunk_rows).min(self.n)..(chunks.end * self.chunk_rows).min(self.n)
+    }
+
+    /// The blocks of a chunk, as row ranges.
+    pub(crate) fn blocks(&self, chunk: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = self.rows(&(chunk..chunk + 1));
+        let end = rows.end;
+        rows.step_by(BLOCK).map(move |first| first..(first + BLOCK).min(end))
+    }
+}
+
+/// The calling thread and its workers.
+pub(crate) struct Team {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+/// What the calling thread and the workers share. Threads look at the atomics for a while, then
+/// sleep on the condition variables.
+#[derive(Default)]
+struct Shared {
+    /// Counts the jobs; a worker runs the job when it sees a new count.
+    epoch: AtomicUsize,
+    /// Workers that have not finished the job.
+    unfinished: AtomicUsize,
+    panicked: AtomicBool,
+    order: Mutex<Order>,
+    started: Condvar,
+    finished: Condvar,
+}
+
+/// What the workers are to do.
+#[derive(Clone, Copy, Default)]
+enum Order {
+    #[default]
+    Wait,
+    Run(Job<'static>),
+    Stop,
+}
+
+impl Team {
+    fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared::default());
+        let worker = |part| {
+            let shared = Arc::clone(&shared);
+            let builder = std::thread::Builder::new().name(format!("rows-{part}"));
+            builder.spawn(move || shared.work(part)).expect("the system grants a thread")
+        };
+        let workers = (1..threads).map(worker).collect();
+        Self { shared, workers }
+    }
+
+    /// How many threads there are, the calling one included.
+    pub(crate) fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Gives `job` to the workers. [`Team::finish`] must follow before the job goes.
+    pub(crate) fn start(&self, job: Job<'static>) -> &Self {
+        self.shared.unfinished.store(self.workers.len(), Ordering::Relaxed);
+        self.shared.give(Order::Run(job));
+        self
+    }
+
+    /// Returns when no worker uses the job any more.
+    ///
+    /// # Panics
+    /// When a worker panicked, unless this thread is panicking already.
+    pub(crate) fn finish(&self) {
+        self.shared.await_workers();
+        if self.shared.panicked.swap(false, Ordering::Relaxed) && !std::thread::panicking() {
+            panic!("a thread of the pool panicked");
+        }
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.give(Order::Stop);
+        for worker in self.workers.drain(..) {
+            // A panic of a worker has been reported by `finish`.
+            drop(worker.join());
+        }
+    }
+}
+
+impl Shared {
+    fn order(&self) -> MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, order: Order) {
+        let mut current = self.order();
+        *current = order;
+        self.epoch.fetch_add(1, Ordering::Release);
+        drop(current);
+        self.started.notify_all();
+    }
+
+    fn work(&self, part: usize) {
+        let mut seen = 0;
+        loop {
+            let Order::Run(job) = self.await_order(&mut seen) else { return };
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(part)));
+            if outcome.is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+            if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
+                let _order = self.order();
+                self.finished.notify_one();
+            }
+        }
+    }
+
+    /// The first order after the one numbered `seen`.
+    fn await_order(&self, seen: &mut usize) -> Order {
+        spin_until(|| self.epoch.load(Ordering::Acquire) != *seen);
+        let mut order = self.order();
+        while self.epoch.load(Ordering::Acquire) == *seen {
+            order = self.started.wait(order).unwrap_or_else(PoisonError::into_inner);
+        }
+        *seen = self.epoch.load(Ordering::Acquire);
+        *order
+    }
+
+    fn await_workers(&self) {
+        let is_done = || self.unfinished.load(Ordering::Acquire) == 0;
+        if spin_until(is_done) {
+            return;
+        }
+        let mut order = self.order();
+        while !is_done() {
+            order = self.finished.wait(order).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Looks for a while; whether it came true.
+fn spin_until(is_true: impl Fn() -> bool) -> bool {
+    for _ in 0..SPINS {
+        if is_true() {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(n: usize) -> Vec<f64> {
+        (0..n).map(|i| (i as f64 * 0.7).sin() * 1e3_f64.powi((i % 5) as i32)).collect()
+    }
+
+    fn sum(pool: &Pool, x: &[f64]) -> u64 {
+        pool.sum_rows(x.len(), (), |rows, ()| [x[rows].iter().sum()])[0].to_bits()
+    }
+
+    #[test]
+    fn sums_have_the_same_bits_for_any_number_of_threads() {
+        for n in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 10 * BLOCK + 7, 300 * BLOCK + 5] {
+            let x = wave(n);
+            let alone = sum(&Pool::new(1), &x);
+            for threads in [2, 3, 5] {
+                assert_eq!(sum(&Pool::new(threads), &x), alone, "n {n}, {threads} threads");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_is_handed_out_once() {
+        let pool = Pool::new(3);
+        let mut counts = vec![0.0; 20 * BLOCK + 3];
+        pool.for_rows(counts.len(), &mut counts[..], |rows, counts| {
+            assert_eq!(rows.len(), counts.len());
+            counts.iter_mut().for_each(|count| *count += 1.0);
+        });
+        assert!(counts.iter().all(|&count| count == 1.0));
+    }
+
+    #[test]
+    fn nested_and_concurrent_calls_run_and_agree() {
+        let (pool, x) = (Pool::new(2), wave(40 * BLOCK));
+        let expected = sum(&pool, &x);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..200).for_each(|_| assert_eq!(sum(&pool, &x), expected)));
+            }
+        });
+        pool.for_rows(x.len(), (), |_, ()| assert_eq!(sum(&pool, &x), expected));
+    }
+
+    #[test]
+    fn a_panic_in_a_thread_reaches_the_caller_and_leaves_the_pool_usable() {
+        let (pool, x) = (Pool::new(2), wave(4 * BLOCK));
+        for bad in [0, 3 * BLOCK] {
+            let body = || pool.for_rows(x.len(), (), |rows, ()| assert!(!rows.contains(&bad)));
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err());
+        }
+        assert_eq!(sum(&pool, &x), sum(&Pool::new(1), &x));
     }
 }

@@ -1,6 +1,6 @@
 //! The linear system a solver works on, and when it stops.
 
-use recoup_core::{Comm, Operator, SolveError};
+use recoup_core::{Comm, Iteration, Operator, SolveError};
 
 use crate::Pool;
 
@@ -40,4 +40,17 @@ impl System<'_> {
 pub struct Stop {
     /// Tolerance on the relative residual.
     pub rtol: f64,
+}
+
+/// An iterative method as the program sees it.
+pub trait Method: Iteration {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// The iterate as it stands.
+    fn iterate(&self) -> &[f64];
+
+    /// Bytes this rank moves per iteration: each array counted once for each pass that reads it and once
+    /// for each that writes it, no write-allocate, as STREAM counts.
+    fn bytes_per_iteration(&self) -> f64;
 }
