@@ -1,0 +1,99 @@
+//! Theorem 1 of the seed paper: how many extra iterations a lossy recovery may cost and still pay; and
+//! the storage bandwidth below which a better ratio pays for a slower codec.
+
+use serde::{Deserialize, Serialize};
+
+/// What Theorem 1 compares. All times are seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Mean time to interrupt.
+    pub mtti_seconds: f64,
+    /// Time of a traditional checkpoint.
+    pub traditional_seconds: f64,
+    /// Time of a lossy one.
+    pub lossy_seconds: f64,
+    /// Time of one iteration.
+    pub iteration_seconds: f64,
+}
+
+impl Comparison {
+    /// Theorem 1 (Eq. 9, doi 10.1145/3208040.3208050): lossy checkpoints pay while a recovery costs
+    /// at most `(f(T_trad) - f(T_lossy)) / (lambda T_it)` extra iterations, with
+    /// `f(t) = sqrt(2 lambda t) + lambda t`. Negative when lossy never pays.
+    #[must_use]
+    pub fn max_extra_iterations(&self) -> f64 {
+        let f = |t: f64| (2.0 * t / self.mtti_seconds).sqrt() + t / self.mtti_seconds;
+        (f(self.traditional_seconds) - f(self.lossy_seconds)) * self.mtti_seconds / self.iteration_seconds
+    }
+}
+
+/// What a codec does to a stream of values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coding {
+    /// Raw bytes over encoded bytes.
+    pub ratio: f64,
+    /// Raw bytes encoded per second and core.
+    pub encode_bytes_per_second: f64,
+    /// Raw bytes decoded per second and core.
+    pub decode_bytes_per_second: f64,
+}
+
+impl Coding {
+    /// Raw bytes as they are: ratio 1, no time.
+    pub const RAW: Self =
+        Self { ratio: 1.0, encode_bytes_per_second: f64::INFINITY, decode_bytes_per_second: f64::INFINITY };
+
+    /// The storage bandwidth per core, bytes per second, below which this codec saves faster than
+    /// `faster`: `W* = (1/R_a - 1/R_b) / (1/C_b - 1/C_a)`, a being `faster` and b `self`. Zero when it
+    /// never does, infinite when it always does.
+    #[must_use]
+    pub fn break_even_bytes_per_second(&self, faster: &Self) -> f64 {
+        let fewer_bytes = 1.0 / faster.ratio - 1.0 / self.ratio;
+        let more_time = 1.0 / self.encode_bytes_per_second - 1.0 / faster.encode_bytes_per_second;
+        match (fewer_bytes > 0.0, more_time > 0.0) {
+            (true, true) => fewer_bytes / more_time,
+            (true, false) => f64::INFINITY,
+            (false, _) => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Checkpointing;
+    use crate::overhead::Timing;
+
+    const PAPER: Comparison =
+        Comparison { mtti_seconds: 3600.0, traditional_seconds: 120.0, lossy_seconds: 25.0, iteration_seconds: 1.2 };
+
+    #[test]
+    fn example_of_the_paper_gives_500() {
+        assert!((PAPER.max_extra_iterations() - 500.2).abs() < 0.05);
+    }
+
+    #[test]
+    fn at_the_bound_both_overheads_are_equal() {
+        let scheme =
+            |checkpoint_seconds| Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds });
+        let extra_seconds = PAPER.max_extra_iterations() * PAPER.iteration_seconds;
+        let lossy = Timing { extra_seconds, ..scheme(25.0) }.overhead_fraction();
+        assert!((lossy - scheme(120.0).overhead_fraction()).abs() <= 16.0 * f64::EPSILON);
+    }
+
+    #[test]
+    fn slower_lossy_checkpoints_never_pay() {
+        assert!(Comparison { lossy_seconds: 130.0, ..PAPER }.max_extra_iterations() < 0.0);
+    }
+
+    #[test]
+    fn at_the_break_even_bandwidth_both_codecs_take_equally_long() {
+        let fast = Coding { ratio: 8.0, encode_bytes_per_second: 2.3e9, decode_bytes_per_second: 4e9 };
+        let slow = Coding { ratio: 20.0, encode_bytes_per_second: 0.15e9, decode_bytes_per_second: 0.3e9 };
+        let bandwidth = slow.break_even_bytes_per_second(&fast);
+        let seconds = |c: &Coding| 1.0 / c.encode_bytes_per_second + 1.0 / (c.ratio * bandwidth);
+        assert!((seconds(&fast) - seconds(&slow)).abs() <= 4.0 * f64::EPSILON * seconds(&fast));
+        assert_eq!(fast.break_even_bytes_per_second(&slow), 0.0);
+        assert_eq!(slow.break_even_bytes_per_second(&Coding { ratio: 2.0, ..slow }), f64::INFINITY);
+    }
+}

@@ -1,0 +1,300 @@
+//! Which scheme to save with, how often, and why in numbers.
+//!
+//! Compares, for the work that remains, the expected overhead without checkpoints (exact for
+//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of the seed paper,
+//! doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind the
+//! solver).
+
+use std::fmt::Write as _;
+
+use recoup_core::{Cost, Scheme};
+use serde::{Deserialize, Serialize};
+
+use crate::bound::Coding;
+use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
+
+/// What a decision depends on. All times are seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Mean time to interrupt; infinite when nothing ever fails.
+    pub mtti_seconds: f64,
+    /// Time of one iteration.
+    pub iteration_seconds: f64,
+    /// Computing still to do; infinite when not known.
+    pub remaining_seconds: f64,
+    /// Computing done since the last version, or the start.
+    pub at_risk_seconds: f64,
+    /// Checkpoints drain behind the solver; otherwise all of their time blocks it.
+    pub asynchronous: bool,
+    /// What each scheme to choose from costs. [`Scheme::None`] needs no entry.
+    pub costs: Vec<(Scheme, Cost)>,
+}
+
+/// The scheme of least expected overhead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What to do.
+    pub scheme: Scheme,
+    /// The optimal interval of that scheme; infinite for none.
+    pub interval_seconds: f64,
+    /// Expected overhead over productive time for [`Scheme::None`] and each scheme asked about.
+    pub expected_overhead: Vec<(Scheme, f64)>,
+    /// Theorem 1: extra iterations up to which lossy beats traditional; `None` when not both were asked
+    /// about, or nothing fails.
+    pub max_extra_iterations: Option<f64>,
+    /// The reason, in numbers.
+    pub why: String,
+}
+
+impl Answer {
+    /// The expected overhead of one scheme; infinite when it was not asked about.
+    #[must_use]
+    pub fn expected(&self, scheme: Scheme) -> f64 {
+        let found = self.expected_overhead.iter().find(|(other, _)| *other == scheme);
+        found.map_or(f64::INFINITY, |(_, overhead)| *overhead)
+    }
+}
+
+impl Question {
+    /// The model's view of one scheme's costs.
+    #[must_use]
+    pub fn timing(&self, cost: &Cost) -> Timing {
+        let timing = Timing {
+            mtti_seconds: self.mtti_seconds,
+            blocking_seconds: cost.blocking_seconds,
+            drain_seconds: cost.drain_seconds,
+            recovery_seconds: cost.recovery_seconds,
+            extra_seconds: cost.extra_iterations * self.iteration_seconds,
+        };
+        if self.asynchronous { timing } else { timing.blocking_all() }
+    }
+
+    /// The scheme of least expected overhead; none when nothing else is cheaper.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        let unprotected = unprotected_overhead_fraction(&Unprotected {
+            mtti_seconds: self.mtti_seconds,
+            remaining_seconds: self.remaining_seconds,
+            at_risk_seconds: self.at_risk_seconds,
+            recovery_seconds: 0.0,
+        });
+        let mut expected_overhead = vec![(Scheme::None, unprotected)];
+        let mut best = (Scheme::None, unprotected, f64::INFINITY, f64::INFINITY);
+        for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
+            let timing = self.timing(cost);
+            let (overhead, share) = (timing.overhead_fraction(), timing.share());
+            expected_overhead.push((*scheme, overhead));
+            // Where no scheme makes progress to first order, the least share loses least.
+            let hopeless = overhead.is_infinite() && best.1.is_infinite() && share < best.3;
+            if overhead < best.1 || hopeless {
+                best = (*scheme, overhead, timing.interval_seconds(), share);
+            }
+        }
+        let mut answer = Answer {
+            scheme: best.0,
+            interval_seconds: best.2,
+            expected_overhead,
+            max_extra_iterations: self.max_extra_iterations(),
+            why: String::new(),
+        };
+        answer.why = self.why_of(&answer, answer.scheme);
+        answer
+    }
+
+    /// Theorem 1 with every cost as given: where both shares are equal,
+    /// `N' = (s_traditional - s_lossy without extra iterations) / (lambda T_it)`.
+    fn max_extra_iterations(&self) -> Option<f64> {
+        if self.mtti_seconds.is_infinite() || self.iteration_seconds <= 0.0 {
+            return None;
+        }
+        let share = |wanted: Scheme| {
+            let (_, cost) = self.costs.iter().find(|(scheme, _)| *scheme == wanted)?;
+            Some(self.timing(&Cost { extra_iterations: 0.0, ..*cost }).share())
+        };
+        let gained = share(Scheme::Traditional)? - share(Scheme::Lossy)?;
+        Some(gained * self.mtti_seconds / self.iteration_seconds)
+    }
+
+    /// What a user reads in the report: why `scheme`, chosen or kept, with the numbers of `answer`.
+    #[must_use]
+    pub fn why_of(&self, answer: &Answer, scheme: Scheme) -> String {
+        let mut why = format!("{scheme} costs {} (", percent(answer.expected(scheme)));
+        match self.costs.iter().find(|(other, _)| *other == scheme && scheme != Scheme::None) {
+            Some((_, cost)) => self.describe(&mut why, cost),
+            None => {
+                let (remaining, at_risk) = (short(self.remaining_seconds), short(self.at_risk_seconds));
+                let _ = write!(why, "{remaining} s remain, {at_risk} s at risk");
+            }
+        }
+        if let (Scheme::Lossy, Some(most)) = (scheme, answer.max_extra_iterations) {
+            let _ = write!(why, " of at most {}", short(most));
+        }
+        let _ = write!(why, ", MTTI {} s)", short(self.mtti_seconds));
+        let others = answer.expected_overhead.iter().filter(|(other, _)| *other != scheme);
+        for (position, (other, overhead)) in others.enumerate() {
+            let joint = if position == 0 { ";" } else { "," };
+            let _ = write!(why, "{joint} {other} {}", percent(*overhead));
+        }
+        why
+    }
+
+    fn describe(&self, why: &mut String, cost: &Cost) {
+        let timing = self.timing(cost);
+        let _ = write!(
+            why,
+            "every {} s, blocking {} s, drain {} s, recovery {} s, {} extra iterations",
+            short(timing.interval_seconds()),
+            short(timing.blocking_seconds),
+            short(timing.drain_seconds),
+            short(cost.recovery_seconds),
+            short(cost.extra_iterations),
+        );
+    }
+}
+
+fn percent(fraction: f64) -> String {
+    if fraction.is_infinite() { "more than all time".to_owned() } else { format!("{} %", short(100.0 * fraction)) }
+}
+
+/// A number in three digits.
+fn short(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 0.001 || (1e6..f64::INFINITY).contains(&size) => format!("{value:.2e}"),
+        size if size < 1.0 => format!("{value:.3}"),
+        size if size < 10.0 => format!("{value:.2}"),
+        size if size < 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A machine as a checkpoint sees it. All rates are bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Storage bandwidth of all ranks together, writing.
+    pub write_bytes_per_second: f64,
+    /// Storage bandwidth of all ranks together, reading.
+    pub read_bytes_per_second: f64,
+    /// Copy within memory, per rank.
+    pub copy_bytes_per_second: f64,
+    /// Ranks.
+    pub ranks: u32,
+}
+
+impl Machine {
+    /// What checkpoints of `raw_bytes` (all ranks together) cost with this codec: the copy blocks,
+    /// encoding and writing drain, a recovery reads and decodes. Extra iterations are left 0.
+    #[must_use]
+    pub fn cost(&self, raw_bytes: f64, coding: &Coding) -> Cost {
+        let per_rank = raw_bytes / f64::from(self.ranks);
+        let encoded = raw_bytes / coding.ratio;
+        Cost {
+            blocking_seconds: per_rank / self.copy_bytes_per_second,
+            drain_seconds: per_rank / coding.encode_bytes_per_second + encoded / self.write_bytes_per_second,
+            recovery_seconds: encoded / self.read_bytes_per_second + per_rank / coding.decode_bytes_per_second,
+            ratio: coding.ratio,
+            extra_iterations: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn synchronous(seconds: f64, extra_iterations: f64) -> Cost {
+        Cost { blocking_seconds: seconds, recovery_seconds: seconds, extra_iterations, ..Cost::default() }
+    }
+
+    /// The seed paper's GMRES on 2,048 ranks: 120 s raw, 25 s lossy, 1.2 s per iteration, 2 hours.
+    fn paper(extra_iterations: f64) -> Question {
+        Question {
+            mtti_seconds: 3600.0,
+            iteration_seconds: 1.2,
+            remaining_seconds: 7200.0,
+            at_risk_seconds: 0.0,
+            asynchronous: false,
+            costs: vec![
+                (Scheme::Traditional, synchronous(120.0, 0.0)),
+                (Scheme::Lossless, synchronous(90.0, 0.0)),
+                (Scheme::Lossy, synchronous(25.0, extra_iterations)),
+            ],
+        }
+    }
+
+    #[test]
+    fn slow_storage_chooses_lossy_and_says_so_in_numbers() {
+        let answer = paper(10.0).answer();
+        assert_eq!(answer.scheme, Scheme::Lossy);
+        assert!((answer.expected(Scheme::Traditional) - 0.4115).abs() < 5e-5);
+        assert!((answer.max_extra_iterations.unwrap() - 500.2).abs() < 0.05);
+        for part in ["lossy costs", "of at most 500", "traditional 41.1 %", "MTTI 3600 s"] {
+            assert!(answer.why.contains(part), "{part} is not in: {}", answer.why);
+        }
+    }
+
+    #[test]
+    fn lossy_stops_paying_just_above_the_bound_of_theorem_1() {
+        let without_lossless =
+            |extra| Question { costs: [paper(extra).costs[0], paper(extra).costs[2]].into(), ..paper(0.0) };
+        assert_eq!(without_lossless(500.0).answer().scheme, Scheme::Lossy);
+        assert_eq!(without_lossless(500.5).answer().scheme, Scheme::Traditional);
+    }
+
+    #[test]
+    fn fast_local_disk_does_not_choose_lossy() {
+        // 128^3 doubles on a disk of 1 GB/s: encoding at 0.2 GB/s costs more than it saves.
+        let machine =
+            Machine { write_bytes_per_second: 1e9, read_bytes_per_second: 2e9, copy_bytes_per_second: 5e9, ranks: 1 };
+        let coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
+        let raw_bytes = 128f64.powi(3) * 8.0;
+        let costs = vec![
+            (Scheme::Traditional, machine.cost(raw_bytes, &Coding::RAW)),
+            (Scheme::Lossy, machine.cost(raw_bytes, &coding)),
+        ];
+        let answer = Question { iteration_seconds: 0.02, costs, ..paper(0.0) }.answer();
+        assert_eq!(answer.scheme, Scheme::Traditional, "{}", answer.why);
+        assert!(coding.break_even_bytes_per_second(&Coding::RAW) < 1e9);
+    }
+
+    #[test]
+    fn nothing_is_saved_when_the_loss_is_smaller_than_the_price() {
+        let short = Question { remaining_seconds: 100.0, ..paper(0.0) };
+        let answer = short.answer();
+        assert_eq!(answer.scheme, Scheme::None);
+        assert_eq!(answer.interval_seconds, f64::INFINITY);
+        assert!(answer.why.contains("100 s remain"), "{}", answer.why);
+        assert_eq!(Question { mtti_seconds: f64::INFINITY, ..paper(0.0) }.answer().scheme, Scheme::None);
+        // The same remaining time with an hour of unsaved work behind it is worth a checkpoint.
+        assert_ne!(Question { at_risk_seconds: 3600.0, ..short }.answer().scheme, Scheme::None);
+    }
+
+    #[test]
+    fn unknown_remaining_time_is_protected() {
+        assert_eq!(Question { remaining_seconds: f64::INFINITY, ..paper(0.0) }.answer().scheme, Scheme::Lossy);
+    }
+
+    #[test]
+    fn draining_behind_the_solver_lowers_every_overhead() {
+        let costs = vec![(
+            Scheme::Traditional,
+            Cost { blocking_seconds: 1.0, drain_seconds: 119.0, ..synchronous(120.0, 0.0) },
+        )];
+        let behind = Question { asynchronous: true, costs: costs.clone(), ..paper(0.0) };
+        let in_the_way = Question { costs, ..paper(0.0) };
+        let expected = |question: &Question| question.answer().expected(Scheme::Traditional);
+        assert!((expected(&in_the_way) - 0.4128).abs() < 2e-3);
+        assert!(expected(&behind) < 0.8 * expected(&in_the_way));
+    }
+
+    #[test]
+    fn hopeless_regime_takes_the_least_share() {
+        let hopeless = Question {
+            mtti_seconds: 10.0,
+            remaining_seconds: f64::INFINITY,
+            costs: vec![(Scheme::Traditional, synchronous(120.0, 0.0)), (Scheme::Lossy, synchronous(25.0, 0.0))],
+            ..paper(0.0)
+        };
+        assert_eq!(hopeless.answer().scheme, Scheme::Lossy);
+    }
+}

@@ -1,0 +1,221 @@
+//! Expected overhead of checkpoints, failures and recoveries, as a fraction of the productive time.
+//!
+//! Source: seed paper (Tao, Di, Liang, Chen, Cappello, HPDC 2018, doi 10.1145/3208040.3208050),
+//! Eqs. 3-8, first order in `sqrt(T_ckp / MTTI)`; beside them the exact expectation for exponential
+//! failures and the first-order formula for checkpoints that drain behind the solver. Where they part
+//! is written up in [`crate::simulate`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Checkpointing;
+
+/// What the overhead of one scheme depends on. All times are seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Mean time to interrupt.
+    pub mtti_seconds: f64,
+    /// What blocks the solver for one checkpoint.
+    pub blocking_seconds: f64,
+    /// What a checkpoint takes behind the solver before it counts; 0 when it is synchronous.
+    pub drain_seconds: f64,
+    /// Time of one recovery.
+    pub recovery_seconds: f64,
+    /// Extra computing a recovery costs: `N' T_it`.
+    pub extra_seconds: f64,
+}
+
+impl Timing {
+    /// A synchronous scheme that recovers in the time it checkpoints and needs no extra iterations
+    /// (Eqs. 4 and 5).
+    #[must_use]
+    pub fn synchronous(of: Checkpointing) -> Self {
+        Self {
+            mtti_seconds: of.mtti_seconds,
+            blocking_seconds: of.checkpoint_seconds,
+            drain_seconds: 0.0,
+            recovery_seconds: of.checkpoint_seconds,
+            extra_seconds: 0.0,
+        }
+    }
+
+    /// The optimal first-order interval: Young's, and never less than the drain takes.
+    #[must_use]
+    pub fn interval_seconds(&self) -> f64 {
+        self.checkpointing().young_seconds().max(self.drain_seconds)
+    }
+
+    /// The share `s` of all time that is not productive at the optimal interval:
+    /// `sqrt(2 lambda T_ckp) + lambda T_rc + lambda N' T_it` when nothing drains (Eqs. 3 and 7).
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.share_at(self.interval_seconds())
+    }
+
+    /// The share at any interval, which is not to be less than the drain takes:
+    /// `s = blocking / interval + lambda (interval / 2 + drain + T_rc + N' T_it)`.
+    #[must_use]
+    pub fn share_at(&self, interval_seconds: f64) -> f64 {
+        let writing = if self.blocking_seconds == 0.0 { 0.0 } else { self.blocking_seconds / interval_seconds };
+        if self.mtti_seconds.is_infinite() {
+            return writing;
+        }
+        let lost = interval_seconds / 2.0 + self.drain_seconds + self.recovery_seconds + self.extra_seconds;
+        writing + lost / self.mtti_seconds
+    }
+
+    /// Overhead at the optimal interval over productive time: Eqs. 3-8; infinite when `s >= 1`.
+    #[must_use]
+    pub fn overhead_fraction(&self) -> f64 {
+        overhead_of_share(self.share())
+    }
+
+    /// The exact expectation for a synchronous scheme (drain included in what blocks) at any interval
+    /// `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
+    ///
+    /// `R` is the recovery and the extra computing, both of which a failure starts anew (Daly 2006,
+    /// doi 10.1016/j.future.2004.11.016, Eq. 20).
+    #[must_use]
+    pub fn exact_overhead_fraction(&self, interval_seconds: f64) -> f64 {
+        let checkpoint = self.blocking_seconds + self.drain_seconds;
+        if self.mtti_seconds.is_infinite() {
+            return if checkpoint == 0.0 { 0.0 } else { checkpoint / interval_seconds };
+        }
+        let recovery = (self.recovery_seconds + self.extra_seconds) / self.mtti_seconds;
+        let segment = (interval_seconds + checkpoint) / self.mtti_seconds;
+        recovery.exp() * segment.exp_m1() * self.mtti_seconds / interval_seconds - 1.0
+    }
+
+    /// The same scheme with all of a checkpoint in the solver's way.
+    #[must_use]
+    pub fn blocking_all(mut self) -> Self {
+        self.blocking_seconds += std::mem::take(&mut self.drain_seconds);
+        self
+    }
+
+    fn checkpointing(&self) -> Checkpointing {
+        Checkpointing { mtti_seconds: self.mtti_seconds, checkpoint_seconds: self.blocking_seconds }
+    }
+}
+
+/// `s / (1 - s)`: overhead over productive time when a share `s` of all time is not productive;
+/// infinite when `s >= 1`, where a run makes no progress.
+#[must_use]
+pub fn overhead_of_share(share: f64) -> f64 {
+    if share >= 1.0 { f64::INFINITY } else { share / (1.0 - share) }
+}
+
+/// Expected overhead fraction without any checkpoint.
+///
+/// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last version
+/// (or the start) would be lost with the first failure; `recovery` is paid after each. Exact for
+/// exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) + (e^(R/M) - 1) M)`
+/// with `p = 1 - e^(-remaining/M)` the chance of a failure.
+#[must_use]
+pub fn unprotected_overhead_fraction(work: &Unprotected) -> f64 {
+    let mtti = work.mtti_seconds;
+    if mtti.is_infinite() || work.remaining_seconds <= 0.0 {
+        return 0.0;
+    }
+    if work.remaining_seconds.is_infinite() {
+        return f64::INFINITY;
+    }
+    let chance = -(-work.remaining_seconds / mtti).exp_m1();
+    let recovery = work.recovery_seconds / mtti;
+    let again = (work.remaining_seconds + work.at_risk_seconds) / mtti;
+    let after = recovery.exp() * again.exp_m1() + recovery.exp_m1();
+    mtti * chance * (1.0 + after) / work.remaining_seconds - 1.0
+}
+
+/// What going on without checkpoints puts at stake. All times are seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unprotected {
+    /// Mean time to interrupt.
+    pub mtti_seconds: f64,
+    /// Computing still to do.
+    pub remaining_seconds: f64,
+    /// Computing done since the last version, or the start.
+    pub at_risk_seconds: f64,
+    /// Time of one recovery from that version, or of a start anew.
+    pub recovery_seconds: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hourly(checkpoint_seconds: f64) -> Timing {
+        Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
+    }
+
+    #[test]
+    fn one_hour_and_120_seconds_give_0_4115() {
+        assert!((hourly(120.0).overhead_fraction() - 0.4115).abs() < 5e-5);
+    }
+
+    #[test]
+    fn extra_iterations_add_their_time_once_per_failure() {
+        let lossy = Timing { extra_seconds: 10.0 * 1.2, ..hourly(25.0) };
+        let expected = hourly(25.0).share() + 12.0 / 3600.0;
+        assert!((lossy.share() - expected).abs() <= 2.0 * f64::EPSILON);
+    }
+
+    #[test]
+    fn overhead_is_infinite_when_nothing_productive_remains() {
+        assert_eq!(hourly(2000.0).overhead_fraction(), f64::INFINITY);
+        assert_eq!(overhead_of_share(1.0), f64::INFINITY);
+        assert_eq!(overhead_of_share(0.5), 1.0);
+    }
+
+    #[test]
+    fn drain_costs_less_behind_the_solver_than_in_its_way() {
+        let behind = Timing { blocking_seconds: 1.0, drain_seconds: 119.0, ..hourly(120.0) };
+        assert!(behind.overhead_fraction() < hourly(120.0).overhead_fraction());
+        assert_eq!(behind.interval_seconds(), 119.0);
+        assert_eq!(behind.blocking_all(), hourly(120.0));
+    }
+
+    #[test]
+    fn chosen_interval_is_the_minimum_of_the_share() {
+        for blocking_seconds in [0.1, 1.0, 30.0] {
+            let scheme = Timing { blocking_seconds, drain_seconds: 200.0, ..hourly(120.0) };
+            let best = scheme.interval_seconds();
+            for factor in [1.0, 1.01, 1.1, 2.0, 0.99, 0.5] {
+                let other = (best * factor).max(scheme.drain_seconds);
+                assert!(scheme.share() <= scheme.share_at(other) * (1.0 + 4.0 * f64::EPSILON));
+            }
+        }
+    }
+
+    #[test]
+    fn exact_and_first_order_overhead_agree_to_second_order() {
+        // With y = sqrt(2 T_ckp / MTTI) the expansion of both gives Eq. 5 - exact = y^2 / 3 + O(y^3).
+        for checkpoint_seconds in [0.01, 0.1, 1.0, 10.0] {
+            let scheme = hourly(checkpoint_seconds);
+            let y = (2.0 * checkpoint_seconds / 3600.0f64).sqrt();
+            let gap = scheme.overhead_fraction() - scheme.exact_overhead_fraction(scheme.interval_seconds());
+            assert!((gap - y * y / 3.0).abs() <= 3.0 * y.powi(3), "{checkpoint_seconds}: {gap} {y}");
+        }
+    }
+
+    #[test]
+    fn without_failures_only_nothing_is_free() {
+        let scheme = Timing { mtti_seconds: f64::INFINITY, ..hourly(120.0) };
+        assert_eq!(scheme.overhead_fraction(), 0.0);
+        let forever = Unprotected {
+            mtti_seconds: f64::INFINITY,
+            remaining_seconds: 1e9,
+            at_risk_seconds: 0.0,
+            recovery_seconds: 5.0,
+        };
+        assert_eq!(unprotected_overhead_fraction(&forever), 0.0);
+    }
+
+    #[test]
+    fn unprotected_run_costs_the_known_expectation() {
+        // Without recovery cost the expected time of T seconds is M (e^(T/M) - 1).
+        let run =
+            Unprotected { mtti_seconds: 100.0, remaining_seconds: 150.0, at_risk_seconds: 0.0, recovery_seconds: 0.0 };
+        let expected = 100.0 * 1.5f64.exp_m1() / 150.0 - 1.0;
+        assert!((unprotected_overhead_fraction(&run) - expected).abs() <= 1e-14 * expected);
+    }
+}

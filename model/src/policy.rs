@@ -1,0 +1,339 @@
+//! The two policies: what the user fixed, and what measured costs suggest.
+//!
+//! Promises: the same observations give the same decisions. A policy sees numbers only; taking the
+//! checkpoint is the pipeline's business.
+
+use recoup_core::{BoundRule, CodecId, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
+
+use crate::bound::Coding;
+use crate::decide::{Answer, Machine, Question};
+use crate::interval::Interval;
+
+/// What both policies are told once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyConfig {
+    /// Mean time to interrupt; infinite when nothing is expected to fail.
+    pub mtti_seconds: f64,
+    /// Codec of the iterate in lossy versions.
+    pub lossy_codec: CodecId,
+    /// Codec of lossless and exact versions.
+    pub lossless_codec: CodecId,
+    /// The rule behind the bound of lossy versions.
+    pub rule: BoundRule,
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
+    pub theta: f64,
+    /// What every version must hold enough for, in place of what its scheme usually does.
+    pub resume: Option<Resume>,
+    /// Checkpoints drain behind the solver.
+    pub asynchronous: bool,
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations
+    /// done: about 0.1 for CG, whose restart costs them, 0 for GMRES and stationary methods.
+    pub extra_fraction: f64,
+}
+
+impl PolicyConfig {
+    /// What one checkpoint of `scheme` does.
+    #[must_use]
+    pub fn plan(&self, scheme: Scheme) -> Plan {
+        let (codec, resume) = match scheme {
+            Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
+            Scheme::Exact => (self.lossless_codec, Resume::Exact),
+            Scheme::Lossless => (self.lossless_codec, Resume::Traditional),
+            Scheme::Lossy => (self.lossy_codec, Resume::Restarted),
+        };
+        Plan { scheme, codec, rule: self.rule, theta: self.theta, resume: self.resume.unwrap_or(resume) }
+    }
+
+    /// The cost of a scheme: measured where it was seen, else estimated from sizes and bandwidth;
+    /// `None` while neither is possible.
+    fn cost(&self, scheme: Scheme, seen: &Observation) -> Option<Cost> {
+        let measured = measured(scheme, seen);
+        let estimated = self.estimate(scheme, seen);
+        let Some(cost) = measured else { return estimated };
+        if is_recovery_seen(&cost) {
+            return Some(cost);
+        }
+        let fallback = estimated.map_or(cost.blocking_seconds + cost.drain_seconds, |guess| guess.recovery_seconds);
+        Some(Cost { recovery_seconds: fallback, extra_iterations: self.extra_iterations(scheme, seen), ..cost })
+    }
+
+    fn estimate(&self, scheme: Scheme, seen: &Observation) -> Option<Cost> {
+        let plan = self.plan(scheme);
+        let raw_bytes = raw_bytes(plan.resume, seen)?;
+        let bandwidth = bandwidth(seen)?;
+        let machine = Machine {
+            write_bytes_per_second: bandwidth,
+            read_bytes_per_second: bandwidth,
+            copy_bytes_per_second: COPY_BYTES_PER_SECOND,
+            ranks: 1,
+        };
+        let coding = match (plan.codec, scheme) {
+            (CodecId::Raw, _) => Coding::RAW,
+            (_, Scheme::Lossy) => LOSSY_GUESS,
+            _ => LOSSLESS_GUESS,
+        };
+        Some(Cost { extra_iterations: self.extra_iterations(scheme, seen), ..machine.cost(raw_bytes, &coding) })
+    }
+
+    fn extra_iterations(&self, scheme: Scheme, seen: &Observation) -> f64 {
+        if scheme == Scheme::Lossy { self.extra_fraction * seen.iteration as f64 } else { 0.0 }
+    }
+}
+
+/// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give (ratios of
+/// CG iterates under the verified rule about 4, lossless 1.1 to 1.35), so that a better one is found by
+/// measuring and a worse one is dropped by it.
+const LOSSY_GUESS: Coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
+const LOSSLESS_GUESS: Coding = Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
+const COPY_BYTES_PER_SECOND: f64 = 4e9;
+
+fn measured(scheme: Scheme, seen: &Observation) -> Option<Cost> {
+    let found = seen.costs.iter().find(|(other, cost)| *other == scheme && is_seen(cost));
+    found.map(|(_, cost)| *cost)
+}
+
+fn is_seen(cost: &Cost) -> bool {
+    cost.blocking_seconds + cost.drain_seconds > 0.0
+}
+
+fn is_recovery_seen(cost: &Cost) -> bool {
+    cost.recovery_seconds > 0.0
+}
+
+/// Bytes of a version that holds enough for `resume`; of the largest kind known when that one is not.
+fn raw_bytes(resume: Resume, seen: &Observation) -> Option<f64> {
+    let known = |wanted: Resume| seen.raw_bytes.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| *bytes);
+    let bytes = known(resume).or_else(|| seen.raw_bytes.iter().map(|(_, bytes)| *bytes).max())?;
+    (bytes > 0).then_some(bytes as f64)
+}
+
+/// Storage bandwidth: as given, or what the measured drains moved per second, which is less than the
+/// storage could.
+fn bandwidth(seen: &Observation) -> Option<f64> {
+    if seen.write_bytes_per_second > 0.0 {
+        return Some(seen.write_bytes_per_second);
+    }
+    let rates = seen.costs.iter().filter(|(_, cost)| cost.drain_seconds > 0.0 && cost.ratio > 0.0).filter_map(
+        |(scheme, cost)| {
+            let resume = if *scheme == Scheme::Lossy { Resume::Restarted } else { Resume::Traditional };
+            Some(raw_bytes(resume, seen)? / cost.ratio / cost.drain_seconds)
+        },
+    );
+    rates.reduce(f64::max)
+}
+
+/// An interval counts as changed when it moved by more than this factor.
+const INTERVAL_CHANGE: f64 = 1.25;
+/// A scheme is left when another one's overhead is below this part of its own.
+const SCHEME_CHANGE: f64 = 0.9;
+/// Without an answer to the first measuring checkpoint another one is taken after this part of the MTTI.
+const PROBE_AGAIN: f64 = 0.05;
+
+/// Raw bytes are written once, to learn the storage's bandwidth, when that takes at most this part of
+/// the MTTI even at the least bandwidth it can have.
+const RAW_PROBE_SHARE: f64 = 0.02;
+
+/// What both policies remember of their last decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct InForce {
+    scheme: Scheme,
+    interval_seconds: f64,
+}
+
+impl InForce {
+    fn has_moved_to(&self, interval_seconds: f64) -> bool {
+        let (low, high) = (self.interval_seconds / INTERVAL_CHANGE, self.interval_seconds * INTERVAL_CHANGE);
+        self.interval_seconds != interval_seconds && !(low..=high).contains(&interval_seconds)
+    }
+}
+
+/// The safe point nearest to the end of the interval, and never twice for one iteration.
+fn is_due(seen: &Observation, interval_seconds: f64) -> bool {
+    seen.since_checkpoint_iterations > 0
+        && seen.since_checkpoint_seconds + seen.iteration_seconds / 2.0 >= interval_seconds
+}
+
+/// Whether to take a checkpoint only to learn what one costs.
+fn is_probe_due(seen: &Observation, has_probed: bool, mtti_seconds: f64) -> bool {
+    let wait_is_over = seen.since_checkpoint_seconds >= PROBE_AGAIN * mtti_seconds;
+    seen.since_checkpoint_iterations > 0 && (!has_probed || wait_is_over)
+}
+
+/// One plan, at a fixed interval or at the optimal one for its measured cost.
+#[derive(Clone, Debug)]
+pub struct FixedPolicy {
+    config: PolicyConfig,
+    plan: Plan,
+    interval: Interval,
+    in_force: Option<InForce>,
+    has_probed: bool,
+}
+
+impl FixedPolicy {
+    /// Saves with `scheme` at `interval`.
+    #[must_use]
+    pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
+        Self { plan: config.plan(scheme), config, interval, in_force: None, has_probed: false }
+    }
+
+    /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
+    /// not known.
+    fn interval(&self, seen: &Observation) -> Option<(f64, bool, String)> {
+        let scheme = self.plan.scheme;
+        match self.interval {
+            _ if scheme == Scheme::None => Some((f64::INFINITY, false, "nothing is saved, as asked".to_owned())),
+            Interval::Iterations(iterations) => {
+                let is_due = seen.since_checkpoint_iterations >= iterations;
+                let seconds = iterations as f64 * seen.iteration_seconds;
+                Some((seconds, is_due, format!("{scheme} every {iterations} iterations, as asked")))
+            }
+            Interval::Seconds(seconds) => {
+                Some((seconds, is_due(seen, seconds), format!("{scheme} every {seconds} s, as asked")))
+            }
+            Interval::Auto => {
+                let cost = self.config.cost(scheme, seen)?;
+                let timing = question(&self.config, seen, f64::INFINITY, Vec::new()).timing(&cost);
+                let in_force = self.in_force.filter(|held| !held.has_moved_to(timing.interval_seconds()));
+                let seconds = in_force.map_or(timing.interval_seconds(), |held| held.interval_seconds);
+                let why = format!(
+                    "{scheme} every {seconds:.3} s: optimal for {:.4} s blocking, {:.4} s drain and an MTTI of {} s",
+                    timing.blocking_seconds, timing.drain_seconds, self.config.mtti_seconds
+                );
+                Some((seconds, is_due(seen, seconds), why))
+            }
+        }
+    }
+}
+
+impl Policy for FixedPolicy {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        let Some((interval_seconds, is_due, why)) = self.interval(seen) else {
+            let save = is_probe_due(seen, self.has_probed, self.config.mtti_seconds).then_some(self.plan);
+            return probe(&mut self.has_probed, save);
+        };
+        let next = InForce { scheme: self.plan.scheme, interval_seconds };
+        // An interval in iterations is the same however long they take.
+        let has_changed = match (self.in_force, self.interval) {
+            (None, _) => true,
+            (Some(_), Interval::Iterations(_)) => false,
+            (Some(held), _) => held.has_moved_to(interval_seconds),
+        };
+        self.in_force = Some(next);
+        Decision { save: is_due.then_some(self.plan), why: has_changed.then_some(why), interval_seconds }
+    }
+}
+
+/// The decision to take, or wait for, a checkpoint that measures.
+fn probe(has_probed: &mut bool, save: Option<Plan>) -> Decision {
+    let is_first = save.is_some() && !*has_probed;
+    *has_probed |= save.is_some();
+    let why = save.filter(|_| is_first).map(|plan| {
+        format!("{} once, to measure what a checkpoint costs: neither bandwidth nor cost is known", plan.scheme)
+    });
+    Decision { save, why, interval_seconds: f64::INFINITY }
+}
+
+fn question(config: &PolicyConfig, seen: &Observation, remaining: f64, costs: Vec<(Scheme, Cost)>) -> Question {
+    Question {
+        mtti_seconds: config.mtti_seconds,
+        iteration_seconds: seen.iteration_seconds,
+        remaining_seconds: remaining,
+        at_risk_seconds: seen.since_checkpoint_seconds,
+        asynchronous: config.asynchronous,
+        costs,
+    }
+}
+
+/// Chooses scheme and interval anew at every safe point, from measured costs.
+///
+/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins it is used,
+/// and thereby measured. While not even the bandwidth is known, one lossy checkpoint, the smallest
+/// there is, measures it; because its drain is encoding and writing together, a traditional one follows
+/// where that is cheap. The work that remains is extrapolated from the residual's mean rate.
+#[derive(Clone, Debug)]
+pub struct AutoPolicy {
+    config: PolicyConfig,
+    /// First iteration and relative residual seen: where the mean rate is measured from.
+    first: Option<(u64, f64)>,
+    in_force: Option<InForce>,
+    has_probed: bool,
+    has_probed_raw: bool,
+}
+
+/// What auto chooses from, beside none.
+const CANDIDATES: [Scheme; 3] = [Scheme::Traditional, Scheme::Lossless, Scheme::Lossy];
+
+impl AutoPolicy {
+    /// A policy that has seen nothing.
+    #[must_use]
+    pub fn new(config: PolicyConfig) -> Self {
+        Self { config, first: None, in_force: None, has_probed: false, has_probed_raw: false }
+    }
+
+    /// Seconds to the tolerance at the mean rate so far; infinite while the residual has not fallen.
+    fn remaining_seconds(&mut self, seen: &Observation) -> f64 {
+        let (iteration, residual) = *self.first.get_or_insert((seen.iteration, seen.relative_residual));
+        let fallen = (residual / seen.relative_residual).ln();
+        let to_fall = (seen.relative_residual / seen.tolerance).ln().max(0.0);
+        let iterations = seen.iteration.saturating_sub(iteration) as f64;
+        // A NaN (a residual of 0 or without meaning) says as little as a residual that rises.
+        if fallen > 0.0 && iterations > 0.0 {
+            to_fall / fallen * iterations * seen.iteration_seconds
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// Whether the version due now is better a traditional one, once: the bandwidth is known only from
+    /// drains that encode as well, and writing raw bytes is cheap at worst.
+    fn takes_raw_probe(&mut self, seen: &Observation, question: &Question) -> bool {
+        let is_blind = seen.write_bytes_per_second <= 0.0 && measured(Scheme::Traditional, seen).is_none();
+        let traditional = question.costs.iter().find(|(scheme, _)| *scheme == Scheme::Traditional);
+        let is_cheap = traditional.is_some_and(|(_, cost)| {
+            cost.blocking_seconds + cost.drain_seconds <= RAW_PROBE_SHARE * self.config.mtti_seconds
+        });
+        let takes = is_blind && is_cheap && !self.has_probed_raw;
+        self.has_probed_raw |= takes;
+        takes
+    }
+
+    /// Keeps scheme and interval unless the gain is worth a change.
+    fn settle(&mut self, answer: &Answer, question: &Question) -> (InForce, bool) {
+        let Some(held) = self.in_force else {
+            return (InForce { scheme: answer.scheme, interval_seconds: answer.interval_seconds }, true);
+        };
+        let worth_it = answer.expected(answer.scheme) < SCHEME_CHANGE * answer.expected(held.scheme);
+        let scheme = if worth_it { answer.scheme } else { held.scheme };
+        let cost = question.costs.iter().find(|(other, _)| *other == scheme);
+        let optimal = cost.map_or(f64::INFINITY, |(_, cost)| question.timing(cost).interval_seconds());
+        let has_changed = scheme != held.scheme || held.has_moved_to(optimal);
+        let interval_seconds = if has_changed { optimal } else { held.interval_seconds };
+        (InForce { scheme, interval_seconds }, has_changed)
+    }
+}
+
+impl Policy for AutoPolicy {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        let remaining = self.remaining_seconds(seen);
+        let costs: Option<Vec<(Scheme, Cost)>> =
+            CANDIDATES.iter().map(|&scheme| Some((scheme, self.config.cost(scheme, seen)?))).collect();
+        let Some(costs) = costs else {
+            let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
+            return probe(&mut self.has_probed, is_due.then(|| self.config.plan(Scheme::Lossy)));
+        };
+        let question = question(&self.config, seen, remaining, costs);
+        let answer = question.answer();
+        let (next, has_changed) = self.settle(&answer, &question);
+        self.in_force = Some(next);
+        let is_due = next.scheme != Scheme::None && is_due(seen, next.interval_seconds);
+        let scheme = if is_due && self.takes_raw_probe(seen, &question) { Scheme::Traditional } else { next.scheme };
+        Decision {
+            save: is_due.then(|| self.config.plan(scheme)),
+            why: has_changed.then(|| question.why_of(&answer, next.scheme)),
+            interval_seconds: next.interval_seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

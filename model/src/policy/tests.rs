@@ -1,0 +1,153 @@
+//! Runs of policies against a machine whose costs are known.
+
+use super::*;
+
+const BYTES: u64 = 8 * 2_097_152;
+
+fn config() -> PolicyConfig {
+    PolicyConfig {
+        mtti_seconds: 300.0,
+        lossy_codec: CodecId::Zfp,
+        lossless_codec: CodecId::Zstd,
+        rule: BoundRule::Verified,
+        theta: 0.5,
+        resume: None,
+        asynchronous: false,
+        extra_fraction: 0.0,
+    }
+}
+
+/// A state of a solve that started at residual 1 and loses 5 % per iteration of 0.1 s.
+fn seen(iteration: u64, since: u64) -> Observation {
+    Observation {
+        iteration,
+        elapsed_seconds: 0.1 * iteration as f64,
+        since_checkpoint_seconds: 0.1 * since as f64,
+        since_checkpoint_iterations: since,
+        iteration_seconds: 0.1,
+        relative_residual: 0.999f64.powi(iteration as i32),
+        tolerance: 1e-8,
+        raw_bytes: vec![(Resume::Restarted, BYTES), (Resume::Traditional, 2 * BYTES), (Resume::Exact, 3 * BYTES)],
+        costs: Vec::new(),
+        write_bytes_per_second: 0.0,
+        failures: 0,
+    }
+}
+
+/// What was saved, at which iteration, over a run on a machine of this bandwidth and lossy codec.
+fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Scheme)>, Vec<String>) {
+    let machine = Machine {
+        write_bytes_per_second: bandwidth,
+        read_bytes_per_second: bandwidth,
+        copy_bytes_per_second: 8e9,
+        ranks: 1,
+    };
+    let (mut saved, mut reasons) = (Vec::new(), Vec::new());
+    let mut costs: Vec<(Scheme, Cost)> = Vec::new();
+    let mut last = 0;
+    for iteration in 1..=5000 {
+        let state = Observation { costs: costs.clone(), ..seen(iteration, iteration - last) };
+        let decision = policy.decide(&state);
+        reasons.extend(decision.why);
+        let Some(plan) = decision.save else { continue };
+        saved.push((iteration, plan.scheme));
+        last = iteration;
+        let coding = match plan.scheme {
+            Scheme::Traditional => Coding::RAW,
+            Scheme::Lossy => lossy,
+            _ => LOSSLESS_GUESS,
+        };
+        let cost = Cost { recovery_seconds: 0.0, ..machine.cost(raw_bytes(plan.resume, &state).unwrap(), &coding) };
+        costs.retain(|(scheme, _)| *scheme != plan.scheme);
+        costs.push((plan.scheme, cost));
+    }
+    (saved, reasons)
+}
+
+#[test]
+fn auto_settles_on_lossy_on_slow_storage() {
+    let (saved, reasons) = run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
+    assert!(saved.len() > 10);
+    assert_eq!(saved[1].1, Scheme::Traditional);
+    assert!(saved[2..].iter().all(|(_, scheme)| *scheme == Scheme::Lossy), "{saved:?}");
+    assert!(reasons[0].contains("to measure"), "{reasons:?}");
+    assert!(reasons[1].starts_with("lossy costs"), "{reasons:?}");
+}
+
+#[test]
+fn auto_does_not_choose_lossy_on_a_fast_disk_and_says_why() {
+    let slow_codec = Coding { encode_bytes_per_second: 0.05e9, ..LOSSY_GUESS };
+    let (saved, reasons) = run(&mut AutoPolicy::new(config()), 4e9, slow_codec);
+    let late: Vec<Scheme> = saved.iter().skip(2).map(|(_, scheme)| *scheme).collect();
+    assert!(late.len() > 10 && late.iter().all(|scheme| *scheme == Scheme::Traditional), "{saved:?}");
+    assert!(reasons.iter().any(|why| why.starts_with("traditional costs") && why.contains("lossy ")), "{reasons:?}");
+}
+
+#[test]
+fn auto_leaves_a_scheme_that_measures_worse_than_it_was_guessed() {
+    let useless = Coding { ratio: 1.1, encode_bytes_per_second: 0.02e9, decode_bytes_per_second: 0.02e9 };
+    let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: 0.0, ..config() });
+    let (saved, _) = run(&mut policy, 100e6, useless);
+    assert!(saved.iter().skip(2).all(|(_, scheme)| *scheme != Scheme::Lossy), "{saved:?}");
+}
+
+#[test]
+fn auto_speaks_only_when_something_changed() {
+    let (saved, reasons) = run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
+    assert!(reasons.len() <= 6 && reasons.len() < saved.len(), "{reasons:#?}");
+}
+
+#[test]
+fn auto_saves_nothing_that_would_cost_more_than_it_protects() {
+    let mut policy = AutoPolicy::new(config());
+    policy.decide(&Observation { write_bytes_per_second: 20e6, ..seen(0, 0) });
+    // Ten iterations, one second, before the end, with nothing at risk.
+    let late = Observation { relative_residual: 1.01e-8, write_bytes_per_second: 20e6, ..seen(18_400, 1) };
+    let decision = policy.decide(&late);
+    assert_eq!((decision.save, decision.interval_seconds), (None, f64::INFINITY));
+    assert!(decision.why.unwrap().starts_with("none costs"));
+}
+
+#[test]
+fn auto_repeats_exactly() {
+    let go = || run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
+    assert_eq!(go(), go());
+}
+
+#[test]
+fn fixed_iterations_and_seconds_save_at_their_safe_points() {
+    let at = |interval| run(&mut FixedPolicy::new(Scheme::Exact, interval, config()), 1e9, LOSSY_GUESS);
+    let (saved, reasons) = at(Interval::Iterations(15));
+    assert!(saved.iter().enumerate().all(|(i, (iteration, _))| *iteration == 15 * (i as u64 + 1)));
+    assert_eq!(reasons, ["exact every 15 iterations, as asked"]);
+    // 1.04 s are nearer to ten iterations of 0.1 s than to eleven.
+    assert_eq!(at(Interval::Seconds(1.04)).0[0].0, 10);
+    assert_eq!(at(Interval::Seconds(1.06)).0[0].0, 11);
+}
+
+#[test]
+fn fixed_auto_interval_measures_once_and_then_follows_young() {
+    let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Auto, config());
+    let (saved, reasons) = run(&mut policy, 20e6, LOSSY_GUESS);
+    let cost = 2.0 * BYTES as f64 * (1.0 / 20e6 + 1.0 / 8e9);
+    let young = (2.0 * 300.0 * cost).sqrt();
+    assert_eq!(saved[0].0, 1);
+    assert!(((saved[2].0 - saved[1].0) as f64 * 0.1 - young).abs() <= 0.05 + 1e-9, "{saved:?} {young}");
+    assert_eq!(reasons.len(), 2);
+}
+
+#[test]
+fn none_never_saves() {
+    for interval in [Interval::Auto, Interval::Seconds(0.1), Interval::Iterations(1)] {
+        assert!(run(&mut FixedPolicy::new(Scheme::None, interval, config()), 1e9, LOSSY_GUESS).0.is_empty());
+    }
+}
+
+#[test]
+fn plan_holds_what_its_scheme_needs_unless_told_otherwise() {
+    let plan = config().plan(Scheme::Lossy);
+    assert_eq!((plan.codec, plan.resume), (CodecId::Zfp, Resume::Restarted));
+    assert_eq!(config().plan(Scheme::Exact).resume, Resume::Exact);
+    let told = PolicyConfig { resume: Some(Resume::Exact), ..config() };
+    assert_eq!(told.plan(Scheme::Traditional).resume, Resume::Exact);
+}
