@@ -198,6 +198,36 @@ impl Machine {
     }
 }
 
+/// Sizes and codecs of a machine one does not own yet: what [`Question::costs`] is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// The machine.
+    pub machine: Machine,
+    /// Raw bytes of a traditional or lossless version, all ranks together.
+    pub raw_bytes: f64,
+    /// Raw bytes of a lossy version, the iterate alone.
+    pub lossy_raw_bytes: f64,
+    /// The lossless codec.
+    pub lossless: Coding,
+    /// The lossy codec at its error bound.
+    pub lossy: Coding,
+    /// N', extra iterations of a lossy recovery.
+    pub extra_iterations: f64,
+}
+
+impl Rates {
+    /// The costs of the three schemes.
+    #[must_use]
+    pub fn costs(&self) -> Vec<(Scheme, Cost)> {
+        let lossy = self.machine.cost(self.lossy_raw_bytes, &self.lossy);
+        vec![
+            (Scheme::Traditional, self.machine.cost(self.raw_bytes, &Coding::RAW)),
+            (Scheme::Lossless, self.machine.cost(self.raw_bytes, &self.lossless)),
+            (Scheme::Lossy, Cost { extra_iterations: self.extra_iterations, ..lossy }),
+        ]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,15 +273,20 @@ mod tests {
 
     #[test]
     fn fast_local_disk_does_not_choose_lossy() {
-        // 128^3 doubles on a disk of 1 GB/s: encoding at 0.2 GB/s costs more than it saves.
+        // CG at 128^3 on a disk of 2 GB/s: encoding at 0.2 GB/s costs more than it saves.
         let machine =
-            Machine { write_bytes_per_second: 1e9, read_bytes_per_second: 2e9, copy_bytes_per_second: 5e9, ranks: 1 };
+            Machine { write_bytes_per_second: 2e9, read_bytes_per_second: 2e9, copy_bytes_per_second: 5e9, ranks: 1 };
         let coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
-        let raw_bytes = 128f64.powi(3) * 8.0;
-        let costs = vec![
-            (Scheme::Traditional, machine.cost(raw_bytes, &Coding::RAW)),
-            (Scheme::Lossy, machine.cost(raw_bytes, &coding)),
-        ];
+        let iterate_bytes = 128f64.powi(3) * 8.0;
+        let rates = Rates {
+            machine,
+            raw_bytes: 2.0 * iterate_bytes,
+            lossy_raw_bytes: iterate_bytes,
+            lossless: Coding { ratio: 1.2, ..coding },
+            lossy: coding,
+            extra_iterations: 0.0,
+        };
+        let costs = rates.costs();
         let answer = Question { iteration_seconds: 0.02, costs, ..paper(0.0) }.answer();
         assert_eq!(answer.scheme, Scheme::Traditional, "{}", answer.why);
         assert!(coding.break_even_bytes_per_second(&Coding::RAW) < 1e9);

@@ -4,6 +4,16 @@
 //! answer repeats exactly. Times are `f64` seconds, because an infinite time is a meaningful answer
 //! here. Must not know solvers, codecs or stores. Sources stand at each formula; most come from Tao,
 //! Di, Liang, Chen and Cappello, HPDC 2018, doi 10.1145/3208040.3208050 ("the seed paper").
+//!
+//! ```
+//! use recoup_model::interval::Checkpointing;
+//! use recoup_model::overhead::Timing;
+//!
+//! let disk = Checkpointing { mtti_seconds: 4.0 * 3600.0, checkpoint_seconds: 18.0 };
+//! assert_eq!(disk.young_seconds(), 720.0);
+//! let busy = Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 120.0 };
+//! assert!((Timing::synchronous(busy).overhead_fraction() - 0.4115).abs() < 5e-5);
+//! ```
 
 pub mod bound;
 pub mod decide;

@@ -141,14 +141,17 @@ impl Comm for Threads {
         for (to, values) in sends {
             self.hub.send((self.group, self.rank, *to), values)?;
         }
+        // All are taken even when one does not fit, so that the next exchange finds its own.
+        let mut result = Ok(());
         for (from, target) in receives {
             let values = self.hub.receive((self.group, *from, self.rank))?;
-            if values.len() != target.len() {
-                return Err(CommError::Length { rank: *from, expected: target.len(), found: values.len() });
+            if values.len() == target.len() {
+                target.copy_from_slice(&values);
+            } else if result.is_ok() {
+                result = Err(CommError::Length { rank: *from, expected: target.len(), found: values.len() });
             }
-            target.copy_from_slice(&values);
         }
-        Ok(())
+        result
     }
 
     fn barrier(&self) -> Result<(), CommError> {
