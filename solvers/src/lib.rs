@@ -5,19 +5,32 @@
 //! "converged" means the true residual. Must not know checkpoints, files or codecs: a solver names
 //! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the pipeline.
 
+mod bicgstab;
+mod cg;
 mod convert;
 mod csr;
+mod gauss_seidel;
+mod gmres;
+mod least_squares;
+mod jacobi;
 mod matrix_market;
 mod pool;
 mod preconditioner;
 mod rhs;
+mod shared;
+pub mod roofline;
 mod simd;
 mod stencil;
 mod sys;
 mod system;
 pub mod vector;
 
+pub use bicgstab::Bicgstab;
+pub use cg::Cg;
 pub use csr::{Csr, CsrError};
+pub use gauss_seidel::{GaussSeidel, Relaxation};
+pub use gmres::{Gmres, GmresOptions, Side};
+pub use jacobi::Jacobi;
 pub use matrix_market::{MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_vector};
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};
 pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};

@@ -1,8 +1,18 @@
 //! Preconditioners: `z = M^-1 r`, rebuilt from A after a failure, never saved.
 
+mod block_jacobi;
+mod ic0;
+mod ilu0;
 mod jacobi;
+mod ssor;
+mod triangular;
 
+pub use block_jacobi::BlockJacobi;
+pub use ic0::Ic0;
+pub use ilu0::Ilu0;
 pub use jacobi::JacobiPreconditioner;
+pub(crate) use jacobi::inverse_diagonal;
+pub use ssor::SsorPreconditioner;
 
 use recoup_core::SolveError;
 

@@ -1,0 +1,196 @@
+//! Gauss-Seidel, SOR and SSOR for A with a nonzero diagonal.
+//!
+//! `x_i = x_i + omega (b_i - a_i x) / a_ii`, row by row with the newest x: rows ascending (Gauss-Seidel with omega 1,
+//! SOR), or ascending and then descending (SSOR). Source: D. M. Young 1954, doi 10.1090/S0002-9947-1954-0059635-7.
+//! A sweep is sequential, so its bits do not depend on the number of threads; the residual behind it is threaded and true.
+//! Across ranks a sweep sees its own rows only.
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | r, `1 / a_ii` | 2 | rebuilt |
+//! | b, A | - | static |
+//!
+//! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is all there is.
+
+use recoup_core::{
+    BreakdownReason, Iteration, Progress, Registered, Resume, Role, SolveError, Status, ValuesMut, Variable,
+    VariableMut,
+};
+
+use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::{Csr, Method, Stop, System, Vector};
+
+/// How the rows are swept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Relaxation {
+    /// Rows ascending, omega 1.
+    GaussSeidel,
+    /// Rows ascending, over-relaxed.
+    Sor {
+        /// Relaxation factor, between 0 and 2.
+        omega: f64,
+    },
+    /// Rows ascending, then descending, over-relaxed.
+    Ssor {
+        /// Relaxation factor, between 0 and 2.
+        omega: f64,
+    },
+}
+
+impl Relaxation {
+    fn name(self) -> &'static str {
+        match self {
+            Self::GaussSeidel => "gauss-seidel",
+            Self::Sor { .. } => "sor",
+            Self::Ssor { .. } => "ssor",
+        }
+    }
+
+    fn omega(self) -> f64 {
+        match self {
+            Self::GaussSeidel => 1.0,
+            Self::Sor { omega } | Self::Ssor { omega } => omega,
+        }
+    }
+}
+
+/// Gauss-Seidel and its over-relaxed relatives.
+pub struct GaussSeidel<'a> {
+    system: System<'a>,
+    matrix: &'a Csr,
+    relaxation: Relaxation,
+    target: f64,
+    inverse_diagonal: Vec<f64>,
+    x: Vector,
+    r: Vector,
+    progress: Progress,
+}
+
+impl<'a> GaussSeidel<'a> {
+    /// Starts from `x`. The sweeps go through the rows of `matrix`, which is `system.a` or equal to it.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b, x or the matrix, [`SolveError::Diagonal`] for a zero
+    /// on the diagonal, [`SolveError::Parameter`] for an omega outside (0, 2), [`SolveError::Comm`] when a rank is lost.
+    pub fn new(
+        system: System<'a>,
+        matrix: &'a Csr,
+        relaxation: Relaxation,
+        stop: Stop,
+        x: &[f64],
+    ) -> Result<Self, SolveError> {
+        system.validate(x)?;
+        if matrix.n() != x.len() {
+            return Err(SolveError::Length { what: "matrix rows", expected: x.len(), found: matrix.n() });
+        }
+        let rhs_norm = norm(&system, system.b)?;
+        let mut solver = Self {
+            inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
+            matrix,
+            relaxation,
+            target: stop.rtol * rhs_norm,
+            x: Vector::copy_of(system.pool, x, 0),
+            r: Vector::zeros(system.pool, x.len(), 1),
+            progress: start(rhs_norm),
+            system,
+        };
+        solver.resume(0, Resume::Restarted)?;
+        Ok(solver)
+    }
+
+    /// Relaxes one row; whether its value changed.
+    fn relax(&mut self, i: usize) -> bool {
+        let (columns, values) = self.matrix.row(i);
+        let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * self.x[j as usize]);
+        let before = self.x[i];
+        // x_i = x_i + omega (b_i - a_i x) / a_ii
+        self.x[i] = before + self.relaxation.omega() * (self.system.b[i] - product) * self.inverse_diagonal[i];
+        self.x[i] != before
+    }
+
+    fn measure(&mut self) -> Result<(), SolveError> {
+        self.progress.residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        self.progress.status = judge(self.progress.residual_norm, self.target);
+        Ok(())
+    }
+}
+
+/// `1 / a_ii`, after a look at omega.
+fn inverse_diagonal(matrix: &Csr, relaxation: Relaxation) -> Result<Vec<f64>, SolveError> {
+    let omega = relaxation.omega();
+    if omega.is_nan() || omega <= 0.0 || omega >= 2.0 {
+        return Err(SolveError::Parameter { what: "omega", value: omega, expected: "between 0 and 2, both excluded" });
+    }
+    let invert = |row: usize| {
+        let (columns, values) = matrix.row(row);
+        let position = columns.binary_search(&(row as u32));
+        let value = position.map_or(0.0, |position| values[position]);
+        let inverse = 1.0 / value;
+        let what = relaxation.name();
+        if inverse.is_finite() { Ok(inverse) } else { Err(SolveError::Diagonal { what, row, value }) }
+    };
+    (0..matrix.n()).map(invert).collect()
+}
+
+impl Registered for GaussSeidel<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }]
+    }
+}
+
+impl Iteration for GaussSeidel<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let n = self.x.len();
+        let mut changed = (0..n).fold(false, |changed, i| self.relax(i) | changed);
+        if let Relaxation::Ssor { .. } = self.relaxation {
+            changed = (0..n).rev().fold(changed, |changed, i| self.relax(i) | changed);
+        }
+        self.progress.iteration += 1;
+        self.measure()?;
+        // A sweep that changes nothing on any rank will never change anything.
+        let any_changed = self.system.comm.max(i64::from(changed))? == 1;
+        if !any_changed && self.progress.status == Status::Running {
+            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+        }
+        Ok(self.progress)
+    }
+
+    /// From x alone: exact, traditional and restarted are the same here.
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        if how == Resume::Deflated {
+            return Err(SolveError::Resume { method: self.name(), how });
+        }
+        self.progress.iteration = iteration;
+        self.measure()?;
+        Ok(self.progress)
+    }
+}
+
+impl Method for GaussSeidel<'_> {
+    fn name(&self) -> &'static str {
+        self.relaxation.name()
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// Each sweep reads the matrix, b, `1 / a_ii` and x and writes x; so does the residual, but for the diagonal.
+    fn bytes_per_iteration(&self) -> f64 {
+        let (n, matrix) = (self.x.len() as f64, self.system.a.bytes() as f64);
+        let sweeps = if let Relaxation::Ssor { .. } = self.relaxation { 2.0 } else { 1.0 };
+        sweeps * (matrix + 32.0 * n) + matrix + 24.0 * n
+    }
+}

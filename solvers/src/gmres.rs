@@ -1,0 +1,347 @@
+//! GMRES(m) for general A, preconditioned from the left or the right.
+//!
+//! Source: Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058. Departures: the basis is orthogonalised by
+//! classical Gram-Schmidt, all products in one pass over the new vector and all updates in another, which also gives the
+//! new norm. Where the new vector has lost more than nine tenths of its length, both passes run again (selective
+//! reorthogonalisation, J. W. Daniel, W. B. Gragg, L. Kaufman, G. W. Stewart 1976, doi 10.1090/S0025-5718-1976-0431641-8).
+//! Basis vectors keep the length they come with; their norms enter the small problem instead, which saves a pass.
+//!
+//! Converged means the true residual `||b - A x||`. Mid-cycle only an estimate is known: from the right that of the
+//! small problem, from the left the same times `||r|| / ||M^-1 r||` as last measured. When it reaches the tolerance the
+//! iterate is formed aside and measured; if it fails, the cycle goes on undisturbed.
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | basis, r, work | m + 3 | rebuilt from x at a cycle end |
+//! | b, A, M | - | static |
+//!
+//! Safe points are cycle ends. There a restarted and an exact resume are the same thing, and bitwise: every cycle begins
+//! with `r = b - A x`.
+
+use recoup_core::{
+    BreakdownReason, Iteration, Progress, Registered, Resume, Role, SolveError, Status, ValuesMut, Variable,
+    VariableMut,
+};
+
+use crate::least_squares::LeastSquares;
+use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::vector::{copy, multi_axpy, multi_dot, scaled_copy, xpay};
+use crate::{Method, Preconditioner, Stop, System, Vector};
+
+/// A new basis vector shorter than this part of `A v` is orthogonalised again.
+const REORTHOGONALISE_BELOW: f64 = 0.1;
+/// Squared lengths of basis vectors outside this range are brought back to 1.
+const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
+/// From the left the first look at the true residual comes this factor early, as the ratio behind the estimate drifts.
+const LOOK_EARLY: f64 = 2.0;
+/// A cycle that lowers the residual by less than this fraction will never end.
+const LEAST_GAIN: f64 = 1e-12;
+
+/// Where the preconditioner stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `M^-1 A x = M^-1 b`.
+    Left,
+    /// `A M^-1 u = b`, `x = M^-1 u`.
+    Right,
+}
+
+/// Restarted GMRES.
+pub struct Gmres<'a> {
+    system: System<'a>,
+    preconditioner: &'a dyn Preconditioner,
+    side: Side,
+    target: f64,
+    x: Vector,
+    /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
+    basis: Vec<Vector>,
+    scales: Vec<f64>,
+    r: Vector,
+    work: Vector,
+    products: Vec<f64>,
+    coefficients: Vec<f64>,
+    small: LeastSquares,
+    /// `||r|| / (estimate)` as last measured.
+    ratio: f64,
+    /// The estimate, in the norm of the small problem, at which to look at the true residual.
+    look_at: f64,
+    /// Norm of the preconditioned residual at the start of the cycle.
+    beta: f64,
+    progress: Progress,
+}
+
+/// How GMRES is to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GmresOptions {
+    /// Restart length m.
+    pub restart: usize,
+    /// Where the preconditioner stands.
+    pub side: Side,
+    /// When it ends.
+    pub stop: Stop,
+}
+
+impl<'a> Gmres<'a> {
+    /// Starts from `x`.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`] for a
+    /// restart length of 0, [`SolveError::Comm`] when a rank is lost.
+    pub fn new(
+        system: System<'a>,
+        preconditioner: &'a dyn Preconditioner,
+        options: GmresOptions,
+        x: &[f64],
+    ) -> Result<Self, SolveError> {
+        system.validate(x)?;
+        let m = options.restart;
+        if m == 0 {
+            return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "at least 1" });
+        }
+        let (pool, n) = (system.pool, x.len());
+        pool.reserve_sums(m + 1);
+        let rhs_norm = norm(&system, system.b)?;
+        let mut gmres = Self {
+            preconditioner,
+            side: options.side,
+            target: options.stop.rtol * rhs_norm,
+            x: Vector::copy_of(pool, x, 13),
+            basis: Vector::basis(pool, n, m + 1),
+            scales: vec![1.0; m + 1],
+            r: Vector::zeros(pool, n, 14),
+            work: Vector::zeros(pool, n, 15),
+            products: vec![0.0; m + 1],
+            coefficients: vec![0.0; m + 1],
+            small: LeastSquares::new(m),
+            ratio: 1.0,
+            look_at: 0.0,
+            beta: f64::INFINITY,
+            progress: start(rhs_norm),
+            system,
+        };
+        gmres.resume(0, Resume::Restarted)?;
+        Ok(gmres)
+    }
+
+    fn restart_length(&self) -> usize {
+        self.basis.len() - 1
+    }
+
+    /// Where the solve stands with `r = b - A x` known to be this long.
+    fn settle(&mut self, residual_norm: f64) {
+        self.progress.residual_norm = residual_norm;
+        self.progress.is_safe_point = true;
+        self.progress.status = judge(residual_norm, self.target);
+    }
+
+    /// Starts a cycle from x and `r = b - A x`.
+    fn begin_cycle(&mut self) -> Result<(), SolveError> {
+        let (pool, first) = (self.system.pool, &mut self.basis[0]);
+        // v_0 = r, or M^-1 r from the left
+        match self.side {
+            Side::Left if !self.preconditioner.is_identity() => self.preconditioner.apply(pool, &self.r, first)?,
+            Side::Left | Side::Right => copy(pool, &self.r, first),
+        }
+        let squared = norm(&self.system, first)?.powi(2);
+        let before = std::mem::replace(&mut self.beta, squared.sqrt());
+        self.small.restart(self.beta);
+        (self.ratio, self.look_at) = match self.side {
+            Side::Left => (
+                self.progress.residual_norm / self.beta,
+                LOOK_EARLY * self.target * self.beta / self.progress.residual_norm,
+            ),
+            Side::Right => (1.0, self.target),
+        };
+        if self.beta == 0.0 || !self.beta.is_finite() {
+            self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
+        } else if self.beta > before * (1.0 - LEAST_GAIN) {
+            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+        }
+        self.set_length(0, squared);
+        Ok(())
+    }
+
+    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or underflow.
+    fn set_length(&mut self, j: usize, squared: f64) {
+        self.scales[j] = 1.0 / squared.sqrt();
+        if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
+            scaled_copy(self.system.pool, self.scales[j], &self.basis[j], &mut self.work);
+            std::mem::swap(&mut self.basis[j], &mut self.work);
+            self.scales[j] = 1.0;
+        }
+    }
+
+    /// Basis vector j + 1 becomes the preconditioned product of basis vector j.
+    fn multiply(&mut self, j: usize) -> Result<(), SolveError> {
+        let (a, pool) = (self.system.a, self.system.pool);
+        let (known, rest) = self.basis.split_at_mut(j + 1);
+        let (v, w) = (&known[j], &mut rest[0]);
+        if self.preconditioner.is_identity() {
+            // w = A v
+            return Ok(a.apply(v, w)?);
+        }
+        match self.side {
+            Side::Left => {
+                // w = M^-1 A v
+                a.apply(v, &mut self.work)?;
+                self.preconditioner.apply(pool, &self.work, w)
+            }
+            Side::Right => {
+                // w = A M^-1 v
+                self.preconditioner.apply(pool, v, &mut self.work)?;
+                Ok(a.apply(&self.work, w)?)
+            }
+        }
+    }
+
+    /// Takes the part along the first j + 1 basis vectors from vector j + 1 and adds it to `products`, in units of
+    /// the basis vectors as they are stored. Squared lengths: what is left, and what was taken.
+    fn orthogonalise(&mut self, j: usize) -> Result<(f64, f64), SolveError> {
+        let (known, rest) = self.basis.split_at_mut(j + 1);
+        let (w, coefficients) = (&mut rest[0], &mut self.coefficients[..=j]);
+        // c_i = (w . v_i) / (v_i . v_i)
+        multi_dot(self.system.pool, w, known, coefficients);
+        self.system.comm.sum(coefficients)?;
+        let mut taken = 0.0;
+        for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
+            taken += (*c * scale).powi(2);
+            *c *= scale * scale;
+            *product += *c;
+        }
+        // w = w - sum_i c_i v_i
+        let mut left = [multi_axpy(self.system.pool, -1.0, (known, coefficients), w)];
+        self.system.comm.sum(&mut left)?;
+        Ok((left[0], taken))
+    }
+
+    /// Adds a column to the small problem. False when the basis cannot grow further.
+    fn extend(&mut self, j: usize) -> Result<bool, SolveError> {
+        self.multiply(j)?;
+        self.products[..=j].fill(0.0);
+        let (mut left, taken) = self.orthogonalise(j)?;
+        let whole = left + taken;
+        if left < REORTHOGONALISE_BELOW.powi(2) * whole {
+            left = self.orthogonalise(j)?.0;
+        }
+        // A breakdown that is a success: A v lies in the space already.
+        let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
+        self.set_length(j + 1, left);
+        // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
+        let (scale, below) = (self.scales[j], if is_exhausted { 0.0 } else { left.sqrt() });
+        for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
+            *product *= scale / own;
+        }
+        let is_regular = self.small.push(&self.products[..=j], scale * below);
+        Ok(is_regular && !is_exhausted)
+    }
+
+    /// The iterate of the columns so far into `work`, its residual into `r`, and the norm of that.
+    fn form_iterate(&mut self) -> Result<f64, SolveError> {
+        let (pool, k) = (self.system.pool, self.small.columns());
+        self.small.solve(&mut self.coefficients);
+        for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
+            *y *= scale;
+        }
+        let combination = (&self.basis[..k], &self.coefficients[..k]);
+        if self.side == Side::Right && !self.preconditioner.is_identity() {
+            // x_k = x + M^-1 V y
+            pool.for_rows(self.r.len(), &mut self.r[..], |_, r| r.fill(0.0));
+            multi_axpy(pool, 1.0, combination, &mut self.r);
+            self.preconditioner.apply(pool, &self.r, &mut self.work)?;
+            xpay(pool, &self.x, 1.0, &mut self.work);
+        } else {
+            // x_k = x + V y
+            copy(pool, &self.x, &mut self.work);
+            multi_axpy(pool, 1.0, combination, &mut self.work);
+        }
+        residual(&self.system, &self.work, &mut self.r)
+    }
+
+    /// The iterate formed aside becomes x, and the next cycle starts unless all is done.
+    fn end_cycle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
+        std::mem::swap(&mut self.x, &mut self.work);
+        self.settle(residual_norm);
+        if self.progress.status == Status::Running { self.begin_cycle() } else { Ok(()) }
+    }
+}
+
+impl Registered for Gmres<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }]
+    }
+}
+
+impl Iteration for Gmres<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// One inner iteration; the last of a cycle forms x and begins the next cycle.
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let columns = self.small.columns();
+        let can_grow = self.extend(columns)?;
+        self.progress.iteration += 1;
+        let estimate = self.small.residual_norm();
+        self.progress.residual_norm = estimate * self.ratio;
+        self.progress.is_safe_point = false;
+        let is_last = !can_grow || self.small.columns() == self.restart_length();
+        if is_last || estimate <= self.look_at {
+            let residual_norm = self.form_iterate()?;
+            if is_last || residual_norm <= self.target {
+                self.end_cycle(residual_norm)?;
+            } else {
+                self.ratio = residual_norm / estimate;
+                // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes late.
+                self.look_at = estimate * (self.target / residual_norm).sqrt();
+                self.progress.residual_norm = residual_norm;
+            }
+        }
+        Ok(self.progress)
+    }
+
+    /// From x alone: exact, traditional and restarted are the same here.
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        if how == Resume::Deflated {
+            return Err(SolveError::Resume { method: self.name(), how });
+        }
+        self.progress.iteration = iteration;
+        self.beta = f64::INFINITY;
+        let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        self.settle(residual_norm);
+        if self.progress.status == Status::Running {
+            self.begin_cycle()?;
+        }
+        Ok(self.progress)
+    }
+}
+
+impl Method for Gmres<'_> {
+    fn name(&self) -> &'static str {
+        "gmres"
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// The mean over a whole cycle.
+    fn bytes_per_iteration(&self) -> f64 {
+        let (n, m) = (self.x.len() as f64, self.restart_length() as f64);
+        let matrix = self.system.a.bytes() as f64;
+        let is_identity = self.preconditioner.is_identity();
+        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes() as f64 };
+        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m - 1) / 2 on average.
+        let iteration = matrix + 16.0 * n + 4.0 * n * (m + 3.0) + 4.0 * n * (m + 5.0);
+        // V y reads m vectors beside x and writes x_k twice; the residual; v_0.
+        let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n;
+        iteration + preconditioner + (cycle + preconditioner) / m
+    }
+}

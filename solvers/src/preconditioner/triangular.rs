@@ -1,0 +1,108 @@
+//! Strict triangles of a factorisation by rows, and the solves with them, in place and in row order.
+//!
+//! Promises: one rank's solve is sequential, so its bits do not depend on the number of threads.
+
+/// A strict lower or upper triangle; the diagonal is kept apart by its owner.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Triangle {
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Triangle {
+    /// A triangle without rows, to be filled by [`Triangle::push`] and [`Triangle::end_row`].
+    pub(super) fn with_capacity(rows: usize, entries: usize) -> Self {
+        let mut starts = Vec::with_capacity(rows + 1);
+        starts.push(0);
+        Self { starts, columns: Vec::with_capacity(entries), values: Vec::with_capacity(entries) }
+    }
+
+    /// Adds an entry to the row in progress.
+    pub(super) fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+
+    /// Ends the row in progress.
+    pub(super) fn end_row(&mut self) {
+        self.starts.push(self.columns.len());
+    }
+
+    /// The entries of a row as (column, value).
+    pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[row]..self.starts[row + 1];
+        self.columns[range.clone()].iter().map(|&column| column as usize).zip(self.values[range].iter().copied())
+    }
+
+    /// Bytes it keeps.
+    pub(super) fn bytes(&self) -> u64 {
+        (8 * self.starts.len() + 12 * self.columns.len()) as u64
+    }
+
+    /// `x = (I + L)^-1 x`, this triangle being L.
+    pub(super) fn solve_unit_lower(&self, x: &mut [f64]) {
+        for i in 0..x.len() {
+            // x_i = x_i - sum_{j < i} l_ij x_j
+            x[i] = self.row(i).fold(x[i], |sum, (j, l)| sum - l * x[j]);
+        }
+    }
+
+    /// `x = (D + L)^-1 x`, this triangle being L.
+    pub(super) fn solve_lower(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
+        for i in 0..x.len() {
+            // x_i = (x_i - sum_{j < i} l_ij x_j) / d_i
+            x[i] = self.row(i).fold(x[i], |sum, (j, l)| sum - l * x[j]) * inverse_diagonal[i];
+        }
+    }
+
+    /// `x = (D + U)^-1 x`, this triangle being U.
+    pub(super) fn solve_upper(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
+        for i in (0..x.len()).rev() {
+            // x_i = (x_i - sum_{j > i} u_ij x_j) / d_i
+            x[i] = self.row(i).fold(x[i], |sum, (j, u)| sum - u * x[j]) * inverse_diagonal[i];
+        }
+    }
+
+    /// `x = (D + L)^-T x`, this triangle being L, which is read by rows all the same.
+    pub(super) fn solve_lower_transposed(&self, inverse_diagonal: &[f64], x: &mut [f64]) {
+        for i in (0..x.len()).rev() {
+            // x_i = x_i / d_i, and x_j = x_j - l_ij x_i for j < i
+            x[i] *= inverse_diagonal[i];
+            let solved = x[i];
+            self.row(i).for_each(|(j, l)| x[j] -= l * solved);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The strict lower triangle [[0], [2], [-1, 3]] and the diagonal (1, 2, 4).
+    fn lower() -> (Triangle, [f64; 3]) {
+        let mut triangle = Triangle::with_capacity(3, 3);
+        triangle.end_row();
+        triangle.push(0, 2.0);
+        triangle.end_row();
+        triangle.push(0, -1.0);
+        triangle.push(1, 3.0);
+        triangle.end_row();
+        (triangle, [1.0, 0.5, 0.25])
+    }
+
+    #[test]
+    fn solves_undo_their_products() {
+        let (triangle, inverse_diagonal) = lower();
+        // Each right-hand side is the product with (1, 2, 3); all numbers are exact in binary.
+        let mut x = [1.0, 4.0, 8.0];
+        triangle.solve_unit_lower(&mut x);
+        assert_eq!(x, [1.0, 2.0, 3.0]);
+        let mut x = [1.0, 6.0, 17.0];
+        triangle.solve_lower(&inverse_diagonal, &mut x);
+        assert_eq!(x, [1.0, 2.0, 3.0]);
+        let mut x = [2.0, 13.0, 12.0];
+        triangle.solve_lower_transposed(&inverse_diagonal, &mut x);
+        assert_eq!(x, [1.0, 2.0, 3.0]);
+    }
+}
