@@ -50,11 +50,16 @@ impl PolicyConfig {
         let measured = measured(scheme, seen);
         let estimated = self.estimate(scheme, seen);
         let Some(cost) = measured else { return estimated };
-        if is_recovery_seen(&cost) {
-            return Some(cost);
-        }
-        let fallback = estimated.map_or(cost.blocking_seconds + cost.drain_seconds, |guess| guess.recovery_seconds);
-        Some(Cost { recovery_seconds: fallback, extra_iterations: self.extra_iterations(scheme, seen), ..cost })
+        let saving = cost.blocking_seconds + cost.drain_seconds;
+        let recovery_seconds = match cost.recovery_seconds {
+            0.0 => estimated.map_or(saving, |guess| guess.recovery_seconds),
+            seconds => seconds,
+        };
+        let extra_iterations = match cost.extra_iterations {
+            0.0 => self.extra_iterations(scheme, seen),
+            iterations => iterations,
+        };
+        Some(Cost { recovery_seconds, extra_iterations, ..cost })
     }
 
     fn estimate(&self, scheme: Scheme, seen: &Observation) -> Option<Cost> {
@@ -81,8 +86,8 @@ impl PolicyConfig {
 }
 
 /// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give (ratios of
-/// CG iterates under the verified rule about 4, lossless 1.1 to 1.35), so that a better one is found by
-/// measuring and a worse one is dropped by it.
+/// CG iterates under the verified rule about 4, lossless 1.1 to 1.35). A better one is found because
+/// schemes that come near are tried once, a worse one is dropped because it is measured.
 const LOSSY_GUESS: Coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
 const LOSSLESS_GUESS: Coding = Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
@@ -94,10 +99,6 @@ fn measured(scheme: Scheme, seen: &Observation) -> Option<Cost> {
 
 fn is_seen(cost: &Cost) -> bool {
     cost.blocking_seconds + cost.drain_seconds > 0.0
-}
-
-fn is_recovery_seen(cost: &Cost) -> bool {
-    cost.recovery_seconds > 0.0
 }
 
 /// Bytes of a version that holds enough for `resume`; of the largest kind known when that one is not.
@@ -129,9 +130,12 @@ const SCHEME_CHANGE: f64 = 0.9;
 /// Without an answer to the first measuring checkpoint another one is taken after this part of the MTTI.
 const PROBE_AGAIN: f64 = 0.05;
 
-/// Raw bytes are written once, to learn the storage's bandwidth, when that takes at most this part of
-/// the MTTI even at the least bandwidth it can have.
+/// The first measuring checkpoint is a raw one when that takes at most this part of the MTTI on storage
+/// as slow as this.
 const RAW_PROBE_SHARE: f64 = 0.02;
+const SLOW_BYTES_PER_SECOND: f64 = 1e8;
+/// A scheme not measured yet is taken once when its guessed overhead is at most this much of the best.
+const EXPLORE: f64 = 1.25;
 
 /// What both policies remember of their last decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -156,7 +160,7 @@ fn is_due(seen: &Observation, interval_seconds: f64) -> bool {
 /// Whether to take a checkpoint only to learn what one costs.
 fn is_probe_due(seen: &Observation, has_probed: bool, mtti_seconds: f64) -> bool {
     let wait_is_over = seen.since_checkpoint_seconds >= PROBE_AGAIN * mtti_seconds;
-    seen.since_checkpoint_iterations > 0 && (!has_probed || wait_is_over)
+    mtti_seconds.is_finite() && seen.since_checkpoint_iterations > 0 && (!has_probed || wait_is_over)
 }
 
 /// One plan, at a fixed interval or at the optimal one for its measured cost.
@@ -246,10 +250,9 @@ fn question(config: &PolicyConfig, seen: &Observation, remaining: f64, costs: Ve
 
 /// Chooses scheme and interval anew at every safe point, from measured costs.
 ///
-/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins it is used,
-/// and thereby measured. While not even the bandwidth is known, one lossy checkpoint, the smallest
-/// there is, measures it; because its drain is encoding and writing together, a traditional one follows
-/// where that is cheap. The work that remains is extrapolated from the residual's mean rate.
+/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins, or comes near, it
+/// is used, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
+/// it. The work that remains is extrapolated from the residual's mean rate.
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
     config: PolicyConfig,
@@ -257,7 +260,8 @@ pub struct AutoPolicy {
     first: Option<(u64, f64)>,
     in_force: Option<InForce>,
     has_probed: bool,
-    has_probed_raw: bool,
+    /// Schemes taken once to measure them.
+    explored: Vec<Scheme>,
 }
 
 /// What auto chooses from, beside none.
@@ -267,7 +271,7 @@ impl AutoPolicy {
     /// A policy that has seen nothing.
     #[must_use]
     pub fn new(config: PolicyConfig) -> Self {
-        Self { config, first: None, in_force: None, has_probed: false, has_probed_raw: false }
+        Self { config, first: None, in_force: None, has_probed: false, explored: Vec::new() }
     }
 
     /// Seconds to the tolerance at the mean rate so far; infinite while the residual has not fallen.
@@ -284,17 +288,24 @@ impl AutoPolicy {
         }
     }
 
-    /// Whether the version due now is better a traditional one, once: the bandwidth is known only from
-    /// drains that encode as well, and writing raw bytes is cheap at worst.
-    fn takes_raw_probe(&mut self, seen: &Observation, question: &Question) -> bool {
-        let is_blind = seen.write_bytes_per_second <= 0.0 && measured(Scheme::Traditional, seen).is_none();
-        let traditional = question.costs.iter().find(|(scheme, _)| *scheme == Scheme::Traditional);
-        let is_cheap = traditional.is_some_and(|(_, cost)| {
-            cost.blocking_seconds + cost.drain_seconds <= RAW_PROBE_SHARE * self.config.mtti_seconds
-        });
-        let takes = is_blind && is_cheap && !self.has_probed_raw;
-        self.has_probed_raw |= takes;
-        takes
+    /// A scheme to take once in place of the one in force, because nothing but a guess says it is worse.
+    fn explore(&mut self, seen: &Observation, answer: &Answer, held: Scheme) -> Option<Scheme> {
+        let near = EXPLORE * answer.expected(held);
+        let unknown = CANDIDATES.into_iter().find(|&scheme| {
+            let is_guess = scheme != held && measured(scheme, seen).is_none() && !self.explored.contains(&scheme);
+            is_guess && answer.expected(scheme) <= near
+        })?;
+        self.explored.push(unknown);
+        Some(unknown)
+    }
+
+    /// The checkpoint that measures bandwidth: raw, which measures it best, where that is cheap even on
+    /// slow storage, else lossy, the smallest.
+    fn probing_scheme(&self, seen: &Observation) -> Scheme {
+        let plan = self.config.plan(Scheme::Traditional);
+        let cheap_bytes = RAW_PROBE_SHARE * self.config.mtti_seconds * SLOW_BYTES_PER_SECOND;
+        let is_cheap = raw_bytes(plan.resume, seen).is_some_and(|bytes| bytes <= cheap_bytes);
+        if is_cheap { Scheme::Traditional } else { Scheme::Lossy }
     }
 
     /// Keeps scheme and interval unless the gain is worth a change.
@@ -315,21 +326,28 @@ impl AutoPolicy {
 impl Policy for AutoPolicy {
     fn decide(&mut self, seen: &Observation) -> Decision {
         let remaining = self.remaining_seconds(seen);
+        // Without failures no cost can change the answer, and none needs to be known.
+        let candidates = if self.config.mtti_seconds.is_finite() { &CANDIDATES[..] } else { &[] };
         let costs: Option<Vec<(Scheme, Cost)>> =
-            CANDIDATES.iter().map(|&scheme| Some((scheme, self.config.cost(scheme, seen)?))).collect();
+            candidates.iter().map(|&scheme| Some((scheme, self.config.cost(scheme, seen)?))).collect();
         let Some(costs) = costs else {
             let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
-            return probe(&mut self.has_probed, is_due.then(|| self.config.plan(Scheme::Lossy)));
+            let save = is_due.then(|| self.config.plan(self.probing_scheme(seen)));
+            return probe(&mut self.has_probed, save);
         };
         let question = question(&self.config, seen, remaining, costs);
         let answer = question.answer();
         let (next, has_changed) = self.settle(&answer, &question);
         self.in_force = Some(next);
         let is_due = next.scheme != Scheme::None && is_due(seen, next.interval_seconds);
-        let scheme = if is_due && self.takes_raw_probe(seen, &question) { Scheme::Traditional } else { next.scheme };
+        let explored = if is_due { self.explore(seen, &answer, next.scheme) } else { None };
+        let why = match explored {
+            Some(scheme) => Some(format!("{scheme} once, to measure it: {}", question.why_of(&answer, next.scheme))),
+            None => has_changed.then(|| question.why_of(&answer, next.scheme)),
+        };
         Decision {
-            save: is_due.then(|| self.config.plan(scheme)),
-            why: has_changed.then(|| question.why_of(&answer, next.scheme)),
+            save: is_due.then(|| self.config.plan(explored.unwrap_or(next.scheme))),
+            why,
             interval_seconds: next.interval_seconds,
         }
     }

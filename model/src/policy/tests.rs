@@ -68,8 +68,8 @@ fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Sch
 fn auto_settles_on_lossy_on_slow_storage() {
     let (saved, reasons) = run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
     assert!(saved.len() > 10);
-    assert_eq!(saved[1].1, Scheme::Traditional);
-    assert!(saved[2..].iter().all(|(_, scheme)| *scheme == Scheme::Lossy), "{saved:?}");
+    assert_eq!(saved[0].1, Scheme::Traditional);
+    assert!(saved[1..].iter().all(|(_, scheme)| *scheme == Scheme::Lossy), "{saved:?}");
     assert!(reasons[0].contains("to measure"), "{reasons:?}");
     assert!(reasons[1].starts_with("lossy costs"), "{reasons:?}");
 }
@@ -78,8 +78,7 @@ fn auto_settles_on_lossy_on_slow_storage() {
 fn auto_does_not_choose_lossy_on_a_fast_disk_and_says_why() {
     let slow_codec = Coding { encode_bytes_per_second: 0.05e9, ..LOSSY_GUESS };
     let (saved, reasons) = run(&mut AutoPolicy::new(config()), 4e9, slow_codec);
-    let late: Vec<Scheme> = saved.iter().skip(2).map(|(_, scheme)| *scheme).collect();
-    assert!(late.len() > 10 && late.iter().all(|scheme| *scheme == Scheme::Traditional), "{saved:?}");
+    assert!(saved.len() > 10 && saved.iter().all(|(_, scheme)| *scheme == Scheme::Traditional), "{saved:?}");
     assert!(reasons.iter().any(|why| why.starts_with("traditional costs") && why.contains("lossy ")), "{reasons:?}");
 }
 
@@ -89,6 +88,46 @@ fn auto_leaves_a_scheme_that_measures_worse_than_it_was_guessed() {
     let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: 0.0, ..config() });
     let (saved, _) = run(&mut policy, 100e6, useless);
     assert!(saved.iter().skip(2).all(|(_, scheme)| *scheme != Scheme::Lossy), "{saved:?}");
+}
+
+#[test]
+fn auto_measures_large_problems_with_their_smallest_version() {
+    let large =
+        Observation { raw_bytes: vec![(Resume::Restarted, 1 << 40), (Resume::Traditional, 2 << 40)], ..seen(1, 1) };
+    let plan = AutoPolicy::new(config()).decide(&large).save.unwrap();
+    assert_eq!(plan.scheme, Scheme::Lossy);
+}
+
+#[test]
+fn auto_finds_a_codec_that_is_better_than_its_guess() {
+    // On this storage the guessed lossy codec is a little slower than raw bytes, the real one far faster.
+    let real = Coding { ratio: 20.0, encode_bytes_per_second: 5e9, decode_bytes_per_second: 5e9 };
+    let bandwidth = 260e6;
+    let (guessed_worse, _) = run(&mut AutoPolicy::new(config()), bandwidth, LOSSY_GUESS);
+    let (found, reasons) = run(&mut AutoPolicy::new(config()), bandwidth, real);
+    assert_eq!(found.last().unwrap().1, Scheme::Lossy, "{reasons:#?}");
+    let often = |scheme| guessed_worse.iter().filter(|(_, saved)| *saved == scheme).count();
+    assert!(often(Scheme::Lossless) <= 1 && guessed_worse.len() > 10, "{guessed_worse:?}");
+}
+
+#[test]
+fn without_failures_nothing_is_saved_and_nothing_measured() {
+    let calm = PolicyConfig { mtti_seconds: f64::INFINITY, ..config() };
+    let (saved, reasons) = run(&mut AutoPolicy::new(calm.clone()), 20e6, LOSSY_GUESS);
+    assert!(saved.is_empty() && reasons.len() == 1 && reasons[0].starts_with("none costs 0 %"), "{reasons:?}");
+    assert!(run(&mut FixedPolicy::new(Scheme::Lossy, Interval::Auto, calm), 20e6, LOSSY_GUESS).0.is_empty());
+}
+
+#[test]
+fn costs_of_a_recovery_are_guessed_until_one_was_seen() {
+    let config = PolicyConfig { extra_fraction: 0.1, ..config() };
+    let cost = Cost { blocking_seconds: 1.0, drain_seconds: 2.0, ratio: 4.0, ..Cost::default() };
+    let state = |cost| Observation { costs: vec![(Scheme::Lossy, cost)], ..seen(100, 1) };
+    let guessed = config.cost(Scheme::Lossy, &state(cost)).unwrap();
+    assert_eq!(guessed.extra_iterations, 10.0);
+    assert!(guessed.recovery_seconds > 0.0);
+    let known = Cost { recovery_seconds: 7.0, extra_iterations: 3.0, ..cost };
+    assert_eq!(config.cost(Scheme::Lossy, &state(known)), Some(known));
 }
 
 #[test]
