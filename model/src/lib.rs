@@ -26,6 +26,7 @@ pub mod policy;
 pub mod residual_bound;
 mod rng;
 pub mod simulate;
+pub mod simulate_multilevel;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};

@@ -108,18 +108,24 @@ fn raw_bytes(resume: Resume, seen: &Observation) -> Option<f64> {
     (bytes > 0).then_some(bytes as f64)
 }
 
-/// Storage bandwidth: as given, or what the measured drains moved per second, which is less than the
-/// storage could.
+/// Storage bandwidth: as given, or what is left of measured checkpoints when the guessed encoding is taken
+/// away. All of a synchronous checkpoint blocks, so blocking and drain count together.
 fn bandwidth(seen: &Observation) -> Option<f64> {
     if seen.write_bytes_per_second > 0.0 {
         return Some(seen.write_bytes_per_second);
     }
-    let rates = seen.costs.iter().filter(|(_, cost)| cost.drain_seconds > 0.0 && cost.ratio > 0.0).filter_map(
-        |(scheme, cost)| {
-            let resume = if *scheme == Scheme::Lossy { Resume::Restarted } else { Resume::Traditional };
-            Some(raw_bytes(resume, seen)? / cost.ratio / cost.drain_seconds)
-        },
-    );
+    let rates = seen.costs.iter().filter(|(_, cost)| is_seen(cost) && cost.ratio > 0.0).filter_map(|(scheme, cost)| {
+        let (resume, coding) = match scheme {
+            Scheme::Lossy => (Resume::Restarted, LOSSY_GUESS),
+            Scheme::Traditional => (Resume::Traditional, Coding::RAW),
+            _ => (Resume::Traditional, LOSSLESS_GUESS),
+        };
+        let raw_bytes = raw_bytes(resume, seen)?;
+        let seconds = cost.blocking_seconds + cost.drain_seconds;
+        // A guess may be wrong: writing took at least half of the time.
+        let writing = (seconds - raw_bytes / coding.encode_bytes_per_second).max(seconds / 2.0);
+        Some(raw_bytes / cost.ratio / writing)
+    });
     rates.reduce(f64::max)
 }
 

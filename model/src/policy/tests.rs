@@ -131,6 +131,15 @@ fn costs_of_a_recovery_are_guessed_until_one_was_seen() {
 }
 
 #[test]
+fn auto_learns_from_synchronous_checkpoints_whose_whole_time_blocks() {
+    let cost = Cost { blocking_seconds: 2.0, ratio: 1.0, ..Cost::default() };
+    let state = Observation { costs: vec![(Scheme::Traditional, cost)], ..seen(100, 1) };
+    assert_eq!(bandwidth(&state), Some(2.0 * BYTES as f64 / 2.0));
+    let decision = AutoPolicy::new(config()).decide(&state);
+    assert!(decision.interval_seconds.is_finite() && decision.why.unwrap().starts_with("lossy costs"));
+}
+
+#[test]
 fn auto_speaks_only_when_something_changed() {
     let (saved, reasons) = run(&mut AutoPolicy::new(config()), 20e6, LOSSY_GUESS);
     assert!(reasons.len() <= 6 && reasons.len() < saved.len(), "{reasons:#?}");

@@ -1,0 +1,191 @@
+//! Discrete-event simulation of several checkpoint levels: the judge of [`crate::multilevel`].
+//!
+//! The run computes base intervals, each followed by the checkpoint of every level whose turn it is. A
+//! failure of kind l destroys what the levels below l hold and falls back to the newest version of the
+//! levels from l on; failures strike while computing, checkpointing and recovering alike.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Rng;
+use crate::multilevel::{Pattern, Plan, Used};
+use crate::simulate::Estimate;
+
+/// A run under a pattern of levels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MultilevelSimulation {
+    /// The levels used.
+    pub plan: Plan,
+    /// How often each.
+    pub pattern: Pattern,
+    /// Computing of the whole run without failures, seconds.
+    pub work_seconds: f64,
+    /// Runs.
+    pub trials: u32,
+    /// Seed of the first run; each run has its own stream.
+    pub seed: u64,
+}
+
+/// Failures after which a run is given up: it makes no progress.
+const FAILURES_MAX: u64 = 1_000_000;
+
+impl MultilevelSimulation {
+    /// Simulates all runs: overhead over productive time, infinite when a run did not end. The same
+    /// input gives the same outcome, bit for bit.
+    #[must_use]
+    pub fn run(&self) -> Estimate {
+        let overheads: Vec<f64> = (0..self.trials)
+            .map(|trial| {
+                let mut run = Run::new(self, self.seed.wrapping_add(u64::from(trial)));
+                run.finish().map_or(f64::INFINITY, |seconds| seconds / self.work_seconds - 1.0)
+            })
+            .collect();
+        Estimate::of(&overheads)
+    }
+}
+
+/// The level whose failure struck.
+struct Struck(usize);
+
+/// One run under way. All times are seconds.
+struct Run<'a> {
+    simulation: &'a MultilevelSimulation,
+    rng: Rng,
+    now: f64,
+    /// When each level's failure strikes next.
+    next_failures: Vec<f64>,
+    progress: f64,
+    /// Progress of the newest version of each level; 0, the start, is always there.
+    saved: Vec<f64>,
+    failures: u64,
+}
+
+impl<'a> Run<'a> {
+    fn new(simulation: &'a MultilevelSimulation, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let used = &simulation.plan.used;
+        let next_failures = used.iter().map(|level| rng.exponential(1.0 / level.failures_per_second)).collect();
+        Self { simulation, rng, now: 0.0, next_failures, progress: 0.0, saved: vec![0.0; used.len()], failures: 0 }
+    }
+
+    /// The time the run took; `None` when it is given up.
+    fn finish(&mut self) -> Option<f64> {
+        while self.progress < self.simulation.work_seconds {
+            if let Err(Struck(level)) = self.one_interval() {
+                self.recover(level)?;
+            }
+        }
+        Some(self.now)
+    }
+
+    /// Computes one base interval, or to the end, and takes the checkpoints whose turn it is.
+    fn one_interval(&mut self) -> Result<(), Struck> {
+        let base = self.simulation.pattern.base_seconds;
+        let left = self.simulation.work_seconds - self.progress;
+        self.pass(left.min(base))?;
+        if left <= base {
+            self.progress = self.simulation.work_seconds;
+            return Ok(());
+        }
+        self.progress += base;
+        let nth = (self.progress / base).round() as u64;
+        let mut turn = 1;
+        for level in 0..self.levels().len() {
+            turn *= self.simulation.pattern.every[level];
+            if nth.is_multiple_of(turn) {
+                self.pass(self.levels()[level].checkpoint_seconds)?;
+                self.saved[level] = self.progress;
+            }
+        }
+        Ok(())
+    }
+
+    /// Falls back to what a failure of `level` leaves; a failure during the recovery makes it begin anew.
+    fn recover(&mut self, mut level: usize) -> Option<()> {
+        loop {
+            // Levels below are destroyed; what they held counts no more.
+            self.saved[..level].fill(0.0);
+            let newest = (level..self.saved.len()).max_by(|&a, &b| self.saved[a].total_cmp(&self.saved[b]))?;
+            self.progress = self.saved[newest];
+            if self.failures >= FAILURES_MAX {
+                return None;
+            }
+            match self.pass(self.levels()[level].recovery_seconds) {
+                Ok(()) => return Some(()),
+                Err(Struck(next)) => level = level.max(next),
+            }
+        }
+    }
+
+    /// Lets time pass unless a failure strikes first.
+    fn pass(&mut self, seconds: f64) -> Result<(), Struck> {
+        let mut failures = self.next_failures.iter().copied().enumerate();
+        let first = failures.by_ref().min_by(|a, b| a.1.total_cmp(&b.1));
+        match first {
+            Some((level, at)) if at <= self.now + seconds => {
+                self.now = at;
+                self.next_failures[level] = at + self.rng.exponential(1.0 / self.levels()[level].failures_per_second);
+                self.failures += 1;
+                Err(Struck(level))
+            }
+            _ => {
+                self.now += seconds;
+                Ok(())
+            }
+        }
+    }
+
+    fn levels(&self) -> &'a [Used] {
+        &self.simulation.plan.used
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::Checkpointing;
+    use crate::multilevel::{Level, plan};
+    use crate::overhead::Timing;
+    use crate::simulate::Simulation;
+
+    fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> Level {
+        Level { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
+    }
+
+    fn simulate(levels: &[Level], trials: u32) -> (f64, Estimate) {
+        let plan = plan(levels).unwrap();
+        let pattern = plan.pattern();
+        let expected = pattern.overhead_fraction;
+        let work_seconds = 300.0 * levels[levels.len() - 1].mtti_seconds;
+        (expected, MultilevelSimulation { plan, pattern, work_seconds, trials, seed: 5 }.run())
+    }
+
+    #[test]
+    fn one_level_is_the_single_level_simulation() {
+        let (_, found) = simulate(&[level(3600.0, 25.0)], 20);
+        let timing = Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 25.0 });
+        let interval_seconds = timing.interval_seconds();
+        let single = Simulation { timing, interval_seconds, work_seconds: 300.0 * 3600.0, trials: 20, seed: 77 }.run();
+        // Both carry the same expectation, each with its own spread.
+        let allowed = found.half_width + single.overhead_fraction.half_width;
+        assert!((found.mean - single.overhead_fraction.mean).abs() <= allowed, "{found:?} {single:?}");
+    }
+
+    #[test]
+    fn simulation_agrees_with_the_first_order_pattern_where_checkpoints_are_short() {
+        for levels in [[level(7200.0, 0.5), level(72_000.0, 10.0)], [level(3600.0, 0.2), level(36_000.0, 5.0)]] {
+            let (expected, found) = simulate(&levels, 10);
+            // Second order: the square of the overhead, once per level.
+            let allowed = found.half_width + 2.0 * expected * expected;
+            assert!((found.mean - expected).abs() <= allowed, "{expected} {found:?}");
+        }
+    }
+
+    #[test]
+    fn two_levels_beat_the_upper_one_alone() {
+        let levels = [level(3600.0, 1.0), level(36_000.0, 60.0)];
+        let (_, both) = simulate(&levels, 10);
+        let together = 1.0 / (1.0 / 3600.0 + 1.0 / 36_000.0);
+        let (_, alone) = simulate(&[level(together, 60.0)], 10);
+        assert!(both.mean + both.half_width < alone.mean - alone.half_width, "{both:?} {alone:?}");
+    }
+}
