@@ -218,8 +218,8 @@ impl FixedPolicy {
 impl Policy for FixedPolicy {
     fn decide(&mut self, seen: &Observation) -> Decision {
         let Some((interval_seconds, is_due, why)) = self.interval(seen) else {
-            let save = is_probe_due(seen, self.has_probed, self.config.mtti_seconds).then_some(self.plan);
-            return probe(&mut self.has_probed, save);
+            let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
+            return probe(&mut self.has_probed, self.plan, is_due);
         };
         let next = InForce { scheme: self.plan.scheme, interval_seconds };
         // An interval in iterations is the same however long they take.
@@ -229,18 +229,19 @@ impl Policy for FixedPolicy {
             (Some(held), _) => held.has_moved_to(interval_seconds),
         };
         self.in_force = Some(next);
-        Decision { save: is_due.then_some(self.plan), why: has_changed.then_some(why), interval_seconds }
+        let save = is_due.then_some(self.plan);
+        Decision { save, in_force: self.plan, why: has_changed.then_some(why), interval_seconds }
     }
 }
 
 /// The decision to take, or wait for, a checkpoint that measures.
-fn probe(has_probed: &mut bool, save: Option<Plan>) -> Decision {
-    let is_first = save.is_some() && !*has_probed;
-    *has_probed |= save.is_some();
-    let why = save.filter(|_| is_first).map(|plan| {
+fn probe(has_probed: &mut bool, plan: Plan, is_due: bool) -> Decision {
+    let is_first = is_due && !*has_probed;
+    *has_probed |= is_due;
+    let why = is_first.then(|| {
         format!("{} once, to measure what a checkpoint costs: neither bandwidth nor cost is known", plan.scheme)
     });
-    Decision { save, why, interval_seconds: f64::INFINITY }
+    Decision { save: is_due.then_some(plan), in_force: plan, why, interval_seconds: f64::INFINITY }
 }
 
 fn question(config: &PolicyConfig, seen: &Observation, remaining: f64, costs: Vec<(Scheme, Cost)>) -> Question {
@@ -338,8 +339,8 @@ impl Policy for AutoPolicy {
             candidates.iter().map(|&scheme| Some((scheme, self.config.cost(scheme, seen)?))).collect();
         let Some(costs) = costs else {
             let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
-            let save = is_due.then(|| self.config.plan(self.probing_scheme(seen)));
-            return probe(&mut self.has_probed, save);
+            let plan = self.config.plan(self.probing_scheme(seen));
+            return probe(&mut self.has_probed, plan, is_due);
         };
         let question = question(&self.config, seen, remaining, costs);
         let answer = question.answer();
@@ -353,6 +354,7 @@ impl Policy for AutoPolicy {
         };
         Decision {
             save: is_due.then(|| self.config.plan(explored.unwrap_or(next.scheme))),
+            in_force: self.config.plan(next.scheme),
             why,
             interval_seconds: next.interval_seconds,
         }

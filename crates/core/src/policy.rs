@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{BoundRule, CodecId, Resume};
 
@@ -96,10 +96,18 @@ pub struct Observation {
 pub struct Decision {
     /// Save now like this; `None` goes on computing.
     pub save: Option<Plan>,
+    /// How versions are saved from now on, whether or not one is due now.
+    pub in_force: Plan,
     /// Present only when the scheme, codec, bound or interval has changed since the last decision.
     pub why: Option<String>,
-    /// The interval in force.
+    /// The interval in force; infinite when nothing is to be saved.
+    #[serde(deserialize_with = "null_is_infinite")]
     pub interval_seconds: f64,
+}
+
+/// JSON has no infinity and writes null for it.
+fn null_is_infinite<'de, D: Deserializer<'de>>(source: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(source)?.unwrap_or(f64::INFINITY))
 }
 
 /// Decides at every safe point. Rank 0 asks, the answer is broadcast, so ranks never differ.

@@ -153,7 +153,11 @@ fn auto_saves_nothing_that_would_cost_more_than_it_protects() {
     let late = Observation { relative_residual: 1.01e-8, write_bytes_per_second: 20e6, ..seen(18_400, 1) };
     let decision = policy.decide(&late);
     assert_eq!((decision.save, decision.interval_seconds), (None, f64::INFINITY));
-    assert!(decision.why.unwrap().starts_with("none costs"));
+    assert!(decision.why.as_ref().unwrap().starts_with("none costs"));
+    assert_eq!(decision.in_force.scheme, Scheme::None);
+    // Rank 0 decides and sends the decision as JSON, which has no infinity.
+    let sent = serde_json::to_string(&decision).unwrap();
+    assert_eq!(serde_json::from_str::<Decision>(&sent).unwrap(), decision);
 }
 
 #[test]
