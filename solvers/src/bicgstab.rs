@@ -56,8 +56,8 @@ impl<'a> Bicgstab<'a> {
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
-        stop: Stop,
         x: &[f64],
+        stop: Stop,
     ) -> Result<Self, SolveError> {
         system.validate(x)?;
         let (pool, n) = (system.pool, x.len());

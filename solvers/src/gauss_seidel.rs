@@ -77,8 +77,8 @@ impl<'a> GaussSeidel<'a> {
         system: System<'a>,
         matrix: &'a Csr,
         relaxation: Relaxation,
-        stop: Stop,
         x: &[f64],
+        stop: Stop,
     ) -> Result<Self, SolveError> {
         system.validate(x)?;
         if matrix.n() != x.len() {

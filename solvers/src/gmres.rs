@@ -91,8 +91,8 @@ impl<'a> Gmres<'a> {
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
-        options: GmresOptions,
         x: &[f64],
+        options: GmresOptions,
     ) -> Result<Self, SolveError> {
         system.validate(x)?;
         let m = options.restart;

@@ -89,7 +89,7 @@ mod tests {
         let mut problem = LeastSquares::new(3);
         problem.restart(2.0);
         for j in 0..3 {
-            let column: Vec<f64> = (0..=j).map(|i| h[i][j]).collect();
+            let column: Vec<f64> = h[..=j].iter().map(|row| row[j]).collect();
             assert!(problem.push(&column, h[j + 1][j]));
         }
         let mut y = [0.0; 3];
@@ -104,7 +104,7 @@ mod tests {
         assert!((norm - problem.residual_norm()).abs() <= 60.0 * f64::EPSILON, "{norm}");
         // It is the minimum: the rest is orthogonal to the columns of H.
         for j in 0..3 {
-            let product: f64 = (0..4).map(|i| h[i][j] * left[i]).sum();
+            let product: f64 = h.iter().zip(&left).map(|(row, left)| row[j] * left).sum();
             assert!(product.abs() <= 60.0 * f64::EPSILON, "{product}");
         }
     }

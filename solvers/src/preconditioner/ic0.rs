@@ -108,10 +108,10 @@ fn factor(a: &Csr, diagonal: &[f64], shift: f64) -> Result<(Triangle, Vec<f64>),
     let mut inverse_diagonal: Vec<f64> = Vec::with_capacity(n);
     // Row i of L spread over n values, zero elsewhere.
     let mut row = vec![0.0; n];
-    for i in 0..n {
+    for (i, &a_ii) in diagonal.iter().enumerate() {
         let (columns, values) = a.row(i);
         let below = columns.partition_point(|&column| (column as usize) < i);
-        let mut pivot = diagonal[i] * (1.0 + shift);
+        let mut pivot = a_ii * (1.0 + shift);
         for (&k, &value) in columns[..below].iter().zip(values) {
             // l_ik = (a_ik - sum_{j < k} l_ij l_kj) / l_kk
             let sum = lower.row(k as usize).fold(value, |sum, (j, l)| sum - row[j] * l);
@@ -121,7 +121,7 @@ fn factor(a: &Csr, diagonal: &[f64], shift: f64) -> Result<(Triangle, Vec<f64>),
             lower.push(k, l);
         }
         // l_ii^2 = a_ii - sum_{j < i} l_ij^2; one that is all rounding is as bad as a negative one.
-        if pivot.is_nan() || pivot <= f64::EPSILON * diagonal[i] {
+        if pivot.is_nan() || pivot <= f64::EPSILON * a_ii {
             return Err((i, pivot));
         }
         inverse_diagonal.push(1.0 / pivot.sqrt());
