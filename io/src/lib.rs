@@ -1,1 +1,21 @@
-//! placeholder
+//! Where versions rest: HDF5 directories, published by one rename, and memory; with clocks and a bandwidth
+//! limit for both.
+//!
+//! Promises: a version counts only when every byte of it is durable; every flipped or missing byte is found
+//! and named, and no byte that fails its checksum is handed out. FORMAT.md states the layout. Must not know
+//! what a payload means: codecs, solvers and policies are elsewhere.
+
+mod check;
+mod clock;
+mod envelope;
+mod export;
+mod hdf5;
+mod memory;
+mod publish;
+mod throttle;
+
+pub use clock::{SystemClock, VirtualClock};
+pub use export::{Array, write_npy, write_plain_hdf5};
+pub use hdf5::{Access, Hdf5Store};
+pub use memory::MemoryStore;
+pub use throttle::{SLICE_BYTES, Throttle};

@@ -103,4 +103,7 @@ pub struct FileRecord {
     pub bytes: u64,
     /// CRC-32C of all bytes that belong to no frame, in file order.
     pub structure_crc32c: u32,
+    /// Variables that other readers see as encoded bytes only, because no registered filter opens them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub opaque: Vec<String>,
 }

@@ -7,4 +7,7 @@
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
+pub mod crashing_store;
 pub mod failures;
+pub mod solver_suite;
+pub mod store_suite;

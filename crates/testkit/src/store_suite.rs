@@ -1,0 +1,328 @@
+//! What every store must do: keep versions whole, let drafts count for nothing, name what is missing.
+//!
+//! Promises: a store that passes gives back every payload bit for bit, shows a version only after it was
+//! published, and goes on after refused calls. Must not know where a store puts its bytes.
+
+use recoup_core::{
+    Bound, BoundRule, CodecId, Distribution, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame, FrameRecord,
+    Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
+};
+
+/// A small version of several ranks that has one variable of every kind a store treats differently.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its number.
+    pub version: u64,
+    /// Ranks that write it.
+    pub ranks: usize,
+    /// All variables, by rank.
+    pub parts: Vec<SamplePart>,
+}
+
+/// One variable of one rank, with its frames.
+#[derive(Clone, Debug)]
+pub struct SamplePart {
+    /// What the manifest says of it.
+    pub record: VariableRecord,
+    /// Its values; empty where they are not doubles.
+    pub values: Vec<f64>,
+    /// Its frames, not yet placed.
+    pub frames: Vec<Frame>,
+}
+
+/// How the frames of a sample variable are made.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// Raw values.
+    Raw,
+    /// Shuffled bytes under a filter HDF5 has built in, every second frame raw.
+    Shuffled,
+    /// Bytes no filter opens.
+    Opaque,
+}
+
+impl Sample {
+    /// A sample whose values depend on version and rank. The last variable is `x`, spread by rows.
+    #[must_use]
+    pub fn new(version: u64, ranks: usize) -> Self {
+        let parts = (0..ranks).flat_map(|rank| {
+            let local = Distribution::RankLocal;
+            let rows = |len: usize| Distribution::Rows { first: (rank * len) as u64, global: (ranks * len) as u64 };
+            [
+                bytes_part(version, rank),
+                part(version, rank, "empty", Kind::Raw, [0, 1, 1], [1, 1, 1], local),
+                part(version, rank, "grid", Kind::Raw, [4, 3, 5], [4, 3, 2], rows(60)),
+                part(version, rank, "rho", Kind::Raw, [1, 1, 1], [1, 1, 1], Distribution::Replicated),
+                part(version, rank, "opaque", Kind::Opaque, [11, 1, 1], [6, 1, 1], rows(11)),
+                part(version, rank, "x", Kind::Shuffled, [20, 1, 1], [8, 1, 1], rows(20)),
+            ]
+        });
+        Self { version, ranks, parts: parts.collect() }
+    }
+
+    /// The manifest of the sample as it stands, frames unplaced.
+    #[must_use]
+    pub fn manifest(&self, files: Vec<FileRecord>) -> Manifest {
+        Manifest {
+            format: FORMAT_VERSION,
+            name: "solve".to_owned(),
+            version: self.version,
+            ranks: self.ranks,
+            fingerprint: None,
+            scheme: Scheme::Lossless,
+            resume: Resume::Exact,
+            rule: BoundRule::Fixed(Bound::Lossless),
+            residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), verified_norm: None, tries: 1 },
+            variables: self.parts.iter().map(|p| p.record.clone()).collect(),
+            frames: self.parts.iter().flat_map(|p| p.frames.iter().map(|f| f.record.clone())).collect(),
+            files,
+        }
+    }
+
+    /// Writes and seals every rank's part, and gives the manifest to be published.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub fn seal(&mut self, store: &dyn Store) -> Result<Manifest, StoreError> {
+        let mut files = Vec::new();
+        let drafts: Result<Vec<_>, _> = (0..self.ranks).map(|rank| store.begin(self.version, rank)).collect();
+        for (rank, mut draft) in drafts?.into_iter().enumerate() {
+            for part in self.parts.iter_mut().filter(|part| part.record.rank == rank) {
+                draft.write(&part.record, &mut part.frames)?;
+            }
+            files.extend(draft.seal()?.files);
+        }
+        Ok(self.manifest(files))
+    }
+
+    /// Writes, seals and publishes.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub fn publish(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        store.publish(&self.seal(store)?)
+    }
+
+    /// Asserts that the store gives every frame back bit for bit.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn assert_whole(&self, store: &dyn Store) {
+        let manifest = store.manifest(self.version).unwrap();
+        assert_eq!(manifest.variables, self.manifest(Vec::new()).variables);
+        let payloads = self.parts.iter().flat_map(|p| p.frames.iter().map(|f| &f.payload));
+        let expected: Vec<&Vec<u8>> = payloads.collect();
+        assert_eq!(manifest.frames.len(), expected.len());
+        let mut payload = vec![0xff; 3];
+        for (record, expected) in manifest.frames.iter().zip(expected) {
+            store.read(self.version, record, &mut payload).unwrap();
+            assert_eq!(&payload, expected, "frame {}/{} of rank {}", record.variable, record.run, record.rank);
+        }
+        assert_eq!(store.inspect_damage(self.version).unwrap(), []);
+    }
+}
+
+fn part(
+    version: u64,
+    rank: usize,
+    name: &str,
+    kind: Kind,
+    dims: [usize; 3],
+    frame_dims: [usize; 3],
+    distribution: Distribution,
+) -> SamplePart {
+    let len: usize = dims.iter().product();
+    let frame_len: usize = frame_dims.iter().product();
+    let values: Vec<f64> = (0..len).map(|i| ((version * 1000 + rank as u64 * 100 + i as u64) as f64).sqrt()).collect();
+    let record = VariableRecord {
+        name: name.to_owned(),
+        rank,
+        role: Role::Dynamic,
+        element: ElementType::F64,
+        len: len as u64,
+        dims,
+        stride: 1,
+        frame_dims,
+        distribution,
+    };
+    let frames = (0..len.div_ceil(frame_len)).map(|run| {
+        let own = &values[run * frame_len..len.min((run + 1) * frame_len)];
+        let mut padded = own.to_vec();
+        padded.resize(frame_len, own[own.len() - 1]);
+        let raw: Vec<u8> = padded.iter().flat_map(|v| v.to_le_bytes()).collect();
+        frame(&record, run, own.len(), encode(kind, run, raw))
+    });
+    let frames = frames.collect();
+    SamplePart { record, values, frames }
+}
+
+fn bytes_part(version: u64, rank: usize) -> SamplePart {
+    let record = VariableRecord {
+        element: ElementType::Bytes,
+        ..part(version, rank, "note", Kind::Raw, [5, 1, 1], [5, 1, 1], Distribution::RankLocal).record
+    };
+    let payload = (0..5).map(|i| version as u8 ^ (rank as u8 * 16 + i)).collect();
+    let frames = vec![frame(&record, 0, 5, encode(Kind::Raw, 0, payload))];
+    SamplePart { record, values: Vec::new(), frames }
+}
+
+/// A payload as a codec would hand it over.
+struct Coded {
+    codec: CodecId,
+    storage: Storage,
+    filters: Vec<Filter>,
+    payload: Vec<u8>,
+}
+
+fn encode(kind: Kind, run: usize, raw: Vec<u8>) -> Coded {
+    match kind {
+        Kind::Shuffled if run % 2 == 0 => {
+            let shuffled = (0..8).flat_map(|byte| raw.iter().skip(byte).step_by(8).copied()).collect();
+            let filters = vec![Filter { id: 2, values: vec![8] }];
+            Coded { codec: CodecId::Zstd, storage: Storage::Coded, filters, payload: shuffled }
+        }
+        Kind::Shuffled => Coded { codec: CodecId::Zstd, storage: Storage::Raw, filters: vec![], payload: raw },
+        Kind::Opaque => {
+            let payload = raw.iter().take(5 + run).map(|b| b ^ 0x5a).collect();
+            Coded { codec: CodecId::Pco, storage: Storage::Coded, filters: vec![], payload }
+        }
+        Kind::Raw => Coded { codec: CodecId::Raw, storage: Storage::Raw, filters: vec![], payload: raw },
+    }
+}
+
+fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Frame {
+    let start = run * variable.frame_dims.iter().product::<usize>();
+    let record = FrameRecord {
+        variable: variable.name.clone(),
+        rank: variable.rank,
+        run,
+        start: start as u64,
+        len: len as u64,
+        codec: coded.codec,
+        storage: coded.storage,
+        bound: Bound::Lossless,
+        achieved_error: 0.0,
+        payload_bytes: coded.payload.len() as u64,
+        crc32c: crc32c::crc32c(&coded.payload),
+        parents: Vec::new(),
+        place: None,
+    };
+    Frame { record, filters: coded.filters, payload: coded.payload }
+}
+
+/// Runs every claim, each against a fresh store of `make`.
+///
+/// # Panics
+/// When a claim does not hold.
+pub fn store_suite<S: Store>(make: impl Fn() -> S) {
+    versions_come_back_bit_for_bit(&make());
+    drafts_never_count(&make());
+    dropped_draft_is_gone(&make());
+    version_that_is_there_is_refused_and_missing_one_named(&make());
+    damaged_frame_is_named_not_returned(&make());
+    lying_manifest_is_not_published(&make());
+    newer_versions_are_set_aside_and_written_again(&make());
+    removed_version_is_gone(&make());
+}
+
+fn versions_come_back_bit_for_bit(store: &dyn Store) {
+    assert_eq!(store.versions().unwrap(), []);
+    let samples = [(30, 3), (4, 1), (20, 2)].map(|(version, ranks)| {
+        let mut sample = Sample::new(version, ranks);
+        sample.publish(store).unwrap();
+        sample
+    });
+    assert_eq!(store.versions().unwrap(), [4, 20, 30]);
+    samples.iter().for_each(|sample| sample.assert_whole(store));
+}
+
+fn drafts_never_count(store: &dyn Store) {
+    let mut kept = Sample::new(1, 2);
+    kept.publish(store).unwrap();
+    let mut draft = Sample::new(2, 2);
+    draft.seal(store).unwrap();
+    assert_eq!(store.versions().unwrap(), [1]);
+    assert!(store.manifest(2).is_err());
+    store.discard_drafts().unwrap();
+    let unsealed = draft.manifest(Vec::new());
+    assert!(store.publish(&unsealed).is_err(), "discarded drafts cannot be published");
+    assert_eq!(store.versions().unwrap(), [1]);
+    draft.publish(store).unwrap();
+    draft.assert_whole(store);
+    kept.assert_whole(store);
+}
+
+fn dropped_draft_is_gone(store: &dyn Store) {
+    let mut sample = Sample::new(3, 1);
+    let mut draft = store.begin(3, 0).unwrap();
+    let part = &mut sample.parts[0];
+    draft.write(&part.record, &mut part.frames).unwrap();
+    drop(draft);
+    assert_eq!(store.versions().unwrap(), []);
+    sample.publish(store).unwrap();
+    sample.assert_whole(store);
+}
+
+fn version_that_is_there_is_refused_and_missing_one_named(store: &dyn Store) {
+    let mut sample = Sample::new(5, 1);
+    sample.publish(store).unwrap();
+    assert!(matches!(store.begin(5, 0).err(), Some(StoreError::Exists { version: 5 })));
+    assert!(matches!(store.manifest(6), Err(StoreError::Missing { version: 6 })));
+    assert!(matches!(store.inspect_damage(6), Err(StoreError::Missing { version: 6 })));
+    assert!(matches!(store.remove(6), Err(StoreError::Missing { version: 6 })));
+    sample.assert_whole(store);
+}
+
+fn damaged_frame_is_named_not_returned(store: &dyn Store) {
+    Sample::new(5, 2).publish(store).unwrap();
+    let manifest = store.manifest(5).unwrap();
+    let mut record = manifest.frames.last().unwrap().clone();
+    record.crc32c ^= 1;
+    let mut payload = vec![7];
+    let error = store.read(5, &record, &mut payload).unwrap_err();
+    assert!(matches!(&error, StoreError::Frame { version: 5, rank: 1, run: 2, variable, .. } if variable == "x"));
+    assert_eq!(payload, [], "bytes that failed their checksum are not handed out");
+    record.crc32c ^= 1;
+    record.place.as_mut().unwrap().offset = u64::MAX - 3;
+    assert!(matches!(store.read(5, &record, &mut payload), Err(StoreError::Frame { .. })));
+    record.payload_bytes = u64::MAX;
+    assert!(matches!(store.read(5, &record, &mut payload), Err(StoreError::Frame { .. })));
+}
+
+fn lying_manifest_is_not_published(store: &dyn Store) {
+    let mut sample = Sample::new(8, 1);
+    let mut manifest = sample.seal(store).unwrap();
+    manifest.frames.pop();
+    assert!(matches!(store.publish(&manifest), Err(StoreError::Manifest { version: 8, .. })));
+    assert_eq!(store.versions().unwrap(), []);
+    store.discard_drafts().unwrap();
+    sample.publish(store).unwrap();
+    sample.assert_whole(store);
+}
+
+fn newer_versions_are_set_aside_and_written_again(store: &dyn Store) {
+    for version in [1, 2, 3] {
+        Sample::new(version, 1).publish(store).unwrap();
+    }
+    assert_eq!(store.set_aside_newer(Some(1)).unwrap(), [2, 3]);
+    assert_eq!(store.versions().unwrap(), [1]);
+    for _ in 0..2 {
+        let mut again = Sample::new(2, 1);
+        again.publish(store).unwrap();
+        again.assert_whole(store);
+        assert_eq!(store.set_aside_newer(Some(1)).unwrap(), [2]);
+    }
+    assert_eq!(store.set_aside_newer(None).unwrap(), [1]);
+    assert_eq!(store.versions().unwrap(), []);
+}
+
+fn removed_version_is_gone(store: &dyn Store) {
+    for version in [1, 2] {
+        Sample::new(version, 2).publish(store).unwrap();
+    }
+    store.remove(1).unwrap();
+    assert_eq!(store.versions().unwrap(), [2]);
+    assert!(matches!(store.manifest(1), Err(StoreError::Missing { version: 1 })));
+    Sample::new(1, 2).publish(store).unwrap();
+    assert_eq!(store.versions().unwrap(), [1, 2]);
+}

@@ -1,0 +1,193 @@
+//! What every manifest must satisfy, asserted before it is written and after it is read.
+//!
+//! A manifest whose checksum holds can still lie: lengths that do not add up, frames that overlap, a file
+//! outside the directory. Nothing is allocated or opened on the word of one that does. See FORMAT.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use recoup_core::{Distribution, FORMAT_VERSION, FrameRecord, Manifest, Storage, VariableRecord};
+
+type Lie = String;
+
+/// Checks that `manifest` is one of `version` and consistent in itself.
+pub(crate) fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
+    require(manifest.format == FORMAT_VERSION, || format!("format version {} found", manifest.format))?;
+    require(manifest.version == version, || format!("version {version} expected, {} found", manifest.version))?;
+    require(manifest.ranks > 0, || "no ranks".to_owned())?;
+    check_variables(manifest)?;
+    check_frames(manifest)?;
+    check_rows(manifest)?;
+    check_files(manifest)
+}
+
+/// Whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not starting with a dot.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
+}
+
+fn require(holds: bool, lie: impl FnOnce() -> Lie) -> Result<(), Lie> {
+    if holds { Ok(()) } else { Err(lie()) }
+}
+
+fn product(extents: [usize; 3]) -> Option<u64> {
+    extents.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent as u64))
+}
+
+fn check_variables(manifest: &Manifest) -> Result<(), Lie> {
+    let mut seen = BTreeSet::new();
+    for v in &manifest.variables {
+        let at = |what: &str| format!("variable {} of rank {}: {what}", v.name, v.rank);
+        require(is_plain_name(&v.name), || at("not a name"))?;
+        require(v.rank < manifest.ranks, || at(&format!("only {} ranks", manifest.ranks)))?;
+        require(seen.insert((v.rank, &v.name)), || at("listed twice"))?;
+        require(product(v.dims) == Some(v.len), || at("extents do not multiply to its length"))?;
+        let frame_len = product(v.frame_dims);
+        let bytes = frame_len.and_then(|len| len.checked_mul(v.element.size() as u64));
+        require(bytes.is_some_and(|bytes| bytes < u64::from(u32::MAX)), || at("frames of 4 GiB or more"))?;
+        require(v.len == 0 || frame_len != Some(0), || at("frames of length 0"))?;
+    }
+    Ok(())
+}
+
+fn check_frames(manifest: &Manifest) -> Result<(), Lie> {
+    let mut of_variable: BTreeMap<(usize, &str), Vec<&FrameRecord>> = BTreeMap::new();
+    for frame in &manifest.frames {
+        of_variable.entry((frame.rank, &frame.variable)).or_default().push(frame);
+    }
+    for v in &manifest.variables {
+        check_runs(v, &of_variable.remove(&(v.rank, v.name.as_str())).unwrap_or_default())?;
+    }
+    match of_variable.keys().next() {
+        None => Ok(()),
+        Some((rank, name)) => Err(format!("frames of a variable that is not listed: {name} of rank {rank}")),
+    }
+}
+
+/// The frames of one variable follow each other and cover it exactly.
+fn check_runs(variable: &VariableRecord, frames: &[&FrameRecord]) -> Result<(), Lie> {
+    let frame_len = product(variable.frame_dims).unwrap_or(0);
+    let mut next = 0;
+    for (run, frame) in frames.iter().enumerate() {
+        let at = |what: String| format!("frame {}/{run} of rank {}: {what}", variable.name, variable.rank);
+        require(frame.run == run, || at(format!("run {} found", frame.run)))?;
+        require(frame.start == next, || at(format!("start {next} expected, {} found", frame.start)))?;
+        let full = frame_len.min(variable.len.saturating_sub(next));
+        require(frame.len == full, || at(format!("length {full} expected, {} found", frame.len)))?;
+        let raw_bytes = frame_len * variable.element.size() as u64;
+        let fits = frame.storage == Storage::Coded || frame.payload_bytes == raw_bytes;
+        require(fits, || at(format!("{raw_bytes} raw bytes expected, {} found", frame.payload_bytes)))?;
+        require(frame.achieved_error >= 0.0, || at("negative error".to_owned()))?;
+        next += frame.len;
+    }
+    let (name, rank, len) = (&variable.name, variable.rank, variable.len);
+    require(next == len, || format!("variable {name} of rank {rank}: frames hold {next} of {len} values"))
+}
+
+/// The parts of a variable spread by rows cover its global rows exactly.
+fn check_rows(manifest: &Manifest) -> Result<(), Lie> {
+    let mut parts: BTreeMap<&str, Vec<(u64, u64, u64)>> = BTreeMap::new();
+    for v in &manifest.variables {
+        if let Distribution::Rows { first, global } = v.distribution {
+            parts.entry(&v.name).or_default().push((first, v.len, global));
+        }
+    }
+    for (name, mut rows) in parts {
+        rows.sort_unstable();
+        let global = rows[0].2;
+        let mut next = 0_u64;
+        for (first, len, of) in rows {
+            require(of == global, || format!("variable {name}: {global} and {of} global rows"))?;
+            require(first == next, || format!("variable {name}: row {next} expected, {first} found"))?;
+            next = first.checked_add(len).ok_or_else(|| format!("variable {name}: too many rows"))?;
+        }
+        require(next == global, || format!("variable {name}: ranks hold {next} of {global} rows"))?;
+    }
+    Ok(())
+}
+
+/// Every frame lies inside a listed file and none overlaps another.
+fn check_files(manifest: &Manifest) -> Result<(), Lie> {
+    let mut sizes = BTreeMap::new();
+    for file in &manifest.files {
+        require(is_plain_name(&file.name), || format!("file {}: not a name", file.name))?;
+        require(sizes.insert(&file.name, file.bytes).is_none(), || format!("file {}: listed twice", file.name))?;
+    }
+    let mut taken: BTreeSet<(&str, u64, u64)> = BTreeSet::new();
+    for frame in &manifest.frames {
+        let at = |what: &str| format!("frame {}/{} of rank {}: {what}", frame.variable, frame.run, frame.rank);
+        let place = frame.place.as_ref().ok_or_else(|| at("no place"))?;
+        let bytes = sizes.get(&place.file).ok_or_else(|| at("its file is not listed"))?;
+        let end = place.offset.checked_add(frame.payload_bytes);
+        require(end.is_some_and(|end| end <= *bytes), || at("beyond the end of its file"))?;
+        if frame.payload_bytes > 0 {
+            let fresh = taken.insert((&place.file, place.offset, place.offset + frame.payload_bytes));
+            require(fresh, || at("lies where another frame lies"))?;
+        }
+    }
+    let overlap = taken.iter().zip(taken.iter().skip(1)).find(|(a, b)| a.0 == b.0 && b.1 < a.2);
+    match overlap {
+        None => Ok(()),
+        Some((a, b)) => Err(format!("file {}: frames at {} and {} overlap", a.0, a.1, b.1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{FileRecord, Place};
+    use recoup_testkit::store_suite::Sample;
+
+    use super::*;
+
+    /// A sample whose frames lie back to back in one file.
+    fn placed() -> Manifest {
+        let mut manifest = Sample::new(7, 2).manifest(Vec::new());
+        let mut offset = 0;
+        for frame in &mut manifest.frames {
+            frame.place = Some(Place { file: "f".into(), offset });
+            offset += frame.payload_bytes;
+        }
+        manifest.files = vec![FileRecord { name: "f".into(), bytes: offset, structure_crc32c: 0, opaque: vec![] }];
+        manifest
+    }
+
+    #[test]
+    fn every_lie_is_named() {
+        assert_eq!(check(&placed(), 7), Ok(()));
+        assert!(check(&placed(), 8).unwrap_err().contains("version 8 expected, 7 found"));
+        type Tell = fn(&mut Manifest);
+        let lies: [(&str, Tell); 16] = [
+            ("format", |m| m.format = 2),
+            ("ranks", |m| m.ranks = 1),
+            ("length", |m| m.variables[0].len += 1),
+            ("frame extents", |m| m.variables[0].frame_dims[0] += 1),
+            ("enormous frame", |m| m.variables[0].frame_dims = [usize::MAX, 2, 1]),
+            ("name", |m| m.variables[0].name = "../x".into()),
+            ("variable twice", |m| m.variables.push(m.variables[0].clone())),
+            ("frame missing", |m| drop(m.frames.remove(1))),
+            ("frame twice", |m| m.frames.insert(1, m.frames[0].clone())),
+            ("frame length", |m| m.frames[0].len += 1),
+            ("payload length", |m| m.frames[0].payload_bytes += 8),
+            ("overlap", |m| m.frames[1].place.as_mut().unwrap().offset -= 1),
+            ("no place", |m| m.frames[0].place = None),
+            ("foreign file", |m| m.frames[0].place.as_mut().unwrap().file = "g".into()),
+            ("short file", |m| m.files[0].bytes -= 1),
+            ("path", |m| m.files[0].name = "../f".into()),
+        ];
+        for (what, tell) in lies {
+            let mut manifest = placed();
+            tell(&mut manifest);
+            assert!(check(&manifest, 7).is_err(), "{what}");
+        }
+    }
+
+    #[test]
+    fn rows_must_tile_the_global_rows() {
+        let mut manifest = placed();
+        let Distribution::Rows { first, .. } = &mut manifest.variables.last_mut().unwrap().distribution else {
+            panic!("the last variable of the sample is spread by rows");
+        };
+        *first += 1;
+        assert!(check(&manifest, 7).unwrap_err().contains("row"));
+    }
+}

@@ -1,0 +1,357 @@
+//! Versions as directories of HDF5 files, which any HDF5 reader opens and restore never needs a reader for.
+//!
+//! Promises: a version appears by one rename after every byte in it is durable; `read` is one positioned read
+//! and a checksum; a full device costs the draft and nothing else. The layout is stated in FORMAT.md. Must not
+//! know what a payload means.
+
+mod blocks;
+mod damage;
+mod encode;
+mod lookup3;
+mod plain;
+mod rank_file;
+mod version_file;
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use recoup_core::{Damage, Draft, FrameRecord, Manifest, Store, StoreError};
+
+use crate::check::{check, is_plain_name};
+use crate::envelope;
+use crate::memory::damaged;
+use crate::publish::{self, refused};
+use crate::throttle::{Throttle, in_slices};
+
+pub(crate) use plain::plain_file;
+use rank_file::RankFile;
+
+const MANIFEST: &str = "manifest.json";
+const VERSION_FILE: &str = "version.h5";
+const LOCK: &str = "lock";
+const SET_ASIDE: &str = "damaged";
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To look only; takes no lock and changes nothing.
+    Read,
+    /// To write, alone: the lock is held until the store is dropped or its process dies.
+    Write,
+    /// To write as a rank other than 0, in a process of its own; rank 0's process holds the lock.
+    Join,
+}
+
+/// Versions under `<dir>/<name>/`.
+#[derive(Debug)]
+pub struct Hdf5Store {
+    root: PathBuf,
+    access: Access,
+    throttle: Option<Throttle>,
+    /// Held, never read: the operating system releases it with the process.
+    _lock: Option<File>,
+}
+
+impl Hdf5Store {
+    /// Opens the versions of run `name` in `dir`; to write, the directories are made when missing.
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when another process writes there, [`StoreError::NotOurs`] when something else lies
+    /// there or `name` is not a name (letters, digits, `_`, `.` and `-`), [`StoreError::Io`] when the directory
+    /// cannot be read or written.
+    pub fn open(dir: impl AsRef<Path>, name: &str, access: Access) -> Result<Self, StoreError> {
+        let dir = dir.as_ref();
+        if !is_plain_name(name) {
+            let what = format!("run name {name:?} is not letters, digits, _, . and -");
+            return Err(StoreError::NotOurs { path: dir.display().to_string(), what });
+        }
+        let root = dir.join(name);
+        [dir, &root].into_iter().try_for_each(refuse_file)?;
+        if access == Access::Write {
+            publish::create_directory(&root)?;
+        }
+        refuse_foreign(&root)?;
+        let lock = if access == Access::Write { Some(take_lock(&root)?) } else { None };
+        if lock.is_some() {
+            publish::sync_directory(dir)?;
+        }
+        Ok(Self { root, access, throttle: None, _lock: lock })
+    }
+
+    /// The same store behind a bandwidth limit on payloads, both ways.
+    #[must_use]
+    pub fn with_throttle(self, throttle: Throttle) -> Self {
+        Self { throttle: Some(throttle), ..self }
+    }
+
+    /// The runs that have versions, drafts or a lock in `dir`, in alphabetical order.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when `dir` cannot be read.
+    pub fn names(dir: impl AsRef<Path>) -> Result<Vec<String>, StoreError> {
+        let dir = dir.as_ref();
+        let holds_ours = |name: &String| entries(&dir.join(name)).is_ok_and(|e| e.iter().any(|e| is_ours(e)));
+        Ok(entries(dir)?.into_iter().filter(|name| is_plain_name(name) && holds_ours(name)).collect())
+    }
+
+    /// Versions that were set aside, as the names of their directories under `damaged/`.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn set_aside(&self) -> Result<Vec<String>, StoreError> {
+        match entries(&self.root.join(SET_ASIDE)) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            found => found,
+        }
+    }
+
+    /// Removes all versions that were set aside.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn remove_set_aside(&self) -> Result<(), StoreError> {
+        self.require_write()?;
+        publish::remove_directory(&self.root.join(SET_ASIDE))
+    }
+
+    /// The directory of a version, which is there or not.
+    #[must_use]
+    pub fn version_path(&self, version: u64) -> PathBuf {
+        self.root.join(version_name(version))
+    }
+
+    fn draft_path(&self, version: u64) -> PathBuf {
+        self.root.join(format!("draft-{version:012}"))
+    }
+
+    fn require_write(&self) -> Result<(), StoreError> {
+        match self.access {
+            Access::Write | Access::Join => Ok(()),
+            Access::Read => Err(refused("write", &self.root, io::ErrorKind::ReadOnlyFilesystem.into())),
+        }
+    }
+
+    fn require_version(&self, version: u64) -> Result<PathBuf, StoreError> {
+        let path = self.version_path(version);
+        if path.is_dir() { Ok(path) } else { Err(StoreError::Missing { version }) }
+    }
+
+    /// Everything of `publish` that comes after the draft was found.
+    fn publish_draft(&self, manifest: &Manifest, draft: &Path) -> Result<(), StoreError> {
+        let version = manifest.version;
+        let lie = |what| StoreError::Manifest { version, what };
+        for file in &manifest.files {
+            let found = fs::metadata(draft.join(&file.name)).map(|m| m.len()).ok();
+            if found != Some(file.bytes) {
+                return Err(lie(format!("file {}: {} bytes expected, {found:?} found", file.name, file.bytes)));
+            }
+        }
+        let (bytes, record) = version_file::version_file(manifest);
+        let mut manifest = manifest.clone();
+        manifest.files.push(record);
+        check(&manifest, version).map_err(lie)?;
+        let text = envelope::seal(&manifest).map_err(lie)?;
+        publish::write_file(&draft.join(VERSION_FILE), &bytes)?;
+        publish::write_file(&draft.join(MANIFEST), text.as_bytes())?;
+        publish::publish(draft, &self.version_path(version))
+    }
+}
+
+impl Store for Hdf5Store {
+    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        self.require_write()?;
+        if self.version_path(version).exists() {
+            return Err(StoreError::Exists { version });
+        }
+        let draft = self.draft_path(version);
+        if rank == 0 {
+            self.discard_drafts()?;
+            publish::create_directory(&draft)?;
+        } else if !draft.is_dir() {
+            return Err(StoreError::Missing { version });
+        }
+        Ok(Box::new(RankFile::create(&draft, version, rank, self.throttle.clone())?))
+    }
+
+    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        self.require_write()?;
+        let version = manifest.version;
+        let draft = self.draft_path(version);
+        if self.version_path(version).exists() {
+            return Err(StoreError::Exists { version });
+        }
+        if !draft.is_dir() {
+            return Err(StoreError::Missing { version });
+        }
+        self.publish_draft(manifest, &draft).inspect_err(|_| {
+            // The first error is the one to report; the next draft tries again to clear the place.
+            publish::remove_directory(&draft).ok();
+        })
+    }
+
+    fn discard_drafts(&self) -> Result<(), StoreError> {
+        self.require_write()?;
+        let is_draft = |name: &String| name.starts_with("draft-");
+        entries(&self.root)?
+            .iter()
+            .filter(|name| is_draft(name))
+            .try_for_each(|name| publish::remove_directory(&self.root.join(name)))
+    }
+
+    fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        let mut versions: Vec<u64> = entries(&self.root)?.iter().filter_map(|name| version_number(name)).collect();
+        versions.sort_unstable();
+        Ok(versions)
+    }
+
+    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
+        let path = self.require_version(version)?.join(MANIFEST);
+        let lie = |what| StoreError::Manifest { version, what };
+        let text = fs::metadata(&path).and_then(|meta| match meta.len() {
+            0..MANIFEST_BYTES_MAX => fs::read(&path),
+            _ => Err(io::ErrorKind::FileTooLarge.into()),
+        });
+        let text = text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
+        let manifest = envelope::open(&text).map_err(lie)?;
+        check(&manifest, version).map_err(lie)?;
+        Ok(manifest)
+    }
+
+    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
+        let path = self.require_version(version)?;
+        read_frame(&path, frame, self.throttle.as_ref(), payload).map_err(|what| {
+            payload.clear();
+            damaged(version, frame, what)
+        })
+    }
+
+    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
+        let path = self.require_version(version)?;
+        match self.manifest(version) {
+            Ok(manifest) => Ok(damage::inspect(&path, &manifest)),
+            Err(StoreError::Manifest { what, .. }) => Ok(vec![Damage::Manifest { what }]),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
+        self.require_write()?;
+        let newer: Vec<u64> = self.versions()?.into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
+        if newer.is_empty() {
+            return Ok(newer);
+        }
+        let aside = self.root.join(SET_ASIDE);
+        publish::create_directory(&aside)?;
+        for &version in &newer {
+            let name = version_name(version);
+            let names = std::iter::once(name.clone()).chain((1..).map(|k| format!("{name}-{k}")));
+            let target = names.map(|name| aside.join(name)).find(|path| !path.exists());
+            let target = target.expect("an endless list holds a free name");
+            publish::rename(&self.version_path(version), &target)?;
+        }
+        Ok(newer)
+    }
+
+    /// A version that is being removed is a draft first, so a kill in between leaves no torn version.
+    fn remove(&self, version: u64) -> Result<(), StoreError> {
+        self.require_write()?;
+        let path = self.require_version(version)?;
+        let draft = self.draft_path(version);
+        publish::remove_directory(&draft)?;
+        publish::rename(&path, &draft)?;
+        publish::remove_directory(&draft)
+    }
+}
+
+/// One positioned read; the checksum decides whether it counts.
+fn read_frame(
+    version: &Path,
+    frame: &FrameRecord,
+    throttle: Option<&Throttle>,
+    payload: &mut Vec<u8>,
+) -> Result<(), String> {
+    let place = frame.place.as_ref().ok_or("no place")?;
+    if !is_plain_name(&place.file) {
+        return Err(format!("file {}: not a name", place.file));
+    }
+    let failed = |e: io::Error| format!("file {}: {e}", place.file);
+    let file = File::open(version.join(&place.file)).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    let fits = place.offset.checked_add(frame.payload_bytes).is_some_and(|end| end <= bytes);
+    if !fits {
+        let (offset, len) = (place.offset, frame.payload_bytes);
+        return Err(format!("file {}: {len} bytes at {offset} expected, file ends at {bytes}", place.file));
+    }
+    payload.clear();
+    payload.resize(frame.payload_bytes as usize, 0);
+    in_slices(throttle, payload.len(), |range| {
+        let offset = place.offset + range.start as u64;
+        file.read_exact_at(&mut payload[range], offset)
+    })
+    .map_err(failed)?;
+    let found = crc32c::crc32c(payload);
+    if found == frame.crc32c {
+        Ok(())
+    } else {
+        Err(format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))
+    }
+}
+
+fn version_name(version: u64) -> String {
+    format!("v{version:012}")
+}
+
+fn version_number(name: &str) -> Option<u64> {
+    let version = name.strip_prefix('v')?.parse().ok()?;
+    (version_name(version) == name).then_some(version)
+}
+
+fn is_ours(name: &str) -> bool {
+    name == LOCK || name == SET_ASIDE || name.starts_with("draft-") || version_number(name).is_some()
+}
+
+/// The names in a directory, sorted; those that are not Unicode are not ours and left out.
+fn entries(path: &Path) -> Result<Vec<String>, StoreError> {
+    let failed = |source| refused("read", path, source);
+    let entries: io::Result<Vec<_>> = fs::read_dir(path).map_err(failed)?.collect();
+    let names = entries.map_err(failed)?.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+fn refuse_file(path: &Path) -> Result<(), StoreError> {
+    if path.exists() && !path.is_dir() {
+        return Err(StoreError::NotOurs { path: path.display().to_string(), what: "a file".to_owned() });
+    }
+    Ok(())
+}
+
+fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
+    let entries = entries(root)?;
+    match entries.first() {
+        Some(first) if !entries.iter().any(|name| is_ours(name)) => {
+            let what = format!("it holds {first} and no version");
+            Err(StoreError::NotOurs { path: root.display().to_string(), what })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lock of the one process that writes; the file stays, the lock goes with the process.
+fn take_lock(root: &Path) -> Result<File, StoreError> {
+    let path = root.join(LOCK);
+    let open = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(|source| refused("open", &path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: root.display().to_string() }),
+        Err(TryLockError::Error(source)) => Err(refused("lock", &path, source)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

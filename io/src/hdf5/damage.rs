@@ -1,0 +1,78 @@
+//! Every byte of a version compared with what the manifest says of it, without decoding any.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use recoup_core::{Damage, FileRecord, FrameRecord, Manifest};
+
+/// What is not as it was written: frames and files, in the manifest's order.
+pub(super) fn inspect(version: &Path, manifest: &Manifest) -> Vec<Damage> {
+    manifest.files.iter().flat_map(|file| inspect_file(version, file, manifest)).collect()
+}
+
+fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec<Damage> {
+    let mut frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|f| lies_in(f, record)).collect();
+    frames.sort_unstable_by_key(|frame| offset(frame));
+    let whole = |what: &str| Damage::File { file: record.name.clone(), what: what.to_owned() };
+    let lost = |frame: &FrameRecord, what: String| Damage::Frame { frame: Box::new(frame.clone()), what };
+
+    let opened = File::open(version.join(&record.name)).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (bytes, file) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            let lost = frames.into_iter().map(|frame| lost(frame, format!("file {}: {error}", record.name)));
+            return std::iter::once(whole(&error.to_string())).chain(lost).collect();
+        }
+    };
+    let mut damage = Vec::new();
+    if bytes != record.bytes {
+        damage.push(whole(&format!("{} bytes expected, {bytes} found", record.bytes)));
+    }
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let (mut at, mut structure) = (0, Ok(0));
+    for frame in frames {
+        let start = offset(frame);
+        structure = structure.and_then(|crc| pass(&mut file, start - at, crc));
+        at = start + frame.payload_bytes;
+        match structure
+            .as_ref()
+            .map_err(io::Error::to_string)
+            .and_then(|_| pass(&mut file, frame.payload_bytes, 0).map_err(|error| error.to_string()))
+        {
+            Ok(found) if found == frame.crc32c => {}
+            Ok(found) => damage.push(lost(frame, format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))),
+            Err(error) => damage.push(lost(frame, format!("file {}: {error}", record.name))),
+        }
+    }
+    match structure.and_then(|crc| pass(&mut file, record.bytes - at, crc)) {
+        Ok(found) if found == record.structure_crc32c => {}
+        Ok(_) => damage.push(whole("bytes outside the frames differ from what was written")),
+        // A file that is too short was named above.
+        Err(_) if bytes < record.bytes => {}
+        Err(error) => damage.push(whole(&error.to_string())),
+    }
+    damage
+}
+
+fn lies_in(frame: &FrameRecord, file: &FileRecord) -> bool {
+    frame.place.as_ref().is_some_and(|place| place.file == file.name)
+}
+
+fn offset(frame: &FrameRecord) -> u64 {
+    frame.place.as_ref().map_or(0, |place| place.offset)
+}
+
+/// Reads the next `bytes` and appends them to the checksum `crc`.
+fn pass(file: &mut impl Read, bytes: u64, crc: u32) -> io::Result<u32> {
+    const PIECE_BYTES: usize = 1 << 13;
+    let mut piece = [0; PIECE_BYTES];
+    let (mut crc, mut rest) = (crc, bytes);
+    while rest > 0 {
+        let len = rest.min(PIECE_BYTES as u64) as usize;
+        file.read_exact(&mut piece[..len])?;
+        crc = crc32c::crc32c_append(crc, &piece[..len]);
+        rest -= len as u64;
+    }
+    Ok(crc)
+}

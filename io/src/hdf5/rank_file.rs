@@ -1,0 +1,290 @@
+//! One rank's file of a version: frames as they come, then what makes them HDF5 datasets.
+//!
+//! Promises: a payload is written once, where the manifest says; the file is an HDF5 file from the moment it is
+//! sealed; dropped unsealed, it is gone. See FORMAT.md.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use recoup_core::{
+    CodecId, Distribution, Draft, FileRecord, Filter, Frame, FrameRecord, Place, Sealed, Storage, StoreError,
+    VariableRecord,
+};
+use serde::Serialize;
+
+use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
+use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
+use crate::publish;
+use crate::throttle::{Throttle, in_slices};
+
+/// The name of a rank's file.
+pub(super) fn file_name(rank: usize) -> String {
+    format!("rank-{rank:06}.h5")
+}
+
+/// The file being written.
+pub(super) struct RankFile {
+    path: PathBuf,
+    /// `None` once sealed.
+    file: Option<File>,
+    version: u64,
+    rank: usize,
+    throttle: Option<Throttle>,
+    /// Where the next payload goes.
+    end: u64,
+    written: Vec<Written>,
+}
+
+/// One variable whose frames are on disk.
+struct Written {
+    variable: VariableRecord,
+    frames: Vec<FrameRecord>,
+    form: Form,
+}
+
+/// How other readers see a variable.
+#[derive(Clone, Debug, PartialEq)]
+enum Form {
+    /// A dataset whose chunks went through these filters, or skipped them.
+    Chunked(Vec<Filter>),
+    /// Encoded bytes.
+    Opaque,
+}
+
+impl RankFile {
+    /// Makes the file in the draft's directory.
+    pub(super) fn create(
+        draft: &Path,
+        version: u64,
+        rank: usize,
+        throttle: Option<Throttle>,
+    ) -> Result<Self, StoreError> {
+        let path = draft.join(file_name(rank));
+        let file = Some(publish::create_file(&path)?);
+        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, written: Vec::new() })
+    }
+
+    /// Everything but the frames: the superblock, and what goes behind the last frame.
+    fn structure(&self) -> (Vec<u8>, Vec<u8>) {
+        let mut tail = Tail::at(self.end);
+        let (mut datasets, mut encoded) = (Vec::new(), Vec::new());
+        for written in &self.written {
+            let name = &written.variable.name;
+            match &written.form {
+                Form::Chunked(filters) => {
+                    datasets.push(Link::here(name, written.dataset(filters, self.version, &mut tail)))
+                }
+                Form::Opaque => encoded.push(Link::here(name, written.bytes(self.version, &mut tail))),
+            }
+        }
+        let mut roots = Vec::new();
+        for (name, links) in [("ranks", datasets), ("encoded", encoded)] {
+            if name == "ranks" || !links.is_empty() {
+                let inner = tail.object(&encode::group(&links, &[]));
+                let outer = tail.object(&encode::group(&[Link::here(self.rank.to_string(), inner)], &[]));
+                roots.push(Link::here(name, outer));
+            }
+        }
+        let attributes = [Attribute::count("iteration", self.version), Attribute::count("rank", self.rank as u64)];
+        let root = tail.object(&encode::group(&roots, &attributes));
+        tail.finish(root)
+    }
+}
+
+impl Draft for RankFile {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+        let file = self.file.as_ref().expect("a sealed draft cannot be written: seal takes it");
+        for frame in frames.iter_mut() {
+            let offset = self.end;
+            in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
+                let at = offset + range.start as u64;
+                publish::write_at(file, &self.path, &frame.payload[range], at)
+            })?;
+            frame.record.place = Some(Place { file: file_name(self.rank), offset });
+            self.end += frame.payload.len() as u64;
+        }
+        let records = frames.iter().map(|f| f.record.clone()).collect();
+        self.written.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
+        Ok(())
+    }
+
+    fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
+        let (superblock, tail) = self.structure();
+        let file = self.file.as_ref().expect("a draft is sealed once: seal takes it");
+        publish::write_at(file, &self.path, &tail, self.end)?;
+        publish::write_at(file, &self.path, &superblock, 0)?;
+        publish::sync_file(file, &self.path)?;
+        self.file = None;
+        let opaque = self.written.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
+        let record = FileRecord {
+            name: file_name(self.rank),
+            bytes: self.end + tail.len() as u64,
+            structure_crc32c: crc32c::crc32c_append(crc32c::crc32c(&superblock), &tail),
+            opaque: opaque.collect(),
+        };
+        Ok(Sealed { files: vec![record] })
+    }
+}
+
+impl Drop for RankFile {
+    /// An unsealed file is removed, and its directory with the last one.
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            publish::discard_file(&self.path);
+        }
+    }
+}
+
+impl Written {
+    /// The variable as a dataset; gives its address.
+    fn dataset(&self, filters: &[Filter], version: u64, tail: &mut Tail) -> u64 {
+        let datatype = Datatype::from(self.variable.element);
+        let extents = extents(self.variable.dims);
+        let mut messages = encode::described(datatype, &extents);
+        messages.push(encode::fill(&[]));
+        if self.frames.is_empty() {
+            messages.push(encode::contiguous(UNDEFINED, 0));
+        } else {
+            let chunk: Vec<u64> =
+                self.variable.frame_dims[..extents.len()].iter().rev().map(|&extent| extent as u64).collect();
+            let chunk_bytes = chunk.iter().product::<u64>() * u64::from(datatype.size());
+            let skipped = (1 << filters.len()) - 1;
+            let chunks: Vec<Chunk> = self.frames.iter().map(|frame| at(frame, skipped)).collect();
+            let filtered = (!filters.is_empty()).then_some(chunk_bytes);
+            let index = tail.fixed_array(&chunks, filtered);
+            messages.push(encode::chunked(&chunk, datatype.size(), &index));
+            if !filters.is_empty() {
+                messages.push(encode::pipeline(filters));
+            }
+        }
+        messages.extend(self.attributes(version));
+        tail.object(&messages)
+    }
+
+    /// The payloads one after another as a dataset of bytes; gives its address.
+    fn bytes(&self, version: u64, tail: &mut Tail) -> u64 {
+        let bytes = self.frames.iter().map(|f| f.payload_bytes).sum();
+        let start = self.frames.first().and_then(|f| f.place.as_ref()).map_or(UNDEFINED, |place| place.offset);
+        let mut messages = encode::described(Datatype::U8, &[bytes]);
+        messages.extend([encode::fill(&[]), encode::contiguous(start, bytes)]);
+        messages.extend(self.attributes(version));
+        let lengths = self.frames.iter().map(|f| f.payload_bytes);
+        messages.extend(Attribute::list("frame_bytes", lengths).iter().map(Attribute::message));
+        tail.object(&messages)
+    }
+
+    fn attributes(&self, version: u64) -> Vec<Message> {
+        let v = &self.variable;
+        let error = self.frames.iter().map(|f| f.achieved_error).fold(0.0, f64::max);
+        let mut attributes = vec![
+            Attribute::text("role", &text(&v.role)),
+            Attribute::text("element", &v.element.to_string()),
+            Attribute::count("iteration", version),
+            Attribute::count("stride", v.stride as u64),
+            Attribute::float("achieved_error", error),
+        ];
+        attributes.extend(layout(v.distribution));
+        if let Some(first) = self.frames.first() {
+            attributes.push(Attribute::text("codec", first.codec.name()));
+            attributes.push(Attribute::text("bound", &first.bound.to_string()));
+        }
+        attributes.extend(Attribute::list("frame_crc32c", self.frames.iter().map(|f| u64::from(f.crc32c))));
+        let parents = self.frames.iter().flat_map(|f| &f.parents);
+        attributes.extend(Attribute::list("parents", parents.copied()));
+        attributes.iter().map(Attribute::message).collect()
+    }
+}
+
+/// How the variable is spread over the ranks, as attributes.
+fn layout(distribution: Distribution) -> Vec<Attribute> {
+    match distribution {
+        Distribution::Rows { first, global } => vec![
+            Attribute::text("distribution", "rows"),
+            Attribute::count("first", first),
+            Attribute::count("global", global),
+        ],
+        Distribution::Replicated => vec![Attribute::text("distribution", "replicated")],
+        Distribution::RankLocal => vec![Attribute::text("distribution", "rank-local")],
+    }
+}
+
+/// A value of our vocabulary in the words of the manifest.
+pub(super) fn text(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(text)) => text,
+        Ok(other) => other.to_string(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Extents as HDF5 has them: slowest first, without trailing ones.
+pub(super) fn extents(dims: [usize; 3]) -> Vec<u64> {
+    let axes = dims.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
+    dims[..axes].iter().rev().map(|&extent| extent as u64).collect()
+}
+
+/// Where a frame's chunk lies; a raw one skipped all filters in `skipped`.
+fn at(frame: &FrameRecord, skipped: u32) -> Chunk {
+    let address = frame.place.as_ref().map_or(UNDEFINED, |place| place.offset);
+    let filter_mask = if frame.storage == Storage::Raw { skipped } else { 0 };
+    Chunk { address, bytes: frame.payload_bytes, filter_mask }
+}
+
+/// Chunks where HDF5 can read every frame, encoded bytes otherwise.
+fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
+    let frame_bytes = variable.frame_dims.iter().product::<usize>() * variable.element.size();
+    let is_raw = |f: &Frame| f.record.storage == Storage::Raw || f.record.codec == CodecId::Raw;
+    let filters = frames.iter().find(|f| !is_raw(f)).map(|f| f.filters.clone());
+    let fits = |f: &Frame| match &filters {
+        _ if is_raw(f) => f.payload.len() == frame_bytes,
+        Some(filters) => !filters.is_empty() && f.filters == *filters,
+        None => false,
+    };
+    if are_chunks(variable) && frames.iter().all(fits) {
+        Form::Chunked(filters.unwrap_or_default())
+    } else {
+        Form::Opaque
+    }
+}
+
+/// Whether runs of values are boxes of the grid, in the order HDF5 counts them: all faster extents whole, all
+/// slower ones 1, and the cut one divided evenly unless nothing is slower.
+fn are_chunks(variable: &VariableRecord) -> bool {
+    let (dims, frame) = (variable.dims, variable.frame_dims);
+    let Some(cut) = (0..3).find(|&axis| frame[axis] != dims[axis]) else { return true };
+    let slower = cut + 1..3;
+    let is_last = dims[slower.clone()].iter().all(|&extent| extent == 1);
+    frame[slower].iter().all(|&extent| extent == 1)
+        && frame[cut] > 0
+        && (is_last || dims[cut].is_multiple_of(frame[cut]))
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_testkit::store_suite::Sample;
+
+    use super::*;
+
+    #[test]
+    fn only_runs_that_are_boxes_become_chunks() {
+        let mut variable = Sample::new(1, 1).parts.pop().unwrap().record;
+        let mut chunks = |dims, frame_dims| {
+            (variable.dims, variable.frame_dims) = (dims, frame_dims);
+            are_chunks(&variable)
+        };
+        assert!(chunks([20, 1, 1], [8, 1, 1]));
+        assert!(chunks([5, 1, 1], [8, 1, 1]));
+        assert!(chunks([4, 3, 5], [4, 3, 2]));
+        assert!(chunks([4, 6, 5], [4, 3, 1]));
+        assert!(!chunks([4, 5, 5], [4, 3, 1]), "a frame would reach into the next plane");
+        assert!(!chunks([4, 3, 5], [2, 3, 5]), "a frame would not be a run");
+    }
+
+    #[test]
+    fn extents_are_slowest_first() {
+        assert_eq!(extents([7, 1, 1]), [7]);
+        assert_eq!(extents([1, 1, 1]), [1]);
+        assert_eq!(extents([0, 1, 1]), [0]);
+        assert_eq!(extents([4, 1, 5]), [5, 1, 4]);
+    }
+}

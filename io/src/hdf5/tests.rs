@@ -1,0 +1,376 @@
+//! The store on a real directory: its suite, libhdf5 as the oracle, every flipped bit, every step of a commit.
+
+use std::cell::RefCell;
+use std::process::Command;
+use std::rc::Rc;
+
+use recoup_testkit::store_suite::{Sample, store_suite};
+
+use super::*;
+use crate::publish::Step;
+use crate::publish::watch::watched;
+
+const RUN: &str = "solve";
+
+/// A store in a directory that goes with it.
+struct Rooted {
+    store: Hdf5Store,
+    dir: tempfile::TempDir,
+}
+
+impl Rooted {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { store: Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap(), dir }
+    }
+}
+
+impl Store for Rooted {
+    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        self.store.begin(version, rank)
+    }
+    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        self.store.publish(manifest)
+    }
+    fn discard_drafts(&self) -> Result<(), StoreError> {
+        self.store.discard_drafts()
+    }
+    fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        self.store.versions()
+    }
+    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.store.manifest(version)
+    }
+    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
+        self.store.read(version, frame, payload)
+    }
+    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
+        self.store.inspect_damage(version)
+    }
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
+        self.store.set_aside_newer(version)
+    }
+    fn remove(&self, version: u64) -> Result<(), StoreError> {
+        self.store.remove(version)
+    }
+}
+
+#[test]
+fn hdf5_store_passes_its_suite() {
+    store_suite(Rooted::new);
+}
+
+#[test]
+fn libhdf5_reads_every_dataset_and_the_whole_variables() {
+    let rooted = Rooted::new();
+    let mut sample = Sample::new(12, 3);
+    sample.publish(&rooted).unwrap();
+    let version = rooted.store.version_path(12);
+    for part in sample.parts.iter().filter(|p| !p.values.is_empty() && p.record.name != "opaque") {
+        let file = hdf5_metno::File::open(version.join(rank_file::file_name(part.record.rank))).unwrap();
+        let dataset = file.dataset(&format!("ranks/{}/{}", part.record.rank, part.record.name)).unwrap();
+        assert_eq!(dataset.read_raw::<f64>().unwrap(), part.values, "{}", part.record.name);
+        assert_eq!(dataset.attr("iteration").unwrap().read_scalar::<u64>().unwrap(), 12);
+    }
+    let whole = |name: &str| {
+        let parts = sample.parts.iter().filter(|p| p.record.name == name);
+        parts.flat_map(|p| p.values.clone()).collect::<Vec<f64>>()
+    };
+    let file = hdf5_metno::File::open(version.join(VERSION_FILE)).unwrap();
+    assert_eq!(file.group("variables").unwrap().member_names().unwrap(), ["grid", "rho", "x"]);
+    for (name, shape) in [("x", vec![60]), ("grid", vec![15, 3, 4])] {
+        let dataset = file.dataset(&format!("variables/{name}")).unwrap();
+        assert_eq!(dataset.shape(), shape);
+        assert_eq!(dataset.read_raw::<f64>().unwrap(), whole(name), "{name}");
+    }
+    assert_eq!(file.dataset("variables/rho").unwrap().read_raw::<f64>().unwrap(), whole("rho")[..1]);
+    assert_eq!(file.dataset("ranks/2/note").unwrap().read_raw::<u8>().unwrap(), sample.parts[12].frames[0].payload);
+    assert_eq!(file.dataset("ranks/1/empty").unwrap().shape(), [0]);
+    assert_eq!(file.attr("residual_norm").unwrap().read_scalar::<f64>().unwrap(), 0.1);
+    let encoded = hdf5_metno::File::open(version.join(rank_file::file_name(1))).unwrap();
+    let bytes = encoded.dataset("encoded/1/opaque").unwrap().read_raw::<u8>().unwrap();
+    let opaque = sample.parts.iter().find(|p| p.record.name == "opaque" && p.record.rank == 1).unwrap();
+    assert_eq!(bytes, opaque.frames.iter().flat_map(|f| f.payload.clone()).collect::<Vec<u8>>());
+}
+
+#[test]
+fn missing_rank_is_nan_to_other_readers() {
+    let rooted = Rooted::new();
+    Sample::new(1, 2).publish(&rooted).unwrap();
+    let version = rooted.store.version_path(1);
+    fs::remove_file(version.join(rank_file::file_name(1))).unwrap();
+    let file = hdf5_metno::File::open(version.join(VERSION_FILE)).unwrap();
+    let x = file.dataset("variables/x").unwrap().read_raw::<f64>().unwrap();
+    assert!(x[..20].iter().all(|v| !v.is_nan()) && x[20..].iter().all(|v| v.is_nan()));
+    let damage = rooted.inspect_damage(1).unwrap();
+    assert!(matches!(&damage[0], Damage::File { file, .. } if file == "rank-000001.h5"));
+    assert!(damage[1..].iter().all(|d| matches!(d, Damage::Frame { frame, .. } if frame.rank == 1)));
+}
+
+/// The manifest's own bits are all flipped where its text is opened.
+#[test]
+fn every_flipped_bit_of_every_file_is_named_and_never_read() {
+    let rooted = Rooted::new();
+    Sample::new(9, 1).publish(&rooted).unwrap();
+    let whole = rooted.manifest(9).unwrap();
+    let version = rooted.store.version_path(9);
+    let mut payload = Vec::new();
+    for record in &whole.files {
+        let manifest = Manifest { files: vec![record.clone()], ..whole.clone() };
+        let path = version.join(&record.name);
+        let bytes = fs::read(&path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let at = (bit / 8) as u64;
+            file.write_all_at(&[bytes[bit / 8] ^ (1 << (bit % 8))], at).unwrap();
+            let found = damage::inspect(&version, &manifest);
+            assert_eq!(found.len(), 1, "{} bit {bit}: {found:?}", record.name);
+            let hit = whole.frames.iter().find(|f| {
+                let place = f.place.as_ref().unwrap();
+                place.file == record.name && (place.offset..place.offset + f.payload_bytes).contains(&at)
+            });
+            match (&found[0], hit) {
+                (Damage::Frame { frame, .. }, Some(hit)) => {
+                    assert_eq!(**frame, *hit);
+                    assert!(rooted.read(9, hit, &mut payload).is_err() && payload.is_empty());
+                }
+                (Damage::File { file, .. }, None) => assert_eq!(file, &record.name),
+                other => panic!("{} bit {bit}: {other:?}", record.name),
+            }
+            file.write_all_at(&bytes[bit / 8..=bit / 8], at).unwrap();
+        }
+    }
+    assert_eq!(rooted.inspect_damage(9).unwrap(), []);
+}
+
+#[test]
+fn every_truncation_of_every_file_is_named_and_lost_frames_are_not_read() {
+    let rooted = Rooted::new();
+    Sample::new(9, 1).publish(&rooted).unwrap();
+    let manifest = rooted.manifest(9).unwrap();
+    let mut payload = Vec::new();
+    for name in manifest.files.iter().map(|f| f.name.as_str()).chain([MANIFEST]) {
+        let path = rooted.store.version_path(9).join(name);
+        let bytes = fs::read(&path).unwrap();
+        for len in (0..bytes.len()).rev() {
+            File::options().write(true).open(&path).unwrap().set_len(len as u64).unwrap();
+            let damage = rooted.inspect_damage(9).unwrap();
+            assert!(!damage.is_empty(), "{name} of {len} bytes");
+            let lost =
+                |f: &FrameRecord| damage.iter().any(|d| matches!(d, Damage::Frame { frame, .. } if **frame == *f));
+            if len % 16 == 0 && name != MANIFEST {
+                for frame in &manifest.frames {
+                    assert_eq!(rooted.read(9, frame, &mut payload).is_err(), lost(frame), "{name} of {len} bytes");
+                }
+            }
+        }
+        fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(rooted.inspect_damage(9).unwrap(), []);
+}
+
+#[test]
+fn lost_manifest_is_named() {
+    let rooted = Rooted::new();
+    Sample::new(9, 1).publish(&rooted).unwrap();
+    fs::remove_file(rooted.store.version_path(9).join(MANIFEST)).unwrap();
+    assert_eq!(rooted.versions().unwrap(), [9]);
+    assert!(matches!(rooted.manifest(9), Err(StoreError::Manifest { version: 9, .. })));
+    assert!(matches!(rooted.inspect_damage(9).unwrap()[..], [Damage::Manifest { .. }]));
+}
+
+fn copy_tree(source: &Path, target: &Path) {
+    fs::create_dir_all(target).unwrap();
+    for entry in fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        let to = target.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_tree(&entry.path(), &to)
+        } else {
+            fs::copy(entry.path(), to).map(drop).unwrap()
+        }
+    }
+}
+
+/// Overwriting a run of versions: publish 2, set it aside, publish it again, remove 1.
+fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
+    Sample::new(2, 2).publish(store)?;
+    store.set_aside_newer(Some(1))?;
+    Sample::new(2, 2).publish(store)?;
+    Sample::new(3, 2).publish(store)?;
+    store.remove(1)
+}
+
+#[test]
+fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
+    let rooted = Rooted::new();
+    Sample::new(1, 2).publish(&rooted).unwrap();
+    let snapshots = tempfile::tempdir().unwrap();
+    let (source, target) = (rooted.dir.path().to_owned(), snapshots.path().to_owned());
+    let steps = Rc::new(RefCell::new(0));
+    let count = Rc::clone(&steps);
+    let snapshot = move |_: Step, _: &Path| {
+        copy_tree(&source, &target.join(count.borrow().to_string()));
+        *count.borrow_mut() += 1;
+        Ok(())
+    };
+    watched(snapshot, || busy_life(&rooted)).unwrap();
+    let steps = *steps.borrow();
+    assert!(steps > 60, "{steps} steps seen");
+    for step in 0..steps {
+        let store = Hdf5Store::open(snapshots.path().join(step.to_string()), RUN, Access::Write).unwrap();
+        let versions = store.versions().unwrap();
+        assert!(!versions.is_empty(), "before step {step}");
+        versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&store));
+        let left = entries(&store.root).unwrap();
+        assert!(left.iter().all(|name| is_ours(name)), "before step {step}: {left:?}");
+        assert!(left.iter().filter(|name| name.starts_with("draft-")).count() <= 1, "before step {step}: {left:?}");
+        store.discard_drafts().unwrap();
+        Sample::new(7, 2).publish(&store).unwrap();
+    }
+}
+
+#[test]
+fn failed_step_leaves_whole_versions_and_a_store_that_goes_on() {
+    for failing in 0.. {
+        let rooted = Rooted::new();
+        Sample::new(1, 2).publish(&rooted).unwrap();
+        let mut steps = 0;
+        let fail = move |_: Step, _: &Path| {
+            steps += 1;
+            if steps == failing + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        };
+        let result = watched(fail, || busy_life(&rooted));
+        let versions = rooted.versions().unwrap();
+        assert!(!versions.is_empty());
+        versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&rooted));
+        let mut next = Sample::new(8, 2);
+        next.publish(&rooted).unwrap();
+        next.assert_whole(&rooted);
+        match result {
+            Err(StoreError::Full { .. }) => {}
+            Ok(()) if versions == [2, 3] => return assert!(failing > 60, "{failing} steps failed"),
+            other => panic!("step {failing}: {other:?}, versions {versions:?}"),
+        }
+    }
+}
+
+#[test]
+fn every_byte_is_synced_before_the_rename_and_the_rename_after_it() {
+    let rooted = Rooted::new();
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&seen);
+    let watch = move |step: Step, path: &Path| {
+        log.borrow_mut().push((step, path.to_owned()));
+        Ok(())
+    };
+    watched(watch, || Sample::new(1, 2).publish(&rooted)).unwrap();
+    let seen = seen.borrow();
+    let last = |wanted: Step, path: &Path| seen.iter().rposition(|(step, p)| *step == wanted && p == path);
+    let (draft, version) = (rooted.store.draft_path(1), rooted.store.version_path(1));
+    let rename = last(Step::Rename, &version).unwrap();
+    let written: Vec<&PathBuf> = seen.iter().filter(|(step, _)| *step == Step::Write).map(|(_, p)| p).collect();
+    assert!(written.iter().all(|path| {
+        let (write, sync) = (last(Step::Write, path).unwrap(), last(Step::SyncFile, path).unwrap());
+        write < sync && sync < last(Step::SyncDirectory, &draft).unwrap()
+    }));
+    assert!(last(Step::SyncDirectory, &draft).unwrap() < rename);
+    assert!(last(Step::SyncDirectory, &rooted.store.root).unwrap() > rename);
+    let manifest = last(Step::CreateFile, &draft.join(MANIFEST)).unwrap();
+    let others = seen.iter().enumerate().filter(|(_, (step, _))| *step == Step::CreateFile).map(|(i, _)| i);
+    assert!(others.max() == Some(manifest), "the manifest is written last");
+}
+
+/// A mounted file system of 2 MiB, or none where this process may not mount.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(dir.path());
+        mount.output().is_ok_and(|done| done.status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("--lazy").arg(self.0.path()).status().ok();
+    }
+}
+
+#[test]
+fn full_device_costs_the_draft_and_nothing_else() {
+    let Some(disk) = SmallDisk::mount() else {
+        eprintln!("SKIPPED: a small file system can be mounted by root only");
+        return;
+    };
+    let store = Hdf5Store::open(disk.0.path(), RUN, Access::Write).unwrap();
+    let mut kept = Sample::new(1, 2);
+    kept.publish(&store).unwrap();
+    let ballast = disk.0.path().join("ballast");
+    // Leave room for less and less, so that the device fills in payload, structure, version file and manifest.
+    for free in (0..20).map(|pages| pages * 4096) {
+        let file = File::create(&ballast).unwrap();
+        let used: u64 = (0_u64..).map_while(|i| file.write_at(&[1; 4096], i * 4096).ok()).map(|n| n as u64).sum();
+        file.set_len(used - free).unwrap();
+        let result = Sample::new(2, 2).publish(&store);
+        match result {
+            Ok(()) => store.remove(2).unwrap(),
+            Err(StoreError::Full { .. }) => {}
+            Err(other) => panic!("{free} bytes free: {other}"),
+        }
+        assert_eq!(store.versions().unwrap(), [1]);
+        kept.assert_whole(&store);
+        store.discard_drafts().unwrap();
+        fs::remove_file(&ballast).unwrap();
+    }
+    let mut next = Sample::new(2, 2);
+    next.publish(&store).unwrap();
+    next.assert_whole(&store);
+}
+
+#[test]
+fn second_writer_is_refused_and_readers_are_not() {
+    let rooted = Rooted::new();
+    let mut sample = Sample::new(1, 1);
+    sample.publish(&rooted).unwrap();
+    let open = |access| Hdf5Store::open(rooted.dir.path(), RUN, access);
+    assert!(matches!(open(Access::Write), Err(StoreError::Busy { .. })));
+    let reader = open(Access::Read).unwrap();
+    sample.assert_whole(&reader);
+    assert!(matches!(reader.begin(2, 0).err(), Some(StoreError::Io { .. })));
+    assert!(matches!(reader.remove(1), Err(StoreError::Io { .. })));
+    let Rooted { store, dir } = rooted;
+    drop(store);
+    let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
+    sample.assert_whole(&store);
+}
+
+#[test]
+fn directory_of_something_else_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |name: &str, access| Hdf5Store::open(dir.path(), name, access);
+    fs::create_dir(dir.path().join("photos")).unwrap();
+    fs::write(dir.path().join("photos/cat.jpg"), "meow").unwrap();
+    fs::write(dir.path().join("file"), "").unwrap();
+    assert!(matches!(open("photos", Access::Write), Err(StoreError::NotOurs { .. })));
+    assert!(matches!(open("file", Access::Write), Err(StoreError::NotOurs { .. })));
+    assert!(matches!(open("../up", Access::Write), Err(StoreError::NotOurs { .. })));
+    assert!(matches!(open("none", Access::Read), Err(StoreError::Io { .. })));
+    assert!(dir.path().join("photos/cat.jpg").exists());
+    drop(open("solve", Access::Write).unwrap());
+    assert_eq!(Hdf5Store::names(dir.path()).unwrap(), ["solve"]);
+}
+
+#[test]
+fn versions_set_aside_are_listed_and_removed() {
+    let rooted = Rooted::new();
+    for _ in 0..2 {
+        Sample::new(4, 1).publish(&rooted).unwrap();
+        rooted.set_aside_newer(None).unwrap();
+    }
+    assert_eq!(rooted.store.set_aside().unwrap(), ["v000000000004", "v000000000004-1"]);
+    rooted.store.remove_set_aside().unwrap();
+    assert_eq!(rooted.store.set_aside().unwrap(), [] as [&str; 0]);
+}

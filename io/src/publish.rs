@@ -1,0 +1,155 @@
+//! Every change to the disk: files made, bytes put, synced, and the one rename that makes a version count.
+//!
+//! Promises: a full device is [`StoreError::Full`] whatever step met it; `publish` renames only what is synced.
+//! Under test each step can be watched and made to fail. Must not know what the bytes mean.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use recoup_core::StoreError;
+
+/// The steps that change the disk, as a test sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    CreateDirectory,
+    CreateFile,
+    Write,
+    SyncFile,
+    SyncDirectory,
+    Rename,
+    Remove,
+}
+
+impl Step {
+    fn action(self) -> &'static str {
+        match self {
+            Self::CreateDirectory | Self::CreateFile => "create",
+            Self::Write => "write",
+            Self::SyncFile | Self::SyncDirectory => "sync",
+            Self::Rename => "rename",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+fn step<T>(step: Step, path: &Path, run: impl FnOnce() -> io::Result<T>) -> Result<T, StoreError> {
+    #[cfg(test)]
+    let run = || watch::before(step, path).and_then(|()| run());
+    run().map_err(|source| refused(step.action(), path, source))
+}
+
+/// What the operating system said, in the store's words.
+pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+    let path = path.display().to_string();
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+        _ => StoreError::Io { action, path, source },
+    }
+}
+
+/// Makes a directory and those above it; one that is there is fine.
+pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
+    step(Step::CreateDirectory, path, || fs::create_dir_all(path))
+}
+
+/// Makes a file that was not there.
+pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
+    step(Step::CreateFile, path, || File::create_new(path))
+}
+
+/// Puts all bytes at `offset`.
+pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
+    step(Step::Write, path, || file.write_all_at(bytes, offset))
+}
+
+/// Makes a file's bytes durable.
+pub(crate) fn sync_file(file: &File, path: &Path) -> Result<(), StoreError> {
+    step(Step::SyncFile, path, || file.sync_all())
+}
+
+/// Makes a directory's entries durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
+    step(Step::SyncDirectory, path, || File::open(path)?.sync_all())
+}
+
+/// Writes a whole new file and makes it durable.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let file = create_file(path)?;
+    write_at(&file, path, bytes, 0)?;
+    sync_file(&file, path)
+}
+
+/// Removes a directory and all in it; one that is gone is fine.
+pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
+    step(Step::Remove, path, || match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    })
+}
+
+/// Removes a file of a draft, and the draft's directory with its last file. Best effort: what stays is a draft,
+/// which never counts and is cleared by the next one.
+pub(crate) fn discard_file(path: &Path) {
+    step(Step::Remove, path, || fs::remove_file(path)).ok();
+    fs::remove_dir(parent(path)).ok();
+}
+
+/// Renames a directory and makes it durable in both parents.
+pub(crate) fn rename(source: &Path, target: &Path) -> Result<(), StoreError> {
+    #[expect(clippy::disallowed_methods, reason = "the one durable rename")]
+    step(Step::Rename, target, || fs::rename(source, target))?;
+    let (from, to) = (parent(source), parent(target));
+    sync_directory(to)?;
+    if from == to { Ok(()) } else { sync_directory(from) }
+}
+
+/// Makes a draft whose files are all synced a version: its entries are synced, then one rename.
+///
+/// # Errors
+/// The version does not count then: a rename that could not be made durable is taken back.
+pub(crate) fn publish(draft: &Path, version: &Path) -> Result<(), StoreError> {
+    sync_directory(draft)?;
+    rename(draft, version).inspect_err(|_| {
+        // Best effort: where even this fails, the caller reports the first error and the next start decides.
+        if version.exists() {
+            rename(version, draft).ok();
+        }
+    })
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Lets a test see each step before it is taken, and refuse it.
+#[cfg(test)]
+pub(crate) mod watch {
+    use std::cell::RefCell;
+    use std::io;
+    use std::path::Path;
+
+    use super::Step;
+
+    type Watcher = Box<dyn FnMut(Step, &Path) -> io::Result<()>>;
+
+    thread_local! {
+        static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+    }
+
+    /// Calls `watcher` before every step this thread takes while `run` runs.
+    pub(crate) fn watched<T>(
+        watcher: impl FnMut(Step, &Path) -> io::Result<()> + 'static,
+        run: impl FnOnce() -> T,
+    ) -> T {
+        WATCHER.with(|w| *w.borrow_mut() = Some(Box::new(watcher)));
+        let result = run();
+        WATCHER.with(|w| *w.borrow_mut() = None);
+        result
+    }
+
+    pub(super) fn before(step: Step, path: &Path) -> io::Result<()> {
+        WATCHER.with(|w| w.borrow_mut().as_mut().map_or(Ok(()), |watcher| watcher(step, path)))
+    }
+}
