@@ -6,20 +6,26 @@
 /// Independent partial sums of a dot product, added in a fixed tree.
 const LANES: usize = 16;
 
-/// `x . y` of one block, in [`LANES`] interleaved sums.
+/// `x . y` of one block.
 #[inline]
 pub(crate) fn dot_block(x: &[f64], y: &[f64]) -> f64 {
+    sum_block([x, y], |[x, y]| x * y)
+}
+
+/// The sum of `term` over one block, in [`LANES`] interleaved sums.
+#[inline]
+fn sum_block([x, y]: [&[f64]; 2], term: impl Fn([f64; 2]) -> f64) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
     let mut lanes = [0.0; LANES];
     let (x_chunks, y_chunks) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
     let (x_rest, y_rest) = (x_chunks.remainder(), y_chunks.remainder());
     for (x, y) in x_chunks.zip(y_chunks) {
-        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
-            *lane += x * y;
+        for ((lane, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane += term([x, y]);
         }
     }
-    for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
-        *lane += x * y;
+    for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
+        *lane += term([x, y]);
     }
     let mut width = LANES / 2;
     while width > 0 {
@@ -50,11 +56,60 @@ pub(crate) fn residual_block(b: &[f64], r: &mut [f64]) -> f64 {
     dot_block(r, r)
 }
 
+/// `r -= alpha q` of one block.
+#[inline]
+pub(crate) fn reduce_block(alpha: f64, q: &[f64], r: &mut [f64]) {
+    for (r, q) in r.iter_mut().zip(q) {
+        *r -= alpha * q;
+    }
+}
+
+/// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
+#[inline]
+pub(crate) fn weighted_dot_block(weights: &[f64], r: &[f64]) -> f64 {
+    sum_block([r, weights], |[r, weight]| r * (weight * r))
+}
+
+/// `z = D^-1 r` of one block.
+#[inline]
+pub(crate) fn scale_block(weights: &[f64], r: &[f64], z: &mut [f64]) {
+    for ((z, weight), r) in z.iter_mut().zip(weights).zip(r) {
+        *z = weight * r;
+    }
+}
+
+/// `x += alpha p` and `p = z + beta p`, or `p = D^-1 z + beta p` with weights, of one part.
+#[inline]
+pub(crate) fn descend_block(
+    (alpha, beta): (f64, f64),
+    (z, weights): (&[f64], Option<&[f64]>),
+    x: &mut [f64],
+    p: &mut [f64],
+) {
+    let descend = |x: &mut f64, p: &mut f64, z: f64| {
+        *x += alpha * *p;
+        *p = z + beta * *p;
+    };
+    let points = x.iter_mut().zip(p).zip(z);
+    match weights {
+        None => points.for_each(|((x, p), z)| descend(x, p, *z)),
+        Some(weights) => points.zip(weights).for_each(|(((x, p), z), weight)| descend(x, p, weight * z)),
+    }
+}
+
 /// `r = x + omega D^-1 r` of one block.
 #[inline]
 pub(crate) fn relax_block(omega: f64, inverse_diagonal: &[f64], x: &[f64], r: &mut [f64]) {
     for ((r, x), d) in r.iter_mut().zip(x).zip(inverse_diagonal) {
         *r = x + omega * d * *r;
+    }
+}
+
+/// `target = x + step r` of one line.
+#[inline]
+pub(crate) fn relax_line(step: f64, x: &[f64], r: &[f64], target: &mut [f64]) {
+    for ((target, x), r) in target.iter_mut().zip(x).zip(r) {
+        *target = x + step * r;
     }
 }
 

@@ -4,6 +4,8 @@
 //! Promises: `apply` and `residual` give the bits of [`crate::Csr::poisson3d`], term by term in
 //! ascending column order, and so does the iterate of a Jacobi sweep; its residual is summed per plane.
 
+mod sweep;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +14,7 @@ use recoup_core::{CommError, JacobiSweep, Operator, Swept, row_hash};
 
 use crate::Pool;
 use crate::pool::BLOCK;
-use crate::simd::{Line, dot_block, multiply_line, relax_block, residual_block};
+use crate::simd::{Line, dot_block, multiply_line, residual_block};
 
 /// The Laplacian on `n^3` points, and the threads that apply it.
 #[derive(Debug)]
@@ -120,15 +122,7 @@ impl Operator for Poisson3d {
     }
 
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<Swept, CommError> {
-        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
-        let x = &*x;
-        let [residual_squared] = self.pool.sum_rows(self.rows(), target, |rows, target| {
-            self.multiply(&rows, x, target);
-            let sum = residual_block(&b[rows.clone()], target);
-            relax_block(omega, &inverse_diagonal[rows.clone()], &x[rows], target);
-            [sum]
-        });
-        Ok(Swept { residual_squared, in_place: false })
+        Ok(Swept { residual_squared: sweep::sweep_in_place(self, sweep), in_place: true })
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {

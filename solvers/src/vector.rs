@@ -9,6 +9,7 @@ use crate::simd::{axpy_block, dot_block};
 use crate::sys::Buffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
+#[derive(Clone)]
 pub struct Vector(Buffer<f64>);
 
 impl Vector {

@@ -3,12 +3,13 @@
 use recoup_core::{Operator, SolveError};
 
 use super::Preconditioner;
-use crate::Pool;
+use crate::simd::scale_block;
+use crate::{Pool, Vector};
 
 /// `M = diag(A)`.
 #[derive(Clone, Debug)]
 pub struct JacobiPreconditioner {
-    inverse_diagonal: Vec<f64>,
+    inverse_diagonal: Vector,
 }
 
 impl JacobiPreconditioner {
@@ -17,14 +18,20 @@ impl JacobiPreconditioner {
     /// # Errors
     /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is none to read.
     pub fn new(a: &dyn Operator) -> Result<Self, SolveError> {
-        let what = "the Jacobi preconditioner";
-        let mut diagonal = a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })?;
-        if let Some(row) = diagonal.iter().position(|&d| d == 0.0) {
-            return Err(SolveError::Diagonal { what, row, value: 0.0 });
-        }
-        diagonal.iter_mut().for_each(|d| *d = 1.0 / *d);
-        Ok(Self { inverse_diagonal: diagonal })
+        let inverse_diagonal = inverse_diagonal("the Jacobi preconditioner", a)?;
+        Ok(Self { inverse_diagonal: Vector::copy_of(&Pool::new(1), &inverse_diagonal, 5) })
     }
+}
+
+/// `1 / a_ii`, for the method or preconditioner `what`.
+pub(crate) fn inverse_diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
+    let mut diagonal = a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })?;
+    let is_useless = |value: f64| value == 0.0 || !value.recip().is_finite();
+    if let Some(row) = diagonal.iter().position(|&value| is_useless(value)) {
+        return Err(SolveError::Diagonal { what, row, value: diagonal[row] });
+    }
+    diagonal.iter_mut().for_each(|value| *value = value.recip());
+    Ok(diagonal)
 }
 
 impl Preconditioner for JacobiPreconditioner {
@@ -32,11 +39,9 @@ impl Preconditioner for JacobiPreconditioner {
         "jacobi"
     }
 
-    fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
+    fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = D^-1 r
-        for ((z, &r), &d) in z.iter_mut().zip(r).zip(&self.inverse_diagonal) {
-            *z = r * d;
-        }
+        pool.for_rows(r.len(), z, |rows, z| scale_block(&self.inverse_diagonal[rows.clone()], &r[rows], z));
         Ok(())
     }
 

@@ -1,0 +1,188 @@
+//! What every solver must pass: it converges truly, lends its variables properly, and comes back from a version.
+//!
+//! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a plain residual,
+//! so it judges all methods alike. What a version does not hold is poisoned with NaN before a resume.
+
+use recoup_core::{Iteration, Progress, Resume, Role, Status, Values, ValuesMut};
+
+/// Iterations after which a small problem counts as not solved.
+const ITERATIONS_MAX: u64 = 20_000;
+/// Instants at which a solve is killed, at most.
+const KILLS_MAX: u64 = 60;
+
+/// A small problem and how to start its solver.
+pub struct SolverCase<'c, 's> {
+    /// A fresh solver, always from the same initial guess.
+    pub make: &'c dyn Fn() -> Box<dyn Iteration + 's>,
+    /// `||b - A x||`, computed plainly.
+    pub true_residual: &'c dyn Fn(&[f64]) -> f64,
+    /// The tolerance on `||r|| / ||b||` the solver was made with.
+    pub rtol: f64,
+    /// Ways back the method offers beside an exact and a restarted resume.
+    pub resumes: &'c [Resume],
+}
+
+/// Runs every check.
+///
+/// # Panics
+/// When the solver fails one.
+pub fn check_solver(case: &SolverCase<'_, '_>) {
+    converged_means_the_true_residual(case);
+    variables_are_lent_in_one_order(case);
+    exact_resume_is_bitwise_at_every_safe_point(case);
+    every_resume_converges_from_what_its_version_holds(case);
+    unknown_resumes_are_refused(case);
+}
+
+/// The solver reaches its tolerance in the true residual, and then stays as it is.
+///
+/// # Panics
+/// When it does not.
+pub fn converged_means_the_true_residual(case: &SolverCase<'_, '_>) {
+    let mut solver = (case.make)();
+    let end = run(&mut *solver, |_| {});
+    assert_true_residual(case, &*solver, end);
+    let x = iterate(&*solver);
+    assert_eq!(solver.step(), Ok(end), "a converged solve stays as it is");
+    assert_eq!(iterate(&*solver), x, "a converged solve keeps its iterate");
+}
+
+/// Names are unique and plain, one variable is the iterate, and both lists tell the same.
+///
+/// # Panics
+/// When they do not.
+pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
+    let mut solver = (case.make)();
+    let lent: Vec<(String, usize)> = solver.variables().iter().map(|v| (v.name.to_owned(), v.values.len())).collect();
+    let lent_mut: Vec<(String, usize)> =
+        solver.variables_mut().iter().map(|v| (v.name.to_owned(), v.values.as_values().len())).collect();
+    assert_eq!(lent, lent_mut, "the two lists of variables differ");
+    for (index, (name, _)) in lent.iter().enumerate() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        assert!(!name.is_empty() && name.chars().all(plain), "variable name {name:?}");
+        assert!(lent[..index].iter().all(|(other, _)| other != name), "variable {name} twice");
+    }
+    let variables = solver.variables();
+    assert_eq!(variables.iter().filter(|v| v.role == Role::Iterate).count(), 1, "one iterate");
+    for variable in &variables {
+        let points = variable.dims.iter().product::<usize>() * variable.stride;
+        assert_eq!(points, variable.values.len(), "extents of {}", variable.name);
+    }
+}
+
+/// Killed at a safe point and resumed exactly, the residual history is the undisturbed one bit for bit.
+///
+/// # Panics
+/// When it is not.
+pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
+    let mut solver = (case.make)();
+    let (mut history, mut states) = (Vec::new(), vec![(solver.progress(), saved(&*solver, Resume::Exact))]);
+    let undisturbed = run(&mut *solver, |solver| {
+        history.push(solver.progress());
+        if solver.progress().is_safe_point {
+            states.push((solver.progress(), saved(solver, Resume::Exact)));
+        }
+    });
+    let stride = (states.len() as u64).div_ceil(KILLS_MAX) as usize;
+    for (at, state) in states.iter().step_by(stride) {
+        let mut solver = resumed(case, state, at.iteration, Resume::Exact);
+        let mut rest = Vec::new();
+        let end = run(&mut *solver, |solver| rest.push(solver.progress()));
+        assert_eq!(end.iteration, undisturbed.iteration, "killed at {}", at.iteration);
+        for (ours, theirs) in rest.iter().zip(&history[at.iteration as usize..]) {
+            let bits = [ours.residual_norm.to_bits(), theirs.residual_norm.to_bits()];
+            assert_eq!(bits[0], bits[1], "killed at {}: {ours:?} is not {theirs:?}", at.iteration);
+        }
+    }
+}
+
+/// From what a version for each resume holds, the solver starts at the true residual and converges.
+///
+/// # Panics
+/// When it does not.
+pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, '_>) {
+    let half = run(&mut *(case.make)(), |_| {}).iteration / 2;
+    let mut solver = (case.make)();
+    while solver.progress().iteration < half || !solver.progress().is_safe_point {
+        step(&mut *solver);
+    }
+    let at = solver.progress().iteration;
+    for &how in [Resume::Restarted, Resume::Exact].iter().chain(case.resumes) {
+        let mut solver = resumed(case, &saved(&*solver, how), at, how);
+        assert_eq!(solver.progress().iteration, at, "{how}");
+        if how != Resume::Exact {
+            let (known, norm) = (solver.progress().residual_norm, (case.true_residual)(&iterate(&*solver)));
+            // Both are sums of the same squares in another order, of residuals rounded alike: n eps apart.
+            assert!((known - norm).abs() <= 1e-9 * norm, "{how}: residual {known} is {norm}");
+        }
+        let end = run(&mut *solver, |_| {});
+        assert_true_residual(case, &*solver, end);
+    }
+}
+
+/// A way back the method does not have is an error, and no panic.
+///
+/// # Panics
+/// When it is not.
+pub fn unknown_resumes_are_refused(case: &SolverCase<'_, '_>) {
+    if !case.resumes.contains(&Resume::Deflated) {
+        let refused = (case.make)().resume(0, Resume::Deflated);
+        assert!(matches!(refused, Err(recoup_core::SolveError::Resume { .. })), "{refused:?}");
+    }
+}
+
+/// Values of the variables a version for `how` holds, in order; `None` for the others.
+type State = Vec<Option<Vec<f64>>>;
+
+fn saved(solver: &dyn Iteration, how: Resume) -> State {
+    let values = |values: Values<'_>| match values {
+        Values::F64(values) => values.to_vec(),
+        other => panic!("solvers lend f64, not {}", other.element()),
+    };
+    solver.variables().iter().map(|v| v.role.is_saved_for(how).then(|| values(v.values))).collect()
+}
+
+/// A fresh solver after a restore of `state`, everything else NaN.
+fn resumed<'s>(case: &SolverCase<'_, 's>, state: &State, iteration: u64, how: Resume) -> Box<dyn Iteration + 's> {
+    let mut solver = (case.make)();
+    for (variable, saved) in solver.variables_mut().iter_mut().zip(state) {
+        let ValuesMut::F64(target) = &mut variable.values else { panic!("{} is no f64", variable.name) };
+        match saved {
+            Some(values) => target.copy_from_slice(values),
+            None => target.fill(f64::NAN),
+        }
+    }
+    let progress = solver.resume(iteration, how).unwrap_or_else(|error| panic!("{how} resume: {error}"));
+    assert_eq!(progress, solver.progress(), "resume reports the progress");
+    solver
+}
+
+fn iterate(solver: &dyn Iteration) -> Vec<f64> {
+    let variables = solver.variables();
+    let x = variables.iter().find(|v| v.role == Role::Iterate).expect("an iterate");
+    let Values::F64(x) = x.values else { panic!("the iterate is no f64") };
+    x.to_vec()
+}
+
+fn step(solver: &mut dyn Iteration) -> Progress {
+    let progress = solver.step().unwrap_or_else(|error| panic!("step: {error}"));
+    assert_eq!(progress, solver.progress(), "a step reports the progress");
+    progress
+}
+
+/// Steps until the solve ends, `after` each; it must converge.
+fn run(solver: &mut dyn Iteration, mut after: impl FnMut(&dyn Iteration)) -> Progress {
+    while solver.progress().status == Status::Running {
+        let progress = step(solver);
+        after(solver);
+        assert!(progress.iteration < ITERATIONS_MAX, "no convergence: {progress:?}");
+    }
+    assert!(solver.progress().is_converged(), "{:?}", solver.progress());
+    solver.progress()
+}
+
+fn assert_true_residual(case: &SolverCase<'_, '_>, solver: &dyn Iteration, end: Progress) {
+    let norm = (case.true_residual)(&iterate(solver));
+    // The solver measured the same residual with sums in another order: n eps.
+    assert!(norm <= case.rtol * end.rhs_norm * (1.0 + 1e-9), "{end:?} but ||b - A x|| = {norm}");
+}

@@ -1,0 +1,295 @@
+//! Conjugate gradients for symmetric positive definite A, preconditioned, plain or restarted every so often.
+//!
+//! Source: M. R. Hestenes, E. Stiefel 1952, doi 10.6028/jres.049.044; preconditioned form as in Y. Saad, Iterative
+//! Methods for Sparse Linear Systems 2003, algorithm 9.1, doi 10.1137/1.9780898718003. Departures: three passes per
+//! iteration (product with `p . A p`; r with its norms; x and p together, so that p is read once), and when the recurrence
+//! meets the tolerance the true residual is measured: it decides, and where it fails it replaces r and the recurrence
+//! goes on (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865).
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | p | 1 | recomputed, saved from a deflated resume on |
+//! | rho (a scalar) | - | recomputed, saved from a traditional resume on |
+//! | r | 1 | recomputed, saved for an exact resume |
+//! | q | 1 | not needed |
+//! | z | 0, or 1 with a preconditioner that is no diagonal | not needed |
+//! | b, A, M | - | static |
+//!
+//! An exact resume is bitwise (the recurrence's r is not `b - A x` as computed, so r is needed); a traditional one
+//! recomputes r: the same count, other bits; a restarted one begins with `p = z`. Every step is a safe point.
+
+use recoup_core::{
+    BreakdownReason, Distribution, Iteration, Progress, Registered, Resume, Role, SolveError, Status, Values,
+    ValuesMut, Variable, VariableMut,
+};
+
+use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::simd::{descend_block, dot_block, reduce_block, scale_block, weighted_dot_block};
+use crate::vector::{copy, dot, norm_squared};
+use crate::{Method, Preconditioner, Stop, System, Vector};
+
+/// How often the true residual may replace the recurrence's before the solve counts as stagnated.
+const REPLACEMENTS_MAX: u32 = 10;
+
+/// Up to this factor between true and recurred residual the recurrence goes on; beyond, it starts anew.
+const REPLACEMENT_GAP: f64 = 2.0;
+
+/// Preconditioned conjugate gradients.
+pub struct Cg<'a> {
+    system: System<'a>,
+    preconditioner: &'a dyn Preconditioner,
+    period: Option<u64>,
+    tolerance: f64,
+    x: Vector,
+    r: Vector,
+    p: Vector,
+    q: Vector,
+    z: Option<Vector>,
+    rho: [f64; 1],
+    replacements: u32,
+    progress: Progress,
+}
+
+impl<'a> Cg<'a> {
+    /// Starts from `x0`.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`] when a rank is lost.
+    pub fn new(
+        system: System<'a>,
+        preconditioner: &'a dyn Preconditioner,
+        x0: &[f64],
+        stop: Stop,
+    ) -> Result<Self, SolveError> {
+        system.validate(x0)?;
+        let rhs_norm = norm(&system, system.b)?;
+        let [x, r, p, q] = Vector::several(system.pool, x0.len());
+        let is_fused = preconditioner.is_identity() || preconditioner.inverse_diagonal().is_some();
+        let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
+        let (period, tolerance, progress) = (None, stop.rtol * rhs_norm, start(rhs_norm));
+        let (rho, replacements) = ([0.0], 0);
+        let mut cg = Self { system, preconditioner, period, tolerance, x, r, p, q, z, rho, replacements, progress };
+        copy(system.pool, x0, &mut cg.x);
+        cg.restart()?;
+        Ok(cg)
+    }
+
+    /// The same solve that starts anew from x after every `period` iterations.
+    ///
+    /// # Errors
+    /// [`SolveError::Parameter`] for a period of 0.
+    pub fn restarted_every(mut self, period: u64) -> Result<Self, SolveError> {
+        if period == 0 {
+            return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "1 or more" });
+        }
+        self.period = Some(period);
+        Ok(self)
+    }
+
+    /// From x alone: r = b - A x, p = z, rho = r . z.
+    fn restart(&mut self) -> Result<(), SolveError> {
+        let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        self.settle(residual_norm);
+        self.precondition()?;
+        self.rho = self.global([self.local_rho()])?;
+        let (r, weights) = (&self.r[..], self.preconditioner.inverse_diagonal());
+        let z = self.z.as_deref().unwrap_or(r);
+        // p = z
+        self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| match weights {
+            Some(weights) => scale_block(&weights[rows.clone()], &z[rows], p),
+            None => p.copy_from_slice(&z[rows]),
+        });
+        Ok(())
+    }
+
+    /// This rank's part of r . z.
+    fn local_rho(&self) -> f64 {
+        let (pool, r) = (self.system.pool, &self.r[..]);
+        match (&self.z, self.preconditioner.inverse_diagonal()) {
+            (Some(z), _) => dot(pool, r, z),
+            (None, None) => norm_squared(pool, r),
+            (None, Some(weights)) => {
+                let [sum] =
+                    pool.sum_rows(r.len(), (), |rows, ()| [weighted_dot_block(&weights[rows.clone()], &r[rows])]);
+                sum
+            }
+        }
+    }
+
+    /// z = M^-1 r, where it is kept.
+    fn precondition(&mut self) -> Result<(), SolveError> {
+        match &mut self.z {
+            Some(z) => self.preconditioner.apply(self.system.pool, &self.r, z),
+            None => Ok(()),
+        }
+    }
+
+    /// The sums over all ranks.
+    fn global<const K: usize>(&self, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
+        self.system.comm.sum(&mut local)?;
+        Ok(local)
+    }
+
+    /// x += alpha p, p = z + beta p.
+    fn advance(&mut self, alpha: f64, beta: f64) {
+        let (x, p, r) = (&mut self.x[..], &mut self.p[..], &self.r[..]);
+        let (z, weights) = (self.z.as_deref().unwrap_or(r), self.preconditioner.inverse_diagonal());
+        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| {
+            let weights = weights.map(|weights| &weights[rows.clone()]);
+            descend_block((alpha, beta), (&z[rows], weights), x, p);
+        });
+    }
+
+    /// r -= alpha q, and ||r||^2 and rho = r . z of the new r.
+    fn reduce(&mut self, alpha: f64) -> Result<[f64; 2], SolveError> {
+        let (pool, q) = (self.system.pool, &self.q[..]);
+        let weights = self.preconditioner.inverse_diagonal();
+        let [squared, weighted] = pool.sum_rows(q.len(), &mut self.r[..], |rows, r| {
+            reduce_block(alpha, &q[rows.clone()], r);
+            let squared = dot_block(r, r);
+            [squared, weights.map_or(squared, |weights| weighted_dot_block(&weights[rows], r))]
+        });
+        self.precondition()?;
+        let rho = if self.z.is_some() { self.local_rho() } else { weighted };
+        self.global([squared, rho])
+    }
+
+    /// Takes a true residual norm as the state of the solve.
+    fn settle(&mut self, residual_norm: f64) {
+        self.progress.residual_norm = residual_norm;
+        self.progress.status = judge(residual_norm, self.tolerance);
+    }
+
+    /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and replaces r if it fails.
+    fn judge_recurrence(&mut self, residual_norm: f64) -> Result<(), SolveError> {
+        self.settle(residual_norm);
+        if !self.progress.is_converged() {
+            return Ok(());
+        }
+        let true_norm = residual(&self.system, &self.x, &mut self.q)?;
+        self.settle(true_norm);
+        if self.progress.status != Status::Running {
+            return Ok(());
+        }
+        self.replacements += 1;
+        if self.replacements > REPLACEMENTS_MAX {
+            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+        } else if true_norm <= REPLACEMENT_GAP * residual_norm {
+            std::mem::swap(&mut self.r, &mut self.q);
+        } else {
+            // p and rho belong to another residual.
+            self.restart()?;
+        }
+        Ok(())
+    }
+
+    /// The restarted method starts anew after each period.
+    fn restart_if_due(&mut self) -> Result<(), SolveError> {
+        let is_due = self.period.is_some_and(|period| self.progress.iteration.is_multiple_of(period));
+        if is_due && self.progress.status == Status::Running { self.restart() } else { Ok(()) }
+    }
+
+    /// Ends the solve without a step.
+    fn break_down(&mut self, reason: BreakdownReason) -> Progress {
+        self.progress.status = Status::Breakdown(reason);
+        self.progress
+    }
+}
+
+impl Registered for Cg<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let saved_for = |saved_for| Role::Recomputed { saved_for };
+        let rho = Values::F64(&self.rho);
+        vec![
+            vector_variable(&self.system, "x", Role::Iterate, &self.x),
+            vector_variable(&self.system, "p", saved_for(Resume::Deflated), &self.p),
+            Variable::new("rho", saved_for(Resume::Traditional), rho, Distribution::Replicated),
+            vector_variable(&self.system, "r", saved_for(Resume::Exact), &self.r),
+        ]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        vec![
+            VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
+            VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
+            VariableMut { name: "rho", values: ValuesMut::F64(&mut self.rho) },
+            VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
+        ]
+    }
+}
+
+impl Iteration for Cg<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let [rho] = self.rho;
+        if rho.is_nan() || rho <= 0.0 {
+            return Ok(self.break_down(BreakdownReason::Vanished { scalar: "rho" }));
+        }
+        // q = A p, alpha = rho / (p . q)
+        let local = self.system.a.apply_dot(&self.p, &mut self.q)?;
+        let [curvature] = self.global([local])?;
+        if !curvature.is_finite() {
+            return Ok(self.break_down(BreakdownReason::NotFinite));
+        }
+        if curvature <= 0.0 {
+            return Ok(self.break_down(BreakdownReason::NotPositiveDefinite { curvature }));
+        }
+        let alpha = rho / curvature;
+        // r = r - alpha q, z = M^-1 r, rho' = r . z
+        let [squared, next_rho] = self.reduce(alpha)?;
+        // x = x + alpha p, p = z + (rho' / rho) p
+        self.advance(alpha, next_rho / rho);
+        self.rho = [next_rho];
+        self.progress.iteration += 1;
+        self.judge_recurrence(squared.sqrt())?;
+        self.restart_if_due()?;
+        Ok(self.progress)
+    }
+
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        self.progress.iteration = iteration;
+        self.replacements = 0;
+        match how {
+            Resume::Exact => {
+                let recurrence_norm = norm(&self.system, &self.r)?;
+                self.judge_recurrence(recurrence_norm)?;
+            }
+            Resume::Traditional => {
+                let true_norm = residual(&self.system, &self.x, &mut self.r)?;
+                self.settle(true_norm);
+            }
+            Resume::Restarted => self.restart()?,
+            Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
+        }
+        Ok(self.progress)
+    }
+}
+
+impl Method for Cg<'_> {
+    fn name(&self) -> &'static str {
+        if self.period.is_some() { "cg-restarted" } else { "cg" }
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    fn bytes_per_iteration(&self) -> f64 {
+        // product: p, q; reduce: q, r, r and D; advance: x, x, p, p, r and D, or M with r, z and the product r . z
+        let arrays = match (&self.z, self.preconditioner.inverse_diagonal()) {
+            (Some(_), _) => 2 + 3 + 5 + 4,
+            (None, Some(_)) => 2 + 4 + 6,
+            (None, None) => 2 + 3 + 5,
+        };
+        let vectors = arrays * 8 * self.x.len() as u64;
+        let preconditioner = if self.z.is_some() { self.preconditioner.bytes() } else { 0 };
+        (self.system.a.bytes() + vectors + preconditioner) as f64
+    }
+}
