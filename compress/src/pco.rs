@@ -25,8 +25,10 @@ use crate::grid::{Axes, difference, sum};
 use crate::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
 use crate::{bytes, effective_bound};
 
-/// pco's own compression level: half again the speed of its default, within a few hundredths of its ratio.
-const LEVEL: usize = 4;
+/// pco's level for codes: its default, up to a quarter better than 4 on 3D grids at the same CPU time.
+const CODES_LEVEL: usize = 8;
+/// pco's level for values themselves: a third faster than its default at 1 % less ratio.
+const LOSSLESS_LEVEL: usize = 4;
 const HEADER_BYTES: usize = 48;
 const EXCEPTION_BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"RPCO";
@@ -137,10 +139,10 @@ fn compress_codes(codes: &[i64], target: &mut Vec<u8>) -> Result<u8, CodecError>
     let excess = codes.iter().fold(0u64, |excess, &code| excess | (code ^ (code >> 63)) as u64);
     if excess >> 31 == 0 {
         let narrow: Vec<i32> = codes.iter().map(|&code| code as i32).collect();
-        compress(&narrow, target)?;
+        compress(&narrow, CODES_LEVEL, target)?;
         Ok(4)
     } else {
-        compress(codes, target)?;
+        compress(codes, CODES_LEVEL, target)?;
         Ok(8)
     }
 }
@@ -150,10 +152,10 @@ fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), Codec
     target.clear();
     target.resize(HEADER_BYTES, 0);
     match source {
-        Values::F64(values) => compress(values, target)?,
-        Values::F32(values) => compress(values, target)?,
-        Values::I64(values) => compress(values, target)?,
-        Values::Bytes(values) => compress(values, target)?,
+        Values::F64(values) => compress(values, LOSSLESS_LEVEL, target)?,
+        Values::F32(values) => compress(values, LOSSLESS_LEVEL, target)?,
+        Values::I64(values) => compress(values, LOSSLESS_LEVEL, target)?,
+        Values::Bytes(values) => compress(values, LOSSLESS_LEVEL, target)?,
         _ => return Err(CodecError::Element { codec: CodecId::Pco, element: source.element() }),
     }
     let coded_bytes = target.len() - HEADER_BYTES;
@@ -163,8 +165,8 @@ fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), Codec
 }
 
 /// Appends a standalone pco file.
-fn compress<T: Number>(values: &[T], target: &mut Vec<u8>) -> Result<(), CodecError> {
-    let config = ChunkConfig::default().with_compression_level(LEVEL).with_enable_8_bit(true);
+fn compress<T: Number>(values: &[T], level: usize, target: &mut Vec<u8>) -> Result<(), CodecError> {
+    let config = ChunkConfig::default().with_compression_level(level).with_enable_8_bit(true);
     standalone::simple_compress_into(values, &config, target)
         .map(|_| ())
         .map_err(|error| CodecError::Foreign { codec: CodecId::Pco, message: error.to_string() })
