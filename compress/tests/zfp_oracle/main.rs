@@ -18,7 +18,7 @@ fn assert_same_bytes(context: &Context) {
     for bound in [Bound::Absolute(1e-3), Bound::Absolute(1e-4), Bound::Absolute(1e-6), Bound::Lossless] {
         for source in [Values::F64(&values), Values::F32(&singles)] {
             let mut target = Vec::new();
-            Zfp.encode(source, bound, context, &mut target).unwrap();
+            Zfp.encode(source, bound, context, &mut target).expect("encodes");
             assert_eq!(target, sys::compress(source, context.dims, bound), "{:?} at {bound}", context.dims);
         }
     }
