@@ -3,6 +3,8 @@
 //! Promises: a store that passes gives back every payload bit for bit, shows a version only after it was
 //! published, and goes on after refused calls. Must not know where a store puts its bytes.
 
+#![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
+
 use recoup_core::{
     Bound, BoundRule, CodecId, Distribution, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame, FrameRecord,
     Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
