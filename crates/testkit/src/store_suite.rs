@@ -48,15 +48,16 @@ impl Sample {
     #[must_use]
     pub fn new(version: u64, ranks: usize) -> Self {
         let parts = (0..ranks).flat_map(|rank| {
-            let local = Distribution::RankLocal;
             let rows = |len: usize| Distribution::Rows { first: (rank * len) as u64, global: (ranks * len) as u64 };
+            let shape = |kind, dims, frame_dims, distribution| Shape { kind, dims, frame_dims, distribution };
+            let part = |name, shape| part(version, rank, name, shape);
             [
                 bytes_part(version, rank),
-                part(version, rank, "empty", Kind::Raw, [0, 1, 1], [1, 1, 1], local),
-                part(version, rank, "grid", Kind::Raw, [4, 3, 5], [4, 3, 2], rows(60)),
-                part(version, rank, "rho", Kind::Raw, [1, 1, 1], [1, 1, 1], Distribution::Replicated),
-                part(version, rank, "opaque", Kind::Opaque, [11, 1, 1], [6, 1, 1], rows(11)),
-                part(version, rank, "x", Kind::Shuffled, [20, 1, 1], [8, 1, 1], rows(20)),
+                part("empty", shape(Kind::Raw, [0, 1, 1], [1, 1, 1], Distribution::RankLocal)),
+                part("grid", shape(Kind::Raw, [4, 3, 5], [4, 3, 2], rows(60))),
+                part("rho", shape(Kind::Raw, [1, 1, 1], [1, 1, 1], Distribution::Replicated)),
+                part("opaque", shape(Kind::Opaque, [11, 1, 1], [6, 1, 1], rows(11))),
+                part("x", shape(Kind::Shuffled, [20, 1, 1], [8, 1, 1], rows(20))),
             ]
         });
         Self { version, ranks, parts: parts.collect() }
@@ -124,15 +125,16 @@ impl Sample {
     }
 }
 
-fn part(
-    version: u64,
-    rank: usize,
-    name: &str,
+/// What a sample variable looks like.
+struct Shape {
     kind: Kind,
     dims: [usize; 3],
     frame_dims: [usize; 3],
     distribution: Distribution,
-) -> SamplePart {
+}
+
+fn part(version: u64, rank: usize, name: &str, shape: Shape) -> SamplePart {
+    let Shape { kind, dims, frame_dims, distribution } = shape;
     let len: usize = dims.iter().product();
     let frame_len: usize = frame_dims.iter().product();
     let values: Vec<f64> = (0..len).map(|i| ((version * 1000 + rank as u64 * 100 + i as u64) as f64).sqrt()).collect();
@@ -159,10 +161,9 @@ fn part(
 }
 
 fn bytes_part(version: u64, rank: usize) -> SamplePart {
-    let record = VariableRecord {
-        element: ElementType::Bytes,
-        ..part(version, rank, "note", Kind::Raw, [5, 1, 1], [5, 1, 1], Distribution::RankLocal).record
-    };
+    let dims = [5, 1, 1];
+    let shape = Shape { kind: Kind::Raw, dims, frame_dims: dims, distribution: Distribution::RankLocal };
+    let record = VariableRecord { element: ElementType::Bytes, ..part(version, rank, "note", shape).record };
     let payload = (0..5).map(|i| version as u8 ^ (rank as u8 * 16 + i)).collect();
     let frames = vec![frame(&record, 0, 5, encode(Kind::Raw, 0, payload))];
     SamplePart { record, values: Vec::new(), frames }
@@ -178,7 +179,7 @@ struct Coded {
 
 fn encode(kind: Kind, run: usize, raw: Vec<u8>) -> Coded {
     match kind {
-        Kind::Shuffled if run % 2 == 0 => {
+        Kind::Shuffled if run.is_multiple_of(2) => {
             let shuffled = (0..8).flat_map(|byte| raw.iter().skip(byte).step_by(8).copied()).collect();
             let filters = vec![Filter { id: 2, values: vec![8] }];
             Coded { codec: CodecId::Zstd, storage: Storage::Coded, filters, payload: shuffled }

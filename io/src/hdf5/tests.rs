@@ -18,9 +18,14 @@ struct Rooted {
     dir: tempfile::TempDir,
 }
 
+/// A directory in memory where there is one: these tests sync thousands of times.
+fn quick_directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 impl Rooted {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = quick_directory();
         Self { store: Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap(), dir }
     }
 }
@@ -205,7 +210,7 @@ fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
 fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
     let rooted = Rooted::new();
     Sample::new(1, 2).publish(&rooted).unwrap();
-    let snapshots = tempfile::tempdir().unwrap();
+    let snapshots = quick_directory();
     let (source, target) = (rooted.dir.path().to_owned(), snapshots.path().to_owned());
     let steps = Rc::new(RefCell::new(0));
     let count = Rc::clone(&steps);
