@@ -25,7 +25,7 @@ use recoup_core::{
 };
 
 use crate::shared::{judge, norm, residual, start, vector_variable};
-use crate::simd::{descend_block, dot_block, reduce_block, scale_block, weighted_dot_block};
+use crate::simd::{descend_block, descend_weighted_block, dot_block, reduce_block, scale_block, weighted_dot_block};
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -135,9 +135,9 @@ impl<'a> Cg<'a> {
     fn advance(&mut self, alpha: f64, beta: f64) {
         let (x, p, r) = (&mut self.x[..], &mut self.p[..], &self.r[..]);
         let (z, weights) = (self.z.as_deref().unwrap_or(r), self.preconditioner.inverse_diagonal());
-        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| {
-            let weights = weights.map(|weights| &weights[rows.clone()]);
-            descend_block((alpha, beta), (&z[rows], weights), x, p);
+        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| match weights {
+            Some(weights) => descend_weighted_block([alpha, beta], [&z[rows.clone()], &weights[rows]], x, p),
+            None => descend_block([alpha, beta], &z[rows], x, p),
         });
     }
 

@@ -5,7 +5,7 @@
 //! the ones they load, which halves the speed of CG.
 
 use crate::Pool;
-use crate::simd::{axpy_block, dot_block};
+use crate::simd::{axpy_block, axpy_pair_block, dot_block, dot_pair_block};
 use crate::sys::Buffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
@@ -121,8 +121,16 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
     assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
     pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
         let w = &w[rows.clone()];
-        for (h, v) in h.iter_mut().zip(basis) {
-            *h += dot_block(w, &v.as_ref()[rows.clone()]);
+        let part = |v| &B::as_ref(v)[rows.clone()];
+        for (h, v) in h.chunks_mut(2).zip(basis.chunks(2)) {
+            match (h, v) {
+                ([h0, h1], [v0, v1]) => {
+                    let sums = dot_pair_block(w, part(v0), part(v1));
+                    (*h0, *h1) = (*h0 + sums[0], *h1 + sums[1]);
+                }
+                ([h], [v]) => *h += dot_block(w, part(v)),
+                _ => {}
+            }
         }
     });
 }
@@ -131,8 +139,13 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
 pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, (basis, h): (&[B], &[f64]), w: &mut [f64]) -> f64 {
     assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
     let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
-        for (h, v) in h.iter().zip(basis) {
-            axpy_block(alpha * h, &v.as_ref()[rows.clone()], w);
+        let part = |v| &B::as_ref(v)[rows.clone()];
+        for (h, v) in h.chunks(2).zip(basis.chunks(2)) {
+            match (h, v) {
+                ([h0, h1], [v0, v1]) => axpy_pair_block([alpha * h0, alpha * h1], part(v0), part(v1), w),
+                ([h], [v]) => axpy_block(alpha * h, part(v), w),
+                _ => {}
+            }
         }
         [dot_block(w, w)]
     });

@@ -7,13 +7,21 @@ use recoup_core::JacobiSweep;
 
 use super::Poisson3d;
 use crate::pool::BLOCK;
-use crate::simd::{Line, multiply_line, relax_line, residual_block};
+use crate::simd::sweep_line;
 use crate::sys::PerUnit;
 
-/// Planes of room a slab needs: below it, above it, previous, current.
-const ROOM_PLANES: usize = 4;
 /// Cubes up to this side are smaller than the room their sweep needs.
 const SMALL: usize = 4;
+
+/// Values of room a slab of a cube of side `n` needs: old planes below and above it, and two padded ones.
+const fn room(n: usize) -> usize {
+    2 * n * n + 2 * padded(n)
+}
+
+/// Values of a plane with a zero before and after each line.
+const fn padded(n: usize) -> usize {
+    n * (n + 1) + 1
+}
 
 /// A missing neighbour's values: no segment is longer than a block.
 static BEYOND: [f64; BLOCK] = [0.0; BLOCK];
@@ -26,9 +34,11 @@ struct Slabs<'a> {
     step: f64,
 }
 
-/// Old values around the plane that is overwritten.
+/// Old values around the plane that is overwritten, `None` outside the cube.
 struct Planes<'a> {
+    /// Padded.
     below: Option<&'a [f64]>,
+    /// Padded.
     current: &'a [f64],
     above: Option<&'a [f64]>,
 }
@@ -40,13 +50,13 @@ pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>) -> f64 {
     assert_eq!([x.len(), b.len(), target.len()], [n * plane; 3], "vectors of one sweep differ in length");
     let slabs = Slabs { n, b, step: omega * 6.0_f64.recip() };
     let (sums, scratch) = target.split_at_mut(n);
-    let room = cube.pool.threads() * ROOM_PLANES * plane;
+    let all_rooms = cube.pool.threads() * room(n);
     if n <= SMALL {
-        slabs.sweep(0, x, &mut [0.0; ROOM_PLANES * SMALL * SMALL][..ROOM_PLANES * plane], sums);
-    } else if room > scratch.len() {
-        slabs.sweep(0, x, &mut scratch[..ROOM_PLANES * plane], sums);
+        slabs.sweep(0, x, &mut [0.0; room(SMALL)][..room(n)], sums);
+    } else if all_rooms > scratch.len() {
+        slabs.sweep(0, x, &mut scratch[..room(n)], sums);
     } else {
-        let (pool, scratch, shape) = (&cube.pool, &mut scratch[..room], (n * plane, plane));
+        let (pool, scratch, shape) = (&cube.pool, &mut scratch[..all_rooms], (n * plane, plane));
         let old = &*x;
         pool.for_slabs(shape, (), scratch, |rows, (), room| {
             let (below, rest) = room.split_at_mut(plane);
@@ -70,48 +80,54 @@ impl Slabs<'_> {
         let plane = self.n * self.n;
         let (outside, inside) = room.split_at_mut(2 * plane);
         let (below, above) = outside.split_at(plane);
-        let (mut previous, mut current) = inside.split_at_mut(plane);
+        let (mut previous, mut current) = inside.split_at_mut(padded(self.n));
+        self.pad(below, previous);
         let last = first + sums.len();
         for (height, sum) in (first..last).zip(sums) {
             let (done, rest) = x.split_at_mut((height - first + 1) * plane);
             let target = &mut done[(height - first) * plane..];
-            current.copy_from_slice(target);
-            let lower = if height > first { &*previous } else { below };
+            self.pad(target, current);
             let upper = if height + 1 < last { &rest[..plane] } else { above };
-            let planes =
-                Planes { below: (height > 0).then_some(lower), current, above: (height + 1 < self.n).then_some(upper) };
+            let planes = Planes {
+                below: (height > 0).then_some(&*previous),
+                current,
+                above: (height + 1 < self.n).then_some(upper),
+            };
             *sum = self.relax(&planes, &self.b[height * plane..][..plane], target);
             std::mem::swap(&mut previous, &mut current);
         }
     }
 
+    /// `target` is the plane with a zero before and after each line.
+    fn pad(&self, plane: &[f64], target: &mut [f64]) {
+        target[0] = 0.0;
+        for (line, padded) in plane.chunks_exact(self.n).zip(target[1..].chunks_exact_mut(self.n + 1)) {
+            padded[..self.n].copy_from_slice(line);
+            padded[self.n] = 0.0;
+        }
+    }
+
     /// x = x + step (b - A x) on one plane, and the sum of squares of b - A x.
     fn relax(&self, planes: &Planes<'_>, b: &[f64], target: &mut [f64]) -> f64 {
-        let (mut squared, mut residual) = (0.0, [0.0; BLOCK]);
-        for line in 0..self.n {
-            for first in (line * self.n..(line + 1) * self.n).step_by(BLOCK) {
-                let end = ((line + 1) * self.n).min(first + BLOCK);
-                let r = &mut residual[..end - first];
-                multiply_line(&self.line(planes, line, first, end), r);
-                squared += residual_block(&b[first..end], r);
-                relax_line(self.step, &planes.current[first..end], r, &mut target[first..end]);
+        let (n, current) = (self.n, planes.current);
+        let mut squared = 0.0;
+        for line in 0..n {
+            for first in (0..n).step_by(BLOCK) {
+                let len = (n - first).min(BLOCK);
+                let (plain, padded) = (line * n + first, 1 + line * (n + 1) + first);
+                let beyond = &BEYOND[..len];
+                let star = [
+                    planes.below.map_or(beyond, |below| &below[padded..padded + len]),
+                    if line > 0 { &current[padded - n - 1..][..len] } else { beyond },
+                    &current[padded - 1..][..len],
+                    &current[padded..][..len],
+                    &current[padded + 1..][..len],
+                    if line + 1 < n { &current[padded + n + 1..][..len] } else { beyond },
+                    planes.above.map_or(beyond, |above| &above[plain..plain + len]),
+                ];
+                squared += sweep_line(self.step, &star, &b[plain..plain + len], &mut target[plain..plain + len]);
             }
         }
         squared
-    }
-
-    /// A segment of line `line` and what lies around it.
-    fn line<'p>(&self, planes: &Planes<'p>, line: usize, first: usize, end: usize) -> Line<'p> {
-        let (n, current) = (self.n, planes.current);
-        let beyond = &BEYOND[..end - first];
-        Line {
-            before: if first == line * n { 0.0 } else { current[first - 1] },
-            after: if end == (line + 1) * n { 0.0 } else { current[end] },
-            centre: &current[first..end],
-            below: planes.below.map_or(beyond, |below| &below[first..end]),
-            above: planes.above.map_or(beyond, |above| &above[first..end]),
-            front: if line > 0 { &current[first - n..end - n] } else { beyond },
-            back: if line + 1 < n { &current[first + n..end + n] } else { beyond },
-        }
     }
 }
