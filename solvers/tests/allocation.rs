@@ -37,7 +37,8 @@ static COUNTING: Counting = Counting;
 fn allocations(solver: &mut dyn Iteration) -> u64 {
     let mut steps = |count| {
         for _ in 0..count {
-            assert_eq!(solver.step().unwrap().status, Status::Running, "the step does its work");
+            let status = solver.step().map(|progress| progress.status);
+            assert_eq!(status, Ok(Status::Running), "the step does its work");
         }
         ALLOCATIONS.load(Ordering::Relaxed)
     };
