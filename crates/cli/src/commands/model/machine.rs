@@ -1,0 +1,196 @@
+//! The machine and the job a decision is made for, as the command line describes them.
+
+use recoup::core::{Cost, Scheme};
+use recoup::model::decide::Question;
+
+/// Shown below the help.
+pub(super) const EXAMPLES: &str = "\
+Sizes take K, M, G, T (powers of 1000) and Ki, Mi, Gi, Ti (powers of 1024).
+Examples: 78.8 GB over 2048 ranks and a file system that takes 120 s for it
+  recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 --ranks 2048 \\
+      --bytes 78.8G --bandwidth 657M --ratio-lossless 1.3 --ratio-lossy 20 --extra-iterations 20
+The same from measured times
+  recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 \\
+      --ckpt 120 --ckpt-lossless 95 --ckpt-lossy 25 --extra-iterations 20";
+
+/// The machine and the job.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("cost").required(true).args(["bytes", "ckpt"])))]
+pub(super) struct Machine {
+    /// Mean time to interrupt of the job.
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    mtti: f64,
+    /// Time of one iteration.
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    t_iter: f64,
+    /// Iterations to convergence without failures.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    iterations: f64,
+    /// Extra iterations a lossy recovery costs.
+    #[arg(long, value_name = "N", value_parser = at_least_zero, default_value = "0")]
+    extra_iterations: f64,
+
+    /// Bytes of all dynamic variables on all ranks: what traditional and lossless save.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "bandwidth")]
+    bytes: Option<f64>,
+    /// Bytes of the iterate on all ranks: what lossy saves; as --bytes when not given.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    bytes_lossy: Option<f64>,
+    /// Storage bandwidth of all ranks together, per second.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    bandwidth: Option<f64>,
+    /// Ranks, which encode and decode side by side.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: u32,
+    /// Raw bytes over encoded bytes of the lossless codec.
+    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "1.2")]
+    ratio_lossless: f64,
+    /// Raw bytes over encoded bytes of the lossy codec.
+    #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "10")]
+    ratio_lossy: f64,
+    /// Raw bytes each rank encodes losslessly per second.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "400M")]
+    speed_lossless: f64,
+    /// Raw bytes each rank encodes under a bound per second.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
+    speed_lossy: f64,
+    /// Raw bytes each rank decodes per second.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
+    speed_decode: f64,
+    /// Encode and write behind the solver, which waits for a copy only.
+    #[arg(long)]
+    asynchronous: bool,
+    /// Bytes each rank copies per second, which is what an asynchronous checkpoint blocks for.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "5G")]
+    speed_copy: f64,
+
+    /// Time of a traditional checkpoint, instead of sizes and speeds.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, conflicts_with = "asynchronous")]
+    ckpt: Option<f64>,
+    /// Time of a lossless checkpoint.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, requires = "ckpt")]
+    ckpt_lossless: Option<f64>,
+    /// Time of a lossy checkpoint.
+    #[arg(long, value_name = "SECONDS", value_parser = positive, requires = "ckpt")]
+    ckpt_lossy: Option<f64>,
+}
+
+impl Machine {
+    /// What the model is asked.
+    pub(super) fn question(&self) -> Question {
+        let costs = match self.ckpt {
+            Some(traditional) => self.measured(traditional),
+            None => self.estimated(),
+        };
+        Question {
+            mtti_seconds: self.mtti,
+            iteration_seconds: self.t_iter,
+            remaining_seconds: self.iterations * self.t_iter,
+            at_risk_seconds: 0.0,
+            asynchronous: self.asynchronous,
+            costs,
+        }
+    }
+
+    /// Costs given as times: a recovery takes what its checkpoint takes.
+    fn measured(&self, traditional: f64) -> Vec<(Scheme, Cost)> {
+        let cost = |seconds: f64, extra_iterations: f64| Cost {
+            blocking_seconds: seconds,
+            drain_seconds: 0.0,
+            recovery_seconds: seconds,
+            ratio: traditional / seconds,
+            extra_iterations,
+        };
+        let given = [
+            (Scheme::Traditional, Some(traditional), 0.0),
+            (Scheme::Lossless, self.ckpt_lossless, 0.0),
+            (Scheme::Lossy, self.ckpt_lossy, self.extra_iterations),
+        ];
+        let costs = given.into_iter().filter_map(|(scheme, time, extra)| Some((scheme, cost(time?, extra))));
+        std::iter::once((Scheme::None, Cost::default())).chain(costs).collect()
+    }
+
+    /// Costs from sizes, ratios and speeds: encode on every rank, then write through the shared bandwidth.
+    fn estimated(&self) -> Vec<(Scheme, Cost)> {
+        let bytes = self.bytes.unwrap_or(0.0);
+        let bytes_lossy = self.bytes_lossy.unwrap_or(bytes);
+        let of = |bytes: f64, ratio: f64, encode: f64, decode: f64, extra_iterations: f64| {
+            let per_rank = bytes / f64::from(self.ranks);
+            let transfer = bytes / ratio / self.bandwidth.unwrap_or(f64::INFINITY);
+            let all = per_rank / encode + transfer;
+            let copy = per_rank / self.speed_copy;
+            let (blocking_seconds, drain_seconds) = if self.asynchronous { (copy, all) } else { (all, 0.0) };
+            let recovery_seconds = per_rank / decode + transfer;
+            Cost { blocking_seconds, drain_seconds, recovery_seconds, ratio, extra_iterations }
+        };
+        let now = f64::INFINITY;
+        vec![
+            (Scheme::None, Cost::default()),
+            (Scheme::Traditional, of(bytes, 1.0, now, now, 0.0)),
+            (Scheme::Lossless, of(bytes, self.ratio_lossless, self.speed_lossless, self.speed_decode, 0.0)),
+            (
+                Scheme::Lossy,
+                of(bytes_lossy, self.ratio_lossy, self.speed_lossy, self.speed_decode, self.extra_iterations),
+            ),
+        ]
+    }
+}
+
+/// A finite number above 0.
+pub(super) fn positive(text: &str) -> Result<f64, String> {
+    number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("expected a number above 0".to_owned()) })
+}
+
+/// A finite number, 0 or above.
+pub(super) fn at_least_zero(text: &str) -> Result<f64, String> {
+    number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("expected 0 or above".to_owned()) })
+}
+
+/// A number between 0 and 1, both excluded.
+pub(super) fn below_one(text: &str) -> Result<f64, String> {
+    positive(text).and_then(|value| if value < 1.0 { Ok(value) } else { Err("expected a number below 1".to_owned()) })
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().map_err(|_| "expected a number".to_owned())?;
+    if value.is_finite() { Ok(value) } else { Err("expected a finite number".to_owned()) }
+}
+
+/// Bytes, with or without a unit: `1e9`, `78.8G`, `64Mi`, `64MiB`.
+pub(super) fn size(text: &str) -> Result<f64, String> {
+    const UNITS: [(&str, f64); 8] = [
+        ("Ki", 1024.0),
+        ("Mi", 1_048_576.0),
+        ("Gi", 1_073_741_824.0),
+        ("Ti", 1_099_511_627_776.0),
+        ("K", 1e3),
+        ("M", 1e6),
+        ("G", 1e9),
+        ("T", 1e12),
+    ];
+    let text = text.strip_suffix('B').unwrap_or(text);
+    let unit = UNITS.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let (digits, scale) = unit.unwrap_or((text, 1.0));
+    positive(digits.trim()).map(|value| value * scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_take_both_kinds_of_units() {
+        assert_eq!(size("1e9"), Ok(1e9));
+        assert_eq!(size("78.8G"), Ok(78.8e9));
+        assert_eq!(size("64MiB"), Ok(64.0 * 1_048_576.0));
+        assert_eq!(size("5 KB"), Ok(5000.0));
+        assert!(size("-1").is_err() && size("G").is_err() && size("inf").is_err());
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        assert!(positive("0").is_err() && positive("nan").is_err() && positive("x").is_err());
+        assert!(at_least_zero("-0.1").is_err() && at_least_zero("0").is_ok());
+        assert!(below_one("1").is_err() && below_one("0.99998").is_ok());
+    }
+}

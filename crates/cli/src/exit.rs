@@ -1,0 +1,77 @@
+//! How the program ends: the exit codes scripts depend on.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// The exit codes, as the help shows them.
+pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint, \
+                               5 a part is not available here";
+
+/// Why the program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// What was asked is done.
+    Done = 0,
+    /// It failed, or something is damaged.
+    Failed = 1,
+    /// The command line makes no sense; clap ends with the same code.
+    Usage = 2,
+    /// The solver stopped above its tolerance.
+    NotConverged = 3,
+    /// No version can be restored.
+    NoCheckpoint = 4,
+    /// A part (MPI, a GPU, a codec) is not in this build or on this machine.
+    NotAvailable = 5,
+}
+
+impl Exit {
+    /// An error that ends the program with this code.
+    pub(crate) fn because(self, message: impl Into<String>) -> anyhow::Error {
+        ExitError { exit: self, message: message.into() }.into()
+    }
+
+    /// The code an error ends the program with: its own if it has one, else [`Exit::Failed`].
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        error.downcast_ref::<ExitError>().map_or(Self::Failed, |stop| stop.exit)
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error that knows its exit code.
+#[derive(Debug)]
+struct ExitError {
+    exit: Exit,
+    message: String,
+}
+
+impl fmt::Display for ExitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ExitError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn exit_code_survives_added_context() {
+        let error = Err::<(), _>(Exit::NotAvailable.because("no GPU")).context("solving").unwrap_err();
+        assert_eq!(Exit::of(&error), Exit::NotAvailable);
+        assert_eq!(format!("{error:#}"), "solving: no GPU");
+    }
+
+    #[test]
+    fn other_errors_end_with_failed() {
+        assert_eq!(Exit::of(&anyhow::anyhow!("disk on fire")), Exit::Failed);
+    }
+}

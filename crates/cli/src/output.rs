@@ -1,0 +1,194 @@
+//! What goes to stdout: one JSON object, or a table.
+
+use std::fmt;
+use std::io::{self, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Where results go and in which form.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// JSON, or tables for people.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Prints `value` as one JSON object, or what `table` makes of it.
+    ///
+    /// # Errors
+    /// When stdout cannot be written to.
+    pub(crate) fn emit<T: Serialize, D: fmt::Display>(&self, value: &T, table: impl FnOnce(&T) -> D) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut stdout, value)?;
+            writeln!(stdout)?;
+        } else {
+            write!(stdout, "{}", table(value))?;
+        }
+        Ok(stdout.flush()?)
+    }
+}
+
+/// The reader of our output is gone.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| {
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        cause.downcast_ref::<io::Error>().map(io::Error::kind).or(json)
+    });
+    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
+}
+
+/// Text in columns: the first to the left, all others to the right.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+    notes: Vec<String>,
+}
+
+impl Table {
+    /// A table of these columns.
+    pub(crate) fn new(header: &[&str]) -> Self {
+        Self { header: header.iter().map(|&h| h.to_owned()).collect(), ..Self::default() }
+    }
+
+    /// A list of names and values, without a header.
+    pub(crate) fn pairs() -> Self {
+        Self::default()
+    }
+
+    /// Adds a row.
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) -> &mut Self {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Adds a line of text below the table.
+    pub(crate) fn note(&mut self, text: impl Into<String>) -> &mut Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let mut widths = Vec::new();
+        for line in std::iter::once(&self.header).chain(&self.rows) {
+            widths.resize(widths.len().max(line.len()), 0);
+            for (width, cell) in widths.iter_mut().zip(line) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        widths
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.widths();
+        let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
+            let cells = line.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())
+        };
+        if !self.header.is_empty() {
+            write_line(f, &self.header)?;
+            writeln!(f, "{}", "-".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)))?;
+        }
+        for row in &self.rows {
+            write_line(f, row)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "{note}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Seconds with a unit people read: `340 us`, `12.0 s`, `1 h 05 min`.
+pub(crate) fn seconds(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        return if value.is_nan() { "-".to_owned() } else { "never".to_owned() };
+    }
+    match magnitude {
+        0.0 => "0 s".to_owned(),
+        m if m < 1e-3 => format!("{:.3} us", value * 1e6),
+        m if m < 1.0 => format!("{:.3} ms", value * 1e3),
+        m if m < 3600.0 => format!("{value:.2} s"),
+        _ => {
+            let minutes = (value / 60.0).round();
+            format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0)
+        }
+    }
+}
+
+/// Bytes with a binary unit: `640 B`, `1.50 MiB`.
+pub(crate) fn bytes(value: f64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut scaled = value;
+    let mut unit = 0;
+    while scaled.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{scaled:.0} B") } else { format!("{scaled:.2} {}", UNITS[unit]) }
+}
+
+/// A fraction as percent; `unbounded` when the run would never end.
+pub(crate) fn percent(fraction: f64) -> String {
+    match fraction {
+        f if f.is_nan() => "-".to_owned(),
+        f if f.is_infinite() => "unbounded".to_owned(),
+        f => format!("{:.2} %", 100.0 * f),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_columns_line_up() {
+        let mut table = Table::new(&["scheme", "overhead"]);
+        table.row(["none", "3.00 %"]).row(["traditional", "41.15 %"]).note("done");
+        let text = table.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "scheme       overhead",
+                "---------------------",
+                "none           3.00 %",
+                "traditional   41.15 %",
+                "done"
+            ]
+        );
+    }
+
+    #[test]
+    fn units_are_chosen_by_magnitude() {
+        assert_eq!(seconds(3.4e-4), "340.000 us");
+        assert_eq!(seconds(720.0), "720.00 s");
+        assert_eq!(seconds(3900.0), "1 h 05 min");
+        assert_eq!(seconds(7199.9), "2 h 00 min");
+        assert_eq!(seconds(f64::INFINITY), "never");
+        assert_eq!(bytes(640.0), "640 B");
+        assert_eq!(bytes(1.5 * 1024.0 * 1024.0), "1.50 MiB");
+        assert_eq!(percent(0.4115), "41.15 %");
+        assert_eq!(percent(f64::INFINITY), "unbounded");
+    }
+
+    #[test]
+    fn broken_pipe_is_recognised_under_json_too() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&anyhow::Error::from(pipe())));
+        assert!(is_broken_pipe(&anyhow::Error::from(serde_json::Error::io(pipe()))));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("other")));
+    }
+}
