@@ -52,6 +52,7 @@ fn facts(facts: &[(String, String)]) -> String {
 fn table(runs: &[RunSummary]) -> String {
     const HEADER: [&str; 11] = [
         "scheme",
+        "overhead (expected)",
         "iterations",
         "executed",
         "failures",
@@ -61,7 +62,6 @@ fn table(runs: &[RunSummary]) -> String {
         "stored per version",
         "ratio",
         "time",
-        "overhead (expected)",
     ];
     let header: String = HEADER.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
     let rows: String = runs.iter().map(row).collect();
@@ -77,6 +77,7 @@ fn row(run: &RunSummary) -> String {
     let iterations =
         if run.converged { run.iterations.to_string() } else { format!("{} (not converged)", run.iterations) };
     let cells = [
+        run.measured.map_or_else(dash, |parts| format!("{} ({expected})", percent(parts.total()))),
         iterations,
         run.iterations_executed.to_string(),
         run.count(EventKind::Failure).to_string(),
@@ -86,7 +87,6 @@ fn row(run: &RunSummary) -> String {
         if run.encoded_bytes > 0.0 { bytes(run.encoded_bytes) } else { dash() },
         run.ratio().map_or_else(dash, |ratio| format!("{ratio:.2}")),
         seconds(run.seconds_total),
-        run.measured.map_or_else(dash, |parts| format!("{} ({expected})", percent(parts.total()))),
     ];
     let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
     format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&run.name))
