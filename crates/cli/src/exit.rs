@@ -43,6 +43,17 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// One line that names every cause once: many errors repeat their source in their own text.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = if line.is_empty() { cause } else { format!("{line}: {cause}") };
+        }
+    }
+    line
+}
+
 /// An error that knows its exit code.
 #[derive(Debug)]
 struct ExitError {
@@ -68,6 +79,12 @@ mod tests {
         let error = Err::<(), _>(Exit::NotAvailable.because("no GPU")).context("solving").unwrap_err();
         assert_eq!(Exit::of(&error), Exit::NotAvailable);
         assert_eq!(format!("{error:#}"), "solving: no GPU");
+    }
+
+    #[test]
+    fn cause_that_stands_in_the_message_is_not_repeated() {
+        let error = anyhow::anyhow!("no such file").context("read x: no such file").context("opening");
+        assert_eq!(message(&error), "opening: read x: no such file");
     }
 
     #[test]

@@ -1,2 +1,105 @@
-//! placeholder
-fn main() {}
+//! The `recoup` program: run solvers under injected failures, look into checkpoint directories, and
+//! plan intervals and bounds for a machine one does not own yet.
+//!
+//! Promises: with `--json` one object on stdout and nothing else there; a table otherwise; logs and
+//! progress on stderr; the exit codes of [`exit::Exit`]. Every command is a thin layer over the
+//! library: what it can do, a program that links `recoup` can do too.
+
+mod account;
+mod commands;
+mod directory;
+mod execute;
+mod exit;
+mod heartbeat;
+mod kill;
+mod method;
+mod observed;
+mod options;
+mod output;
+mod plot;
+mod problem;
+mod progress;
+mod protection;
+mod report;
+mod roofline;
+mod solved;
+mod summary;
+mod virtual_time;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Checkpoints for iterative solvers that forget only what the solver can win back.
+#[derive(Debug, Parser)]
+#[command(name = "recoup", version, propagate_version = true, max_term_width = 100, after_help = exit::HELP)]
+struct Cli {
+    /// Print one JSON object on stdout instead of a table.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Solve a linear system, undisturbed.
+    Solve(commands::solve::Args),
+    /// Solve a linear system under failures, protected by checkpoints.
+    Run(commands::run::Args),
+    /// The same problem and the same failures under every scheme, side by side.
+    Compare(commands::compare::Args),
+    /// List the versions of a directory: variables, codecs, bounds, errors, residuals, sizes.
+    Inspect(commands::inspect::Args),
+    /// Read, check and decode everything in a directory, and name whatever is damaged.
+    Verify(commands::verify::Args),
+    /// Remove old versions, and what was set aside.
+    Prune(commands::prune::Args),
+    /// Write the decoded variables of a version as .npy or plain .h5.
+    Export(commands::export::Args),
+    /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
+    Model(commands::model::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+
+    let output = Output::new(cli.json);
+    let outcome = match cli.command {
+        Command::Solve(args) => commands::solve::run(&args, &output),
+        Command::Run(args) => commands::run::run(&args, &output),
+        Command::Compare(args) => commands::compare::run(&args, &output),
+        Command::Inspect(args) => commands::inspect::run(&args, &output),
+        Command::Verify(args) => commands::verify::run(&args, &output),
+        Command::Prune(args) => commands::prune::run(&args, &output),
+        Command::Export(args) => commands::export::run(&args, &output),
+        Command::Model(args) => commands::model::run(&args, &output),
+    };
+    match outcome {
+        Ok(exit) => exit.into(),
+        // The reader of a pipe left: nothing is wrong, and there is nobody to tell.
+        Err(error) if output::is_broken_pipe(&error) => Exit::Done.into(),
+        Err(error) => {
+            eprintln!("error: {}", exit::message(&error));
+            Exit::of(&error).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,328 @@
+//! What a protected run cost: summed up over its lives, compared with the undisturbed solve.
+
+use std::fmt;
+
+use recoup::core::Scheme;
+use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
+use recoup::pipeline::{Ended, EventKind, RunReport};
+use serde::{Deserialize, Serialize};
+
+use crate::heartbeat::Beat;
+use crate::protection::SchemeChoice;
+use crate::report::Parts;
+use crate::solved::SolveReport;
+use crate::virtual_time::MachineRates;
+
+/// The sums of one life of a run, or of several.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// The version the first life went on from; 0 for the start.
+    pub(crate) start_version: u64,
+    pub(crate) executed: u64,
+    pub(crate) lost: u64,
+    pub(crate) failures: u64,
+    pub(crate) recoveries: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) failed_checkpoints: u64,
+    pub(crate) raw_bytes: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) seconds_total: f64,
+    pub(crate) seconds_blocking: f64,
+    pub(crate) seconds_backpressure: f64,
+    pub(crate) seconds_drain: f64,
+    pub(crate) seconds_verify: f64,
+    pub(crate) seconds_recovery: f64,
+    pub(crate) seconds_lost_work: f64,
+    pub(crate) interval_seconds: Option<f64>,
+    pub(crate) decisions: Vec<DecisionJson>,
+}
+
+/// One line of the decision log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct DecisionJson {
+    iteration: u64,
+    scheme: String,
+    codec: String,
+    bound: String,
+    interval_seconds: Option<f64>,
+    why: String,
+}
+
+impl Account {
+    /// The sums of one process.
+    pub(crate) fn of(report: &RunReport) -> Self {
+        let resumed = report.events.first().and_then(|event| match &event.kind {
+            EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),
+            _ => None,
+        });
+        let saved = &report.saved;
+        let interval = report.decisions.last().map(|d| d.interval_seconds).filter(|s| s.is_finite());
+        Self {
+            start_version: resumed.unwrap_or(0),
+            executed: report.executed,
+            lost: report.lost,
+            failures: report.failures,
+            recoveries: report.recoveries + u64::from(resumed.is_some()),
+            checkpoints: saved.len() as u64,
+            failed_checkpoints: report.failed.len() as u64,
+            raw_bytes: saved.iter().map(|s| s.raw_bytes).sum(),
+            payload_bytes: saved.iter().map(|s| s.payload_bytes).sum(),
+            seconds_total: report.seconds_total,
+            seconds_blocking: report.seconds_blocking,
+            seconds_backpressure: saved.iter().map(|s| s.spent.wait_seconds).sum(),
+            seconds_drain: saved.iter().map(|s| s.spent.drain_seconds()).sum(),
+            seconds_verify: saved.iter().map(|s| s.spent.verify_seconds).sum(),
+            seconds_recovery: report.seconds_recovery,
+            seconds_lost_work: report.seconds_lost_work,
+            interval_seconds: interval,
+            decisions: report.decisions.iter().map(DecisionJson::of).collect(),
+        }
+    }
+
+    /// Adds what a killed life left behind.
+    pub(crate) fn add_life(&mut self, beat: &Beat) {
+        self.executed += beat.executed;
+        self.failures += 1;
+        self.recoveries += u64::from(beat.restored > 0);
+        self.checkpoints += beat.checkpoints;
+        self.raw_bytes += beat.raw_bytes;
+        self.payload_bytes += beat.payload_bytes;
+        self.seconds_blocking += beat.blocking_nanoseconds as f64 / 1e9;
+        self.seconds_recovery += beat.recovery_nanoseconds as f64 / 1e9;
+    }
+
+    /// Adds the life that came to its end, and the wall-clock time of all of them.
+    pub(crate) fn add_last(&mut self, last: &Self, seconds_total: f64) {
+        self.executed += last.executed;
+        self.recoveries += last.recoveries;
+        self.checkpoints += last.checkpoints;
+        self.failed_checkpoints += last.failed_checkpoints;
+        self.raw_bytes += last.raw_bytes;
+        self.payload_bytes += last.payload_bytes;
+        self.seconds_blocking += last.seconds_blocking;
+        self.seconds_backpressure += last.seconds_backpressure;
+        self.seconds_drain += last.seconds_drain;
+        self.seconds_verify += last.seconds_verify;
+        self.seconds_recovery += last.seconds_recovery;
+        self.seconds_total = seconds_total;
+        self.interval_seconds = last.interval_seconds;
+        self.decisions.clone_from(&last.decisions);
+    }
+
+    /// Iterations executed that are neither the baseline's nor lost work, per recovery.
+    pub(crate) fn extra_iterations_mean(&self, baseline_iterations: Option<u64>) -> Option<f64> {
+        let baseline = baseline_iterations.filter(|_| self.recoveries > 0)?;
+        let needed = (self.start_version + self.executed) as f64 - self.lost as f64;
+        Some((needed - baseline as f64) / self.recoveries as f64)
+    }
+
+    fn per_checkpoint(&self, seconds: f64) -> f64 {
+        seconds / self.checkpoints.max(1) as f64
+    }
+
+    /// What the model expects of these mean costs at the interval in force; `None` where it expects no end.
+    fn expected(&self, question: &Expected) -> Option<Parts> {
+        if question.scheme == SchemeChoice::None || self.checkpoints == 0 {
+            let lost_work = unprotected_overhead_fraction(&Unprotected {
+                mtti_seconds: question.mtti_seconds,
+                remaining_seconds: question.productive_seconds,
+                at_risk_seconds: 0.0,
+                recovery_seconds: 0.0,
+            });
+            return lost_work.is_finite().then(|| Parts { lost_work, ..Parts::default() });
+        }
+        let checkpoint_seconds = self.per_checkpoint(self.seconds_blocking);
+        let scheme = overhead::Timing {
+            mtti_seconds: question.mtti_seconds,
+            blocking_seconds: checkpoint_seconds,
+            drain_seconds: if question.synchronous { 0.0 } else { self.per_checkpoint(self.seconds_drain) },
+            recovery_seconds: match self.recoveries {
+                0 => checkpoint_seconds,
+                recoveries => self.seconds_recovery / recoveries as f64,
+            },
+            extra_seconds: question.extra_iterations.max(0.0) * question.iteration_seconds,
+        };
+        let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds());
+        let share = scheme.share_at(interval);
+        let part = |share_of_it: f64| share_of_it / (1.0 - share);
+        (share < 1.0).then(|| Parts {
+            checkpoint: part(scheme.blocking_seconds / interval),
+            lost_work: part((interval / 2.0 + scheme.drain_seconds) / scheme.mtti_seconds),
+            recovery: part(scheme.recovery_seconds / scheme.mtti_seconds),
+            extra_iterations: part(scheme.extra_seconds / scheme.mtti_seconds),
+        })
+    }
+
+    /// What was measured, by cause, over this much productive time.
+    fn measured(&self, extra_seconds: f64, productive_seconds: f64) -> Parts {
+        Parts {
+            checkpoint: self.seconds_blocking / productive_seconds,
+            lost_work: self.seconds_lost_work / productive_seconds,
+            recovery: self.seconds_recovery / productive_seconds,
+            extra_iterations: extra_seconds / productive_seconds,
+        }
+    }
+}
+
+/// What an expected overhead depends on beside measured costs.
+struct Expected {
+    scheme: SchemeChoice,
+    mtti_seconds: f64,
+    productive_seconds: f64,
+    extra_iterations: f64,
+    iteration_seconds: f64,
+    synchronous: bool,
+}
+
+impl fmt::Display for DecisionJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "iteration {}: {}", self.iteration, self.why)
+    }
+}
+
+impl DecisionJson {
+    fn of(record: &recoup::pipeline::DecisionRecord) -> Self {
+        let plan = &record.plan;
+        let is_lossy = plan.scheme == Scheme::Lossy;
+        Self {
+            iteration: record.iteration,
+            scheme: plan.scheme.to_string(),
+            codec: plan.codec.to_string(),
+            bound: if is_lossy { plan.rule.to_string() } else { "lossless".to_owned() },
+            interval_seconds: Some(record.interval_seconds).filter(|s| s.is_finite()),
+            why: record.why.clone(),
+        }
+    }
+}
+
+/// What a run is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Baseline {
+    /// Iterations of the undisturbed solve; `None` when it was not run.
+    pub(crate) iterations: Option<u64>,
+    /// Its seconds of one iteration, on the run's clock; `None` takes the run's own.
+    pub(crate) iteration_seconds: Option<f64>,
+}
+
+/// What is known of a run beside its sums.
+pub(crate) struct Terms {
+    pub(crate) scheme: SchemeChoice,
+    pub(crate) baseline: Baseline,
+    pub(crate) mtti_seconds: Option<f64>,
+    /// Failures arrive at that rate, so the model has something to expect.
+    pub(crate) has_arrivals: bool,
+    pub(crate) synchronous: bool,
+    pub(crate) seed: u64,
+    pub(crate) rates: Option<MachineRates>,
+    pub(crate) ended: Ended,
+}
+
+/// What `recoup run` reports.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RunJson {
+    #[serde(flatten)]
+    pub(crate) solve: SolveReport,
+    pub(crate) iterations_executed: u64,
+    pub(crate) iterations_lost: u64,
+    pub(crate) baseline_iterations: Option<u64>,
+    pub(crate) scheme: String,
+    pub(crate) ended: &'static str,
+    pub(crate) failures: u64,
+    pub(crate) checkpoints: u64,
+    pub(crate) failed_checkpoints: u64,
+    pub(crate) recoveries: u64,
+    pub(crate) resumed_from: Option<u64>,
+    pub(crate) extra_iterations_mean: Option<f64>,
+    pub(crate) seconds_verify: f64,
+    pub(crate) seconds_total: f64,
+    pub(crate) seconds_checkpoint_blocking: f64,
+    pub(crate) seconds_backpressure: f64,
+    pub(crate) seconds_drain: f64,
+    pub(crate) seconds_recovery: f64,
+    pub(crate) seconds_lost_work: f64,
+    pub(crate) overhead_fraction: Option<f64>,
+    pub(crate) expected_overhead_fraction: Option<f64>,
+    pub(crate) ratio_mean: Option<f64>,
+    pub(crate) payload_bytes: u64,
+    pub(crate) interval_seconds: Option<f64>,
+    pub(crate) mtti_seconds: Option<f64>,
+    pub(crate) seed: u64,
+    pub(crate) machine: Option<MachineRates>,
+    pub(crate) decisions: Vec<DecisionJson>,
+    /// Overhead by cause.
+    #[serde(skip)]
+    pub(crate) measured: Option<Parts>,
+    /// The same as the model expects it.
+    #[serde(skip)]
+    pub(crate) expected: Option<Parts>,
+}
+
+impl RunJson {
+    /// Puts sums, solve and terms together.
+    pub(crate) fn new(mut solve: SolveReport, account: Account, terms: &Terms) -> Self {
+        let computing = account.seconds_total - account.seconds_blocking - account.seconds_recovery;
+        solve.seconds_solve = computing.max(0.0);
+        solve.seconds_per_iteration = solve.seconds_solve / account.executed.max(1) as f64;
+        let iteration_seconds = terms.baseline.iteration_seconds.unwrap_or(solve.seconds_per_iteration);
+        let productive = terms
+            .baseline
+            .iterations
+            .map(|n| n.saturating_sub(account.start_version) as f64)
+            .map(|iterations| iterations * iteration_seconds)
+            .filter(|&productive| productive > 0.0);
+        let extra = account.extra_iterations_mean(terms.baseline.iterations).filter(|_| solve.converged);
+        let mtti = terms.mtti_seconds.filter(|_| terms.has_arrivals);
+        let expected = productive.zip(mtti).and_then(|(productive_seconds, mtti_seconds)| {
+            account.expected(&Expected {
+                scheme: terms.scheme,
+                mtti_seconds,
+                productive_seconds,
+                extra_iterations: extra.unwrap_or(0.0),
+                iteration_seconds,
+                synchronous: terms.synchronous,
+            })
+        });
+        let extra_seconds = extra.unwrap_or(0.0) * account.recoveries as f64 * iteration_seconds;
+        Self {
+            measured: productive.filter(|_| solve.converged).map(|p| account.measured(extra_seconds, p)),
+            expected,
+            iterations_executed: account.executed,
+            iterations_lost: account.lost,
+            baseline_iterations: terms.baseline.iterations,
+            scheme: terms.scheme.to_string(),
+            ended: ended_name(terms.ended),
+            failures: account.failures,
+            checkpoints: account.checkpoints,
+            failed_checkpoints: account.failed_checkpoints,
+            recoveries: account.recoveries,
+            resumed_from: (account.start_version > 0).then_some(account.start_version),
+            extra_iterations_mean: extra,
+            seconds_verify: account.seconds_verify,
+            seconds_total: account.seconds_total,
+            seconds_checkpoint_blocking: account.seconds_blocking,
+            seconds_backpressure: account.seconds_backpressure,
+            seconds_drain: account.seconds_drain,
+            seconds_recovery: account.seconds_recovery,
+            seconds_lost_work: account.seconds_lost_work,
+            overhead_fraction: productive.filter(|_| solve.converged).map(|p| account.seconds_total / p - 1.0),
+            expected_overhead_fraction: expected.map(|parts| parts.total()),
+            ratio_mean: (account.payload_bytes > 0).then(|| account.raw_bytes as f64 / account.payload_bytes as f64),
+            payload_bytes: account.payload_bytes,
+            interval_seconds: account.interval_seconds,
+            mtti_seconds: terms.mtti_seconds,
+            seed: terms.seed,
+            machine: terms.rates,
+            decisions: account.decisions,
+            solve,
+        }
+    }
+}
+
+fn ended_name(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Converged => "converged",
+        Ended::NotConverged => "not-converged",
+        Ended::Breakdown => "breakdown",
+        Ended::Stopped => "stopped",
+    }
+}

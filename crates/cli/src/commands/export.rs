@@ -1,0 +1,148 @@
+//! `recoup export`: the decoded variables of a version, for other programs.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use recoup::core::{Distribution, Manifest, Store, VariableRecord};
+use recoup::io::{Array, Hdf5Store, write_npy, write_plain_hdf5};
+use serde::Serialize;
+
+use crate::directory::{Decoded, DirectoryArgs, decode_variable};
+use crate::exit::Exit;
+use crate::output::{Output, Table};
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  recoup export /tmp/versions --version 140 --to x.npy
+  recoup export /tmp/versions --to all.h5
+  python3 -c \"import numpy; print(numpy.load('x.npy'))\"";
+
+/// Options of `recoup export`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES, disable_version_flag = true)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    directory: DirectoryArgs,
+
+    /// The version [default: the newest].
+    #[arg(long, value_name = "V")]
+    version: Option<u64>,
+
+    /// Target: FILE.npy for one variable, FILE.h5 for one or all.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+
+    /// The variable [default: the iterate for .npy, all for .h5].
+    #[arg(long, value_name = "NAME")]
+    variable: Option<String>,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Report {
+    name: String,
+    version: u64,
+    to: String,
+    variables: Vec<Written>,
+}
+
+/// One variable, the parts of all ranks together.
+#[derive(Serialize)]
+struct Written {
+    name: String,
+    element: String,
+    /// Extents, fastest first.
+    dims: [usize; 3],
+    #[serde(skip)]
+    values: Decoded,
+}
+
+/// Decodes, writes and reports.
+///
+/// # Errors
+/// When a version is missing or damaged, or the target cannot be written.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    let is_npy = match args.to.extension().and_then(|e| e.to_str()) {
+        Some("npy") => true,
+        Some("h5" | "hdf5") => false,
+        _ => return Err(Exit::Usage.because(format!("--to {}: expected FILE.npy or FILE.h5", args.to.display()))),
+    };
+    let name = args.directory.one_name()?;
+    let store = args.directory.open(&name)?;
+    let version = chosen(args.version, &store)?;
+    let manifest = store.manifest(version)?;
+    let names = wanted(args.variable.as_deref(), is_npy, &manifest)?;
+    let variables: Vec<Written> = names.iter().map(|name| assemble(&store, &manifest, name)).collect::<Result<_>>()?;
+    let arrays: Vec<Array<'_>> =
+        variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.values() }).collect();
+    match arrays.first() {
+        Some(first) if is_npy => write_npy(&args.to, first)?,
+        _ => write_plain_hdf5(&args.to, &arrays)?,
+    }
+    let to = args.to.display().to_string();
+    output.emit(&Report { name, version, to, variables }, table)?;
+    Ok(Exit::Done)
+}
+
+fn chosen(asked: Option<u64>, store: &Hdf5Store) -> Result<u64> {
+    let versions = store.versions()?;
+    match (asked, versions.last()) {
+        (_, None) => Err(Exit::NoCheckpoint.because("there is no version")),
+        (None, Some(&newest)) => Ok(newest),
+        (Some(version), _) if versions.contains(&version) => Ok(version),
+        (Some(version), _) => {
+            let known: Vec<String> = versions.iter().map(ToString::to_string).collect();
+            bail!("there is no version {version}: there are {}", known.join(", "))
+        }
+    }
+}
+
+/// Names of the variables meant, each once.
+fn wanted(asked: Option<&str>, is_npy: bool, manifest: &Manifest) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for variable in &manifest.variables {
+        let is_iterate = variable.role == recoup::core::Role::Iterate;
+        let is_meant = asked.map_or(!is_npy || is_iterate, |asked| asked == variable.name);
+        if is_meant && !names.contains(&variable.name) {
+            names.push(variable.name.clone());
+        }
+    }
+    if is_npy {
+        names.truncate(1);
+    }
+    if names.is_empty() {
+        let known: Vec<&str> = manifest.variables.iter().map(|v| v.name.as_str()).collect();
+        bail!("no such variable: the version holds {}; choose with --variable", known.join(", "));
+    }
+    Ok(names)
+}
+
+/// The parts of all ranks, in the order of their rows; of a replicated variable, one.
+fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Written> {
+    let mut parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == name).collect();
+    parts.sort_by_key(|part| match part.distribution {
+        Distribution::Rows { first, .. } => (first, part.rank),
+        _ => (0, part.rank),
+    });
+    if parts.first().is_some_and(|part| part.distribution == Distribution::Replicated) {
+        parts.truncate(1);
+    }
+    let Some(&first) = parts.first() else { bail!("no variable {name}") };
+    let mut values = Decoded::zeros(first.element, 0);
+    for part in &parts {
+        values.append(decode_variable(store, manifest, part)?);
+    }
+    // Parts of several ranks join along the slowest direction only when they are whole slabs of a grid.
+    let dims = if parts.len() == 1 { first.dims } else { [values.values().len(), 1, 1] };
+    Ok(Written { name: name.to_owned(), element: first.element.to_string(), dims, values })
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(&["variable", "type", "extents"]);
+    for variable in &report.variables {
+        let extents: Vec<String> = variable.dims.iter().map(ToString::to_string).collect();
+        table.row([variable.name.clone(), variable.element.clone(), extents.join(" x ")]);
+    }
+    table.note(format!("version {} of {} is in {}", report.version, report.name, report.to));
+    table
+}

@@ -1,0 +1,202 @@
+//! `recoup inspect`: what a directory holds, from the manifests alone.
+
+use anyhow::Result;
+use recoup::core::{Bound, Manifest, Store};
+use serde::Serialize;
+
+use crate::directory::DirectoryArgs;
+use crate::exit::Exit;
+use crate::output::{Output, Table, bytes};
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  recoup inspect /tmp/versions
+  recoup inspect /tmp/versions --name solve --json";
+
+/// Options of `recoup inspect`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    directory: DirectoryArgs,
+}
+
+/// What a directory holds.
+#[derive(Serialize)]
+struct Report {
+    directory: String,
+    runs: Vec<RunReport>,
+}
+
+/// One run.
+#[derive(Serialize)]
+struct RunReport {
+    name: String,
+    versions: Vec<VersionReport>,
+    /// Versions put aside because they could not be restored or came after the one that was.
+    set_aside: Vec<String>,
+}
+
+/// One version.
+#[derive(Serialize)]
+struct VersionReport {
+    version: u64,
+    /// Why the manifest cannot be read; the other keys are null then.
+    damage: Option<String>,
+    #[serde(flatten)]
+    content: Option<Content>,
+}
+
+/// What a manifest says.
+#[derive(Serialize)]
+struct Content {
+    scheme: String,
+    resume: String,
+    rule: String,
+    ranks: usize,
+    raw_bytes: u64,
+    payload_bytes: u64,
+    ratio: f64,
+    residual_norm: f64,
+    rhs_norm: f64,
+    true_residual_norm: Option<f64>,
+    verified_residual_norm: Option<f64>,
+    tries: u32,
+    variables: Vec<VariableReport>,
+}
+
+/// One variable of one rank.
+#[derive(Serialize)]
+struct VariableReport {
+    name: String,
+    rank: usize,
+    role: String,
+    element: String,
+    len: u64,
+    codec: String,
+    bound: String,
+    achieved_error: f64,
+    frames: usize,
+    payload_bytes: u64,
+}
+
+/// Lists and reports.
+///
+/// # Errors
+/// When the directory cannot be read or is not ours.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    let mut runs = Vec::new();
+    for name in args.directory.names()? {
+        let store = args.directory.open(&name)?;
+        let versions = store.versions()?.into_iter().map(|version| describe(&store, version)).collect();
+        runs.push(RunReport { versions, set_aside: store.set_aside()?, name });
+    }
+    output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, table)?;
+    Ok(Exit::Done)
+}
+
+fn describe(store: &dyn Store, version: u64) -> VersionReport {
+    match store.manifest(version) {
+        Ok(manifest) => VersionReport { version, damage: None, content: Some(Content::of(&manifest)) },
+        Err(error) => VersionReport { version, damage: Some(error.to_string()), content: None },
+    }
+}
+
+impl Content {
+    fn of(manifest: &Manifest) -> Self {
+        let residual = manifest.residual;
+        Self {
+            scheme: manifest.scheme.to_string(),
+            resume: manifest.resume.to_string(),
+            rule: manifest.rule.to_string(),
+            ranks: manifest.ranks,
+            raw_bytes: manifest.raw_bytes(),
+            payload_bytes: manifest.payload_bytes(),
+            ratio: manifest.ratio(),
+            residual_norm: residual.norm,
+            rhs_norm: residual.rhs_norm,
+            true_residual_norm: residual.true_norm,
+            verified_residual_norm: residual.verified_norm,
+            tries: residual.tries,
+            variables: variables(manifest),
+        }
+    }
+}
+
+fn variables(manifest: &Manifest) -> Vec<VariableReport> {
+    let report = |variable: &recoup::core::VariableRecord| {
+        let frames: Vec<_> =
+            manifest.frames.iter().filter(|f| f.variable == variable.name && f.rank == variable.rank).collect();
+        VariableReport {
+            name: variable.name.clone(),
+            rank: variable.rank,
+            role: serde_json::to_value(variable.role).map(|role| role_name(&role)).unwrap_or_default(),
+            element: variable.element.to_string(),
+            len: variable.len,
+            codec: frames.first().map(|f| f.codec.to_string()).unwrap_or_default(),
+            bound: frames.first().map_or(Bound::Lossless, |f| f.bound).to_string(),
+            achieved_error: frames.iter().map(|f| f.achieved_error).fold(0.0, f64::max),
+            frames: frames.len(),
+            payload_bytes: frames.iter().map(|f| f.payload_bytes).sum(),
+        }
+    };
+    manifest.variables.iter().map(report).collect()
+}
+
+/// The role's name in the manifest, without what is attached to it.
+fn role_name(role: &serde_json::Value) -> String {
+    let attached = role.as_object().and_then(|object| object.keys().next().cloned());
+    role.as_str().map(str::to_owned).or(attached).unwrap_or_default()
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(&[
+        "version",
+        "variable",
+        "role",
+        "values",
+        "codec",
+        "bound",
+        "error",
+        "size",
+        "ratio",
+        "||r||/||b||",
+        "verified",
+    ]);
+    for run in &report.runs {
+        for version in &run.versions {
+            let label = format!("{}/{}", run.name, version.version);
+            match (&version.content, &version.damage) {
+                (Some(content), _) => content_rows(&mut table, &label, content),
+                (None, damage) => {
+                    table.row([label, damage.clone().unwrap_or_default()]);
+                }
+            }
+        }
+        if !run.set_aside.is_empty() {
+            table.note(format!("{}: set aside {} (recoup prune removes them)", run.name, run.set_aside.join(", ")));
+        }
+    }
+    table
+}
+
+fn content_rows(table: &mut Table, label: &str, content: &Content) {
+    let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
+    for (position, variable) in content.variables.iter().enumerate() {
+        let first = position == 0;
+        let once = |text: String| if first { text } else { String::new() };
+        table.row([
+            once(format!("{label} {}", content.scheme)),
+            variable.name.clone(),
+            variable.role.clone(),
+            variable.len.to_string(),
+            variable.codec.clone(),
+            variable.bound.clone(),
+            format!("{:.1e}", variable.achieved_error),
+            bytes(variable.payload_bytes as f64),
+            once(format!("{:.2}", content.ratio)),
+            once(relative(Some(content.residual_norm))),
+            once(relative(content.verified_residual_norm)),
+        ]);
+    }
+}

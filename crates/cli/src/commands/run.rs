@@ -1,0 +1,305 @@
+//! `recoup run`: one solve, protected, under failures.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use recoup::SystemClock;
+use recoup::core::{Clock, Store};
+use recoup::pipeline::Ended;
+
+use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::execute::{Executed, Execution, memory, open_directory, stop_on_signals, stopped_note, throttle};
+use crate::exit::Exit;
+use crate::heartbeat::Heartbeat;
+use crate::kill::{self, ChildResult};
+use crate::method::Setup;
+use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
+use crate::output::{Output, Table, bytes, percent, seconds};
+use crate::problem::Problem;
+use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
+use crate::solved::{SolveReport, Solved, solve};
+use crate::virtual_time::{self, Machine, Measured};
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --interval 15it \\
+      --dir /tmp/versions --failures at:60,140
+  recoup run --poisson3d 100 --method jacobi --rtol 1e-4 --scheme auto --dir /tmp/versions --mtti 20 --failures kill
+  recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --paper-regime cg \\
+      --failures inject --seed 7 --json
+
+A run goes on from the versions it finds under --dir and --name; --fresh puts them aside first.
+SIGTERM finishes the version and stops; the same command goes on.";
+
+/// Options of `recoup run`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) problem: ProblemArgs,
+    #[command(flatten)]
+    pub(crate) method: MethodArgs,
+
+    /// How versions are saved.
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Checkpoints")]
+    pub(crate) scheme: SchemeChoice,
+
+    #[command(flatten)]
+    pub(crate) protection: ProtectionArgs,
+
+    /// Directory of the versions.
+    #[arg(long, value_name = "D", help_heading = "Checkpoints")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Name of the run in it.
+    #[arg(long, default_value = "solve", help_heading = "Checkpoints")]
+    pub(crate) name: String,
+
+    /// Put versions of an earlier run aside, and start anew.
+    #[arg(long, help_heading = "Checkpoints")]
+    pub(crate) fresh: bool,
+
+    /// Where a child writes what survives its end.
+    #[arg(long, hide = true)]
+    pub(crate) child: Option<PathBuf>,
+}
+
+impl Args {
+    /// Failures that strike inside this process.
+    fn is_undisturbed(&self) -> bool {
+        self.protection.failures == FailureChoice::None || self.child.is_some()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.protection.check(&[self.scheme])?;
+        let in_memory = self.protection.tiers == Some(Tiers::Memory);
+        let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
+        let kills = self.protection.failures == FailureChoice::Kill;
+        if kills && in_memory {
+            return Err(Exit::Usage.because("--failures kill needs --dir: memory does not survive the process"));
+        }
+        if (needs_dir || (kills && self.scheme != SchemeChoice::None)) && self.dir.is_none() {
+            return Err(
+                Exit::Usage.because("--dir D is needed to keep versions in (or --tiers memory, or --scheme none)")
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Runs and reports.
+///
+/// # Errors
+/// By the exit codes of the program.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    args.check()?;
+    if let Some(path) = &args.child {
+        return child(args, path);
+    }
+    let stop = stop_on_signals()?;
+    let (report, note) =
+        if args.protection.failures == FailureChoice::Kill { killed(args, &stop)? } else { in_process(args, stop)? };
+    output.emit(&report, table)?;
+    if let Some(note) = note {
+        eprintln!("{note}");
+    }
+    Ok(if report.solve.converged { Exit::Done } else { Exit::NotConverged })
+}
+
+type Outcome = (RunJson, Option<String>);
+
+/// The solve in this process, state dropped by request.
+fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
+    let clock = SystemClock::new();
+    let problem = Problem::load(&args.problem)?;
+    let setup = Setup::new(&problem, &args.method)?;
+    let mut solve = SolveReport::of(&setup)?;
+    solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
+    let undisturbed = undisturbed(args, &setup, &stop)?;
+    let machine = machine(args, &problem, undisturbed.as_ref())?;
+    let baseline = baseline(args, undisturbed.as_ref(), &machine);
+    let store = store(args, &machine)?;
+    let executed = Execution {
+        setup: &setup,
+        protection: &args.protection,
+        scheme: args.scheme,
+        name: &args.name,
+        store,
+        machine: machine.clone(),
+        seed: args.protection.seed,
+        baseline_iterations: baseline.iterations,
+        stop,
+        heartbeat: None,
+    }
+    .run()?;
+    solve.judge(&executed.report.progress, executed.relative_residual);
+    let account = Account::of(&executed.report);
+    let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
+    let note = stopped_note(executed.report.ended, args.dir.as_ref(), &executed.report);
+    Ok((RunJson::new(solve, account, &terms), note))
+}
+
+/// A run nothing disturbed is its own baseline.
+fn known_baseline(baseline: Baseline, account: &Account) -> Baseline {
+    let is_undisturbed = account.failures == 0 && account.recoveries == 0;
+    Baseline { iterations: baseline.iterations.or(is_undisturbed.then_some(account.executed)), ..baseline }
+}
+
+fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Terms {
+    Terms {
+        scheme: args.scheme,
+        baseline,
+        mtti_seconds: args.protection.mtti_seconds(),
+        has_arrivals: args.protection.has_arrivals(),
+        synchronous: args.protection.is_synchronous(),
+        seed: args.protection.seed,
+        rates: machine.rates,
+        ended,
+    }
+}
+
+/// The undisturbed solve, where something depends on it.
+fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Option<Solved>> {
+    let protection = &args.protection;
+    let measures_time = protection.virtual_time && protection.t_iter.is_none();
+    let measures_codec = protection.is_virtual() && protection.codec_rate.is_none();
+    let counts = protection.baseline_iterations.is_none() && (!args.is_undisturbed() || protection.is_virtual());
+    if !(counts || measures_time || measures_codec) {
+        return Ok(None);
+    }
+    let solved = solve(setup, "undisturbed", Some(stop))?;
+    if !solved.report.converged {
+        let reason = solved.report.reason.unwrap_or_default();
+        return Err(Exit::NotConverged.because(format!("the undisturbed solve did not converge: {reason}")));
+    }
+    Ok(Some(solved))
+}
+
+fn baseline(args: &Args, undisturbed: Option<&Solved>, machine: &Machine) -> Baseline {
+    Baseline {
+        iterations: args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)),
+        iteration_seconds: match &machine.rates {
+            Some(rates) => Some(rates.iteration_seconds),
+            None => undisturbed.map(|s| s.report.seconds_per_iteration),
+        },
+    }
+}
+
+fn machine(args: &Args, problem: &Problem, undisturbed: Option<&Solved>) -> Result<Machine> {
+    if !args.protection.is_virtual() {
+        return Ok(Machine::real());
+    }
+    let iterations = args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)).unwrap_or(1);
+    let measured = Measured { n: problem.n(), iterations, solved: undisturbed };
+    let codec = args.protection.codec_of(args.scheme);
+    Ok(Machine::of(virtual_time::rates(&args.protection, codec, &measured)?))
+}
+
+/// Where versions rest; those of an earlier run are put aside when asked, or named.
+fn store(args: &Args, machine: &Machine) -> Result<Option<Arc<dyn Store>>> {
+    if args.scheme == SchemeChoice::None {
+        return Ok(None);
+    }
+    let throttle = throttle(&args.protection, machine);
+    let dir = args.dir.as_ref().filter(|_| args.protection.tiers != Some(Tiers::Memory));
+    let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
+    let store = open_directory(dir, &args.name, throttle)?;
+    if args.fresh {
+        let aside = store.set_aside_newer(None)?;
+        if !aside.is_empty() {
+            tracing::warn!("{} versions put aside; recoup prune removes them", aside.len());
+        }
+    } else if let Some(version) = store.versions()?.last() {
+        eprintln!("going on from what is in {}: newest version {version} (--fresh starts anew)", dir.display());
+    }
+    Ok(Some(store))
+}
+
+/// The parent of a run that is killed: the undisturbed solve, then life after life.
+fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
+    let (mut solve_report, baseline) = {
+        let clock = SystemClock::new();
+        let problem = Problem::load(&args.problem)?;
+        let setup = Setup::new(&problem, &args.method)?;
+        let mut report = SolveReport::of(&setup)?;
+        report.seconds_setup = clock.now().as_secs_f64();
+        let undisturbed = undisturbed(args, &setup, stop)?;
+        (report, baseline(args, undisturbed.as_ref(), &Machine::real()))
+    };
+    if args.fresh && args.scheme != SchemeChoice::None {
+        store(args, &Machine::real())?;
+    }
+    let lives = kill::lives(&args.protection, baseline.iteration_seconds, stop)?;
+    solve_report.iterations = lives.last.iterations;
+    solve_report.converged = lives.last.converged;
+    solve_report.reason = lives.last.reason;
+    solve_report.relative_residual = lives.last.relative_residual;
+    let ended = if lives.last.converged { Ended::Converged } else { Ended::Stopped };
+    let note = (!lives.last.converged).then(|| "stopped; the same command goes on".to_owned());
+    let terms = terms(args, baseline, &Machine::real(), ended);
+    Ok((RunJson::new(solve_report, lives.account, &terms), note))
+}
+
+/// One life: a run without failures of its own, which tells its parent through files.
+fn child(args: &Args, path: &std::path::Path) -> Result<Exit> {
+    kill::die_with_parent();
+    let heartbeat = Arc::new(Heartbeat::create(path)?);
+    let stop = stop_on_signals()?;
+    let problem = Problem::load(&args.problem)?;
+    let setup = Setup::new(&problem, &args.method)?;
+    let mut solve = SolveReport::of(&setup)?;
+    let machine = Machine::real();
+    let throttle = throttle(&args.protection, &machine);
+    let store = match &args.dir {
+        Some(dir) if args.scheme != SchemeChoice::None => Some(open_directory(dir, &args.name, throttle)?),
+        _ => None,
+    };
+    let Executed { report, relative_residual } = Execution {
+        setup: &setup,
+        protection: &args.protection,
+        scheme: args.scheme,
+        name: &args.name,
+        store,
+        machine,
+        seed: args.protection.seed,
+        baseline_iterations: args.protection.baseline_iterations,
+        stop,
+        heartbeat: Some(heartbeat),
+    }
+    .run()?;
+    solve.judge(&report.progress, relative_residual);
+    ChildResult::new(&solve, Account::of(&report)).write(path)?;
+    Ok(solve.exit())
+}
+
+fn table(report: &RunJson) -> Table {
+    let mut table = Table::pairs();
+    report.solve.rows(&mut table);
+    let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), show);
+    table.row(["scheme".to_owned(), report.scheme.clone()]);
+    table.row(["iterations executed".to_owned(), report.iterations_executed.to_string()]);
+    table.row(["  of them done again".to_owned(), report.iterations_lost.to_string()]);
+    table.row(["failures".to_owned(), report.failures.to_string()]);
+    table.row(["recoveries".to_owned(), report.recoveries.to_string()]);
+    table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
+    table.row(["checkpoints".to_owned(), report.checkpoints.to_string()]);
+    table.row(["interval".to_owned(), optional(report.interval_seconds, seconds)]);
+    table.row(["ratio".to_owned(), optional(report.ratio_mean, |v| format!("{v:.2}"))]);
+    table.row(["written".to_owned(), bytes(report.payload_bytes as f64)]);
+    table.row(["checkpoints blocked".to_owned(), seconds(report.seconds_checkpoint_blocking)]);
+    table.row(["verification".to_owned(), seconds(report.seconds_verify)]);
+    table.row(["recovery".to_owned(), seconds(report.seconds_recovery)]);
+    table.row(["lost work".to_owned(), seconds(report.seconds_lost_work)]);
+    table.row(["total".to_owned(), seconds(report.seconds_total)]);
+    table.row(["overhead".to_owned(), optional(report.overhead_fraction, percent)]);
+    table.row(["overhead expected".to_owned(), optional(report.expected_overhead_fraction, percent)]);
+    if let Some(rates) = &report.machine {
+        table.note(rates.to_string());
+    }
+    for decision in &report.decisions {
+        table.note(decision.to_string());
+    }
+    table
+}

@@ -1,0 +1,70 @@
+//! `recoup solve`: one undisturbed solve.
+
+use anyhow::Result;
+
+use crate::exit::Exit;
+use crate::method::Setup;
+use crate::options::{MethodArgs, ProblemArgs};
+use crate::output::{Output, Table, bytes, percent};
+use crate::problem::Problem;
+use crate::roofline::{self, Roofline};
+use crate::solved::{SolveReport, solve};
+use recoup::SystemClock;
+use recoup::core::Clock;
+use serde::Serialize;
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  recoup solve --poisson3d 64 --method cg --pc jacobi --rtol 1e-6
+  recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth --method gmres --pc jacobi --rtol 1e-8
+  recoup solve --poisson3d 128 --operator stencil --method jacobi --roofline --threads 2 --json";
+
+/// Options of `recoup solve`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    problem: ProblemArgs,
+    #[command(flatten)]
+    method: MethodArgs,
+
+    /// Measure the memory bandwidth (STREAM triad) in between, and the fraction of it the solver reaches.
+    #[arg(long, help_heading = "Machine")]
+    roofline: bool,
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    solve: SolveReport,
+    #[serde(flatten)]
+    roofline: Option<Roofline>,
+}
+
+/// Solves and reports.
+///
+/// # Errors
+/// Where the problem cannot be read or does not allow the method.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    let clock = SystemClock::new();
+    let problem = Problem::load(&args.problem)?;
+    let setup = Setup::new(&problem, &args.method)?;
+    let seconds_setup = clock.now().as_secs_f64();
+    let mut solve = solve(&setup, "solve", None)?.report;
+    solve.seconds_setup += seconds_setup;
+    let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };
+    let exit = solve.exit();
+    output.emit(&Report { solve, roofline }, table)?;
+    Ok(exit)
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::pairs();
+    report.solve.rows(&mut table);
+    if let Some(roofline) = &report.roofline {
+        table.row(["triad".to_owned(), format!("{}/s", bytes(roofline.triad_bytes_per_second))]);
+        table.row(["of the triad".to_owned(), percent(roofline.roofline_fraction)]);
+    }
+    table
+}

@@ -1,0 +1,133 @@
+//! `recoup verify`: reads, checks and decodes everything, and names whatever is damaged.
+
+use anyhow::Result;
+use recoup::core::{Manifest, Store, StoreError};
+use recoup::io::Hdf5Store;
+use serde::Serialize;
+
+use crate::directory::{DirectoryArgs, decode_frame};
+use crate::exit::Exit;
+use crate::output::{Output, Table, bytes};
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  recoup verify /tmp/versions
+  recoup verify /tmp/versions --name solve --json
+
+Exit codes: 0 all is whole, 1 something is damaged but a version of each run is usable, 4 a run has none.";
+
+/// Options of `recoup verify`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    directory: DirectoryArgs,
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct Report {
+    directory: String,
+    whole: bool,
+    /// Every run has a version that can be restored.
+    usable: bool,
+    versions: Vec<VersionReport>,
+}
+
+/// One version.
+#[derive(Serialize)]
+struct VersionReport {
+    name: String,
+    version: u64,
+    whole: bool,
+    /// All values can be restored.
+    usable: bool,
+    frames: usize,
+    payload_bytes: u64,
+    damage: Vec<String>,
+}
+
+/// Checks and reports.
+///
+/// # Errors
+/// When the directory cannot be read or is not ours.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    let (mut versions, mut usable) = (Vec::new(), true);
+    for name in args.directory.names()? {
+        let store = args.directory.open(&name)?;
+        let numbers = store.versions()?;
+        let found: Vec<VersionReport> = numbers.iter().map(|&version| check(&store, &name, version)).collect();
+        usable &= found.iter().any(|version| version.usable);
+        versions.extend(found);
+    }
+    let whole = versions.iter().all(|version| version.whole);
+    let directory = args.directory.dir.display().to_string();
+    output.emit(&Report { directory, whole, usable, versions }, table)?;
+    Ok(match (usable, whole) {
+        (false, _) => Exit::NoCheckpoint,
+        (true, false) => Exit::Failed,
+        (true, true) => Exit::Done,
+    })
+}
+
+fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
+    let (mut damage, mut usable) = match store.inspect_damage(version) {
+        Ok(found) => (found.iter().map(ToString::to_string).collect(), !found.iter().any(|d| d.is_fatal())),
+        Err(error) => (vec![error.to_string()], false),
+    };
+    let (mut frames, mut payload_bytes) = (0, 0);
+    match store.manifest(version) {
+        Ok(manifest) => {
+            (frames, payload_bytes) = (manifest.frames.len(), manifest.payload_bytes());
+            for line in undecodable(store, &manifest) {
+                usable = false;
+                damage.push(line);
+            }
+        }
+        Err(error) => {
+            usable = false;
+            // The store has named a damaged manifest already.
+            if damage.is_empty() {
+                damage.push(error.to_string());
+            }
+        }
+    }
+    VersionReport { name: name.to_owned(), version, whole: damage.is_empty(), usable, frames, payload_bytes, damage }
+}
+
+/// Frames whose bytes are as written, yet do not decode.
+fn undecodable(store: &Hdf5Store, manifest: &Manifest) -> Vec<String> {
+    let decode = |frame: &recoup::core::FrameRecord| {
+        let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
+        let Some(variable) = variable else {
+            return Some(format!("frame {}/{} of rank {}: no such variable", frame.variable, frame.run, frame.rank));
+        };
+        let error = decode_frame(store, manifest.version, variable, frame).err()?;
+        // A frame that fails its checksum is in the store's own list.
+        if error.downcast_ref::<StoreError>().is_some() { None } else { Some(format!("{error:#}")) }
+    };
+    manifest.frames.iter().filter_map(decode).collect()
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(&["version", "state", "frames", "size"]);
+    for version in &report.versions {
+        let state = match (version.whole, version.usable) {
+            (true, _) => "whole",
+            (false, true) => "usable, damaged",
+            (false, false) => "damaged",
+        };
+        table.row([
+            format!("{}/{}", version.name, version.version),
+            state.to_owned(),
+            version.frames.to_string(),
+            bytes(version.payload_bytes as f64),
+        ]);
+    }
+    for version in &report.versions {
+        for line in &version.damage {
+            table.note(format!("{}/{}: {line}", version.name, version.version));
+        }
+    }
+    table
+}

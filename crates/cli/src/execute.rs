@@ -1,0 +1,194 @@
+//! One protected run: a store, a session, failures, and a runner that brings the solver through them.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use recoup::core::{FailureSource, Iteration, Store, StoreError};
+use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
+use recoup::model::failures::{AtIterations, Exponential, Never};
+use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
+
+use crate::exit::Exit;
+use crate::heartbeat::{CountedStore, Heartbeat};
+use crate::method::Setup;
+use crate::observed::{Observed, Pulse};
+use crate::options::FailureChoice;
+use crate::progress::Bar;
+use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::virtual_time::Machine;
+
+/// A run that only loses ends after this many times the iterations the undisturbed solve takes.
+const EXECUTED_FACTOR: u64 = 100;
+
+/// One run, described.
+pub(crate) struct Execution<'a> {
+    pub(crate) setup: &'a Setup<'a>,
+    pub(crate) protection: &'a ProtectionArgs,
+    pub(crate) scheme: SchemeChoice,
+    /// Name of the run in its directory.
+    pub(crate) name: &'a str,
+    /// `None` for scheme none.
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) machine: Machine,
+    /// Seed of the failures.
+    pub(crate) seed: u64,
+    pub(crate) baseline_iterations: Option<u64>,
+    /// Set from outside to stop.
+    pub(crate) stop: Arc<AtomicBool>,
+    /// The counters that survive a SIGKILL, where somebody reads them.
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
+}
+
+/// One run, done.
+pub(crate) struct Executed {
+    pub(crate) report: RunReport,
+    /// `||b - A x|| / ||b||`, computed anew from the last iterate.
+    pub(crate) relative_residual: f64,
+}
+
+impl<'a> Execution<'a> {
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// Exit 4 when there are versions but none is usable, exit 1 otherwise.
+    pub(crate) fn run(self) -> Result<Executed> {
+        let problem = self.setup.problem();
+        let last = Rc::new(RefCell::new(Vec::new()));
+        let mut runner = self.runner()?;
+        let (setup, heartbeat, clock, iterate) = (self.setup, self.heartbeat, self.machine.clock, last.clone());
+        if let Some(heartbeat) = &heartbeat {
+            heartbeat.beat(|beat| beat.started = 1);
+        }
+        let begin = clock.now();
+        let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
+            let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
+            Ok(Box::new(Observed::new(setup.make()?, iterate.clone(), pulse)))
+        };
+        let report = runner.run(&mut make).map_err(explain)?;
+        for (version, message) in &report.failed {
+            tracing::warn!("version {version} does not count: {message}");
+        }
+        let relative_residual = problem.relative_residual(&last.borrow())?;
+        Ok(Executed { report, relative_residual })
+    }
+
+    fn runner(&self) -> Result<Runner<'a>> {
+        let setup = self.setup;
+        let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
+        let max_iterations = setup.args().max_iterations;
+        let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
+        Ok(Runner {
+            session: self.session()?,
+            failures: failure_source(self.protection, self.seed),
+            clock: self.machine.clock.clone(),
+            timing: self.machine.timing,
+            stop: self.stop.clone(),
+            stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
+            limits: RunLimits { iterations: max_iterations, executed },
+            watch: Box::new(move |progress, executed| bar.show(progress, executed)),
+        })
+    }
+
+    fn session(&self) -> Result<Option<Session>> {
+        let Some(store) = self.store.clone() else { return Ok(None) };
+        let store: Arc<dyn Store> = match &self.heartbeat {
+            Some(heartbeat) => Arc::new(CountedStore { inner: store, heartbeat: heartbeat.clone() }),
+            None => store,
+        };
+        let (problem, args) = (self.setup.problem(), self.setup.args());
+        let config = SessionConfig {
+            name: self.name.to_owned(),
+            store,
+            codecs: recoup::compress::codec,
+            policy: self.protection.policy(self.scheme, args.method),
+            clock: self.machine.clock.clone(),
+            timing: self.machine.timing,
+            keep: usize::from(self.protection.keep),
+            synchronous: self.protection.is_synchronous(),
+            tolerance: args.rtol,
+            reference: Some(problem.reference()),
+        };
+        Ok(Some(Session::open(config, problem.comm())?))
+    }
+}
+
+/// Adds what to do, and the exit code.
+fn explain(error: PipelineError) -> anyhow::Error {
+    match error {
+        PipelineError::NoUsable { .. } => {
+            Exit::NoCheckpoint.because(format!("{error}; look with `recoup verify`, or start anew with --fresh"))
+        }
+        PipelineError::OtherProblem { .. } | PipelineError::Variable { .. } | PipelineError::RankCount { .. } => {
+            Exit::Failed.because(format!("{error}; take another --dir or --name, or start anew with --fresh"))
+        }
+        other => other.into(),
+    }
+}
+
+/// Failures as the options ask for them; those of a killed process come from outside.
+pub(crate) fn failure_source(args: &ProtectionArgs, seed: u64) -> Box<dyn FailureSource> {
+    match (&args.failures, args.mtti_seconds()) {
+        (FailureChoice::At(iterations), _) => Box::new(AtIterations::new(iterations)),
+        (FailureChoice::Inject, Some(mtti)) => Box::new(Exponential::new(Duration::from_secs_f64(mtti), seed)),
+        _ => Box::new(Never),
+    }
+}
+
+/// A directory, throttled in real time where a bandwidth is given.
+///
+/// # Errors
+/// When the directory is not ours, not writable or in use.
+pub(crate) fn open_directory(dir: &Path, name: &str, throttle: Option<Throttle>) -> Result<Arc<dyn Store>, StoreError> {
+    let store = Hdf5Store::open(dir, name, Access::Write)?;
+    Ok(match throttle {
+        Some(throttle) => Arc::new(store.with_throttle(throttle)),
+        None => Arc::new(store),
+    })
+}
+
+/// The memory of this process.
+pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
+    match throttle {
+        Some(throttle) => Arc::new(MemoryStore::new().with_throttle(throttle)),
+        None => Arc::new(MemoryStore::new()),
+    }
+}
+
+/// The bandwidth limit of real time; in virtual time bytes are charged, not delayed.
+pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine) -> Option<Throttle> {
+    let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)?;
+    Some(Throttle::new(bandwidth, machine.clock.clone()))
+}
+
+/// A flag that SIGTERM and SIGINT raise; the second of them ends the process at once.
+///
+/// # Errors
+/// When the system refuses the handlers.
+pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, Exit::Failed as i32, stop.clone())
+            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
+            .context("installing signal handlers")?;
+    }
+    Ok(stop)
+}
+
+/// What to tell a user whose run was stopped.
+pub(crate) fn stopped_note(ended: Ended, dir: Option<&PathBuf>, report: &RunReport) -> Option<String> {
+    if ended != Ended::Stopped {
+        return None;
+    }
+    let version = report.saved.last().map(|saved| saved.version);
+    Some(match (dir, version) {
+        (Some(dir), Some(version)) => {
+            format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
+        }
+        _ => "stopped; nothing was saved: the same command starts anew".to_owned(),
+    })
+}

@@ -1,0 +1,186 @@
+//! What survives a SIGKILL: a few counters a run writes to a small file after every step, which the
+//! page cache keeps when the process is gone.
+//!
+//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file is no promise to
+//! anybody: parent and child are the same program.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use recoup::core::{Damage, Draft, FrameRecord, Manifest, Store, StoreError};
+
+/// Words of the file.
+const WORDS: usize = 9;
+
+/// The counters of one life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// 1 once the run proper has begun: the problem is read, a restore or the first step comes next.
+    pub(crate) started: u64,
+    /// The version the life went on from; 0 for the start.
+    pub(crate) restored: u64,
+    /// Index of the last iteration.
+    pub(crate) iteration: u64,
+    /// Iterations executed in this life.
+    pub(crate) executed: u64,
+    /// Versions that counted.
+    pub(crate) checkpoints: u64,
+    /// Their values' bytes.
+    pub(crate) raw_bytes: u64,
+    /// Their payloads' bytes.
+    pub(crate) payload_bytes: u64,
+    /// From the start of the run to the first step.
+    pub(crate) recovery_nanoseconds: u64,
+    /// Between steps: checkpoints, as far as they block the solver.
+    pub(crate) blocking_nanoseconds: u64,
+}
+
+impl Beat {
+    fn words(self) -> [u64; WORDS] {
+        [
+            self.started,
+            self.restored,
+            self.iteration,
+            self.executed,
+            self.checkpoints,
+            self.raw_bytes,
+            self.payload_bytes,
+            self.recovery_nanoseconds,
+            self.blocking_nanoseconds,
+        ]
+    }
+
+    fn of_words(words: [u64; WORDS]) -> Self {
+        let [started, restored, iteration, executed, checkpoints, raw_bytes, payload_bytes, recovery, blocking] = words;
+        let (recovery_nanoseconds, blocking_nanoseconds) = (recovery, blocking);
+        Self {
+            started,
+            restored,
+            iteration,
+            executed,
+            checkpoints,
+            raw_bytes,
+            payload_bytes,
+            recovery_nanoseconds,
+            blocking_nanoseconds,
+        }
+    }
+
+    /// What a life left behind; all zeros where it left nothing.
+    pub(crate) fn read(path: &Path) -> Self {
+        let mut bytes = [0; 8 * WORDS];
+        match File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)) {
+            Ok(()) => Self::of_words(std::array::from_fn(|w| {
+                u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * w + byte]))
+            })),
+            Err(_) => Self::default(),
+        }
+    }
+}
+
+/// The writing end, shared by the solver and the checkpoint worker.
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    file: File,
+    words: [AtomicU64; WORDS],
+}
+
+impl Heartbeat {
+    /// Opens `path`, all counters zero.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        Ok(Self { file, words: std::array::from_fn(|_| AtomicU64::new(0)) })
+    }
+
+    /// Changes the counters and writes them. A write that fails costs a line of a report, not the run.
+    pub(crate) fn beat(&self, change: impl FnOnce(&mut Beat)) {
+        let before = Beat::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)));
+        let mut beat = before;
+        change(&mut beat);
+        // Only what this call changed is stored: the solver and the worker own different counters.
+        for ((word, old), new) in self.words.iter().zip(before.words()).zip(beat.words()) {
+            if old != new {
+                word.store(new, Ordering::Relaxed);
+            }
+        }
+        let now: Vec<u8> = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        if let Err(error) = self.file.write_all_at(&now, 0) {
+            tracing::debug!(%error, "heartbeat not written");
+        }
+    }
+}
+
+/// A store that counts what is published.
+pub(crate) struct CountedStore {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) heartbeat: Arc<Heartbeat>,
+}
+
+impl Store for CountedStore {
+    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        self.inner.begin(version, rank)
+    }
+
+    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        self.inner.publish(manifest)?;
+        self.heartbeat.beat(|beat| {
+            beat.checkpoints += 1;
+            beat.raw_bytes += manifest.raw_bytes();
+            beat.payload_bytes += manifest.payload_bytes();
+        });
+        Ok(())
+    }
+
+    fn discard_drafts(&self) -> Result<(), StoreError> {
+        self.inner.discard_drafts()
+    }
+
+    fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        self.inner.versions()
+    }
+
+    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.inner.manifest(version)
+    }
+
+    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
+        self.inner.read(version, frame, payload)
+    }
+
+    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
+        self.inner.inspect_damage(version)
+    }
+
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
+        self.inner.set_aside_newer(version)
+    }
+
+    fn remove(&self, version: u64) -> Result<(), StoreError> {
+        self.inner.remove(version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_beat_is_read_back_and_a_missing_file_is_all_zeros() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("beat");
+        assert_eq!(Beat::read(&path), Beat::default());
+        let heartbeat = Heartbeat::create(&path).unwrap();
+        heartbeat.beat(|beat| beat.started = 1);
+        heartbeat.beat(|beat| (beat.iteration, beat.executed) = (40, 7));
+        heartbeat.beat(|beat| beat.checkpoints += 2);
+        let expected = Beat { started: 1, iteration: 40, executed: 7, checkpoints: 2, ..Beat::default() };
+        assert_eq!(Beat::read(&path), expected);
+    }
+}

@@ -1,0 +1,304 @@
+//! `--failures kill`: this program runs itself as a child, kills it with SIGKILL at exponential times,
+//! and starts it again until it comes to its end.
+//!
+//! Failures arrive while a life restores, computes or saves; the time a process takes to start and to
+//! read its problem is no part of the modelled job and is not counted. Where lives are too short to
+//! get anywhere, the next ones are given more time, and it is said.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use recoup::SystemClock;
+use recoup::core::{Clock, FailureSource, Phase};
+use recoup::model::failures::Exponential;
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::account::Account;
+use crate::exit::Exit;
+use crate::heartbeat::Beat;
+use crate::protection::ProtectionArgs;
+use crate::solved::SolveReport;
+
+/// Lives at most.
+const LIVES_MAX: u32 = 100_000;
+/// Lives in a row without a newer version before the next ones are given more time.
+const PATIENCE: u32 = 25;
+/// How often the child is looked at.
+const POLL: Duration = Duration::from_micros(500);
+
+/// What the last life says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ChildResult {
+    pub(crate) iterations: u64,
+    pub(crate) converged: bool,
+    pub(crate) reason: Option<String>,
+    pub(crate) relative_residual: f64,
+    account: Account,
+}
+
+impl ChildResult {
+    /// The result of a life.
+    pub(crate) fn new(solve: &SolveReport, account: Account) -> Self {
+        let (iterations, converged, reason) = (solve.iterations, solve.converged, solve.reason.clone());
+        Self { iterations, converged, reason, relative_residual: solve.relative_residual, account }
+    }
+
+    /// Leaves the result beside the heartbeat.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn write(&self, heartbeat: &Path) -> Result<()> {
+        let path = result_path(heartbeat);
+        std::fs::write(&path, serde_json::to_vec(self)?).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn read(heartbeat: &Path) -> Result<Self> {
+        let path = result_path(heartbeat);
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+}
+
+fn result_path(heartbeat: &Path) -> PathBuf {
+    heartbeat.with_extension("json")
+}
+
+/// A child does not outlive the parent that watches it.
+pub(crate) fn die_with_parent() {
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
+        tracing::warn!(%error, "this process will outlive its parent");
+    }
+}
+
+/// All lives of a run.
+pub(crate) struct Lives {
+    /// What the last one says.
+    pub(crate) last: ChildResult,
+    /// The sums of all.
+    pub(crate) account: Account,
+}
+
+/// Runs, kills and restarts until a life comes to its end, or `stop` is raised.
+///
+/// # Errors
+/// When a child cannot be started or fails by itself: with its exit code.
+pub(crate) fn lives(args: &ProtectionArgs, iteration_seconds: Option<f64>, stop: &Arc<AtomicBool>) -> Result<Lives> {
+    let folder = Scratch::create()?;
+    let heartbeat = folder.0.join("heartbeat");
+    let clock = SystemClock::new();
+    let mtti = Duration::from_secs_f64(args.mtti_seconds().unwrap_or(f64::MAX).min(1e9));
+    let mut reaper = Reaper { kills: Exponential::new(mtti, args.seed), lived: Duration::ZERO, stretch: 1 };
+    let mut sums = Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds };
+    for _ in 0..LIVES_MAX {
+        // A life that dies before its first beat must not leave its predecessor's.
+        remove_if_there(&heartbeat)?;
+        remove_if_there(&result_path(&heartbeat))?;
+        let mut child = spawn(&heartbeat)?;
+        match reaper.watch(&mut child, &heartbeat, &clock, stop)? {
+            Death::Killed => {
+                sums.add(&Beat::read(&heartbeat));
+                if sums.idle >= PATIENCE {
+                    reaper.stretch = reaper.stretch.saturating_mul(2);
+                    sums.idle = 0;
+                    eprintln!(
+                        "{PATIENCE} lives in a row saved nothing: an MTTI of {} s is too short for this run; \
+                         the next failures come {} times as late",
+                        mtti.as_secs_f64(),
+                        reaper.stretch
+                    );
+                }
+            }
+            Death::Natural { code: Some(code) } if code == Exit::Done as i32 || code == Exit::NotConverged as i32 => {
+                let last = ChildResult::read(&heartbeat)?;
+                return Ok(Lives { account: sums.finish(&last.account, clock.now()), last });
+            }
+            Death::Natural { code } => return Err(child_failed(code)),
+        }
+    }
+    bail!("{LIVES_MAX} lives and no end: the MTTI is too short")
+}
+
+fn child_failed(code: Option<i32>) -> anyhow::Error {
+    let exit = match code {
+        Some(2) => Exit::Usage,
+        Some(4) => Exit::NoCheckpoint,
+        Some(5) => Exit::NotAvailable,
+        _ => Exit::Failed,
+    };
+    let how = code.map_or_else(|| "was ended by somebody else".to_owned(), |code| format!("failed with code {code}"));
+    exit.because(format!("the solver's process {how}; its reason stands above"))
+}
+
+fn remove_if_there(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The same command, as a child.
+fn spawn(heartbeat: &Path) -> Result<Child> {
+    let program = std::env::current_exe().context("finding this program")?;
+    Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .arg("--child")
+        .arg(heartbeat)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("starting the solver's process")
+}
+
+/// How a life ended.
+enum Death {
+    /// By us.
+    Killed,
+    /// By itself, with this exit code.
+    Natural { code: Option<i32> },
+}
+
+/// Knows when to kill.
+struct Reaper {
+    kills: Exponential,
+    /// Time all lives have spent restoring, computing and saving.
+    lived: Duration,
+    /// Makes lives longer where they lead nowhere.
+    stretch: u32,
+}
+
+impl Reaper {
+    fn watch(&mut self, child: &mut Child, heartbeat: &Path, clock: &SystemClock, stop: &AtomicBool) -> Result<Death> {
+        let mut started: Option<Duration> = None;
+        let mut is_told = false;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(Death::Natural { code: status.code() });
+            }
+            if stop.load(Ordering::Acquire) && !is_told {
+                is_told = true;
+                kill_process(Pid::from_child(child), Signal::TERM).context("stopping the solver's process")?;
+            }
+            if started.is_none() && Beat::read(heartbeat).started > 0 {
+                started = Some(clock.now());
+            }
+            let due = self.kills.next_at().saturating_sub(self.lived) * self.stretch;
+            if !is_told && started.is_some_and(|at| clock.now() >= at + due) {
+                return self.kill(child);
+            }
+            clock.sleep_until(clock.now() + POLL);
+        }
+    }
+
+    fn kill(&mut self, child: &mut Child) -> Result<Death> {
+        use std::os::unix::process::ExitStatusExt;
+        child.kill().context("killing the solver's process")?;
+        let status = child.wait()?;
+        if status.signal().is_none() {
+            return Ok(Death::Natural { code: status.code() });
+        }
+        self.lived = self.kills.next_at();
+        self.kills.due(self.lived, 0, Phase::Computing);
+        Ok(Death::Killed)
+    }
+}
+
+/// The sums while lives come and go.
+struct Sums {
+    account: Account,
+    /// Index of the last iteration of the life before.
+    at: u64,
+    /// A life has gone on from somewhere.
+    has_begun: bool,
+    /// Lives in a row that did not get further than the one before.
+    idle: u32,
+    iteration_seconds: Option<f64>,
+}
+
+impl Sums {
+    /// A life that was killed.
+    fn add(&mut self, beat: &Beat) {
+        self.account.add_life(beat);
+        if beat.executed > 0 || beat.restored > 0 {
+            self.begin_life(beat.restored);
+            self.at = beat.iteration;
+        }
+        self.idle = if beat.checkpoints > 0 { 0 } else { self.idle + 1 };
+    }
+
+    /// Work between the version a life goes on from and where the life before ended is lost.
+    fn begin_life(&mut self, restored: u64) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.account.start_version = restored;
+        }
+        let lost = self.at.saturating_sub(restored);
+        self.account.lost += lost;
+        self.account.seconds_lost_work += lost as f64 * self.iteration_seconds.unwrap_or(0.0);
+    }
+
+    /// The life that came to its end.
+    fn finish(mut self, last: &Account, took: Duration) -> Account {
+        self.begin_life(last.start_version);
+        self.account.add_last(last, took.as_secs_f64());
+        self.account
+    }
+}
+
+/// A folder for the heartbeat, gone with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn create() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("recoup-lives-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(%error, "{} is left over", self.0.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(restored: u64, iteration: u64, checkpoints: u64) -> Beat {
+        Beat { started: 1, restored, iteration, executed: iteration - restored, checkpoints, ..Beat::default() }
+    }
+
+    #[test]
+    fn lost_work_is_what_is_done_again_in_the_next_life() {
+        let mut sums =
+            Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds: Some(2.0) };
+        sums.add(&life(0, 25, 2));
+        sums.add(&Beat { started: 1, ..Beat::default() });
+        sums.add(&life(20, 33, 1));
+        let last = Account { start_version: 30, executed: 70, recoveries: 1, ..Account::default() };
+        let account = sums.finish(&last, Duration::from_secs(9));
+        assert_eq!((account.executed, account.lost, account.failures), (25 + 13 + 70, 5 + 3, 3));
+        assert_eq!((account.recoveries, account.checkpoints, account.start_version), (2, 3, 0));
+        assert_eq!((account.seconds_lost_work, account.seconds_total), (16.0, 9.0));
+        assert_eq!(account.extra_iterations_mean(Some(100)), Some(0.0));
+    }
+
+    #[test]
+    fn run_that_went_on_from_an_older_one_says_so() {
+        let mut sums = Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds: None };
+        sums.add(&life(40, 45, 0));
+        let last = Account { start_version: 40, executed: 60, recoveries: 1, ..Account::default() };
+        let account = sums.finish(&last, Duration::from_secs(1));
+        assert_eq!((account.start_version, account.lost), (40, 5));
+        assert_eq!(account.extra_iterations_mean(Some(100)), Some(0.0));
+    }
+}

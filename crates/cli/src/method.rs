@@ -1,0 +1,117 @@
+//! From options to an iterative method: the preconditioner once, a fresh solver as often as failures ask.
+
+use anyhow::Result;
+use recoup::core::SolveError;
+use recoup::solvers::{
+    Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
+    JacobiPreconditioner, Method, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
+};
+
+use crate::exit::Exit;
+use crate::options::{MethodArgs, MethodKind, PcKind, PcSide, name_of};
+use crate::problem::Problem;
+
+/// Rows of a block of the block Jacobi preconditioner.
+const BLOCK_ROWS: usize = 64;
+
+/// Everything a solver is made from; failures leave it whole.
+pub(crate) struct Setup<'a> {
+    problem: &'a Problem,
+    args: &'a MethodArgs,
+    preconditioner: Box<dyn Preconditioner + 'a>,
+    start: Vec<f64>,
+}
+
+impl<'a> Setup<'a> {
+    /// Builds the preconditioner.
+    ///
+    /// # Errors
+    /// Exit 2 for options that contradict each other, exit 1 where A does not allow the preconditioner.
+    pub(crate) fn new(problem: &'a Problem, args: &'a MethodArgs) -> Result<Self> {
+        check(args)?;
+        let preconditioner = preconditioner(problem, args)?;
+        Ok(Self { problem, args, preconditioner, start: vec![0.0; problem.n()] })
+    }
+
+    /// The problem.
+    pub(crate) fn problem(&self) -> &'a Problem {
+        self.problem
+    }
+
+    /// The options.
+    pub(crate) fn args(&self) -> &'a MethodArgs {
+        self.args
+    }
+
+    /// A fresh solver at x = 0.
+    ///
+    /// # Errors
+    /// [`SolveError`] where A or b do not allow the method.
+    pub(crate) fn make(&self) -> Result<Box<dyn Method + '_>, SolveError> {
+        self.make_to(self.args.rtol)
+    }
+
+    /// A fresh solver at x = 0 with another tolerance.
+    ///
+    /// # Errors
+    /// As [`Setup::make`].
+    pub(crate) fn make_to(&self, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
+        let (system, x) = (self.problem.system(), &self.start[..]);
+        let (pc, stop) = (self.preconditioner.as_ref(), Stop { rtol });
+        let restart = self.args.restart as usize;
+        let omega = self.args.omega.unwrap_or(1.0);
+        Ok(match self.args.method {
+            MethodKind::Jacobi => Box::new(Jacobi::new(system, omega, x, stop)?),
+            MethodKind::GaussSeidel => self.sweeps(Relaxation::GaussSeidel, stop)?,
+            MethodKind::Sor => self.sweeps(Relaxation::Sor { omega }, stop)?,
+            MethodKind::Ssor => self.sweeps(Relaxation::Ssor { omega }, stop)?,
+            MethodKind::Cg => Box::new(Cg::new(system, pc, x, stop)?),
+            MethodKind::CgRestarted => Box::new(Cg::new(system, pc, x, stop)?.restarted_every(restart as u64)?),
+            MethodKind::Gmres => {
+                let side = match self.args.pc_side {
+                    Some(PcSide::Right) => Side::Right,
+                    _ => Side::Left,
+                };
+                Box::new(Gmres::new(system, pc, x, GmresOptions { restart, side, stop })?)
+            }
+            MethodKind::Bicgstab => Box::new(Bicgstab::new(system, pc, x, stop)?),
+        })
+    }
+
+    fn sweeps(&self, relaxation: Relaxation, stop: Stop) -> Result<Box<dyn Method + '_>, SolveError> {
+        let method = "a sweep over rows";
+        let needed = SolveError::Operator { method, needed: "assembled rows (--operator csr)" };
+        let matrix = self.problem.rows.as_deref().ok_or(needed)?;
+        Ok(Box::new(GaussSeidel::new(self.problem.system(), matrix, relaxation, &self.start, stop)?))
+    }
+}
+
+/// Options that contradict the method.
+fn check(args: &MethodArgs) -> Result<()> {
+    let method = name_of(args.method);
+    let is_stationary =
+        matches!(args.method, MethodKind::Jacobi | MethodKind::GaussSeidel | MethodKind::Sor | MethodKind::Ssor);
+    if is_stationary && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
+        return Err(Exit::Usage.because(format!("--method {method} takes no preconditioner: leave --pc out")));
+    }
+    if args.pc_side.is_some() && args.method != MethodKind::Gmres {
+        return Err(Exit::Usage.because(format!("--pc-side is for --method gmres; {method} has no sides")));
+    }
+    if args.omega.is_some_and(|omega| !(omega > 0.0 && omega < 2.0)) {
+        return Err(Exit::Usage.because("--omega: expected a number between 0 and 2"));
+    }
+    Ok(())
+}
+
+fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<Box<dyn Preconditioner + 'a>> {
+    let needs_rows = || Exit::Usage.because(format!("--pc {} needs assembled rows: --operator csr", name_of(args.pc)));
+    let rows = || -> Result<&'a Csr> { problem.rows.as_deref().ok_or_else(needs_rows) };
+    Ok(match args.pc {
+        PcKind::None => Box::new(Identity),
+        PcKind::Jacobi => Box::new(JacobiPreconditioner::new(problem.operator.as_ref())?),
+        PcKind::Bjacobi => Box::new(BlockJacobi::new(rows()?, BLOCK_ROWS)?),
+        PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0))?),
+        PcKind::Ilu0 => Box::new(Ilu0::new(rows()?)?),
+        PcKind::Ic0 => Box::new(Ic0::new(rows()?)?),
+    })
+}

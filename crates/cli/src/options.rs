@@ -1,0 +1,263 @@
+//! The options commands share: the problem, the method, and how values are written on a command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use recoup::solvers::RightHandSide;
+
+/// `A x = b`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProblemArgs {
+    /// 3D Poisson equation on N x N x N inner points: 7-point stencil, Dirichlet boundary.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1625),
+          required_unless_present = "matrix", conflicts_with = "matrix", help_heading = "Problem")]
+    pub(crate) poisson3d: Option<u32>,
+
+    /// Matrix Market file, .mtx or .mtx.gz.
+    #[arg(long, value_name = "FILE", help_heading = "Problem")]
+    pub(crate) matrix: Option<PathBuf>,
+
+    /// Right-hand side from a Matrix Market array file.
+    #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind", help_heading = "Problem")]
+    pub(crate) rhs: Option<PathBuf>,
+
+    /// Right-hand side: ones, random, or made from a smooth solution.
+    #[arg(long, value_name = "ones|random|smooth", default_value = "ones", help_heading = "Problem")]
+    pub(crate) rhs_kind: RightHandSide,
+
+    /// Seed of a random right-hand side.
+    #[arg(long, value_name = "S", help_heading = "Problem")]
+    pub(crate) rhs_seed: Option<u64>,
+
+    /// How A is kept: assembled rows, or (3D Poisson only) not at all.
+    #[arg(long, value_enum, default_value = "csr", help_heading = "Problem")]
+    pub(crate) operator: OperatorKind,
+
+    /// Threads of this rank [default: one per core].
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
+    pub(crate) threads: Option<u16>,
+
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "host", help_heading = "Machine")]
+    pub(crate) device: Device,
+
+    /// Share the rows among the ranks of an MPI job.
+    #[arg(long, help_heading = "Machine")]
+    pub(crate) mpi: bool,
+}
+
+/// How A is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OperatorKind {
+    /// Compressed rows.
+    Csr,
+    /// Matrix-free.
+    Stencil,
+}
+
+/// Where to compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Device {
+    /// The processor.
+    Host,
+    /// An NVIDIA GPU.
+    Cuda,
+}
+
+/// The iterative method and when it stops.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MethodArgs {
+    /// Iterative method.
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub(crate) method: MethodKind,
+
+    /// Restart length of gmres and cg-restarted.
+    #[arg(long, value_name = "M", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=1000),
+          help_heading = "Method")]
+    pub(crate) restart: u32,
+
+    /// Preconditioner.
+    #[arg(long, value_enum, default_value = "none", help_heading = "Method")]
+    pub(crate) pc: PcKind,
+
+    /// Side of the preconditioner, for gmres [default: left].
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub(crate) pc_side: Option<PcSide>,
+
+    /// Damping of jacobi and relaxation of sor, ssor and the SSOR preconditioner [default: 1].
+    #[arg(long, value_name = "W", help_heading = "Method")]
+    pub(crate) omega: Option<f64>,
+
+    /// Tolerance on the true relative residual ||b - A x|| / ||b||.
+    #[arg(long, value_name = "E", default_value = "1e-6", value_parser = positive, help_heading = "Method")]
+    pub(crate) rtol: f64,
+
+    /// Give up after this many iterations.
+    #[arg(long, value_name = "K", default_value = "200000", help_heading = "Method")]
+    pub(crate) max_iterations: u64,
+}
+
+/// Methods by their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodKind {
+    /// Jacobi.
+    Jacobi,
+    /// Gauss-Seidel.
+    GaussSeidel,
+    /// Successive over-relaxation.
+    Sor,
+    /// Symmetric successive over-relaxation.
+    Ssor,
+    /// Conjugate gradients.
+    Cg,
+    /// Conjugate gradients, started anew every --restart iterations.
+    CgRestarted,
+    /// Generalised minimal residuals, restarted.
+    Gmres,
+    /// Stabilised bi-conjugate gradients.
+    Bicgstab,
+}
+
+impl MethodKind {
+    /// Growth of the residual a lossy checkpoint may cause: methods that lose their search space
+    /// with it get less.
+    pub(crate) fn default_theta(self) -> f64 {
+        match self {
+            Self::Cg | Self::CgRestarted | Self::Bicgstab => 0.5,
+            Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor | Self::Gmres => 3.0,
+        }
+    }
+}
+
+/// Preconditioners by their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PcKind {
+    /// None.
+    None,
+    /// The diagonal.
+    Jacobi,
+    /// Diagonal blocks.
+    Bjacobi,
+    /// One symmetric relaxation sweep.
+    Ssor,
+    /// Incomplete LU without fill.
+    Ilu0,
+    /// Incomplete Cholesky without fill.
+    Ic0,
+}
+
+/// On which side of A the preconditioner stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PcSide {
+    /// `M^-1 A x = M^-1 b`.
+    Left,
+    /// `A M^-1 u = b`.
+    Right,
+}
+
+/// The name an enum value has on the command line.
+pub(crate) fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
+}
+
+/// A finite number above zero.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v > 0.0);
+    value.ok_or_else(|| "expected a finite number above 0".to_owned())
+}
+
+/// Bytes per second: a plain number, or one with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (of
+/// 1024), and a B after it if one likes: `100e6`, `100M`, `100MiB`.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
+    let refused = || "expected bytes per second above 0, such as 100e6, 100M or 100MiB".to_owned();
+    let trimmed = text.trim().trim_end_matches("/s");
+    let trimmed = trimmed.strip_suffix('B').unwrap_or(trimmed);
+    let (trimmed, base) = match trimmed.strip_suffix('i') {
+        Some(rest) => (rest, 1024_f64),
+        None => (trimmed, 1000.0),
+    };
+    let power = match trimmed.chars().last() {
+        Some('k' | 'K') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
+        _ if base > 1000.0 => return Err(refused()),
+        _ => 0,
+    };
+    let number = if power > 0 { &trimmed[..trimmed.len() - 1] } else { trimmed };
+    positive(number).map(|value| value * base.powi(power)).map_err(|_| refused())
+}
+
+/// Where failures come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FailureChoice {
+    /// Nowhere.
+    None,
+    /// State dropped in-process at exponential times.
+    Inject,
+    /// The solver runs as a child and gets SIGKILL at exponential times.
+    Kill,
+    /// State dropped after these iterations.
+    At(Vec<u64>),
+}
+
+impl FromStr for FailureChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => return Ok(Self::None),
+            "inject" => return Ok(Self::Inject),
+            "kill" | "kill:job" => return Ok(Self::Kill),
+            "kill:rank" | "kill:node" => {
+                return Err("killing one rank or node needs --mpi, which is not in this build".to_owned());
+            }
+            _ => {}
+        }
+        if text.starts_with("flip:") {
+            return Err("bit flips in memory are not injected yet".to_owned());
+        }
+        let list = text.strip_prefix("at:").ok_or("expected none, inject, kill or at:IT[,IT...]")?;
+        let iterations: Option<Vec<u64>> = list.split(',').map(|it| it.parse().ok().filter(|&it| it > 0)).collect();
+        iterations.map(Self::At).ok_or_else(|| "expected iterations above 0, as in at:60,140".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidths_take_both_kinds_of_units() {
+        for (text, expected) in [
+            ("100e6", 100e6),
+            ("100M", 100e6),
+            ("100MB/s", 100e6),
+            ("100MiB", 104_857_600.0),
+            ("1.5Gi", 1.5 * 1_073_741_824.0),
+            ("17476", 17476.0),
+            ("2k", 2000.0),
+        ] {
+            assert_eq!(bytes_per_second(text), Ok(expected), "{text}");
+        }
+        for text in ["", "0", "-1M", "fast", "10i", "nan", "inf", "5X", "MiB"] {
+            assert!(bytes_per_second(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn failures_are_read_by_name() {
+        assert_eq!("at:60,140".parse(), Ok(FailureChoice::At(vec![60, 140])));
+        assert_eq!("kill".parse(), Ok(FailureChoice::Kill));
+        for text in ["at:", "at:0", "at:1,x", "flip:3", "kill:rank", "often"] {
+            assert!(text.parse::<FailureChoice>().is_err(), "{text}");
+        }
+    }
+}

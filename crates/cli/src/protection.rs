@@ -1,0 +1,311 @@
+//! How a run is protected: the options `run` and `compare` share, and the plans that follow from them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use recoup::core::{BoundRule, Codec, CodecId, Plan, Policy, Resume, Scheme};
+use recoup::model::interval::Interval;
+use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
+
+use crate::exit::Exit;
+use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
+
+/// Codec of lossy versions when none is named.
+pub(crate) const LOSSY_CODEC: CodecId = CodecId::Pco;
+/// Codec of lossless and exact versions when none is named.
+pub(crate) const LOSSLESS_CODEC: CodecId = CodecId::Zstd;
+/// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
+/// of those done.
+const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
+
+/// What is saved, how exactly, when, and what goes wrong meanwhile.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProtectionArgs {
+    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: pco, zstd].
+    #[arg(long, value_name = "zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
+    pub(crate) codec: Option<CodecId>,
+
+    /// Bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3, absolute:V, range:V or
+    /// pointwise:V.
+    #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "Checkpoints")]
+    pub(crate) bound: BoundRule,
+
+    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg and bicgstab, else 3].
+    #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints")]
+    pub(crate) theta: Option<f64>,
+
+    /// Computing between two checkpoints: auto (optimal for the MTTI), seconds, or iterations as in 15it.
+    #[arg(long, value_name = "auto|S|Kit", default_value = "auto", help_heading = "Checkpoints")]
+    pub(crate) interval: Interval,
+
+    /// What a version holds: the iterate alone, or enough for a bitwise continuation [default: by scheme].
+    #[arg(long, value_enum, help_heading = "Checkpoints")]
+    pub(crate) state: Option<StateKind>,
+
+    /// Versions kept.
+    #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u16).range(1..),
+          help_heading = "Checkpoints")]
+    pub(crate) keep: u16,
+
+    /// The solver waits until a version is durable [default in virtual time, as in published experiments].
+    #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
+    pub(crate) sync: bool,
+
+    /// Versions are encoded and written behind the solver [default in real time].
+    #[arg(long = "async", help_heading = "Checkpoints")]
+    pub(crate) asynchronous: bool,
+
+    /// Where versions rest: pfs (the directory) or memory.
+    #[arg(long, value_name = "pfs|memory", help_heading = "Checkpoints")]
+    pub(crate) tiers: Option<Tiers>,
+
+    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...].
+    #[arg(long, value_name = "KIND", default_value = "none", help_heading = "Failures")]
+    pub(crate) failures: FailureChoice,
+
+    /// Mean time to interrupt, seconds.
+    #[arg(long, value_name = "S", value_parser = positive, help_heading = "Failures")]
+    pub(crate) mtti: Option<f64>,
+
+    /// Seed of the failures.
+    #[arg(long, value_name = "S", default_value = "0", help_heading = "Failures")]
+    pub(crate) seed: u64,
+
+    /// Write and read versions no faster than this, like a busy parallel file system: 100e6, 100M, 100MiB.
+    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
+    pub(crate) pfs_bandwidth: Option<f64>,
+
+    /// Time passes by declared costs: a seed repeats exactly.
+    #[arg(long, help_heading = "Machine")]
+    pub(crate) virtual_time: bool,
+
+    /// Virtual time of one iteration, seconds [default: measured once].
+    #[arg(long, value_name = "S", value_parser = positive, requires = "virtual_time", help_heading = "Machine")]
+    pub(crate) t_iter: Option<f64>,
+
+    /// Virtual speed of encoding and decoding, raw bytes per second [default: measured once].
+    #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
+    pub(crate) codec_rate: Option<f64>,
+
+    /// The published experiments' machine in virtual time: one vector takes 120 s to write, MTTI 1 h, and the
+    /// undisturbed solve takes 50 min (jacobi), 120 min (gmres) or 35 min (cg).
+    #[arg(long, value_enum, conflicts_with_all = ["virtual_time", "t_iter", "pfs_bandwidth"], help_heading = "Machine")]
+    pub(crate) paper_regime: Option<PaperRegime>,
+
+    /// Iterations of the undisturbed solve [default: it is run first].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Failures")]
+    pub(crate) baseline_iterations: Option<u64>,
+}
+
+/// What a version holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateKind {
+    /// The iterate alone.
+    X,
+    /// The iterate and a direction.
+    #[value(name = "x+p")]
+    XP,
+    /// Everything a bitwise continuation needs.
+    Exact,
+}
+
+/// A solve of the published experiments (doi 10.1145/3208040.3208050), by its productive time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PaperRegime {
+    /// 50 minutes.
+    Jacobi,
+    /// 120 minutes.
+    Gmres,
+    /// 35 minutes.
+    Cg,
+}
+
+impl PaperRegime {
+    /// Time of the undisturbed solve.
+    pub(crate) fn productive_seconds(self) -> f64 {
+        match self {
+            Self::Jacobi => 50.0 * 60.0,
+            Self::Gmres => 120.0 * 60.0,
+            Self::Cg => 35.0 * 60.0,
+        }
+    }
+}
+
+/// Where versions rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tiers {
+    /// A directory.
+    Pfs,
+    /// The memory of this process.
+    Memory,
+    /// Tiers of several ranks.
+    NotHere,
+}
+
+impl FromStr for Tiers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = |tier: &str| {
+            let kind = tier.split(':').next().unwrap_or_default();
+            matches!(kind, "memory" | "partner" | "rs" | "pfs")
+        };
+        match text {
+            "pfs" => Ok(Self::Pfs),
+            "memory" => Ok(Self::Memory),
+            _ if text.split(',').all(known) => Ok(Self::NotHere),
+            _ => Err("expected pfs or memory".to_owned()),
+        }
+    }
+}
+
+/// Schemes by their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemeChoice {
+    /// Nothing is saved: a failure starts the solve anew.
+    None,
+    /// Raw values; for CG x, p and rho.
+    Traditional,
+    /// Lossless, and enough for a bitwise continuation.
+    Exact,
+    /// As traditional, encoded losslessly.
+    Lossless,
+    /// The iterate alone, under a bound that follows the residual.
+    Lossy,
+    /// Decided from measured costs, again and again.
+    Auto,
+}
+
+impl SchemeChoice {
+    /// The scheme, unless it is to be decided.
+    pub(crate) fn fixed(self) -> Option<Scheme> {
+        match self {
+            Self::None => Some(Scheme::None),
+            Self::Traditional => Some(Scheme::Traditional),
+            Self::Exact => Some(Scheme::Exact),
+            Self::Lossless => Some(Scheme::Lossless),
+            Self::Lossy => Some(Scheme::Lossy),
+            Self::Auto => None,
+        }
+    }
+}
+
+impl fmt::Display for SchemeChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::options::name_of(*self))
+    }
+}
+
+fn codec_id(text: &str) -> Result<CodecId, String> {
+    text.parse().map_err(|error: recoup::core::CodecError| error.to_string())
+}
+
+impl ProtectionArgs {
+    /// Whether time is virtual, by either option.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.virtual_time || self.paper_regime.is_some()
+    }
+
+    /// Whether the solver waits for each version.
+    pub(crate) fn is_synchronous(&self) -> bool {
+        self.sync || (self.is_virtual() && !self.asynchronous)
+    }
+
+    /// Whether failures arrive at random, one per MTTI on average.
+    pub(crate) fn has_arrivals(&self) -> bool {
+        matches!(self.failures, FailureChoice::Inject | FailureChoice::Kill)
+    }
+
+    /// Mean time to interrupt: given, or the regime's.
+    pub(crate) fn mtti_seconds(&self) -> Option<f64> {
+        self.mtti.or(self.paper_regime.map(|_| 3600.0))
+    }
+
+    /// Refuses what contradicts itself or is not here, before anything long is done.
+    ///
+    /// # Errors
+    /// Exit 2 or 5.
+    pub(crate) fn check(&self, schemes: &[SchemeChoice]) -> Result<()> {
+        let usage = |text: &str| Err(Exit::Usage.because(text));
+        if self.tiers == Some(Tiers::NotHere) {
+            return Err(Exit::NotAvailable.because("--tiers: this build keeps versions on pfs or in memory"));
+        }
+        let saves = schemes.iter().any(|scheme| *scheme != SchemeChoice::None);
+        if saves && self.interval == Interval::Auto && self.mtti_seconds().is_none() {
+            return usage("--interval auto needs --mtti SECONDS (or give --interval SECONDS or --interval Kit)");
+        }
+        if self.has_arrivals() && self.mtti_seconds().is_none() {
+            return usage("--failures inject and kill need --mtti SECONDS");
+        }
+        if self.failures == FailureChoice::Kill && self.is_virtual() {
+            return usage("--failures kill happens in real time; use --failures inject with --virtual-time");
+        }
+        if self.virtual_time && self.pfs_bandwidth.is_none() {
+            return usage("--virtual-time needs --pfs-bandwidth BYTES/S, as I/O follows from bytes and bandwidth");
+        }
+        if self.codec_rate.is_some() && !self.is_virtual() {
+            return usage("--codec-rate needs --virtual-time");
+        }
+        match self.state {
+            Some(StateKind::XP) => usage("--state x+p is not there yet; use x or exact"),
+            Some(StateKind::Exact) if schemes.contains(&SchemeChoice::Lossy) => {
+                usage("--state exact and --scheme lossy exclude each other: lossy versions hold the iterate alone")
+            }
+            _ => self.check_codec(schemes),
+        }
+    }
+
+    fn check_codec(&self, schemes: &[SchemeChoice]) -> Result<()> {
+        let Some(id) = self.codec else { return Ok(()) };
+        let codec = recoup::compress::codec(id).map_err(|error| Exit::NotAvailable.because(error.to_string()))?;
+        if schemes.contains(&SchemeChoice::Lossy) && !Codec::is_lossy(codec.as_ref()) {
+            tracing::warn!("codec {id} stores exactly whatever the bound: lossy versions will not be smaller");
+        }
+        Ok(())
+    }
+
+    /// What the policies are told.
+    pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
+        let loses_space = matches!(method, MethodKind::Cg | MethodKind::Bicgstab);
+        PolicyConfig {
+            mtti_seconds: self.mtti_seconds().unwrap_or(f64::INFINITY),
+            lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
+            lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
+            rule: self.bound,
+            theta: self.theta.unwrap_or_else(|| method.default_theta()),
+            resume: match self.state {
+                Some(StateKind::X) => Some(Resume::Restarted),
+                Some(StateKind::Exact) => Some(Resume::Exact),
+                _ => None,
+            },
+            asynchronous: !self.is_synchronous(),
+            extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
+        }
+    }
+
+    /// The codec that sets the pace of a scheme.
+    pub(crate) fn codec_of(&self, scheme: SchemeChoice) -> CodecId {
+        self.codec.unwrap_or(match scheme {
+            SchemeChoice::Lossy | SchemeChoice::Auto => LOSSY_CODEC,
+            SchemeChoice::Lossless | SchemeChoice::Exact => LOSSLESS_CODEC,
+            SchemeChoice::None | SchemeChoice::Traditional => CodecId::Raw,
+        })
+    }
+
+    /// The policy of a scheme.
+    pub(crate) fn policy(&self, scheme: SchemeChoice, method: MethodKind) -> Box<dyn Policy> {
+        let config = self.policy_config(method);
+        match scheme.fixed() {
+            Some(fixed) => Box::new(FixedPolicy::new(fixed, self.interval, config)),
+            None => Box::new(AutoPolicy::new(config)),
+        }
+    }
+
+    /// How to save when a run is asked to stop: as ever, or losslessly where the scheme is open.
+    pub(crate) fn stop_plan(&self, scheme: SchemeChoice, method: MethodKind) -> Option<Plan> {
+        let fixed = scheme.fixed().unwrap_or(Scheme::Lossless);
+        (fixed != Scheme::None).then(|| self.policy_config(method).plan(fixed))
+    }
+}
