@@ -150,23 +150,17 @@ kernels! {
     /// Laplacian takes, in ascending column order.
     fn sweep_line(step: f64, star: &[&[f64]; 7], b: &[f64], target: &mut [f64]) -> f64 {
         let n = target.len();
-        let [below, front, west, centre, east, back, above] = star.map(|values| &values[..n]);
-        let b = &b[..n];
-        let mut lanes = [0.0; LANES];
-        let mut point = |i: usize, lane: &mut f64| {
-            let r = b[i] - laplacian([below[i], front[i], west[i], centre[i], east[i], back[i], above[i]]);
-            target[i] = centre[i] + step * r;
-            *lane += r * r;
-        };
-        for first in (0..n / LANES * LANES).step_by(LANES) {
-            for (offset, lane) in lanes.iter_mut().enumerate() {
-                point(first + offset, lane);
-            }
+        let (below, front, west) = (&star[0][..n], &star[1][..n], &star[2][..n]);
+        let (east, back, above) = (&star[4][..n], &star[5][..n], &star[6][..n]);
+        let (centre, b) = (&star[3][..n], &b[..n]);
+        for i in 0..n {
+            target[i] = b[i] - laplacian([below[i], front[i], west[i], centre[i], east[i], back[i], above[i]]);
         }
-        for (i, lane) in (n / LANES * LANES..n).zip(&mut lanes) {
-            point(i, lane);
+        let squared = sum_block([target, target], |[x, y]| x * y);
+        for (target, x) in target.iter_mut().zip(centre) {
+            *target = x + step * *target;
         }
-        sum_lanes(lanes)
+        squared
     }
 }
 

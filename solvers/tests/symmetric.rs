@@ -36,27 +36,27 @@ impl Problem {
     }
 
     fn cg<'a>(&'a self, preconditioner: &'a dyn Preconditioner, rtol: f64) -> Cg<'a> {
-        Cg::new(self.system(), preconditioner, &self.guess(), Stop { rtol }).unwrap()
+        Cg::new(self.system(), preconditioner, &self.guess(), Stop { rtol }).expect("a sound system")
     }
 
     fn jacobi(&self, rtol: f64) -> Jacobi<'_> {
-        Jacobi::new(self.system(), 1.0, &self.guess(), Stop { rtol }).unwrap()
+        Jacobi::new(self.system(), 1.0, &self.guess(), Stop { rtol }).expect("a sound system")
     }
 
     fn true_residual(&self, x: &[f64]) -> f64 {
         let mut y = self.guess();
-        self.a.apply(x, &mut y).unwrap();
+        self.a.apply(x, &mut y).expect("one rank is never lost");
         self.b.iter().zip(&y).map(|(b, y)| (b - y) * (b - y)).sum::<f64>().sqrt()
     }
 
-    fn check<'a>(&'a self, make: &dyn Fn() -> Box<dyn Iteration + 'a>, rtol: f64, resumes: &[Resume]) {
+    fn check<'s>(&self, make: &dyn Fn() -> Box<dyn Iteration + 's>, rtol: f64, resumes: &[Resume]) {
         check_solver(&SolverCase { make, true_residual: &|x| self.true_residual(x), rtol, resumes });
     }
 }
 
 fn iterations(solver: &mut dyn Iteration) -> u64 {
     while solver.progress().status == Status::Running {
-        solver.step().unwrap();
+        solver.step().expect("one rank is never lost");
     }
     assert!(solver.progress().is_converged(), "{:?}", solver.progress());
     solver.progress().iteration
@@ -66,7 +66,7 @@ fn iterations(solver: &mut dyn Iteration) -> u64 {
 fn history(solver: &mut dyn Iteration) -> Vec<u64> {
     let mut history = vec![solver.progress().residual_norm.to_bits()];
     while solver.progress().status == Status::Running {
-        history.push(solver.step().unwrap().residual_norm.to_bits());
+        history.push(solver.step().expect("one rank is never lost").residual_norm.to_bits());
     }
     history
 }

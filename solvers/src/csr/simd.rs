@@ -11,6 +11,9 @@ use crate::sys::Buffer;
 /// Entries ahead of the one in use that are fetched: 2 KiB of values.
 const PREFETCH_ENTRIES: usize = 256;
 
+/// Values in a cache line.
+const ENTRIES_PER_LINE: usize = 8;
+
 /// Where the entries of each row are and in which columns.
 ///
 /// Invariant: starts ascend within each block and end at most at the number of columns stored, and
@@ -96,9 +99,11 @@ impl Pattern {
         assert!(x.len() == self.rows, "x has {} values, the matrix {} columns", x.len(), self.rows);
         for (bounds, y) in starts.windows(2).zip(y) {
             let (start, end) = (bounds[0] as usize, bounds[1] as usize);
-            for entry in (start..end).step_by(8) {
+            let mut entry = start;
+            while entry < end {
                 prefetch(values.as_ptr().wrapping_add(entry + PREFETCH_ENTRIES));
                 prefetch(columns.as_ptr().wrapping_add(entry + PREFETCH_ENTRIES));
+                entry += ENTRIES_PER_LINE;
             }
             let mut sum = 0.0;
             for entry in start..end {
