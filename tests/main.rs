@@ -1,1 +1,10 @@
 //! Questions about the whole, one module each.
+
+mod bounds;
+mod damage;
+mod disk_full;
+mod readers;
+mod refusal;
+mod rollback;
+mod support;
+mod verdict;

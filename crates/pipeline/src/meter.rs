@@ -29,11 +29,12 @@ impl Meter {
         if self.iterations == 0 { 0.0 } else { self.computing_seconds / self.iterations as f64 }
     }
 
-    pub(crate) fn saved(&mut self, saved: &Saved) {
+    /// A synchronous checkpoint's drain is part of what blocked: it is counted once.
+    pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
         let cost = self.costs.entry(saved.plan.scheme).or_default();
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds());
-        blend(&mut cost.drain_seconds, saved.spent.drain_seconds());
+        blend(&mut cost.drain_seconds, if synchronous { 0.0 } else { saved.spent.drain_seconds() });
         blend(&mut cost.ratio, ratio);
         if saved.spent.write_seconds > 0.0 {
             blend(&mut self.write_bytes_per_second, saved.payload_bytes as f64 / saved.spent.write_seconds);

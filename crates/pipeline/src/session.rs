@@ -16,7 +16,7 @@ use crate::staging::StagingSet;
 use crate::timing::since;
 use crate::verify::{Reference, Verifier};
 use crate::worker::{Done, Job, Worker};
-use crate::{Outcome, PipelineError, Saved, Spent, Timing, registry};
+use crate::{Outcome, PipelineError, Timing, registry};
 
 /// Where codecs come from: one wrapped to keep its bound, or why there is none.
 pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
@@ -54,8 +54,8 @@ pub struct SessionConfig {
 pub struct DecisionRecord {
     /// The iteration it was taken at.
     pub iteration: u64,
-    /// The plan of the checkpoint taken, if one was.
-    pub plan: Option<Plan>,
+    /// How versions are saved from now on.
+    pub plan: Plan,
     /// The interval in force.
     pub interval_seconds: f64,
     /// The reasons, in numbers.
@@ -325,7 +325,7 @@ impl Session {
                 if self.synchronous {
                     saved.spent.wait_seconds += saved.spent.drain_seconds();
                 }
-                self.meter.saved(&seen_by_policy(saved, self.synchronous));
+                self.meter.saved(saved, self.synchronous);
             }
             Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
             Outcome::Aborted { .. } => {}
@@ -389,21 +389,12 @@ impl Session {
         if let Some(why) = &decision.why {
             self.decisions.push(DecisionRecord {
                 iteration: progress.iteration,
-                plan: decision.save,
+                plan: decision.in_force,
                 interval_seconds: decision.interval_seconds,
                 why: why.clone(),
             });
         }
     }
-}
-
-/// A synchronous checkpoint's drain is waiting, not drain: counted once.
-fn seen_by_policy(saved: &Saved, synchronous: bool) -> Saved {
-    let mut seen = saved.clone();
-    if synchronous {
-        seen.spent = Spent { wait_seconds: saved.spent.blocking_seconds(), write_seconds: 0.0, ..Spent::default() };
-    }
-    seen
 }
 
 impl Drop for Session {

@@ -1,1 +1,19 @@
-//! placeholder
+#![doc = include_str!("../../../README.md")]
+//!
+//! # This crate
+//!
+//! The facade: the crates of recoup under one name, and [`open`], the shortest way from a solver and
+//! a directory to a [`pipeline::Session`]. It joins solvers, codecs, stores and the model, which do
+//! not know each other, and holds no logic of its own.
+
+mod builder;
+
+pub use builder::{Builder, Error, open};
+pub use recoup_comm as comm;
+pub use recoup_compress as compress;
+pub use recoup_core as core;
+pub use recoup_io as io;
+pub use recoup_io::{SystemClock, VirtualClock};
+pub use recoup_model as model;
+pub use recoup_pipeline as pipeline;
+pub use recoup_solvers as solvers;

@@ -1,0 +1,272 @@
+//! From a directory to a session: defaults for everything a user need not know yet.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use recoup_comm::Solo;
+use recoup_core::{BoundRule, Clock, CodecId, Comm, Operator, Plan, Policy, Resume, Scheme, Store, StoreError};
+use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
+use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
+use recoup_pipeline::{PipelineError, Reference, Session, SessionConfig, Timing};
+
+/// Starts a session on a directory: `recoup::open(dir)`, a few choices, `build()`.
+///
+/// Without further choices: the scheme and the interval are decided from measured costs, lossy
+/// versions keep `||b - A x'|| <= 1.5 ||r||` by measurement, the two newest versions are kept, and
+/// failures are expected once a day.
+#[must_use]
+pub fn open(dir: impl AsRef<Path>) -> Builder {
+    Builder {
+        dir: dir.as_ref().to_owned(),
+        name: "solve".to_owned(),
+        policy: PolicyConfig {
+            mtti_seconds: 86_400.0,
+            lossy_codec: CodecId::Pco,
+            lossless_codec: CodecId::Zstd,
+            rule: BoundRule::Verified,
+            theta: 0.5,
+            resume: None,
+            asynchronous: true,
+            extra_fraction: 0.1,
+        },
+        scheme: None,
+        interval: Interval::Auto,
+        keep: 2,
+        tolerance: 1e-6,
+        bytes_per_second: None,
+        reference: None,
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+    }
+}
+
+/// The choices of a session.
+pub struct Builder {
+    dir: PathBuf,
+    name: String,
+    policy: PolicyConfig,
+    scheme: Option<Scheme>,
+    interval: Interval,
+    keep: usize,
+    tolerance: f64,
+    bytes_per_second: Option<f64>,
+    reference: Option<Reference>,
+    clock: Arc<dyn Clock>,
+    timing: Timing,
+}
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The directory is not usable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The session could not start.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+}
+
+impl Builder {
+    /// The problem `A x = b`, this rank's rows: needed by every bound that follows the residual, and
+    /// to refuse another problem's checkpoint.
+    #[must_use]
+    pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
+        self.reference = Some(Reference { operator, rhs });
+        self
+    }
+
+    /// Name of the run inside the directory.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Mean time to interrupt of the job.
+    #[must_use]
+    pub fn mtti(mut self, mtti: Duration) -> Self {
+        self.policy.mtti_seconds = mtti.as_secs_f64();
+        self
+    }
+
+    /// Always this scheme, instead of deciding from measured costs.
+    #[must_use]
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = Some(scheme);
+        self
+    }
+
+    /// Codec of lossy versions.
+    #[must_use]
+    pub fn lossy_codec(mut self, codec: CodecId) -> Self {
+        self.policy.lossy_codec = codec;
+        self
+    }
+
+    /// Codec of lossless and exact versions.
+    #[must_use]
+    pub fn lossless_codec(mut self, codec: CodecId) -> Self {
+        self.policy.lossless_codec = codec;
+        self
+    }
+
+    /// How the bound of lossy versions follows the residual.
+    #[must_use]
+    pub fn bound(mut self, rule: BoundRule) -> Self {
+        self.policy.rule = rule;
+        self
+    }
+
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
+    #[must_use]
+    pub fn theta(mut self, theta: f64) -> Self {
+        self.policy.theta = theta;
+        self
+    }
+
+    /// What every version must hold enough for, in place of what its scheme usually does.
+    #[must_use]
+    pub fn resume(mut self, resume: Resume) -> Self {
+        self.policy.resume = Some(resume);
+        self
+    }
+
+    /// Everything about a checkpoint at once.
+    #[must_use]
+    pub fn plan(mut self, plan: Plan) -> Self {
+        (self.policy.lossy_codec, self.policy.lossless_codec) = (plan.codec, plan.codec);
+        (self.policy.rule, self.policy.theta) = (plan.rule, plan.theta);
+        self.resume(plan.resume).scheme(plan.scheme)
+    }
+
+    /// When to save: from measured costs, or every so many seconds or iterations.
+    #[must_use]
+    pub fn interval(mut self, interval: Interval) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Saves every `iterations` iterations.
+    #[must_use]
+    pub fn every(self, iterations: u64) -> Self {
+        self.interval(Interval::Iterations(iterations))
+    }
+
+    /// Versions kept, at least one.
+    #[must_use]
+    pub fn keep(mut self, versions: usize) -> Self {
+        self.keep = versions.max(1);
+        self
+    }
+
+    /// The solver waits until each version counts.
+    #[must_use]
+    pub fn synchronous(mut self, synchronous: bool) -> Self {
+        self.policy.asynchronous = !synchronous;
+        self
+    }
+
+    /// The solver's tolerance on the relative residual, from which the remaining work is predicted.
+    #[must_use]
+    pub fn tolerance(mut self, rtol: f64) -> Self {
+        self.tolerance = rtol;
+        self
+    }
+
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those done.
+    #[must_use]
+    pub fn extra_fraction(mut self, fraction: f64) -> Self {
+        self.policy.extra_fraction = fraction;
+        self
+    }
+
+    /// Reads and writes no faster than this: a busy parallel file system on one machine.
+    #[must_use]
+    pub fn bandwidth(mut self, bytes_per_second: f64) -> Self {
+        self.bytes_per_second = Some(bytes_per_second);
+        self
+    }
+
+    /// Another clock, and whether costs are measured on it or declared.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>, timing: Timing) -> Self {
+        (self.clock, self.timing) = (clock, timing);
+        self
+    }
+
+    /// What each checkpoint of `scheme` would do.
+    #[must_use]
+    pub fn plan_of(&self, scheme: Scheme) -> Plan {
+        self.policy.plan(scheme)
+    }
+
+    /// Opens the session of a job of one rank.
+    ///
+    /// # Errors
+    /// [`Error`] when the directory is not ours, not writable or in use.
+    pub fn build(self) -> Result<Session, Error> {
+        self.build_on(&Solo)
+    }
+
+    /// Opens the session on all ranks of `comm`. Collective.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], on every rank.
+    pub fn build_on(self, comm: &dyn Comm) -> Result<Session, Error> {
+        let store = self.store_on(comm)?;
+        Ok(Session::open(self.config(store), comm)?)
+    }
+
+    /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
+    fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
+        let open = |access| Hdf5Store::open(&self.dir, &self.name, access);
+        let mine = (comm.rank() == 0).then(|| open(Access::Write));
+        let mut message = match &mine {
+            Some(Err(error)) => error.to_string().into_bytes(),
+            _ => Vec::new(),
+        };
+        comm.broadcast(0, &mut message).map_err(PipelineError::from)?;
+        let store = match mine {
+            Some(opened) => opened?,
+            None if message.is_empty() => open(Access::Join)?,
+            None => {
+                let message = String::from_utf8_lossy(&message).into_owned();
+                return Err(PipelineError::Rank { rank: 0, message }.into());
+            }
+        };
+        Ok(match self.bytes_per_second {
+            Some(rate) => Arc::new(store.with_throttle(Throttle::new(rate, self.clock.clone()))),
+            None => Arc::new(store),
+        })
+    }
+
+    /// Opens the session on a store of the caller's own. Collective.
+    ///
+    /// # Errors
+    /// [`Error::Pipeline`].
+    pub fn build_with(self, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Session, Error> {
+        Ok(Session::open(self.config(store), comm)?)
+    }
+
+    fn config(self, store: Arc<dyn Store>) -> SessionConfig {
+        let synchronous = !self.policy.asynchronous;
+        let policy: Box<dyn Policy> = match self.scheme {
+            Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
+            None => Box::new(AutoPolicy::new(self.policy)),
+        };
+        SessionConfig {
+            name: self.name,
+            store,
+            codecs: recoup_compress::codec,
+            policy,
+            clock: self.clock,
+            timing: self.timing,
+            keep: self.keep,
+            synchronous,
+            tolerance: self.tolerance,
+            reference: self.reference,
+        }
+    }
+}

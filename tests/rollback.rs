@@ -1,0 +1,92 @@
+//! Does a solve that lost its memory end where the undisturbed one does?
+
+use recoup::core::{Registered, Scheme, Values};
+use recoup::model::failures::{AtIterations, Never};
+use recoup::pipeline::{Ended, EventKind};
+
+use crate::support::{Problem, plan};
+
+/// Every iteration executed, lost work included, repeats the undisturbed residual to the bit.
+#[test]
+fn exact_resume_repeats_the_undisturbed_history_bit_for_bit() {
+    let problem = Problem::poisson(12);
+    for (method, failures) in [("cg", vec![7, 13, 14, 30]), ("gmres", vec![31, 45]), ("jacobi", vec![5, 50, 99])] {
+        let undisturbed = problem.run(method, None, Never);
+        assert_eq!(undisturbed.ended, Ended::Converged, "{method}");
+        let dir = tempfile::tempdir().unwrap();
+        let session = problem.builder(dir.path(), plan(Scheme::Exact), 5).synchronous(true).build().unwrap();
+        let run = problem.run(method, Some(session), AtIterations::new(&failures));
+        assert_eq!(run.ended, Ended::Converged, "{method}");
+        assert_eq!(run.failures, failures.len() as u64, "{method}");
+        assert!(run.recoveries > 0, "{method}: {:?}", run.events);
+        assert_eq!(run.executed, undisturbed.executed + run.lost, "{method}");
+        for &(iteration, residual) in &run.history {
+            let (_, expected) = undisturbed.history[iteration as usize - 1];
+            assert_eq!(residual.to_bits(), expected.to_bits(), "{method}, iteration {iteration}");
+        }
+    }
+}
+
+/// A lossy recovery starts from a residual within (1 + theta) of the one saved, and the solve ends
+/// at its tolerance by the true residual.
+#[test]
+fn lossy_recovery_keeps_the_residual_and_converges() {
+    let problem = Problem::poisson(12);
+    for method in ["cg", "gmres", "jacobi"] {
+        let dir = tempfile::tempdir().unwrap();
+        let session = problem.builder(dir.path(), plan(Scheme::Lossy), 10).synchronous(true).build().unwrap();
+        let run = problem.run(method, Some(session), AtIterations::new(&[24, 39, 66]));
+        assert_eq!(run.ended, Ended::Converged, "{method}");
+        assert!(run.recoveries > 0, "{method}");
+        for saved in &run.saved {
+            let residual = saved.residual;
+            let (exact, verified) = (residual.true_norm.unwrap(), residual.verified_norm.unwrap());
+            assert!(verified <= 1.5 * exact, "{method} {}: {verified} {exact}", saved.version);
+        }
+    }
+}
+
+/// The version restored is the newest that counted before the failure, never a later one.
+#[test]
+fn rollback_goes_to_the_newest_version_before_the_failure() {
+    let problem = Problem::poisson(12);
+    let dir = tempfile::tempdir().unwrap();
+    let session = problem.builder(dir.path(), plan(Scheme::Traditional), 5).synchronous(true).build().unwrap();
+    let run = problem.run("cg", Some(session), AtIterations::new(&[7, 13, 30]));
+    let recovered: Vec<u64> =
+        run.events.iter().filter(|e| matches!(e.kind, EventKind::Recovery(_))).map(|e| e.iteration).collect();
+    // The failure at 30 strikes before the checkpoint of iteration 30 is taken.
+    assert_eq!(recovered, [5, 10, 25]);
+    assert_eq!(run.lost, 2 + 3 + 5);
+}
+
+/// A second process, started on the directory the first left behind, goes on from its newest version.
+#[test]
+fn a_new_session_goes_on_from_the_directory_alone() {
+    let problem = Problem::poisson(12);
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = problem.solver("cg").unwrap();
+    let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
+    for _ in 0..12 {
+        first.step().unwrap();
+        session.step(first.as_ref()).unwrap();
+    }
+    drop(session);
+    let mut second = problem.solver("cg").unwrap();
+    let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
+    let restored = session.restore(second.as_mut()).unwrap().unwrap();
+    assert_eq!(restored.version, 10);
+    for _ in 10..12 {
+        second.step().unwrap();
+    }
+    assert_eq!(bits(first.as_ref()), bits(second.as_ref()));
+    assert!(problem.true_residual(second.as_ref()) < 1.0);
+}
+
+fn bits(owner: &dyn Registered) -> Vec<Vec<u64>> {
+    let to_bits = |values: Values<'_>| match values {
+        Values::F64(v) => v.iter().map(|x| x.to_bits()).collect(),
+        other => panic!("doubles expected, {other:?} found"),
+    };
+    owner.variables().into_iter().map(|v| to_bits(v.values)).collect()
+}

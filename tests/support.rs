@@ -1,0 +1,102 @@
+//! A small problem, its solvers, and a session on a fresh directory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use recoup::comm::Solo;
+use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError};
+use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
+use recoup::solvers::{
+    Cg, Csr, Gmres, GmresOptions, Jacobi, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System,
+};
+use recoup::{Builder, SystemClock};
+
+/// `A x = b` on a Poisson grid, and what computes with it.
+pub(crate) struct Problem {
+    pub(crate) a: Arc<Csr>,
+    pub(crate) b: Arc<[f64]>,
+    m: JacobiPreconditioner,
+    pool: Pool,
+}
+
+impl Problem {
+    pub(crate) fn poisson(n: usize) -> Self {
+        Self::poisson_with(n, RightHandSide::Random { seed: 7 })
+    }
+
+    pub(crate) fn poisson_with(n: usize, rhs: RightHandSide) -> Self {
+        let a = Arc::new(Csr::poisson3d(n));
+        let b = rhs.build(a.as_ref()).unwrap().into();
+        let m = JacobiPreconditioner::new(a.as_ref()).unwrap();
+        Self { a, b, m, pool: Pool::new(1) }
+    }
+
+    fn system(&self) -> System<'_> {
+        System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool }
+    }
+
+    /// A fresh solver of the named method, to a relative residual of 1e-8.
+    pub(crate) fn solver(&self, method: &str) -> Result<Box<dyn Iteration + '_>, SolveError> {
+        let (x0, stop) = (vec![0.0; self.b.len()], Stop { rtol: 1e-8 });
+        Ok(match method {
+            "cg" => Box::new(Cg::new(self.system(), &self.m, &x0, stop)?),
+            "gmres" => {
+                let options = GmresOptions { restart: 30, side: Side::Right, stop };
+                Box::new(Gmres::new(self.system(), &self.m, &x0, options)?)
+            }
+            "jacobi" => Box::new(Jacobi::new(self.system(), 1.0, &x0, Stop { rtol: 1e-3 })?),
+            other => panic!("no method {other}"),
+        })
+    }
+
+    /// `||b - A x|| / ||b||` of the solver's iterate.
+    pub(crate) fn true_residual(&self, solver: &dyn Iteration) -> f64 {
+        let variables = solver.variables();
+        let recoup::core::Values::F64(x) = variables[0].values else { panic!("x is the first variable") };
+        let mut r = vec![0.0; x.len()];
+        let squared = self.a.residual(&self.b, x, &mut r).unwrap();
+        squared.sqrt() / self.b.iter().map(|b| b * b).sum::<f64>().sqrt()
+    }
+
+    /// A session on `dir` that saves every `every` iterations as `plan` says.
+    pub(crate) fn builder(&self, dir: &Path, plan: Plan, every: u64) -> Builder {
+        recoup::open(dir).system(self.a.clone(), self.b.clone()).plan(plan).every(every)
+    }
+
+    /// Runs a method to its end through the failures given.
+    pub(crate) fn run<'a>(
+        &'a self,
+        method: &'a str,
+        session: Option<Session>,
+        failures: impl FailureSource + 'a,
+    ) -> RunReport {
+        let mut runner = Runner {
+            session,
+            failures: Box::new(failures),
+            clock: Arc::new(SystemClock::new()),
+            timing: Timing::Real,
+            stop: Arc::new(AtomicBool::new(false)),
+            stop_plan: None,
+            limits: RunLimits { iterations: 100_000, executed: 1_000_000 },
+            watch: Box::new(|_, _| {}),
+        };
+        runner.run(&mut || self.solver(method)).unwrap()
+    }
+}
+
+/// A plan of each scheme, with its usual codec.
+pub(crate) fn plan(scheme: Scheme) -> Plan {
+    let (codec, resume) = match scheme {
+        Scheme::Lossy => (CodecId::Pco, Resume::Restarted),
+        Scheme::Exact => (CodecId::Zstd, Resume::Exact),
+        Scheme::Lossless => (CodecId::Zstd, Resume::Traditional),
+        Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
+    };
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, resume }
+}
+
+/// A lossy plan under a fixed absolute bound.
+pub(crate) fn fixed(codec: CodecId, e: f64) -> Plan {
+    Plan { codec, rule: BoundRule::Fixed(Bound::Absolute(e)), ..plan(Scheme::Lossy) }
+}
