@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::CsrError;
 use crate::Pool;
 use crate::pool::BLOCK;
+use crate::simd::prefetch;
 use crate::sys::Buffer;
 
 /// Entries ahead of the one in use that are fetched: 2 KiB of values.
@@ -124,17 +125,3 @@ impl PartialEq for Pattern {
         self.rows == other.rows && self.row_starts[..] == other.row_starts[..] && self.columns[..] == other.columns[..]
     }
 }
-
-/// Asks for the cache line at `address`; any address will do.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn prefetch<T>(address: *const T) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch reads nothing the program can see and never faults.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
-}
-
-/// Other processors prefetch by themselves.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn prefetch<T>(_address: *const T) {}
