@@ -165,11 +165,20 @@ kernels! {
         for i in 0..n {
             target[i] = b[i] - laplacian([below[i], front[i], west[i], centre[i], east[i], back[i], above[i]]);
         }
-        let squared = sum_block([target, target], |[x, y]| x * y);
-        for (target, x) in target.iter_mut().zip(centre) {
+        let mut lanes = [0.0; LANES];
+        let ((chunks, rest), (x_chunks, x_rest)) = (target.as_chunks_mut::<LANES>(), centre.as_chunks::<LANES>());
+        for (target, x) in chunks.iter_mut().zip(x_chunks) {
+            for lane in 0..LANES {
+                let r = target[lane];
+                lanes[lane] += r * r;
+                target[lane] = x[lane] + step * r;
+            }
+        }
+        for ((target, x), lane) in rest.iter_mut().zip(x_rest).zip(&mut lanes) {
+            *lane += *target * *target;
             *target = x + step * *target;
         }
-        squared
+        sum_lanes(lanes)
     }
 }
 
