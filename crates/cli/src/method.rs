@@ -43,6 +43,16 @@ impl<'a> Setup<'a> {
         self.args
     }
 
+    /// Bytes a product with the operator moves, as a part of those an iteration moves; at most 1.
+    ///
+    /// # Errors
+    /// As [`Setup::make`].
+    pub(crate) fn product_share(&self) -> Result<f64, SolveError> {
+        let operator = self.problem.system().a;
+        let product_bytes = operator.bytes() as f64 + 16.0 * operator.rows() as f64;
+        Ok((product_bytes / self.make()?.bytes_per_iteration()).min(1.0))
+    }
+
     /// A fresh solver at x = 0.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ const MEASURE_BOUND: f64 = 1e-4;
 pub(crate) struct MachineRates {
     /// Time of one iteration.
     pub(crate) iteration_seconds: f64,
+    /// Time of one product with the operator.
+    pub(crate) product_seconds: f64,
     /// Writing and reading versions.
     pub(crate) store_bytes_per_second: f64,
     /// Copying into the staging buffer.
@@ -46,6 +48,7 @@ impl MachineRates {
     fn costs(self) -> VirtualCosts {
         VirtualCosts {
             iteration_seconds: self.iteration_seconds,
+            product_seconds: self.product_seconds,
             stage_bytes_per_second: self.stage_bytes_per_second,
             encode_bytes_per_second: self.encode_bytes_per_second,
             decode_bytes_per_second: self.decode_bytes_per_second,
@@ -103,6 +106,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) n: usize,
     /// Iterations of the undisturbed solve.
     pub(crate) iterations: u64,
+    /// Bytes a product with the operator moves, as a part of those an iteration moves.
+    pub(crate) product_share: f64,
     /// The solve itself, where it was run.
     pub(crate) solved: Option<&'a Solved>,
 }
@@ -121,8 +126,10 @@ pub(crate) fn rates(args: &ProtectionArgs, codec: CodecId, measured: &Measured<'
         (None, None) => return Err(Exit::Usage.because("--codec-rate is needed where no undisturbed solve is run")),
     };
     let real = measured.solved.map_or(0.0, |solved| solved.report.seconds_per_iteration);
+    let iteration_seconds = args.t_iter.or(regime).unwrap_or(real);
     Ok(MachineRates {
-        iteration_seconds: args.t_iter.or(regime).unwrap_or(real),
+        iteration_seconds,
+        product_seconds: measured.product_share * iteration_seconds,
         store_bytes_per_second: args.pfs_bandwidth.unwrap_or(paper_bandwidth),
         stage_bytes_per_second: STAGE_BYTES_PER_SECOND,
         encode_bytes_per_second: encode,

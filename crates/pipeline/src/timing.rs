@@ -18,8 +18,10 @@ pub enum Timing {
 /// The machine of a virtual run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VirtualCosts {
-    /// Time of one iteration, which is also charged for each product a verification makes.
+    /// Time of one iteration.
     pub iteration_seconds: f64,
+    /// Time of one product with the operator, of which a verification makes one per try and one more.
+    pub product_seconds: f64,
     /// Copying into the staging buffer.
     pub stage_bytes_per_second: f64,
     /// Encoding, raw bytes per second; raw storage is free.
@@ -39,7 +41,7 @@ impl VirtualCosts {
             stage_seconds: raw_bytes as f64 / self.stage_bytes_per_second,
             wait_seconds: 0.0,
             encode_seconds: coding_seconds(codec, raw_bytes, self.encode_bytes_per_second),
-            verify_seconds: f64::from(products) * self.iteration_seconds,
+            verify_seconds: f64::from(products) * self.product_seconds,
             write_seconds: payload_bytes as f64 / self.store_bytes_per_second,
         }
     }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
 use crate::method::Setup;
-use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
+use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
@@ -67,16 +67,16 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Failures that strike inside this process.
+    /// No failure strikes inside this process.
     fn is_undisturbed(&self) -> bool {
-        self.protection.failures == FailureChoice::None || self.child.is_some()
+        self.protection.is_undisturbed() || self.child.is_some()
     }
 
     fn check(&self) -> Result<()> {
         self.protection.check(&[self.scheme])?;
         let in_memory = self.protection.tiers == Some(Tiers::Memory);
         let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
-        let kills = self.protection.failures == FailureChoice::Kill;
+        let kills = self.protection.kills();
         if kills && in_memory {
             return Err(Exit::Usage.because("--failures kill needs --dir: memory does not survive the process"));
         }
@@ -99,8 +99,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return child(args, path);
     }
     let stop = stop_on_signals()?;
-    let (report, note) =
-        if args.protection.failures == FailureChoice::Kill { killed(args, &stop)? } else { in_process(args, stop)? };
+    let (report, note) = if args.protection.kills() { killed(args, &stop)? } else { in_process(args, stop)? };
     output.emit(&report, table)?;
     if let Some(note) = note {
         eprintln!("{note}");
@@ -118,7 +117,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
     let undisturbed = undisturbed(args, &setup, &stop)?;
-    let machine = machine(args, &problem, undisturbed.as_ref())?;
+    let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
     let store = store(args, &machine)?;
     let executed = Execution {
@@ -187,12 +186,13 @@ fn baseline(args: &Args, undisturbed: Option<&Solved>, machine: &Machine) -> Bas
     }
 }
 
-fn machine(args: &Args, problem: &Problem, undisturbed: Option<&Solved>) -> Result<Machine> {
+fn machine(args: &Args, setup: &Setup<'_>, undisturbed: Option<&Solved>) -> Result<Machine> {
     if !args.protection.is_virtual() {
         return Ok(Machine::real());
     }
     let iterations = args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)).unwrap_or(1);
-    let measured = Measured { n: problem.n(), iterations, solved: undisturbed };
+    let (n, product_share) = (setup.problem().n(), setup.product_share()?);
+    let measured = Measured { n, iterations, product_share, solved: undisturbed };
     let codec = args.protection.codec_of(args.scheme);
     Ok(Machine::of(virtual_time::rates(&args.protection, codec, &measured)?))
 }
