@@ -4,7 +4,7 @@ use std::fmt;
 
 use recoup::core::Scheme;
 use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
-use recoup::pipeline::{Ended, EventKind, RunReport};
+use recoup::pipeline::{Ended, EventKind, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::heartbeat::Beat;
@@ -69,9 +69,9 @@ impl Account {
             payload_bytes: saved.iter().map(|s| s.payload_bytes).sum(),
             seconds_total: report.seconds_total,
             seconds_blocking: report.seconds_blocking,
-            seconds_backpressure: saved.iter().map(|s| s.spent.wait_seconds).sum(),
-            seconds_drain: saved.iter().map(|s| s.spent.drain_seconds()).sum(),
-            seconds_verify: saved.iter().map(|s| s.spent.verify_seconds).sum(),
+            seconds_backpressure: total(saved, |spent| spent.wait_seconds),
+            seconds_drain: total(saved, Spent::drain_seconds),
+            seconds_verify: total(saved, |spent| spent.verify_seconds),
             seconds_recovery: report.seconds_recovery,
             seconds_lost_work: report.seconds_lost_work,
             interval_seconds: interval,
@@ -162,6 +162,11 @@ impl Account {
             extra_iterations: extra_seconds / productive_seconds,
         }
     }
+}
+
+/// A sum that is 0, not -0, of nothing.
+fn total(saved: &[Saved], seconds: fn(&Spent) -> f64) -> f64 {
+    saved.iter().fold(0.0, |sum, saved| sum + seconds(&saved.spent))
 }
 
 /// What an expected overhead depends on beside measured costs.

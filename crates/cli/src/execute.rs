@@ -71,7 +71,7 @@ impl<'a> Execution<'a> {
         };
         let report = runner.run(&mut make).map_err(explain)?;
         for (version, message) in &report.failed {
-            tracing::warn!("version {version} does not count: {message}");
+            tracing::debug!("version {version} does not count: {message}");
         }
         let relative_residual = problem.relative_residual(&last.borrow())?;
         Ok(Executed { report, relative_residual })
@@ -133,8 +133,8 @@ fn explain(error: PipelineError) -> anyhow::Error {
 /// Failures as the options ask for them; those of a killed process come from outside.
 pub(crate) fn failure_source(args: &ProtectionArgs, seed: u64) -> Box<dyn FailureSource> {
     match (&args.failures, args.mtti_seconds()) {
-        (FailureChoice::At(iterations), _) => Box::new(AtIterations::new(iterations)),
-        (FailureChoice::Inject, Some(mtti)) => Box::new(Exponential::new(Duration::from_secs_f64(mtti), seed)),
+        (Some(FailureChoice::At(iterations)), _) => Box::new(AtIterations::new(iterations)),
+        (Some(FailureChoice::Inject), Some(mtti)) => Box::new(Exponential::new(Duration::from_secs_f64(mtti), seed)),
         _ => Box::new(Never),
     }
 }

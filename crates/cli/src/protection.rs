@@ -16,6 +16,8 @@ use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
 pub(crate) const LOSSY_CODEC: CodecId = CodecId::Pco;
 /// Codec of lossless and exact versions when none is named.
 pub(crate) const LOSSLESS_CODEC: CodecId = CodecId::Zstd;
+/// Mean time to interrupt when none is given: a day, as the library has it.
+const MTTI_SECONDS: f64 = 86_400.0;
 /// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
 /// of those done.
 const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
@@ -62,10 +64,10 @@ pub(crate) struct ProtectionArgs {
     pub(crate) tiers: Option<Tiers>,
 
     /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...].
-    #[arg(long, value_name = "KIND", default_value = "none", help_heading = "Failures")]
-    pub(crate) failures: FailureChoice,
+    #[arg(long, value_name = "KIND", help_heading = "Failures")]
+    pub(crate) failures: Option<FailureChoice>,
 
-    /// Mean time to interrupt, seconds.
+    /// Mean time to interrupt, seconds [default: a day].
     #[arg(long, value_name = "S", value_parser = positive, help_heading = "Failures")]
     pub(crate) mtti: Option<f64>,
 
@@ -215,7 +217,17 @@ impl ProtectionArgs {
 
     /// Whether failures arrive at random, one per MTTI on average.
     pub(crate) fn has_arrivals(&self) -> bool {
-        matches!(self.failures, FailureChoice::Inject | FailureChoice::Kill)
+        matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::Kill))
+    }
+
+    /// Whether the solver runs as a child that is killed.
+    pub(crate) fn kills(&self) -> bool {
+        self.failures == Some(FailureChoice::Kill)
+    }
+
+    /// Whether nothing is to fail.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        matches!(self.failures, None | Some(FailureChoice::None))
     }
 
     /// Mean time to interrupt: given, or the regime's.
@@ -232,14 +244,10 @@ impl ProtectionArgs {
         if self.tiers == Some(Tiers::NotHere) {
             return Err(Exit::NotAvailable.because("--tiers: this build keeps versions on pfs or in memory"));
         }
-        let saves = schemes.iter().any(|scheme| *scheme != SchemeChoice::None);
-        if saves && self.interval == Interval::Auto && self.mtti_seconds().is_none() {
-            return usage("--interval auto needs --mtti SECONDS (or give --interval SECONDS or --interval Kit)");
-        }
         if self.has_arrivals() && self.mtti_seconds().is_none() {
             return usage("--failures inject and kill need --mtti SECONDS");
         }
-        if self.failures == FailureChoice::Kill && self.is_virtual() {
+        if self.kills() && self.is_virtual() {
             return usage("--failures kill happens in real time; use --failures inject with --virtual-time");
         }
         if self.virtual_time && self.pfs_bandwidth.is_none() {
@@ -270,7 +278,7 @@ impl ProtectionArgs {
     pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
         let loses_space = matches!(method, MethodKind::Cg | MethodKind::Bicgstab);
         PolicyConfig {
-            mtti_seconds: self.mtti_seconds().unwrap_or(f64::INFINITY),
+            mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
             lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
