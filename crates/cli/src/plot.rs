@@ -262,8 +262,8 @@ mod tests {
         for word in ["undisturbed", "traditional", "lossless", "lossy", "failure", "recovery", "relative residual"] {
             assert!(svg.contains(&format!(">{word}<")), "{word}");
         }
-        for run in 0..4 {
-            assert!(svg.contains(&format!("var({})", SERIES[run].variable)), "line of run {run}");
+        for (run, series) in SERIES.iter().take(4).enumerate() {
+            assert!(svg.contains(&format!("var({})", series.variable)), "line of run {run}");
         }
         assert!(svg.contains("var(--failure)"));
     }

@@ -37,9 +37,11 @@ impl Bar {
         self.bar.set_position((STEPS * fallen(first, residual, self.rtol)) as u64);
         self.bar.set_message(format!("iteration {}, residual {residual:.2e}", progress.iteration));
     }
+}
 
+impl Drop for Bar {
     /// Takes the bar away.
-    pub(crate) fn finish(&self) {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn solve(setup: &Setup<'_>, label: &str, stop: Option<&AtomicBool>) -
         }
     }
     let took = clock.now().saturating_sub(start);
-    bar.finish();
+    drop(bar);
     report.judge(&progress, setup.problem().relative_residual(solver.iterate())?);
     report.seconds_setup = setup_seconds;
     report.time(took, progress.iteration);
