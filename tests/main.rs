@@ -3,6 +3,7 @@
 mod bounds;
 mod damage;
 mod disk_full;
+mod golden;
 mod readers;
 mod refusal;
 mod rollback;

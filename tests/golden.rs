@@ -1,0 +1,219 @@
+//! Can every version ever frozen still be read?
+//!
+//! `golden/v<format>/<case>/` holds a directory with one committed version, and in `expected/` what a restore
+//! gave when it was frozen: `<rank>-<variable>.bin`, little-endian values. `cargo xtask golden` alone writes them,
+//! by [`write_golden`]; the test compares, and takes everything it needs to know from the manifests.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use recoup::comm::Threads;
+use recoup::core::{
+    CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Manifest, Plan, Progress, Role, Scheme, Status, Store,
+    ValuesMut, VariableRecord,
+};
+use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::Variables;
+
+use crate::support::{Problem, fixed, plan};
+
+/// The version in every frozen directory, and its name there.
+const VERSION: u64 = 5;
+const VERSION_DIR: &str = "solve/v000000000005";
+/// Error bound of the lossy cases.
+const BOUND: f64 = 1e-6;
+
+/// What a restore gives: file name in `expected/`, little-endian values.
+type Expected = BTreeMap<String, Vec<u8>>;
+
+/// Values of any type, owned.
+enum Owned {
+    F64(Vec<f64>),
+    F32(Vec<f32>),
+    I64(Vec<i64>),
+    Bytes(Vec<u8>),
+}
+
+impl Owned {
+    fn zeros(record: &VariableRecord) -> Self {
+        let len = record.len as usize;
+        match record.element {
+            ElementType::F64 => Self::F64(vec![0.0; len]),
+            ElementType::F32 => Self::F32(vec![0.0; len]),
+            ElementType::I64 => Self::I64(vec![0; len]),
+            ElementType::Bytes => Self::Bytes(vec![0; len]),
+            other => panic!("no element type {other}"),
+        }
+    }
+
+    fn lend(&mut self) -> ValuesMut<'_> {
+        match self {
+            Self::F64(v) => ValuesMut::F64(v),
+            Self::F32(v) => ValuesMut::F32(v),
+            Self::I64(v) => ValuesMut::I64(v),
+            Self::Bytes(v) => ValuesMut::Bytes(v),
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Self::Bytes(v) => v.clone(),
+        }
+    }
+}
+
+fn progress() -> Progress {
+    Progress { iteration: VERSION, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+fn manifest(case: &Path) -> Manifest {
+    Hdf5Store::open(case, "solve", Access::Read).unwrap().manifest(VERSION).unwrap()
+}
+
+fn copy_version(source: &Path, target: &Path) {
+    fs::create_dir_all(target.join(VERSION_DIR)).unwrap();
+    for entry in fs::read_dir(source.join(VERSION_DIR)).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, target.join(VERSION_DIR).join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// What sessions on a copy of the directory restore, on as many ranks as wrote it.
+fn restore(case: &Path) -> Expected {
+    let dir = tempfile::tempdir().unwrap();
+    copy_version(case, dir.path());
+    let manifest = manifest(dir.path());
+    let parts = Threads::launch(manifest.ranks, |comm| {
+        let records: Vec<_> = manifest.variables.iter().filter(|v| v.rank == comm.rank()).collect();
+        let mut values: Vec<Owned> = records.iter().map(|record| Owned::zeros(record)).collect();
+        let mut session = recoup::open(dir.path()).build_on(&comm).unwrap();
+        let mut owner = Variables::new();
+        for (record, values) in records.iter().zip(&mut values) {
+            owner = owner.with(&record.name, record.role, values.lend(), record.distribution);
+        }
+        let restored = session.restore_with(&mut [&mut owner]).unwrap().unwrap();
+        assert_eq!((restored.version, restored.skipped.len()), (VERSION, 0), "{}", case.display());
+        drop(owner);
+        let name = |record: &VariableRecord| format!("{}-{}.bin", record.rank, record.name);
+        records.iter().zip(&values).map(|(record, values)| (name(record), values.to_bytes())).collect::<Expected>()
+    });
+    parts.into_iter().flatten().collect()
+}
+
+fn expected(case: &Path) -> Expected {
+    let entries = fs::read_dir(case.join("expected")).unwrap().map(|e| e.unwrap());
+    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap())).collect()
+}
+
+/// The directories of all frozen cases of all formats.
+fn cases() -> Vec<PathBuf> {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let directories = |path: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(path).unwrap().map(|e| e.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect()
+    };
+    directories(&golden).iter().flat_map(|format| directories(format)).collect()
+}
+
+#[test]
+fn every_frozen_version_is_whole_and_restores_to_its_frozen_bits() {
+    let cases = cases();
+    assert!(cases.iter().any(|case| case.parent().unwrap().ends_with(format!("v{FORMAT_VERSION}"))));
+    for case in cases {
+        let name = case.display();
+        let store = Hdf5Store::open(&case, "solve", Access::Read).unwrap();
+        assert_eq!(store.versions().unwrap(), [VERSION], "{name}");
+        assert_eq!(store.inspect_damage(VERSION).unwrap(), [], "{name}");
+        assert!(restore(&case) == expected(&case), "{name}: other values than those frozen");
+    }
+}
+
+/// The fingerprint of a matrix and a right-hand side is part of the format: a problem must know its versions.
+#[test]
+fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
+    let problem = Problem::poisson(4);
+    let solves: Vec<_> = cases().into_iter().filter(|case| manifest(case).fingerprint.is_some()).collect();
+    assert!(!solves.is_empty());
+    for case in solves {
+        let dir = tempfile::tempdir().unwrap();
+        copy_version(&case, dir.path());
+        let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
+        let mut solver = problem.solver("jacobi").unwrap();
+        assert_eq!(session.restore(solver.as_mut()).unwrap().unwrap().version, VERSION, "{}", case.display());
+    }
+}
+
+/// Five Jacobi iterations on a Poisson grid.
+fn save_solve(dir: &Path, plan: Plan) {
+    let problem = Problem::poisson(4);
+    let mut session = problem.builder(dir, plan, VERSION).build().unwrap();
+    let mut solver = problem.solver("jacobi").unwrap();
+    for _ in 0..VERSION {
+        solver.step().unwrap();
+        session.step(solver.as_ref()).unwrap();
+    }
+}
+
+/// Two ranks with a variable of every type.
+fn save_two_ranks(dir: &Path, plan: Plan) {
+    Threads::launch(2, |comm| {
+        let rank = comm.rank();
+        let mut x: Vec<f64> = (0..40 + rank).map(|i| 1.0 / (1 + i + rank) as f64).collect();
+        let mut single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+        let (mut step, mut tag) = ([VERSION as i64, -1], *b"any bytes");
+        let rows = Distribution::Rows { first: 40 * rank as u64, global: 81 };
+        let owner = Variables::new()
+            .with("x", Role::Iterate, ValuesMut::F64(&mut x), rows)
+            .with("single", Role::Dynamic, ValuesMut::F32(&mut single), Distribution::RankLocal)
+            .counter("step", &mut step)
+            .with("tag", Role::Dynamic, ValuesMut::Bytes(&mut tag), Distribution::Replicated);
+        let mut session = recoup::open(dir).plan(plan).every(VERSION).build_on(&comm).unwrap();
+        session.checkpoint(plan, progress(), &[&owner]).unwrap();
+        session.wait().unwrap();
+    });
+}
+
+/// Values that lossless codecs compress, where five Jacobi iterations do not.
+fn save_ramp(dir: &Path, plan: Plan) {
+    let mut x: Vec<f64> = (0..200).map(|i| 0.5 * f64::from(i)).collect();
+    let mut session = recoup::open(dir).plan(plan).every(VERSION).build().unwrap();
+    session.checkpoint(plan, progress(), &[&Variables::new().iterate("x", &mut x)]).unwrap();
+}
+
+/// Adds the cases that are not there yet, of the format this build writes. What is frozen stays: another release
+/// of a compression library may write other bytes, and must still read these. To replace a case, remove it first.
+#[test]
+#[ignore = "writes frozen files: run `cargo xtask golden`"]
+fn write_golden() {
+    let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
+    let format = PathBuf::from(golden).join(format!("v{FORMAT_VERSION}"));
+    type Save = fn(&Path, Plan);
+    let new: [(&str, Plan, Save); 8] = [
+        ("raw", plan(Scheme::Traditional), save_solve),
+        ("zstd", fixed(CodecId::Zstd, BOUND), save_solve),
+        ("pco", fixed(CodecId::Pco, BOUND), save_solve),
+        ("pco-lossless", fixed(CodecId::Pco, 0.0), save_ramp),
+        ("stored-raw", fixed(CodecId::Pco, 0.0), save_solve),
+        ("zfp", fixed(CodecId::Zfp, BOUND), save_solve),
+        ("zfp-reversible", fixed(CodecId::Zfp, 0.0), save_solve),
+        ("two-ranks", fixed(CodecId::Pco, BOUND), save_two_ranks),
+    ];
+    for (name, plan, save) in new {
+        let case = format.join(name);
+        if case.exists() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        save(dir.path(), plan);
+        copy_version(dir.path(), &case);
+        assert!(manifest(&case).frames.iter().any(|f| f.codec == plan.codec), "{name}");
+        fs::create_dir(case.join("expected")).unwrap();
+        for (file, bytes) in restore(&case) {
+            fs::write(case.join("expected").join(file), bytes).unwrap();
+        }
+    }
+}
