@@ -1,6 +1,8 @@
 //! Questions about the whole, one module each.
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 mod bounds;
+mod crashes;
 mod damage;
 mod disk_full;
 mod golden;
