@@ -111,7 +111,9 @@ impl<'a> Execution<'a> {
             keep: usize::from(self.protection.keep),
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
+            bytes_per_second: self.protection.pfs_bandwidth,
             reference: Some(problem.reference()),
+            abort: self.machine.abort.clone(),
         };
         Ok(Some(Session::open(config, problem.comm())?))
     }
@@ -162,7 +164,7 @@ pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
 /// The bandwidth limit of real time; in virtual time bytes are charged, not delayed.
 pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine) -> Option<Throttle> {
     let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)?;
-    Some(Throttle::new(bandwidth, machine.clock.clone()))
+    Some(Throttle::new(bandwidth, machine.clock.clone()).bypassed_by(machine.abort.clone()))
 }
 
 /// A flag that SIGTERM and SIGINT raise; the second of them ends the process at once.

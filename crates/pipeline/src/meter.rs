@@ -19,6 +19,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Nothing measured yet; the storage bandwidth may be known all the same.
+    pub(crate) fn with_bandwidth(bytes_per_second: Option<f64>) -> Self {
+        Self { write_bytes_per_second: bytes_per_second.unwrap_or(0.0), ..Self::default() }
+    }
+
     /// One iteration took this long, checkpoints not counted.
     pub(crate) fn iterated(&mut self, seconds: f64) {
         self.iterations += 1;

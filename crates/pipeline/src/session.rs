@@ -44,9 +44,14 @@ pub struct SessionConfig {
     pub synchronous: bool,
     /// The solver's tolerance on the relative residual, for the policy.
     pub tolerance: f64,
+    /// Storage bandwidth, bytes per second, where it is known before the first version is written.
+    pub bytes_per_second: Option<f64>,
     /// The problem, for verified bounds and the fingerprint; without it only fixed bounds work and
     /// another problem's checkpoint cannot be told apart.
     pub reference: Option<Reference>,
+    /// Set while versions on their way are given up, because the memory they come from is lost. A throttle
+    /// that is bypassed by it does not hold that up.
+    pub abort: Arc<AtomicBool>,
 }
 
 /// One line of the decision log.
@@ -119,7 +124,6 @@ impl Session {
         ours.barrier()?;
         let verifier = config.reference.map(|r| Verifier::new(r, config.codecs, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
-        let abort = Arc::new(AtomicBool::new(false));
         let worker = Worker {
             name: config.name,
             keep: if config.timing == Timing::Real { config.keep } else { config.keep.max(2) },
@@ -129,7 +133,7 @@ impl Session {
             clock: config.clock.clone(),
             verifier,
             fingerprint,
-            abort: abort.clone(),
+            abort: config.abort.clone(),
             frames: Vec::new(),
         };
         let (jobs, jobs_received) = mpsc::channel();
@@ -145,7 +149,7 @@ impl Session {
             clock: config.clock,
             comm: ours,
             fingerprint,
-            meter: Meter::default(),
+            meter: Meter::with_bandwidth(known_bandwidth(config.timing, config.bytes_per_second)),
             timing: config.timing,
             policy: config.policy,
             synchronous: config.synchronous,
@@ -153,7 +157,7 @@ impl Session {
             jobs: Some(jobs),
             done,
             worker: Some(worker),
-            abort,
+            abort: config.abort,
             free: (0..STAGING_SETS).map(|_| StagingSet::default()).collect(),
             outstanding: 0,
             outcomes: Vec::new(),
@@ -394,6 +398,14 @@ impl Session {
                 why: why.clone(),
             });
         }
+    }
+}
+
+/// Declared costs are known before they are spent.
+fn known_bandwidth(timing: Timing, given: Option<f64>) -> Option<f64> {
+    match timing {
+        Timing::Real => given,
+        Timing::Virtual(costs) => Some(costs.store_bytes_per_second),
     }
 }
 

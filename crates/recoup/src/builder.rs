@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use recoup_comm::Solo;
@@ -38,6 +39,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         reference: None,
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
+        abort: Arc::default(),
     }
 }
 
@@ -54,6 +56,7 @@ pub struct Builder {
     reference: Option<Reference>,
     clock: Arc<dyn Clock>,
     timing: Timing,
+    abort: Arc<AtomicBool>,
 }
 
 /// Why a session could not be opened.
@@ -237,7 +240,10 @@ impl Builder {
             }
         };
         Ok(match self.bytes_per_second {
-            Some(rate) => Arc::new(store.with_throttle(Throttle::new(rate, self.clock.clone()))),
+            Some(rate) => {
+                let throttle = Throttle::new(rate, self.clock.clone()).bypassed_by(self.abort.clone());
+                Arc::new(store.with_throttle(throttle))
+            }
             None => Arc::new(store),
         })
     }
@@ -266,7 +272,9 @@ impl Builder {
             keep: self.keep,
             synchronous,
             tolerance: self.tolerance,
+            bytes_per_second: self.bytes_per_second,
             reference: self.reference,
+            abort: self.abort,
         }
     }
 }
