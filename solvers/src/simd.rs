@@ -7,10 +7,10 @@
 /// Independent partial sums of a dot product, added in a fixed tree.
 const LANES: usize = 16;
 
-/// Values in a cache line.
+/// Values in a cache line, and in two registers.
 const LINE: usize = 8;
-/// Values ahead of those in use that a sweep fetches: 4 KiB.
-const SWEEP_AHEAD: usize = 512;
+/// Values ahead of those in use that a kernel of many streams fetches: 4 KiB.
+const AHEAD: usize = 512;
 
 /// Defines kernels that run in their AVX2 form where the processor has it.
 macro_rules! kernels {
@@ -37,28 +37,43 @@ macro_rules! kernels {
     )+};
 }
 
+/// Defines kernels over [`Pack`]s, which run on AVX2 registers where the processor has them.
+macro_rules! packed_kernels {
+    ($($(#[$doc:meta])* fn $name:ident = $generic:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub(crate) fn $name($($argument: $kind),+) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($argument: $kind),+) $(-> $result)? {
+                    $generic::<std::arch::x86_64::__m256d>($($argument),+)
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2.
+                    return unsafe { wide($($argument),+) };
+                }
+            }
+            $generic::<[f64; 4]>($($argument),+)
+        }
+    )+};
+}
+
+packed_kernels! {
+    /// `w . v_j` of one block for four vectors.
+    fn dot_four_block = dot_four(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4];
+
+    /// `w = (((w + h_0 v_0) + h_1 v_1) + h_2 v_2) + h_3 v_3` of one block.
+    fn axpy_four_block = axpy_four(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]);
+
+    /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to `lanes`, in turn.
+    fn sweep_line = sweep(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair);
+}
+
 kernels! {
     /// `x . y` of one block.
     fn dot_block(x: &[f64], y: &[f64]) -> f64 {
         sum_block([x, y], |[x, y]| x * y)
-    }
-
-    /// `w . x` and `w . y` of one block, each with the bits of [`dot_block`].
-    fn dot_pair_block(w: &[f64], x: &[f64], y: &[f64]) -> [f64; 2] {
-        let (mut x_lanes, mut y_lanes) = ([0.0; LANES], [0.0; LANES]);
-        let ((w_chunks, w_rest), (x_chunks, x_rest), (y_chunks, y_rest)) =
-            (w.as_chunks::<LANES>(), x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
-        for ((w, x), y) in w_chunks.iter().zip(x_chunks).zip(y_chunks) {
-            for lane in 0..LANES {
-                x_lanes[lane] += w[lane] * x[lane];
-                y_lanes[lane] += w[lane] * y[lane];
-            }
-        }
-        for (lane, ((w, x), y)) in w_rest.iter().zip(x_rest).zip(y_rest).enumerate() {
-            x_lanes[lane] += w * x;
-            y_lanes[lane] += w * y;
-        }
-        [sum_lanes(x_lanes), sum_lanes(y_lanes)]
     }
 
     /// `y += alpha x` of one block.
@@ -66,14 +81,6 @@ kernels! {
         assert_eq!(x.len(), y.len(), "vectors of one sum differ in length");
         for (y, x) in y.iter_mut().zip(x) {
             *y += alpha * x;
-        }
-    }
-
-    /// `w = (w + alpha x) + beta y` of one block.
-    fn axpy_pair_block(factors: [f64; 2], x: &[f64], y: &[f64], w: &mut [f64]) {
-        let [alpha, beta] = factors;
-        for ((w, x), y) in w.iter_mut().zip(x).zip(y) {
-            *w = (*w + alpha * x) + beta * y;
         }
     }
 
@@ -150,36 +157,218 @@ kernels! {
             }
         }
     }
+}
 
-    /// `target = x + step r` with `r = b - A x` on a segment, and `r . r`; `star` is x at the points the
-    /// Laplacian takes, in ascending column order.
-    fn sweep_line(step: f64, star: &[&[f64]; 7], b: &[f64], target: &mut [f64]) -> f64 {
-        let n = target.len();
-        let (below, front, west) = (&star[0][..n], &star[1][..n], &star[2][..n]);
-        let (east, back, above) = (&star[4][..n], &star[5][..n], &star[6][..n]);
-        let (centre, b) = (&star[3][..n], &b[..n]);
-        for ahead in (0..n).step_by(LINE) {
-            prefetch(star[6].as_ptr().wrapping_add(ahead + SWEEP_AHEAD));
-            prefetch(b.as_ptr().wrapping_add(ahead + SWEEP_AHEAD));
-        }
-        for i in 0..n {
-            target[i] = b[i] - laplacian([below[i], front[i], west[i], centre[i], east[i], back[i], above[i]]);
-        }
-        let mut lanes = [0.0; LANES];
-        let ((chunks, rest), (x_chunks, x_rest)) = (target.as_chunks_mut::<LANES>(), centre.as_chunks::<LANES>());
-        for (target, x) in chunks.iter_mut().zip(x_chunks) {
-            for lane in 0..LANES {
-                let r = target[lane];
-                lanes[lane] += r * r;
-                target[lane] = x[lane] + step * r;
-            }
-        }
-        for ((target, x), lane) in rest.iter_mut().zip(x_rest).zip(&mut lanes) {
-            *lane += *target * *target;
-            *target = x + step * *target;
-        }
-        sum_lanes(lanes)
+/// Four values, in a register where there is one for them.
+trait Pack: Copy {
+    fn splat(value: f64) -> Self;
+    fn load(values: &[f64; 4]) -> Self;
+    fn store(self, values: &mut [f64; 4]);
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+impl Pack for [f64; 4] {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        [value; 4]
     }
+
+    #[inline(always)]
+    fn load(values: &[f64; 4]) -> Self {
+        *values
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [f64; 4]) {
+        *values = self;
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + other[lane])
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] - other[lane])
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+}
+
+/// Used below kernels that run with AVX2 only.
+#[cfg(target_arch = "x86_64")]
+impl Pack for std::arch::x86_64::__m256d {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_set1_pd(value) }
+    }
+
+    #[inline(always)]
+    fn load(values: &[f64; 4]) -> Self {
+        // SAFETY: the processor has AVX2, and four values lie there.
+        unsafe { std::arch::x86_64::_mm256_loadu_pd(values.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [f64; 4]) {
+        // SAFETY: the processor has AVX2, and four values fit there.
+        unsafe { std::arch::x86_64::_mm256_storeu_pd(values.as_mut_ptr(), self) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_add_pd(self, other) }
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_sub_pd(self, other) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_mul_pd(self, other) }
+    }
+}
+
+/// A cache line, as two packs.
+pub(crate) type Pair = [[f64; 4]; 2];
+
+/// All of `values` that fill cache lines.
+#[inline(always)]
+fn pairs(values: &[f64]) -> &[Pair] {
+    values.as_chunks::<4>().0.as_chunks::<2>().0
+}
+
+/// As [`pairs`].
+#[inline(always)]
+fn pairs_mut(values: &mut [f64]) -> &mut [Pair] {
+    values.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0
+}
+
+#[inline(always)]
+fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
+    let lines = pairs(w);
+    let mut lanes = [[P::splat(0.0); 2]; 4];
+    let v = [
+        &pairs(vectors[0])[..lines.len()],
+        &pairs(vectors[1])[..lines.len()],
+        &pairs(vectors[2])[..lines.len()],
+        &pairs(vectors[3])[..lines.len()],
+    ];
+    for (i, line) in lines.iter().enumerate() {
+        let w = [P::load(&line[0]), P::load(&line[1])];
+        for j in 0..4 {
+            prefetch(v[j].as_ptr().wrapping_add(i + AHEAD / LINE));
+            lanes[j][0] = lanes[j][0].plus(w[0].times(P::load(&v[j][i][0])));
+            lanes[j][1] = lanes[j][1].plus(w[1].times(P::load(&v[j][i][1])));
+        }
+    }
+    let first = lines.len() * LINE;
+    let mut sums = [0.0; 4];
+    for j in 0..4 {
+        let mut parts: Pair = [[0.0; 4]; 2];
+        lanes[j][0].store(&mut parts[0]);
+        lanes[j][1].store(&mut parts[1]);
+        for ((part, w), v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
+            *part += w * v;
+        }
+        let [[a, b, c, d], [e, f, g, h]] = parts;
+        sums[j] = sum_lanes([a, b, c, d, e, f, g, h]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
+    let lines = pairs_mut(w);
+    let first = lines.len() * LINE;
+    let v = [
+        &pairs(vectors[0])[..lines.len()],
+        &pairs(vectors[1])[..lines.len()],
+        &pairs(vectors[2])[..lines.len()],
+        &pairs(vectors[3])[..lines.len()],
+    ];
+    let packs = [P::splat(h[0]), P::splat(h[1]), P::splat(h[2]), P::splat(h[3])];
+    for (i, line) in lines.iter_mut().enumerate() {
+        let (mut low, mut high) = (P::load(&line[0]), P::load(&line[1]));
+        for j in 0..4 {
+            prefetch(v[j].as_ptr().wrapping_add(i + AHEAD / LINE));
+            low = low.plus(packs[j].times(P::load(&v[j][i][0])));
+            high = high.plus(packs[j].times(P::load(&v[j][i][1])));
+        }
+        low.store(&mut line[0]);
+        high.store(&mut line[1]);
+    }
+    for (i, w) in (first..).zip(&mut w[first..]) {
+        *w = (((*w + h[0] * vectors[0][i]) + h[1] * vectors[1][i]) + h[2] * vectors[2][i]) + h[3] * vectors[3][i];
+    }
+}
+
+/// What a sweep reads for one line of a grid.
+pub(crate) struct Star<'a> {
+    /// One plane down.
+    pub(crate) below: &'a [f64],
+    /// One line back within the plane.
+    pub(crate) front: &'a [f64],
+    /// The line, with one more value before and after it.
+    pub(crate) centre: &'a [f64],
+    /// One line on within the plane.
+    pub(crate) back: &'a [f64],
+    /// One plane up.
+    pub(crate) above: &'a [f64],
+    /// The right-hand side.
+    pub(crate) b: &'a [f64],
+}
+
+#[inline(always)]
+fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair) {
+    let whole = pairs_mut(target);
+    let lines = whole.len();
+    let (below, front, back) = (&pairs(star.below)[..lines], &pairs(star.front)[..lines], &pairs(star.back)[..lines]);
+    let (above, b, west) = (&pairs(star.above)[..lines], &pairs(star.b)[..lines], &pairs(star.centre)[..lines]);
+    let (centre, east) = (&pairs(&star.centre[1..])[..lines], &pairs(&star.centre[2..])[..lines]);
+    let factors = [P::splat(6.0), P::splat(step)];
+    let mut sums = [P::load(&lanes[0]), P::load(&lanes[1])];
+    for i in 0..lines {
+        prefetch(above.as_ptr().wrapping_add(i + AHEAD / LINE));
+        prefetch(b.as_ptr().wrapping_add(i + AHEAD / LINE));
+        for half in 0..2 {
+            let before = [P::load(&below[i][half]), P::load(&front[i][half]), P::load(&west[i][half])];
+            let after = [P::load(&east[i][half]), P::load(&back[i][half]), P::load(&above[i][half])];
+            let (r, x) = relax_pack(factors, [before, after], [P::load(&centre[i][half]), P::load(&b[i][half])]);
+            sums[half] = sums[half].plus(r.times(r));
+            x.store(&mut whole[i][half]);
+        }
+    }
+    sums[0].store(&mut lanes[0]);
+    sums[1].store(&mut lanes[1]);
+    let first = lines * LINE;
+    for ((i, target), lane) in (first..).zip(&mut target[first..]).zip(lanes.as_flattened_mut()) {
+        let (row, x) = (&star.centre[i..i + 3], star.centre[i + 1]);
+        let r = star.b[i] - laplacian([star.below[i], star.front[i], row[0], x, row[2], star.back[i], star.above[i]]);
+        *lane += r * r;
+        *target = x + step * r;
+    }
+}
+
+/// `r = b - A x` and `x + step r`; factors are 6 and the step, the others x before and after and x and b here.
+#[inline(always)]
+fn relax_pack<P: Pack>(factors: [P; 2], [before, after]: [[P; 3]; 2], [x, b]: [P; 2]) -> (P, P) {
+    let taken = P::splat(0.0).minus(before[0]).minus(before[1]).minus(before[2]);
+    let product = taken.plus(factors[0].times(x)).minus(after[0]).minus(after[1]).minus(after[2]);
+    let r = b.minus(product);
+    (r, x.plus(factors[1].times(r)))
 }
 
 /// A row of the 7-point Laplacian times x, terms in ascending column order; absent neighbours are 0.
@@ -205,10 +394,10 @@ fn sum_block([x, y]: [&[f64]; 2], term: impl Fn([f64; 2]) -> f64) -> f64 {
     sum_lanes(lanes)
 }
 
-/// The lanes, added in a fixed tree.
+/// The lanes, a power of two, added in a fixed tree.
 #[inline(always)]
-fn sum_lanes(mut lanes: [f64; LANES]) -> f64 {
-    let mut width = LANES / 2;
+pub(crate) fn sum_lanes<const N: usize>(mut lanes: [f64; N]) -> f64 {
+    let mut width = N / 2;
     while width > 0 {
         for lane in 0..width {
             lanes[lane] += lanes[lane + width];
@@ -249,3 +438,47 @@ pub(crate) fn prefetch<T>(address: *const T) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn prefetch<T>(_address: *const T) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(n: usize, phase: f64) -> Vec<f64> {
+        (0..n).map(|i| (i as f64 * 0.7 + phase).sin() * 1e3_f64.powi((i % 5) as i32)).collect()
+    }
+
+    fn bits(values: &[f64]) -> Vec<u64> {
+        values.iter().map(|value| value.to_bits()).collect()
+    }
+
+    #[test]
+    fn packs_have_the_same_bits_with_and_without_registers() {
+        for n in [0, 1, 7, 8, 9, 100] {
+            let (v, w) = ([0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase)), wave(n, 0.5));
+            let vectors = v.each_ref().map(Vec::as_slice);
+            assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4]>(&w, vectors)), "n {n}");
+            let (mut wide, mut plain) = (w.clone(), w.clone());
+            axpy_four_block([0.3, -0.7, 1e-3, 5.0], vectors, &mut wide);
+            axpy_four::<[f64; 4]>([0.3, -0.7, 1e-3, 5.0], vectors, &mut plain);
+            assert_eq!(bits(&wide), bits(&plain), "n {n}");
+            let ([below, front, back, above], centre) = (vectors, &wave(n + 2, 0.6)[..]);
+            let star = Star { below, front, centre, back, above, b: &w };
+            let (mut wide_lanes, mut plain_lanes) = ([[0.0; 4]; 2], [[0.0; 4]; 2]);
+            sweep_line(0.15, &star, &mut wide, &mut wide_lanes);
+            sweep::<[f64; 4]>(0.15, &star, &mut plain, &mut plain_lanes);
+            assert_eq!(bits(&wide), bits(&plain), "n {n}");
+            assert_eq!(bits(wide_lanes.as_flattened()), bits(plain_lanes.as_flattened()), "n {n}");
+        }
+    }
+
+    #[test]
+    fn products_with_four_vectors_are_the_products_with_each() {
+        let (v, w) = ([0.1, 0.2, 0.3, 0.4].map(|phase| wave(1001, phase)), wave(1001, 0.5));
+        let products = dot_four_block(&w, v.each_ref().map(Vec::as_slice));
+        for (product, v) in products.into_iter().zip(&v) {
+            // Each way errs by at most n eps sum |w_i v_i|.
+            let bound = w.iter().zip(v).map(|(w, v)| (w * v).abs()).sum::<f64>() * 2.0 * 1001.0 * f64::EPSILON;
+            assert!((product - dot_block(&w, v)).abs() <= bound, "{product}");
+        }
+    }
+}

@@ -5,7 +5,7 @@
 //! the ones they load, which halves the speed of CG.
 
 use crate::Pool;
-use crate::simd::{axpy_block, axpy_pair_block, dot_block, dot_pair_block};
+use crate::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
 use crate::sys::Buffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
@@ -122,15 +122,14 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
     pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
         let w = &w[rows.clone()];
         let part = |v| &B::as_ref(v)[rows.clone()];
-        for (h, v) in h.chunks_mut(2).zip(basis.chunks(2)) {
-            match (h, v) {
-                ([h0, h1], [v0, v1]) => {
-                    let sums = dot_pair_block(w, part(v0), part(v1));
-                    (*h0, *h1) = (*h0 + sums[0], *h1 + sums[1]);
-                }
-                ([h], [v]) => *h += dot_block(w, part(v)),
-                _ => {}
+        let ((h_fours, h_rest), (v_fours, v_rest)) = (h.as_chunks_mut::<4>(), basis.as_chunks::<4>());
+        for (h, v) in h_fours.iter_mut().zip(v_fours) {
+            for (h, sum) in h.iter_mut().zip(dot_four_block(w, v.each_ref().map(part))) {
+                *h += sum;
             }
+        }
+        for (h, v) in h_rest.iter_mut().zip(v_rest) {
+            *h += dot_block(w, part(v));
         }
     });
 }
@@ -140,12 +139,12 @@ pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, (basis, h): (
     assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
     let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
         let part = |v| &B::as_ref(v)[rows.clone()];
-        for (h, v) in h.chunks(2).zip(basis.chunks(2)) {
-            match (h, v) {
-                ([h0, h1], [v0, v1]) => axpy_pair_block([alpha * h0, alpha * h1], part(v0), part(v1), w),
-                ([h], [v]) => axpy_block(alpha * h, part(v), w),
-                _ => {}
-            }
+        let ((h_fours, h_rest), (v_fours, v_rest)) = (h.as_chunks::<4>(), basis.as_chunks::<4>());
+        for (h, v) in h_fours.iter().zip(v_fours) {
+            axpy_four_block(h.map(|h| alpha * h), v.each_ref().map(part), w);
+        }
+        for (h, v) in h_rest.iter().zip(v_rest) {
+            axpy_block(alpha * h, part(v), w);
         }
         [dot_block(w, w)]
     });

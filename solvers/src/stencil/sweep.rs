@@ -1,30 +1,28 @@
-//! One Jacobi sweep in place: x and b read once, x written once, old planes kept in the cache.
+//! One Jacobi sweep in place: x and b read once, x written once, old lines kept in the cache.
 //!
-//! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up plane by
-//! plane and keeps the old values of the plane it overwrites and of the one below.
+//! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up line by line
+//! and keeps the old values of the lines of one plane back, of the line it overwrites and of the next one.
 
 use recoup_core::JacobiSweep;
 
 use super::Poisson3d;
-use crate::pool::BLOCK;
-use crate::simd::sweep_line;
+use crate::simd::{Star, sweep_line};
 use crate::sys::PerUnit;
 
 /// Cubes up to this side are smaller than the room their sweep needs.
-const SMALL: usize = 4;
+const SMALL: usize = 6;
+/// Values in a cache line; lines of the grid start at multiples of it.
+const ALIGNED: usize = 8;
 
-/// Values of room a slab of a cube of side `n` needs: old planes below and above it, and two padded ones.
+/// Values of room a slab of a cube of side `n` needs: old planes below and above it, a line of zeros, the ring.
 const fn room(n: usize) -> usize {
-    2 * n * n + 2 * padded(n)
+    (2 * n * n + n).next_multiple_of(ALIGNED) + ALIGNED + (n + 2) * stride(n)
 }
 
-/// Values of a plane with a zero before and after each line.
-const fn padded(n: usize) -> usize {
-    n * (n + 1) + 1
+/// Values from one line of the ring to the next, at least one of them a zero between the two.
+const fn stride(n: usize) -> usize {
+    (n + 1).next_multiple_of(ALIGNED)
 }
-
-/// A missing neighbour's values: no segment is longer than a block.
-static BEYOND: [f64; BLOCK] = [0.0; BLOCK];
 
 /// What all slabs share.
 struct Slabs<'a> {
@@ -34,13 +32,13 @@ struct Slabs<'a> {
     step: f64,
 }
 
-/// Old values around the plane that is overwritten, `None` outside the cube.
-struct Planes<'a> {
-    /// Padded.
-    below: Option<&'a [f64]>,
-    /// Padded.
-    current: &'a [f64],
-    above: Option<&'a [f64]>,
+/// The old values of the last n + 2 lines, with a zero before and after each: those from one plane before the
+/// current line to the line after it.
+struct Ring<'a> {
+    n: usize,
+    values: &'a mut [f64],
+    /// Where the line before the current one stands, the current one, the next one, and the one a plane below.
+    slots: [usize; 4],
 }
 
 /// Sweeps, and returns the sum of squares of the residual before, formed plane by plane.
@@ -77,57 +75,107 @@ pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>) -> f64 {
 impl Slabs<'_> {
     /// Sweeps the planes of `x`, the first of which is plane `first`; `room` begins with the old planes around them.
     fn sweep(&self, first: usize, x: &mut [f64], room: &mut [f64], sums: &mut [f64]) {
-        let plane = self.n * self.n;
+        let (n, plane) = (self.n, self.n * self.n);
         let (outside, inside) = room.split_at_mut(2 * plane);
         let (below, above) = outside.split_at(plane);
-        let (mut previous, mut current) = inside.split_at_mut(padded(self.n));
-        self.pad(below, previous);
-        let last = first + sums.len();
-        for (height, sum) in (first..last).zip(sums) {
-            let (done, rest) = x.split_at_mut((height - first + 1) * plane);
-            let target = &mut done[(height - first) * plane..];
-            self.pad(target, current);
-            let upper = if height + 1 < last { &rest[..plane] } else { above };
-            let planes = Planes {
-                below: (height > 0).then_some(&*previous),
-                current,
-                above: (height + 1 < self.n).then_some(upper),
+        inside.fill(0.0);
+        let (zeros, ring) = inside.split_at_mut((2 * plane + n).next_multiple_of(ALIGNED) - 2 * plane);
+        let zeros = &zeros[..n];
+        let mut ring = Ring { n, values: ring, slots: [n, n + 1, 0, 1] };
+        if first > 0 {
+            below.chunks_exact(n).enumerate().for_each(|(line, old)| ring.put(line + 1, old));
+        }
+        ring.put(n + 1, &x[..n]);
+        for (height, sum) in (first..).zip(sums) {
+            let mut lanes = [[0.0; 4]; 2];
+            for line in 0..n {
+                let row = (height - first) * plane + line * n;
+                let (done, rest) = x.split_at_mut(row + n);
+                if let Some(next) = rest.get(..n) {
+                    ring.put(ring.slots[2], next);
+                }
+                let star = Star {
+                    below: ring.line(ring.slots[3]),
+                    front: if line > 0 { ring.line(ring.slots[0]) } else { zeros },
+                    centre: ring.padded_line(),
+                    back: if line + 1 < n { ring.line(ring.slots[2]) } else { zeros },
+                    above: match rest.get(plane - n..plane) {
+                        Some(above) => above,
+                        None if height + 1 < n => &above[line * n..][..n],
+                        None => zeros,
+                    },
+                    b: &self.b[height * plane + line * n..][..n],
+                };
+                sweep_line(self.step, &star, &mut done[row..], &mut lanes);
+                ring.advance();
+            }
+            *sum = lanes.as_flattened().iter().sum();
+        }
+    }
+}
+
+impl Ring<'_> {
+    /// The old line at a slot.
+    fn line(&self, slot: usize) -> &[f64] {
+        &self.values[ALIGNED + slot * stride(self.n)..][..self.n]
+    }
+
+    /// The current line with the zeros around it.
+    fn padded_line(&self) -> &[f64] {
+        &self.values[ALIGNED + self.slots[1] * stride(self.n) - 1..][..self.n + 2]
+    }
+
+    /// Keeps a line.
+    fn put(&mut self, slot: usize, line: &[f64]) {
+        self.values[ALIGNED + slot * stride(self.n)..][..self.n].copy_from_slice(line);
+    }
+
+    /// The next line becomes the current one.
+    fn advance(&mut self) {
+        let [_, current, next, below] = self.slots;
+        let after = if below == self.n + 1 { 0 } else { below + 1 };
+        self.slots = [current, next, below, after];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use recoup_core::Operator;
+
+    use super::*;
+    use crate::{Csr, Pool};
+
+    #[test]
+    fn sweeps_in_place_give_the_iterate_of_the_matrix_bit_for_bit() {
+        for n in [1, 2, 3, SMALL, SMALL + 1, 8, 9, 16, 19] {
+            let (matrix, rows) = (Csr::poisson3d(n), n * n * n);
+            let b: Vec<f64> = (0..rows).map(|i| (i as f64 * 0.3).cos()).collect();
+            let start: Vec<f64> = (0..rows).map(|i| (i as f64 * 0.7).sin()).collect();
+            let inverse_diagonal = vec![6.0_f64.recip(); rows];
+            let swept = |a: &dyn Operator| {
+                let (mut x, mut target) = (start.clone(), vec![f64::NAN; rows]);
+                let mut squared = 0.0;
+                for _ in 0..3 {
+                    let (b, inverse_diagonal) = (&b[..], &inverse_diagonal[..]);
+                    let sweep = JacobiSweep { b, inverse_diagonal, omega: 0.9, x: &mut x, target: &mut target };
+                    let swept = a.jacobi_sweep(sweep).unwrap();
+                    squared = swept.residual_squared;
+                    if !swept.in_place {
+                        std::mem::swap(&mut x, &mut target);
+                    }
+                }
+                (x.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), squared)
             };
-            *sum = self.relax(&planes, &self.b[height * plane..][..plane], target);
-            std::mem::swap(&mut previous, &mut current);
-        }
-    }
-
-    /// `target` is the plane with a zero before and after each line.
-    fn pad(&self, plane: &[f64], target: &mut [f64]) {
-        target[0] = 0.0;
-        for (line, padded) in plane.chunks_exact(self.n).zip(target[1..].chunks_exact_mut(self.n + 1)) {
-            padded[..self.n].copy_from_slice(line);
-            padded[self.n] = 0.0;
-        }
-    }
-
-    /// x = x + step (b - A x) on one plane, and the sum of squares of b - A x.
-    fn relax(&self, planes: &Planes<'_>, b: &[f64], target: &mut [f64]) -> f64 {
-        let (n, current) = (self.n, planes.current);
-        let mut squared = 0.0;
-        for line in 0..n {
-            for first in (0..n).step_by(BLOCK) {
-                let len = (n - first).min(BLOCK);
-                let (plain, padded) = (line * n + first, 1 + line * (n + 1) + first);
-                let beyond = &BEYOND[..len];
-                let star = [
-                    planes.below.map_or(beyond, |below| &below[padded..padded + len]),
-                    if line > 0 { &current[padded - n - 1..][..len] } else { beyond },
-                    &current[padded - 1..][..len],
-                    &current[padded..][..len],
-                    &current[padded + 1..][..len],
-                    if line + 1 < n { &current[padded + n + 1..][..len] } else { beyond },
-                    planes.above.map_or(beyond, |above| &above[plain..plain + len]),
-                ];
-                squared += sweep_line(self.step, &star, &b[plain..plain + len], &mut target[plain..plain + len]);
+            let ((expected, squared), mut seen) = (swept(&matrix), None);
+            for threads in [1, 2, 3] {
+                let (x, sum) = swept(&Poisson3d::new(n).with_pool(Arc::new(Pool::new(threads))));
+                assert_eq!(x, expected, "n {n}, {threads} threads");
+                assert_eq!(*seen.get_or_insert(sum), sum, "n {n}, {threads} threads");
+                // Two orders of one sum of n^3 squares, all positive.
+                assert!((sum - squared).abs() <= 2.0 * rows as f64 * f64::EPSILON * squared, "n {n}");
             }
         }
-        squared
     }
 }
