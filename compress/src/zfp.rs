@@ -4,13 +4,14 @@
 //! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that the
 //! registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our decoder
 //! makes the same parameters from the bound. zfp rounds the bound down to a power of two and keeps it
-//! with room to spare, but knows no NaN or infinity: the wrapper stores such frames raw.
+//! with room to spare, but knows no NaN or infinity: the wrapper stores such frames raw. Under an absolute
+//! bound every frame goes through the same filter, whatever it holds, so that one dataset holds them all.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
 
-use crate::bytes;
 use crate::effective::absolute_only;
+use crate::{bytes, effective_bound};
 
 /// Registered HDF5 filter number.
 const FILTER: u32 = 32013;
@@ -39,7 +40,7 @@ impl Codec for Zfp {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError> {
-        let bound = absolute_only(source, bound)?;
+        let bound = coded_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         target.clear();
         let extents = extents(context);
@@ -92,6 +93,15 @@ fn foreign(error: impl ToString) -> CodecError {
     CodecError::Foreign { codec: CodecId::Zfp, message: error.to_string() }
 }
 
+/// The bound the stream is coded under. An absolute one stays what it is even where exact storage would do as
+/// well or better, in frames of zeros, of NaN or of values too large for it.
+fn coded_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
+    match effective_bound(source, bound)? {
+        Bound::Absolute(e) if e > f64::MIN_POSITIVE => Ok(Bound::Absolute(e)),
+        bound => absolute_only(source, bound),
+    }
+}
+
 /// Reversible where exact storage is asked for, else accuracy.
 fn config(bound: Bound) -> ZfpConfig {
     match bound {
@@ -122,6 +132,7 @@ fn filter(config: &ZfpConfig, field: &ZfpField<'_>) -> Option<Filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verified;
 
     #[test]
     fn the_filter_carries_a_header_of_three_words() {
@@ -133,6 +144,23 @@ mod tests {
             let [Filter { id: FILTER, values }] = &encoded.filters[..] else { unreachable!("{encoded:?}") };
             // The header begins with the magic "zfp" and the stream version.
             assert_eq!((values.len(), values[0], values[1].to_le_bytes()), (4, FILTER_VERSION, *b"zfp\x05"));
+        }
+    }
+
+    /// A frame of zeros or of NaN used to bring another filter than its neighbours, and the store then kept the
+    /// whole variable where no HDF5 reader saw its values.
+    #[test]
+    fn under_an_absolute_bound_every_frame_has_the_same_filter() {
+        let (codec, context, bound) = (Verified::new(Zfp), Context::flat(64), Bound::Absolute(1e-3));
+        let smooth: Vec<f64> = (0..64).map(|i| f64::from(i).sin()).collect();
+        let with = |value| smooth.iter().copied().take(63).chain([value]).collect::<Vec<f64>>();
+        let encode = |values: &[f64]| codec.encode(Values::F64(values), bound, &context, &mut Vec::new()).unwrap();
+        let plain = encode(&smooth);
+        assert!(!plain.stored_raw && !plain.filters.is_empty());
+        let huge = smooth.iter().map(|x| 1e300 * x).collect();
+        let frames = [vec![0.0; 64], vec![-0.0; 64], vec![f64::NAN; 64], huge, with(f64::NAN), with(f64::INFINITY)];
+        for values in frames {
+            assert_eq!(encode(&values).filters, plain.filters, "{values:?}");
         }
     }
 }
