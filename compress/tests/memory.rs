@@ -1,0 +1,107 @@
+//! Does a damaged payload ever cost more memory than it earned?
+#![expect(unsafe_code, reason = "measures what goes through the global allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use recoup_compress::codec;
+use recoup_core::{Bound, Codec, CodecId, Context, Values, ValuesMut};
+
+/// Bytes in use, and the most since [`peak_of`] began.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Measuring;
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Measuring {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(in_use, Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static MEASURING: Measuring = Measuring;
+
+/// The most memory `work` had in use at once.
+fn peak_of(work: impl FnOnce()) -> usize {
+    let before = IN_USE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    work();
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// Copies of target and payload a decoder may hold: zstd's shuffled and plain bytes, pco's codes.
+const COPIES: usize = 4;
+/// Tables that do not depend on the payload, pco's batches above all. What zstd takes in C is not seen here: it
+/// decodes into a buffer of known size, with one context.
+const FIXED_BYTES: usize = 1 << 20;
+
+/// One payload and what it decodes to.
+struct Sample {
+    codec: std::sync::Arc<dyn Codec>,
+    bound: Bound,
+    context: Context,
+    payload: Vec<u8>,
+}
+
+impl Sample {
+    fn new(id: CodecId, bound: Bound) -> Self {
+        let values: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.01).sin()).collect();
+        let (codec, context, mut payload) = (codec(id).expect("built"), Context::flat(values.len()), Vec::new());
+        let encoded = codec.encode(Values::F64(&values), bound, &context, &mut payload).expect("encodes");
+        assert!(!encoded.stored_raw, "{id} at {bound}");
+        Self { codec, bound: encoded.bound, context, payload }
+    }
+
+    /// Decodes `payload`, to values or an error, within the memory it earned.
+    fn check(&self, payload: &[u8], target: &mut [f64], damage: &str) {
+        let allowed = COPIES * (size_of_val(target) + payload.len()) + FIXED_BYTES;
+        let peak = peak_of(|| drop(self.codec.decode(payload, self.bound, &self.context, ValuesMut::F64(target))));
+        assert!(peak <= allowed, "{} at {}, {damage}: {peak} bytes, {allowed} allowed", self.codec.id(), self.bound);
+    }
+}
+
+/// The only test of this program, as another's allocations would be counted too. Lengths lie as far as a word can:
+/// every aligned and unaligned word of the first 256 bytes, and of the last 64, is replaced by the largest numbers.
+#[test]
+fn damaged_payloads_take_no_more_memory_than_they_earned() {
+    let lossless = [CodecId::Raw, CodecId::Zstd, CodecId::Pco, CodecId::Zfp].map(|id| (id, Bound::Lossless));
+    let lossy = [CodecId::Pco, CodecId::Zfp].map(|id| (id, Bound::Absolute(1e-4)));
+    let pointwise = (CodecId::Pco, Bound::Pointwise(1e-4));
+    for (id, bound) in lossless.into_iter().chain(lossy).chain([pointwise]) {
+        let sample = Sample::new(id, bound);
+        let mut target = vec![0.0; sample.context.dims[0]];
+        let n = sample.payload.len();
+        let step = (n / 500).max(1);
+        sample.check(&sample.payload, &mut target, "undamaged");
+        for length in (0..n).step_by(step).chain(0..n.min(300)) {
+            sample.check(&sample.payload[..length], &mut target, &format!("cut to {length} bytes"));
+        }
+        let mut damaged = sample.payload.clone();
+        for bit in (0..n * 8).step_by(step * 8 + 1).chain(0..n.min(300) * 8) {
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            sample.check(&damaged, &mut target, &format!("bit {bit} flipped"));
+            damaged[bit / 8] ^= 1 << (bit % 8);
+        }
+        for start in (0..n.min(256)).chain(n.saturating_sub(64)..n) {
+            for width in [2, 4, 8] {
+                for lie in [u64::MAX, u64::MAX >> 1, 1 << 40, 1 << 31] {
+                    let end = n.min(start + width);
+                    damaged[start..end].copy_from_slice(&lie.to_le_bytes()[..end - start]);
+                    sample.check(&damaged, &mut target, &format!("{lie:x} in bytes {start}..{end}"));
+                    damaged.copy_from_slice(&sample.payload);
+                }
+            }
+        }
+    }
+}
