@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the distribution must provide, only when it is missing.
-#   scripts/bootstrap.sh build   what the program needs: HDF5, pkg-config, a C compiler
-#   scripts/bootstrap.sh test    also what the tests compare with: zfp in C (cmake, libclang, g++), h5py in .venv
+#   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
+#   scripts/bootstrap.sh test    also what the tests compare with: HDF5, zfp in C (cmake, libclang, g++), h5py in .venv
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
 
@@ -30,9 +30,9 @@ have_libclang() {
 # Names, as Debian calls them, of what is missing.
 missing() {
     have gcc || have cc || echo gcc
+    [ "$what" = test ] || return 0
     have pkg-config || echo pkg-config
     have_hdf5 || echo libhdf5-dev
-    [ "$what" = test ] || return 0
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
     have python3 || echo python3

@@ -6,7 +6,8 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 if [ -d "$root/.venv/bin" ]; then
     PATH=$root/.venv/bin:$PATH
-    export PATH
+    RECOUP_PYTHON=$root/.venv/bin/python
+    export PATH RECOUP_PYTHON
 fi
 
 # Beside a parallel HDF5, pkg-config means that one when asked for plain hdf5, and a serial program
