@@ -1,8 +1,13 @@
 //! Does a solve that lost its memory end where the undisturbed one does?
 
-use recoup::core::{Registered, Scheme, Values};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use recoup::core::{Clock, Registered, Scheme, Store, Values};
+use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::{AtIterations, Never};
-use recoup::pipeline::{Ended, EventKind};
+use recoup::pipeline::{Ended, EventKind, Outcome, Timing};
 
 use crate::support::{Problem, plan};
 
@@ -81,6 +86,47 @@ fn a_new_session_goes_on_from_the_directory_alone() {
     }
     assert_eq!(bits(first.as_ref()), bits(second.as_ref()));
     assert!(problem.true_residual(second.as_ref()) < 1.0);
+}
+
+/// Lets its sleepers go at once, but its time stands still: a throttled write on it never ends by itself.
+#[derive(Default)]
+struct Standstill {
+    sleeps: AtomicU64,
+}
+
+impl Clock for Standstill {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep_until(&self, _instant: Duration) {
+        self.sleeps.fetch_add(1, Ordering::AcqRel);
+        std::thread::yield_now();
+    }
+}
+
+/// A failure used to wait for the version on its way: on a slow file system for minutes, in which nothing was
+/// computed and which no model of the run accounts for.
+#[test]
+fn a_failure_does_not_wait_for_a_throttled_write() {
+    let problem = Problem::poisson(12);
+    let dir = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Standstill::default());
+    let builder = problem.builder(dir.path(), plan(Scheme::Traditional), 5).bandwidth(1e4);
+    let mut session = builder.clock(clock.clone(), Timing::Real).build().unwrap();
+    let mut solver = problem.solver("cg").unwrap();
+    for _ in 0..5 {
+        solver.step().unwrap();
+        session.step(solver.as_ref()).unwrap();
+    }
+    while clock.sleeps.load(Ordering::Acquire) == 0 {
+        std::thread::yield_now();
+    }
+    session.lose_memory(Duration::ZERO).unwrap();
+    assert_eq!(session.take_outcomes(), [Outcome::Aborted { version: 5 }]);
+    drop(session);
+    let store = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap();
+    assert_eq!(store.versions().unwrap(), Vec::<u64>::new());
 }
 
 fn bits(owner: &dyn Registered) -> Vec<Vec<u64>> {

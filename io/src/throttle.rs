@@ -1,7 +1,8 @@
 //! A bandwidth limit shared by all who hold it: one machine's stand-in for a busy parallel file system.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use recoup_core::Clock;
@@ -9,10 +10,14 @@ use recoup_core::Clock;
 /// Payloads pass in slices of this many bytes, so that those who share a limit make even progress.
 pub const SLICE_BYTES: usize = 1 << 20;
 
+/// Longest sleep between two looks at the bypass.
+const NAP: Duration = Duration::from_millis(10);
+
 /// A line through which bytes pass one after another at a fixed rate. Clones share the line.
 #[derive(Clone)]
 pub struct Throttle {
     line: Arc<Line>,
+    bypass: Option<Arc<AtomicBool>>,
 }
 
 struct Line {
@@ -30,18 +35,50 @@ impl Throttle {
     #[must_use]
     pub fn new(bytes_per_second: f64, clock: Arc<dyn Clock>) -> Self {
         assert!(bytes_per_second.is_finite() && bytes_per_second > 0.0, "bytes per second: {bytes_per_second}");
-        Self { line: Arc::new(Line { bytes_per_second, clock, free_at: Mutex::new(Duration::ZERO) }) }
+        let line = Line { bytes_per_second, clock, free_at: Mutex::new(Duration::ZERO) };
+        Self { line: Arc::new(line), bypass: None }
+    }
+
+    /// The same line for bytes nobody waits for once `bypass` is set: they pass at once and take no time from
+    /// those behind them, and so does the rest of what is passing.
+    #[must_use]
+    pub fn bypassed_by(self, bypass: Arc<AtomicBool>) -> Self {
+        Self { bypass: Some(bypass), ..self }
     }
 
     /// Returns when `bytes` have passed, after all that were there before them.
     pub fn pass(&self, bytes: usize) {
-        let took = Duration::from_secs_f64(bytes as f64 / self.line.bytes_per_second);
+        if self.is_bypassed() {
+            return;
+        }
+        let line = &self.line;
+        let took = Duration::from_secs_f64(bytes as f64 / line.bytes_per_second);
         let until = {
-            let mut free_at = self.line.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-            *free_at = self.line.clock.now().max(*free_at) + took;
+            let mut free_at = line.free_at();
+            *free_at = line.clock.now().max(*free_at) + took;
             *free_at
         };
-        self.line.clock.sleep_until(until);
+        if self.bypass.is_none() {
+            return line.clock.sleep_until(until);
+        }
+        while line.clock.now() < until {
+            if self.is_bypassed() {
+                let mut free_at = line.free_at();
+                *free_at = free_at.saturating_sub(until.saturating_sub(line.clock.now()).min(took));
+                return;
+            }
+            line.clock.sleep_until(until.min(line.clock.now() + NAP));
+        }
+    }
+
+    fn is_bypassed(&self) -> bool {
+        self.bypass.as_ref().is_some_and(|bypass| bypass.load(Ordering::Acquire))
+    }
+}
+
+impl Line {
+    fn free_at(&self) -> MutexGuard<'_, Duration> {
+        self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -68,6 +105,8 @@ pub(crate) fn in_slices<E>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU32;
+
     use super::*;
     use crate::VirtualClock;
 
@@ -90,6 +129,40 @@ mod tests {
         clock.advance(Duration::from_secs(100));
         line.pass(1000);
         assert_eq!(clock.now(), Duration::from_secs(101));
+    }
+
+    /// Sets the flag in its third sleep, as somebody else would meanwhile.
+    struct Interrupting {
+        clock: VirtualClock,
+        sleeps: AtomicU32,
+        flag: Arc<AtomicBool>,
+    }
+
+    impl Clock for Interrupting {
+        fn now(&self) -> Duration {
+            self.clock.now()
+        }
+
+        fn sleep_until(&self, instant: Duration) {
+            let before = self.sleeps.fetch_add(1, Ordering::AcqRel);
+            self.flag.fetch_or(before == 2, Ordering::AcqRel);
+            self.clock.sleep_until(instant);
+        }
+    }
+
+    #[test]
+    fn a_bypass_ends_the_sleep_within_a_nap_and_gives_the_time_back() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let clock = Interrupting { clock: VirtualClock::new(), sleeps: AtomicU32::new(0), flag: flag.clone() };
+        let clock = Arc::new(clock);
+        let line = Throttle::new(1e3, clock.clone()).bypassed_by(flag.clone());
+        line.pass(1_000_000);
+        assert_eq!(clock.now(), 3 * NAP);
+        line.pass(1_000_000);
+        assert_eq!(clock.now(), 3 * NAP, "while the flag is set bytes pass at once");
+        flag.store(false, Ordering::Release);
+        line.pass(1000);
+        assert_eq!(clock.now(), 3 * NAP + Duration::from_secs(1), "bytes that were given up take no time");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use recoup::core::{Bound, Clock, CodecId, Context, Values, ValuesMut};
@@ -66,12 +67,14 @@ pub(crate) struct Machine {
     pub(crate) timing: Timing,
     /// The declared ones, for the report.
     pub(crate) rates: Option<MachineRates>,
+    /// Set while the memory of a run is lost: no throttled write is waited for then.
+    pub(crate) abort: Arc<AtomicBool>,
 }
 
 impl Machine {
     /// This machine, in real time.
     pub(crate) fn real() -> Self {
-        Self { clock: Arc::new(SystemClock::new()), timing: Timing::Real, rates: None }
+        Self { clock: Arc::new(SystemClock::new()), timing: Timing::Real, rates: None, abort: Arc::default() }
     }
 
     /// The same machine with its clock at zero.
@@ -81,7 +84,12 @@ impl Machine {
 
     /// A machine of these rates, at time zero.
     pub(crate) fn of(rates: MachineRates) -> Self {
-        Self { clock: Arc::new(VirtualClock::new()), timing: Timing::Virtual(rates.costs()), rates: Some(rates) }
+        Self {
+            clock: Arc::new(VirtualClock::new()),
+            timing: Timing::Virtual(rates.costs()),
+            rates: Some(rates),
+            abort: Arc::default(),
+        }
     }
 }
 

@@ -104,6 +104,9 @@ pub enum PipelineError {
         /// Its own words.
         message: String,
     },
+    /// The state in memory was lost, so what was being made of it no longer counts.
+    #[error("lost with the memory it was staged in")]
+    Aborted,
     /// The worker thread is gone.
     #[error("the checkpoint worker has ended")]
     WorkerGone,

@@ -1,6 +1,7 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, Comm, CommError, Fingerprint, Frame, Operator, Plan, Progress, ResidualRecord,
@@ -40,10 +41,18 @@ pub(crate) struct Verifier {
 /// What is to be encoded, and under which plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
-    plan: &'a Plan,
-    progress: &'a Progress,
-    staged: &'a Staged,
-    codec: &'a dyn Codec,
+    pub(crate) plan: &'a Plan,
+    pub(crate) progress: &'a Progress,
+    pub(crate) staged: &'a Staged,
+    pub(crate) codec: &'a dyn Codec,
+    /// Set from outside to give up between two frames.
+    pub(crate) abort: &'a AtomicBool,
+}
+
+impl<'a> Request<'a> {
+    fn coding(&self, bound: Bound) -> Coding<'a> {
+        Coding { codec: self.codec, bound, abort: self.abort }
+    }
 }
 
 /// What became of it.
@@ -55,28 +64,17 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    pub(crate) fn request<'a>(
-        plan: &'a Plan,
-        progress: &'a Progress,
-        staged: &'a Staged,
-        codec: &'a dyn Codec,
-    ) -> Request<'a> {
-        Request { plan, progress, staged, codec }
-    }
-
     /// Without the operator only a fixed bound can be kept.
     pub(crate) fn fixed(
-        plan: &Plan,
-        staged: &Staged,
-        codec: &dyn Codec,
+        request: Request<'_>,
         clock: &dyn Clock,
         frames: &mut Vec<Frame>,
     ) -> Result<Self, PipelineError> {
-        let BoundRule::Fixed(bound) = plan.rule else {
-            return Err(PipelineError::NeedsOperator { rule: plan.rule.to_string() });
+        let BoundRule::Fixed(bound) = request.plan.rule else {
+            return Err(PipelineError::NeedsOperator { rule: request.plan.rule.to_string() });
         };
         let start = clock.now();
-        encode(staged, Coding { codec, bound }, frames)?;
+        encode(request.staged, request.coding(bound), frames)?;
         let encode_seconds = since(clock.now(), start);
         Ok(Self { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds: 0.0 })
     }
@@ -138,7 +136,7 @@ impl Verifier {
         };
         let mut bound = self.first_bound(request.plan, x, comm)?;
         loop {
-            let done = times.encode(|| encode(request.staged, Coding { codec: request.codec, bound }, frames));
+            let done = times.encode(|| encode(request.staged, request.coding(bound), frames));
             let done = done.and_then(|()| times.encode(|| self.decode(request.staged, frames)));
             agree(done, comm)?;
             let decoded = unpadded(&self.decoded, request.staged);

@@ -1,5 +1,7 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use recoup_core::{Bound, Codec, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError, VariableRecord};
 
 use crate::PipelineError;
@@ -11,6 +13,8 @@ use crate::staging::{Buffer, Staged, frame_len, frames};
 pub(crate) struct Coding<'a> {
     pub(crate) codec: &'a dyn Codec,
     pub(crate) bound: Bound,
+    /// Set from outside to give up between two frames.
+    pub(crate) abort: &'a AtomicBool,
 }
 
 /// Encodes all frames of a staged variable; `frames` is used again where it holds any.
@@ -18,6 +22,9 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
     let (record, n_frames, len) = (&staged.record, staged.frames(), staged.frame_len());
     frames.truncate(n_frames);
     for run in 0..n_frames {
+        if coding.abort.load(Ordering::Acquire) {
+            return Err(PipelineError::Aborted);
+        }
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
         let context = Context { dims: record.frame_dims, stride: record.stride };
         let source = staged.values.slice(run * len, len);

@@ -14,7 +14,7 @@ use crate::PipelineError;
 use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
 use crate::timing::since;
-use crate::verify::{Encoded, Verifier};
+use crate::verify::{Encoded, Request, Verifier};
 use crate::version::{Coding, encode};
 
 /// Variables below this size are not worth encoding.
@@ -193,8 +193,10 @@ impl Worker {
                 draft = Err(error);
             }
         }
+        let draft = draft?;
+        self.check_abort()?;
         let start = self.clock.now();
-        part.files = draft?.seal().map_err(failed)?.files;
+        part.files = draft.seal().map_err(failed)?.files;
         tally.spent.write_seconds += since(self.clock.now(), start);
         Ok(())
     }
@@ -211,15 +213,18 @@ impl Worker {
         part: &mut Part,
         tally: &mut Tally,
     ) -> Result<(), Unmade> {
-        if self.abort.load(Ordering::Acquire) {
-            return Err(Unmade::Aborted);
-        }
+        self.check_abort()?;
         let start = self.clock.now();
         draft.write(&staged.record, &mut self.frames).map_err(failed)?;
         tally.spent.write_seconds += since(self.clock.now(), start);
         part.variables.push(staged.record.clone());
         part.frames.extend(self.frames.iter().map(|f| f.record.clone()));
         Ok(())
+    }
+
+    /// What is sealed or written after the memory is lost counts for nothing.
+    fn check_abort(&self) -> Result<(), Unmade> {
+        if self.abort.load(Ordering::Acquire) { Err(Unmade::Aborted) } else { Ok(()) }
     }
 
     /// Fills `self.frames` with the encoded variable.
@@ -236,22 +241,23 @@ impl Worker {
         };
         let start = self.clock.now();
         let codec = (self.codecs)(id).map_err(failed)?;
-        let coding = Coding { codec: codec.as_ref(), bound: Bound::Lossless };
-        encode(staged, coding, &mut self.frames).map_err(failed)?;
+        let coding = Coding { codec: codec.as_ref(), bound: Bound::Lossless, abort: &self.abort };
+        encode(staged, coding, &mut self.frames).map_err(unmade)?;
         tally.spent.encode_seconds += since(self.clock.now(), start);
         Ok(())
     }
 
     fn encode_iterate(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
         let codec = (self.codecs)(job.plan.codec).map_err(failed)?;
+        let (plan, progress) = (&job.plan, &job.progress);
+        let request = Request { plan, progress, staged, codec: codec.as_ref(), abort: &self.abort };
         let encoded = match &mut self.verifier {
             Some(verifier) if verifier.fits(staged) => {
-                let request = Encoded::request(&job.plan, &job.progress, staged, codec.as_ref());
                 verifier.encode(request, self.comm.as_ref(), self.clock.as_ref(), &mut self.frames)
             }
-            _ => Encoded::fixed(&job.plan, staged, codec.as_ref(), self.clock.as_ref(), &mut self.frames),
+            _ => Encoded::fixed(request, self.clock.as_ref(), &mut self.frames),
         };
-        let encoded = encoded.map_err(failed)?;
+        let encoded = encoded.map_err(unmade)?;
         tally.bound = encoded.bound;
         tally.achieved_error = self.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
         tally.residual =
@@ -271,12 +277,10 @@ impl Worker {
             _ => None,
         };
         let parts = self.gather(&part)?;
-        let verdict = match parts.iter().position(|p| p.error.is_some()) {
-            Some(rank) => parts[rank]
-                .error
-                .clone()
-                .filter(|m| !m.is_empty())
-                .map_or(Err(Unmade::Aborted), |message| Err(failed(PipelineError::Rank { rank, message }))),
+        let errors = || parts.iter().enumerate().filter_map(|(rank, part)| Some((rank, part.error.as_ref()?)));
+        let verdict = match errors().next() {
+            Some(_) if errors().any(|(_, message)| message.is_empty()) => Err(Unmade::Aborted),
+            Some((rank, message)) => Err(failed(PipelineError::Rank { rank, message: message.clone() })),
             None => self.publish_manifest(self.manifest(job, parts, tally)),
         };
         if verdict.is_err() && self.comm.rank() == 0 {
@@ -357,6 +361,13 @@ impl Tally {
 enum Unmade {
     Aborted,
     Failed(String),
+}
+
+fn unmade(error: PipelineError) -> Unmade {
+    match error {
+        PipelineError::Aborted => Unmade::Aborted,
+        error => failed(error),
+    }
 }
 
 fn failed(error: impl std::fmt::Display) -> Unmade {
