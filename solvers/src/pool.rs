@@ -169,6 +169,8 @@ impl Pool {
             partials.chunks_exact(sums.len()).for_each(|partial| add(sums, partial));
         } else if sums.len() <= SUMS_ON_STACK {
             sum_alone(partition, sums, &mut [0.0; SUMS_ON_STACK], body);
+        } else if let Some(mut partials) = self.try_partials().filter(|partials| partials.len() >= sums.len()) {
+            sum_alone(partition, sums, &mut partials, body);
         } else {
             sum_alone(partition, sums, &mut vec![0.0; sums.len()], body);
         }
@@ -176,9 +178,11 @@ impl Pool {
 
     /// The workers, if they are free and worth waking for this many chunks.
     fn enter(&self, chunks: usize) -> Option<MutexGuard<'_, Vec<f64>>> {
-        if self.threads() == 1 || chunks < 2 {
-            return None;
-        }
+        if self.threads() == 1 || chunks < 2 { None } else { self.try_partials() }
+    }
+
+    /// The room for partial sums, unless somebody is using it.
+    fn try_partials(&self) -> Option<MutexGuard<'_, Vec<f64>>> {
         match self.partials.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

@@ -73,6 +73,15 @@ fn steps_allocate_nothing() {
             assert_eq!(allocations(&mut Gmres::new(system, preconditioner, &x, options).unwrap()), 0, "gmres {name}");
         }
     }
+    // GMRES with a long cycle asks for as many sums; a pool that works alone has no use for room per chunk.
+    for (alone, rows) in [(Pool::new(1), n.pow(3)), (Pool::new(2), 10)] {
+        alone.reserve_sums(200);
+        let mut sums = vec![0.0; 200];
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        alone.sum_rows_into(rows, (), &mut sums, |rows, (), sums| sums[199] += rows.len() as f64);
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0, "200 sums of {rows} rows");
+        assert_eq!(sums[199], rows as f64);
+    }
     let system = System { a: &stencil, ..system };
     assert_eq!(allocations(&mut Jacobi::new(system, 1.0, &x, stop).unwrap()), 0, "jacobi on the stencil");
 }
