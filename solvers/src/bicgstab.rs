@@ -298,6 +298,6 @@ impl Method for Bicgstab<'_> {
         if self.preconditioner.is_identity() {
             return products + vectors;
         }
-        products + vectors + 2.0 * (16.0 * n + self.preconditioner.bytes() as f64)
+        products + vectors + 2.0 * (16.0 * n + self.preconditioner.bytes_per_apply() as f64)
     }
 }

@@ -289,7 +289,7 @@ impl Method for Cg<'_> {
             (None, None) => 2 + 3 + 5,
         };
         let vectors = arrays * 8 * self.x.len() as u64;
-        let preconditioner = if self.z.is_some() { self.preconditioner.bytes() } else { 0 };
+        let preconditioner = if self.z.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
         (self.system.a.bytes() + vectors + preconditioner) as f64
     }
 }

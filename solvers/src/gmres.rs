@@ -337,7 +337,7 @@ impl Method for Gmres<'_> {
         let (n, m) = (self.x.len() as f64, self.restart_length() as f64);
         let matrix = self.system.a.bytes() as f64;
         let is_identity = self.preconditioner.is_identity();
-        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes() as f64 };
+        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
         // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m - 1) / 2 on average.
         let iteration = matrix + 16.0 * n + 4.0 * n * (m + 3.0) + 4.0 * n * (m + 5.0);
         // V y reads m vectors beside x and writes x_k twice; the residual; v_0.

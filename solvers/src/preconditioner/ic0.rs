@@ -75,6 +75,11 @@ impl Preconditioner for Ic0 {
     fn bytes(&self) -> u64 {
         self.lower.bytes() + 8 * self.inverse_diagonal.len() as u64
     }
+
+    /// L forth, and L back.
+    fn bytes_per_apply(&self) -> u64 {
+        2 * self.bytes()
+    }
 }
 
 /// The entry of row `i` in column `j`, 0 when not stored.

@@ -41,6 +41,11 @@ pub trait Preconditioner {
 
     /// Bytes it keeps.
     fn bytes(&self) -> u64;
+
+    /// Bytes of its own, and of A, that [`Preconditioner::apply`] reads; r and z not counted.
+    fn bytes_per_apply(&self) -> u64 {
+        self.bytes()
+    }
 }
 
 /// No preconditioner.

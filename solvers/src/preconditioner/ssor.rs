@@ -5,7 +5,7 @@
 //! Source: O. Axelsson 1972, doi 10.1007/BF01932955; section 10.2 of Y. Saad, "Iterative Methods for
 //! Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
-use recoup_core::SolveError;
+use recoup_core::{Operator, SolveError};
 
 use super::Preconditioner;
 use crate::{Csr, Pool};
@@ -83,6 +83,11 @@ impl Preconditioner for SsorPreconditioner<'_> {
 
     fn bytes(&self) -> u64 {
         12 * self.inverse_diagonal.len() as u64
+    }
+
+    /// A's lower rows forth and its upper rows back; what it keeps, and where rows start, both times.
+    fn bytes_per_apply(&self) -> u64 {
+        self.a.bytes() + 4 * self.inverse_diagonal.len() as u64 + 2 * self.bytes()
     }
 }
 
