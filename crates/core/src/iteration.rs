@@ -161,7 +161,7 @@ pub enum SolveError {
         value: f64,
     },
     /// A row has no usable diagonal.
-    #[error("{what} needs a nonzero diagonal: row {row} has {value}")]
+    #[error("{what} needs a usable diagonal: row {row} has {value}")]
     Diagonal {
         /// The method or preconditioner.
         what: &'static str,
