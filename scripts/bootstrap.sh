@@ -2,6 +2,7 @@
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5, zfp in C (cmake, libclang, g++), h5py in .venv
+#   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
 
@@ -30,21 +31,23 @@ have_libclang() {
 # Names, as Debian calls them, of what is missing.
 missing() {
     have gcc || have cc || echo gcc
-    [ "$what" = test ] || return 0
+    [ "$what" != build ] || return 0
     have pkg-config || echo pkg-config
     have_hdf5 || echo libhdf5-dev
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
     have python3 || echo python3
+    [ "$what" = long ] || return 0
+    have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
 }
 
 stop_with_instructions() {
     say "missing: $*"
     say "install them and run make again:"
     say "  Debian, Ubuntu   apt-get install $*"
-    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3"
-    say "  Arch             pacman -S gcc pkgconf hdf5 clang python"
-    say "  macOS            brew install pkg-config hdf5 llvm python"
+    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3 libzstd-devel"
+    say "  Arch             pacman -S gcc pkgconf hdf5 clang python zstd"
+    say "  macOS            brew install pkg-config hdf5 llvm python zstd"
     exit 1
 }
 
@@ -123,4 +126,4 @@ have cargo || {
     exit 1
 }
 packages
-[ "$what" != test ] || python_tools
+[ "$what" = build ] || python_tools
