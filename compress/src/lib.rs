@@ -5,6 +5,10 @@
 //! what was encoded and compares every value, so that each keeps the promise: every value within the
 //! bound, and NaN, infinities and -0 bit for bit.
 //!
+//! SZ3 is there with feature `sz3` alone: `sz3-sys` below it is GPL-3.0-only, and so is every binary built with it,
+//! while this crate without it is MIT or Apache-2.0. Its build needs cmake, a C++17 compiler, libclang and what
+//! `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees to them.
+//!
 //! Promises: no I/O, no thread, no clock, no unsafe code of its own. Encoding allocates per frame,
 //! because it runs behind the solver. Must not know: variables, versions, stores, ranks.
 
