@@ -14,8 +14,12 @@ const NEWEST_WEIGHT: f64 = 0.3;
 pub(crate) struct Meter {
     costs: BTreeMap<Scheme, Cost>,
     write_bytes_per_second: f64,
-    iterations: u64,
-    computing_seconds: f64,
+    /// Iterations with nothing running behind them, and the time they took.
+    undisturbed: (u64, f64),
+    /// All iterations, and the time they took.
+    all: (u64, f64),
+    /// What the iterations beside the drain under way took more than undisturbed ones.
+    slowdown_seconds: f64,
 }
 
 impl Meter {
@@ -24,21 +28,29 @@ impl Meter {
         Self { write_bytes_per_second: bytes_per_second.unwrap_or(0.0), ..Self::default() }
     }
 
-    /// One iteration took this long, checkpoints not counted.
-    pub(crate) fn iterated(&mut self, seconds: f64) {
-        self.iterations += 1;
-        self.computing_seconds += seconds;
+    /// One iteration took this long, checkpoints not counted, with or without a drain beside it.
+    pub(crate) fn iterated(&mut self, seconds: f64, beside_drain: bool) {
+        self.all = (self.all.0 + 1, self.all.1 + seconds);
+        if beside_drain {
+            self.slowdown_seconds += seconds - self.iteration_seconds();
+        } else {
+            self.undisturbed = (self.undisturbed.0 + 1, self.undisturbed.1 + seconds);
+        }
     }
 
+    /// Mean time of an iteration that nothing disturbs, as far as there were any.
     pub(crate) fn iteration_seconds(&self) -> f64 {
-        if self.iterations == 0 { 0.0 } else { self.computing_seconds / self.iterations as f64 }
+        let (iterations, seconds) = if self.undisturbed.0 > 0 { self.undisturbed } else { self.all };
+        if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
     }
 
-    /// A synchronous checkpoint's drain is part of what blocked: it is counted once.
+    /// A synchronous checkpoint's drain is part of what blocked: it is counted once. A drain that takes
+    /// cores or memory bandwidth from the solver blocks it too, by what the iterations beside it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
         let cost = self.costs.entry(saved.plan.scheme).or_default();
-        blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds());
+        let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
+        blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
         blend(&mut cost.drain_seconds, if synchronous { 0.0 } else { saved.spent.drain_seconds() });
         blend(&mut cost.ratio, ratio);
         if saved.spent.write_seconds > 0.0 {
@@ -61,4 +73,36 @@ impl Meter {
 
 fn blend(mean: &mut f64, sample: f64) {
     *mean = if *mean == 0.0 { sample } else { *mean + NEWEST_WEIGHT * (sample - *mean) };
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{Bound, BoundRule, CodecId, Plan, ResidualRecord, Resume};
+
+    use super::*;
+    use crate::Spent;
+
+    fn saved(stage_seconds: f64) -> Saved {
+        let (scheme, codec, resume) = (Scheme::Traditional, CodecId::Raw, Resume::Traditional);
+        Saved {
+            version: 1,
+            plan: Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, resume },
+            bound: Bound::Lossless,
+            achieved_error: 0.0,
+            raw_bytes: 8,
+            payload_bytes: 8,
+            residual: ResidualRecord::default(),
+            spent: Spent { stage_seconds, ..Spent::default() },
+        }
+    }
+
+    #[test]
+    fn what_a_drain_takes_from_the_solver_is_part_of_what_it_blocks() {
+        let mut meter = Meter::default();
+        (0..10).for_each(|_| meter.iterated(1.0, false));
+        (0..4).for_each(|_| meter.iterated(1.5, true));
+        meter.saved(&saved(0.25), false);
+        assert_eq!(meter.iteration_seconds(), 1.0);
+        assert_eq!(meter.costs()[0].1.blocking_seconds, 0.25 + 4.0 * 0.5);
+    }
 }

@@ -185,8 +185,9 @@ impl Session {
         progress: Progress,
         owners: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
+        let seconds = since(self.clock.now(), self.marks.computing_since);
+        self.meter.iterated(seconds, self.outstanding > 0);
         self.poll()?;
-        self.meter.iterated(since(self.clock.now(), self.marks.computing_since));
         let mut taken = None;
         if progress.is_safe_point && progress.status == Status::Running {
             let decision = self.decide(&progress, owners)?;
