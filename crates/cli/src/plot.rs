@@ -46,13 +46,14 @@ struct Ink {
 
 /// One colour per run or cause: apart in brightness too, so that they stay apart without hue. From Okabe
 /// and Ito's palette, lightened for the dark.
-const SERIES: [Ink; 6] = [
+const SERIES: [Ink; 7] = [
     Ink { variable: "--series-1", light: "#767676", dark: "#a3a3a3" },
     Ink { variable: "--series-2", light: "#0072b2", dark: "#56b4e9" },
     Ink { variable: "--series-3", light: "#d55e00", dark: "#ff9a57" },
     Ink { variable: "--series-4", light: "#009e73", dark: "#3fd3a6" },
     Ink { variable: "--series-5", light: "#aa4499", dark: "#e08cd0" },
     Ink { variable: "--series-6", light: "#a07800", dark: "#f0c93a" },
+    Ink { variable: "--series-7", light: "#4b2aad", dark: "#a78bfa" },
 ];
 /// Text and axes.
 const TEXT: Ink = Ink { variable: "--ink", light: "#222222", dark: "#e6e6e6" };
