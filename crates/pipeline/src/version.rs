@@ -1,8 +1,12 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use recoup_core::{Bound, Codec, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError, VariableRecord};
+use recoup_core::{
+    Bound, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError,
+    VariableRecord,
+};
 
 use crate::PipelineError;
 use crate::session::CodecTable;
@@ -28,7 +32,8 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
         let context = Context { dims: record.frame_dims, stride: record.stride };
         let source = staged.values.slice(run * len, len);
-        let encoded = coding.codec.encode(source, coding.bound, &context, &mut payload).map_err(in_variable(record))?;
+        let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
+        let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
         let start = (run * len) as u64;
         let frame = Frame {
             record: FrameRecord {
@@ -66,11 +71,19 @@ pub(crate) fn decode(
     codecs: CodecTable,
     target: &mut Buffer,
 ) -> Result<(), PipelineError> {
-    let id = if frame.storage == Storage::Raw { recoup_core::CodecId::Raw } else { frame.codec };
+    let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
     let context = Context { dims: variable.frame_dims, stride: variable.stride };
     let slice = target.slice_mut(frame.start as usize, frame_len(variable));
-    codecs(id)?.decode(payload, bound, &context, slice).map_err(in_variable(variable))
+    let codec = codecs(id)?;
+    guarded(id, || codec.decode(payload, bound, &context, slice)).map_err(in_variable(variable))
+}
+
+/// A codec that panics costs a version, not the solve: most of them are other people's code.
+fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
+    // What a panic leaves half done is a payload or a scratch buffer, and both are thrown away.
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|_| Err(CodecError::Foreign { codec, message: "the codec panicked".to_owned() }))
 }
 
 /// The frames just encoded, decoded again: what a restore would see.
@@ -130,7 +143,54 @@ fn read_frame(
     Err(StoreError::Frame { version: manifest.version, variable, rank, run, what }.into())
 }
 
-fn in_variable(record: &VariableRecord) -> impl Fn(recoup_core::CodecError) -> PipelineError + use<> {
+fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError + use<> {
     let (variable, rank) = (record.name.clone(), record.rank);
     move |source| PipelineError::Codec { variable: variable.clone(), rank, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{Distribution, Encoded, Role, Values, ValuesMut};
+
+    use super::*;
+
+    /// A codec as other people write them.
+    struct Panicking;
+
+    impl Codec for Panicking {
+        fn id(&self) -> CodecId {
+            CodecId::Pco
+        }
+
+        fn is_lossy(&self) -> bool {
+            true
+        }
+
+        fn encode(&self, _: Values<'_>, _: Bound, _: &Context, _: &mut Vec<u8>) -> Result<Encoded, CodecError> {
+            panic!("an index too far")
+        }
+
+        fn decode(&self, _: &[u8], _: Bound, _: &Context, _: ValuesMut<'_>) -> Result<(), CodecError> {
+            panic!("an index too far")
+        }
+    }
+
+    #[test]
+    fn a_codec_that_panics_costs_the_version_and_is_named() {
+        let record = VariableRecord {
+            name: "x".to_owned(),
+            rank: 0,
+            role: Role::Iterate,
+            element: recoup_core::ElementType::F64,
+            len: 2,
+            dims: [2, 1, 1],
+            stride: 1,
+            frame_dims: [2, 1, 1],
+            distribution: Distribution::RankLocal,
+        };
+        let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]) };
+        let coding = Coding { codec: &Panicking, bound: Bound::Lossless, abort: &AtomicBool::new(false) };
+        let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
+    }
 }
