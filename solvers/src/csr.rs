@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, JacobiSweep, Operator, Swept, row_hash};
+use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 use self::simd::Pattern;
 use crate::Pool;
@@ -187,7 +187,7 @@ impl Operator for Csr {
         Ok(sum)
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<Swept, CommError> {
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
         let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
         let x = &*x;
         let [residual_squared] = self.pool.sum_rows(self.n(), target, |rows, target| {
@@ -196,7 +196,7 @@ impl Operator for Csr {
             relax_block(omega, &inverse_diagonal[rows.clone()], &x[rows], target);
             [sum]
         });
-        Ok(Swept { residual_squared, in_place: false })
+        Ok(residual_squared)
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {

@@ -30,7 +30,6 @@ pub struct Jacobi<'a> {
     tolerance: f64,
     x: Vector,
     target: Vector,
-    is_in_place: bool,
     progress: Progress,
 }
 
@@ -55,7 +54,6 @@ impl<'a> Jacobi<'a> {
             tolerance: stop.rtol * rhs_norm,
             x: Vector::copy_of(system.pool, x0, 0),
             target: Vector::zeros(system.pool, x0.len(), 1),
-            is_in_place: false,
             progress: start(rhs_norm),
             system,
         };
@@ -92,19 +90,18 @@ impl Iteration for Jacobi<'_> {
             return Ok(self.progress);
         }
         // x = x + omega D^-1 (b - A x)
-        let swept = self.system.a.jacobi_sweep(JacobiSweep {
+        let residual_squared = self.system.a.jacobi_sweep(JacobiSweep {
             b: self.system.b,
             inverse_diagonal: &self.inverse_diagonal,
             omega: self.omega,
             x: &mut self.x,
             target: &mut self.target,
         })?;
-        self.is_in_place = swept.in_place;
-        if !swept.in_place {
+        if !self.system.a.sweeps_in_place() {
             std::mem::swap(&mut self.x, &mut self.target);
         }
         self.progress.iteration += 1;
-        self.progress.residual_norm = global_norm(&self.system, swept.residual_squared)?;
+        self.progress.residual_norm = global_norm(&self.system, residual_squared)?;
         self.progress.status = judge(self.progress.residual_norm, self.tolerance);
         if self.progress.is_converged() {
             self.measure()?;
@@ -133,7 +130,7 @@ impl Method for Jacobi<'_> {
 
     fn bytes_per_iteration(&self) -> f64 {
         // read x and b, write x; not in place, the diagonal is read and x written elsewhere
-        let arrays = if self.is_in_place { 3 } else { 4 };
+        let arrays = if self.system.a.sweeps_in_place() { 3 } else { 4 };
         (self.system.a.bytes() + arrays * 8 * self.x.len() as u64) as f64
     }
 }

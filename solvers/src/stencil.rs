@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{CommError, JacobiSweep, Operator, Swept, row_hash};
+use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 use crate::Pool;
 use crate::pool::BLOCK;
@@ -121,8 +121,12 @@ impl Operator for Poisson3d {
         Ok(sum)
     }
 
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<Swept, CommError> {
-        Ok(Swept { residual_squared: sweep::sweep_in_place(self, sweep), in_place: true })
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+        Ok(sweep::sweep_in_place(self, sweep))
+    }
+
+    fn sweeps_in_place(&self) -> bool {
+        true
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {

@@ -38,8 +38,8 @@ pub(crate) struct Roofline {
 pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Roofline> {
     let cycle = if setup.args().method == MethodKind::Gmres { u64::from(setup.args().restart) } else { 1 };
     let wanted = (TURN_SECONDS / solved.seconds_per_iteration.max(1e-9)).ceil() as u64;
-    let available = solved.iterations / TURNS as u64;
-    let iterations = wanted.min(available) / cycle * cycle;
+    let available = solved.iterations / TURNS as u64 / cycle * cycle;
+    let iterations = wanted.next_multiple_of(cycle).min(available);
     if iterations == 0 {
         let needed = TURNS as u64 * cycle;
         bail!("--roofline needs a solve of {needed} iterations or more, {} found: lower --rtol", solved.iterations);

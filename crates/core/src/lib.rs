@@ -28,7 +28,7 @@ pub use fingerprint::{Fingerprint, row_hash, vector_fingerprint};
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, Resume, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
-pub use operator::{JacobiSweep, Operator, Swept};
+pub use operator::{JacobiSweep, Operator};
 pub use policy::{Cost, Decision, Observation, Plan, Policy, Scheme};
 pub use store::{Damage, Draft, Sealed, Store, StoreError};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

@@ -49,11 +49,17 @@ pub trait Operator {
     /// [`CommError`] when a rank is lost.
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError>;
 
-    /// One sweep `x + omega D^-1 (b - A x)`.
+    /// One sweep `x + omega D^-1 (b - A x)`, and the local part of `||b - A x||^2` for the iterate
+    /// before it. The next iterate stands in `x` where [`Operator::sweeps_in_place`], else in `target`.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<Swept, CommError>;
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError>;
+
+    /// Whether a sweep overwrites `x` and leaves `target` alone.
+    fn sweeps_in_place(&self) -> bool {
+        false
+    }
 
     /// The diagonal of A, zeros included; `None` when it cannot be known.
     fn diagonal(&self) -> Option<Vec<f64>>;
@@ -89,13 +95,4 @@ pub struct JacobiSweep<'a> {
     pub x: &'a mut [f64],
     /// Room for the next iterate.
     pub target: &'a mut [f64],
-}
-
-/// What a sweep leaves behind.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Swept {
-    /// Local part of `||b - A x||^2` for the iterate before the sweep.
-    pub residual_squared: f64,
-    /// The next iterate stands in `x`; otherwise in `target`.
-    pub in_place: bool,
 }
