@@ -21,8 +21,10 @@ have_hdf5() {
 
 have_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return 0
-    for file in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so* /usr/lib/libclang.so* \
-        /usr/lib64/libclang.so* /opt/homebrew/opt/llvm/lib/libclang.dylib; do
+    # libclang-cpp, the C++ library of the same package family, is another thing.
+    for file in /usr/lib/llvm-*/lib/libclang.so* /usr/lib/llvm-*/lib/libclang-[0-9]*.so* \
+        /usr/lib/*/libclang.so* /usr/lib/*/libclang-[0-9]*.so* /usr/lib/libclang.so* /usr/lib64/libclang.so* \
+        /opt/homebrew/opt/llvm/lib/libclang.dylib; do
         [ -e "$file" ] && return 0
     done
     return 1
