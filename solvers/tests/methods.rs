@@ -130,15 +130,30 @@ mod counts {
 
     #[test]
     fn cg_needs_the_iterations_others_need() {
-        // On bcsstk14 the residual comes within 0.2 % of the tolerance at iteration 312 and meets it at 321 at the latest:
-        // scaling b by 1.0, 1.1, ..., 2.1 gives 312 three times and 321 to 323 nine times. One of 32 is 3 %.
-        for (name, expected, percent) in
-            [("bcsstk14", 321, 3), ("wathen_small", 32, 4), ("nos7", 77, 4), ("copter2_lap", 220, 2)]
-        {
+        for (name, expected, percent) in [("wathen_small", 32, 4), ("nos7", 77, 4), ("copter2_lap", 220, 2)] {
             let problem = Problem::read(name);
             let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
             assert_near(name, iterations(&problem, problem.cg(&jacobi)), expected, percent);
         }
+    }
+
+    /// On bcsstk14 the residual comes within 0.2 % of the tolerance at iteration 312 and meets it at 321 or a little
+    /// later; rounding decides which. Scaling b changes nothing else, so the median over scalings is what the method
+    /// needs.
+    #[test]
+    fn cg_needs_the_iterations_others_need_whatever_rounding_does() {
+        let mut problem = Problem::read("bcsstk14");
+        let b = problem.b.clone();
+        let mut counts = [0; 11];
+        for (k, count) in counts.iter_mut().enumerate() {
+            let scale = 1.0 + 0.1 * k as f64;
+            problem.b = b.iter().map(|b| scale * b).collect();
+            let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+            *count = iterations(&problem, problem.cg(&jacobi));
+        }
+        counts.sort_unstable();
+        println!("bcsstk14: {counts:?}");
+        assert_near("bcsstk14", counts[counts.len() / 2], 321, 2);
     }
 
     #[test]
