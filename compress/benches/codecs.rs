@@ -77,7 +77,7 @@ fn cases(codec: &dyn Codec) -> impl Iterator<Item = (&'static str, Bound)> {
 fn print_ratios(x: &[f64]) {
     println!("{N}^3 f64, {SWEEPS} Jacobi sweeps; error over range in brackets");
     let range = x.iter().copied().fold(f64::MIN, f64::max) - x.iter().copied().fold(f64::MAX, f64::min);
-    let contexts = [("3D", Context { dims: [N, N, N], stride: 1 }), ("1D", Context::flat(x.len()))];
+    let contexts = [("3D", Context::grid([N, N, N])), ("1D", Context::flat(x.len()))];
     for id in CodecId::ALL {
         let Ok(codec) = codec(id) else { continue };
         for (shape, context) in &contexts {
@@ -94,7 +94,7 @@ fn print_ratios(x: &[f64]) {
 fn speeds(criterion: &mut Criterion) {
     let x = iterate();
     print_ratios(&x);
-    let context = Context { dims: [N, N, N], stride: 1 };
+    let context = Context::grid([N, N, N]);
     let mut group = criterion.benchmark_group("codecs");
     group.throughput(Throughput::Bytes(size_of_val(&x[..]) as u64)).sample_size(10);
     group.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(500));

@@ -137,7 +137,7 @@ mod tests {
         for (dims, stride) in
             [([7, 1, 1], 1), ([12, 1, 1], 3), ([6, 5, 4], 1), ([6, 5, 4], 2), ([1, 1, 9], 1), ([0, 3, 3], 1)]
         {
-            let context = Context { dims, stride };
+            let context = Context { stride, ..Context::grid(dims) };
             let n: usize = dims.iter().product();
             let codes: Vec<i64> = (0..n as i64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)).collect();
             for bits in 0..8 {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn smooth_grids_are_differenced_along_all_axes_and_noise_along_none() {
-        let context = Context { dims: [16, 16, 16], stride: 1 };
+        let context = Context::grid([16, 16, 16]);
         let smooth: Vec<i64> = (0..4096)
             .map(|i| {
                 let (x, y, z) = (i % 16, i / 16 % 16, i / 256);

@@ -17,6 +17,7 @@ mod effective;
 mod grid;
 mod lattice;
 mod pco;
+mod qb;
 mod raw;
 mod shuffle;
 #[cfg(feature = "sz3")]
@@ -31,6 +32,7 @@ use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
 
 pub use effective::effective_bound;
 pub use pco::Pco;
+pub use qb::{FILTER as QB_FILTER, Level, Qb};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]
 pub use sz3::Sz3;
@@ -49,6 +51,7 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Zstd => Ok(Arc::new(Verified::new(Zstd))),
         CodecId::Pco => Ok(Arc::new(Verified::new(Pco))),
         CodecId::Zfp => Ok(Arc::new(Verified::new(Zfp))),
+        CodecId::Qb => Ok(Arc::new(Qb::default())),
         #[cfg(feature = "sz3")]
         CodecId::Sz3 => Ok(Arc::new(Verified::new(Sz3))),
         #[cfg(not(feature = "sz3"))]

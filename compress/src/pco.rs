@@ -66,7 +66,7 @@ impl Codec for Pco {
             encode_lossless(source, target)?;
         }
         let bound = if is_coded { bound } else { Bound::Lossless };
-        Ok(Encoded { bound, achieved_error: bound.value(), stored_raw: false, filters: Vec::new() })
+        Ok(Encoded::under(bound))
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn smooth_grids_gain_from_their_slower_axes() {
         let n = 32;
-        let context = Context { dims: [n, n, n], stride: 1 };
+        let context = Context::grid([n, n, n]);
         let wave = |i: usize| (i as f64 * 0.1).sin();
         let values: Vec<f64> = (0..n * n * n).map(|i| wave(i % n) * wave(i / n % n) * wave(i / n / n)).collect();
         let encoded_bytes = |context: &Context| {

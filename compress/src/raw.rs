@@ -28,7 +28,7 @@ impl Codec for Raw {
         bytes::check_shape(context, source.len())?;
         target.clear();
         bytes::extend(source, target);
-        Ok(Encoded { bound: Bound::Lossless, achieved_error: 0.0, stored_raw: false, filters: Vec::new() })
+        Ok(Encoded::under(Bound::Lossless))
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

@@ -41,7 +41,7 @@ impl Codec for Sz3 {
                 _ => return Err(CodecError::Element { codec: CodecId::Sz3, element: source.element() }),
             }
         }
-        Ok(Encoded { bound, achieved_error: bound.value(), stored_raw: false, filters: Vec::new() })
+        Ok(Encoded::under(bound))
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

@@ -78,7 +78,7 @@ impl<C: Codec> Codec for Verified<C> {
         }
         target.clear();
         bytes::extend(source, target);
-        Ok(Encoded { bound: Bound::Lossless, achieved_error: 0.0, stored_raw: true, filters })
+        Ok(Encoded { stored_raw: true, filters, ..Encoded::under(Bound::Lossless) })
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

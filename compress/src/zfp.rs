@@ -59,7 +59,7 @@ impl Codec for Zfp {
             target.extend_from_slice(stream.as_bytes());
             filters.extend(filter(&config, &field));
         }
-        Ok(Encoded { bound, achieved_error: bound.value(), stored_raw: false, filters })
+        Ok(Encoded { filters, ..Encoded::under(bound) })
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn the_filter_carries_a_header_of_three_words() {
         let mut target = Vec::new();
-        let context = Context { dims: [4, 4, 4], stride: 1 };
+        let context = Context::grid([4, 4, 4]);
         for bound in [Bound::Lossless, Bound::Absolute(1e-3)] {
             let values: Vec<f64> = (0..64).map(|i| f64::from(i).sin()).collect();
             let encoded = Zfp.encode(Values::F64(&values), bound, &context, &mut target).unwrap();

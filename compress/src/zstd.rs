@@ -41,7 +41,7 @@ impl Codec for Zstd {
         let written = zstd::bulk::compress_to_buffer(&shuffled, &mut target[..], LEVEL)
             .map_err(|error| CodecError::Foreign { codec: CodecId::Zstd, message: error.to_string() })?;
         target.truncate(written);
-        Ok(Encoded { bound: Bound::Lossless, achieved_error: 0.0, stored_raw: false, filters: filters(element) })
+        Ok(Encoded { filters: filters(element), ..Encoded::under(Bound::Lossless) })
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

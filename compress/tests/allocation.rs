@@ -50,7 +50,7 @@ const FIXED_BYTES: usize = 1 << 20;
 struct Sample {
     codec: std::sync::Arc<dyn Codec>,
     bound: Bound,
-    context: Context,
+    context: Context<'static>,
     payload: Vec<u8>,
 }
 

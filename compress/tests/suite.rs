@@ -27,6 +27,11 @@ fn zfp_keeps_its_promises() {
 }
 
 #[test]
+fn qb_keeps_its_promises() {
+    keeps_its_promises(&*codec(CodecId::Qb).unwrap(), JUDGE);
+}
+
+#[test]
 #[cfg(feature = "sz3")]
 fn sz3_keeps_its_promises() {
     keeps_its_promises(&*codec(CodecId::Sz3).unwrap(), JUDGE);
@@ -34,7 +39,7 @@ fn sz3_keeps_its_promises() {
 
 #[test]
 fn safe_decoders_survive_every_truncation_and_every_flipped_bit() {
-    for id in [CodecId::Raw, CodecId::Zstd, CodecId::Pco, CodecId::Zfp] {
+    for id in [CodecId::Raw, CodecId::Zstd, CodecId::Pco, CodecId::Zfp, CodecId::Qb] {
         survives_damage(&*codec(id).unwrap());
     }
 }

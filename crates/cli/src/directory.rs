@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use recoup::core::{CodecId, Context, ElementType, FrameRecord, Manifest, Storage, Store, ValuesMut, VariableRecord};
+use recoup::core::{
+    Chain, CodecId, Context, ElementType, FrameRecord, Manifest, Storage, Store, ValuesMut, VariableRecord,
+};
 use recoup::io::{Access, Hdf5Store};
 
 /// Which versions are meant.
@@ -149,7 +151,7 @@ pub(crate) fn decode_frame(
 ) -> Result<Decoded> {
     let mut payload = Vec::new();
     store.read(version, frame, &mut payload)?;
-    let context = Context { dims: variable.frame_dims, stride: variable.stride };
+    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain: Chain::Alone };
     let mut decoded = Decoded::zeros(variable.element, variable.frame_dims.iter().product());
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let codec = recoup::compress::codec(id)?;

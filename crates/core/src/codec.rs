@@ -22,11 +22,13 @@ pub enum CodecId {
     Zfp,
     /// SZ3 (built with feature `sz3`).
     Sz3,
+    /// Our own: quantised blocks, bounds proven for every value.
+    Qb,
 }
 
 impl CodecId {
     /// All codecs this version of recoup knows, built or not.
-    pub const ALL: [Self; 5] = [Self::Raw, Self::Zstd, Self::Pco, Self::Zfp, Self::Sz3];
+    pub const ALL: [Self; 6] = [Self::Raw, Self::Zstd, Self::Pco, Self::Zfp, Self::Sz3, Self::Qb];
 
     /// The name used in manifests and on the command line.
     #[must_use]
@@ -37,6 +39,7 @@ impl CodecId {
             Self::Pco => "pco",
             Self::Zfp => "zfp",
             Self::Sz3 => "sz3",
+            Self::Qb => "qb",
         }
     }
 }
@@ -55,22 +58,67 @@ impl FromStr for CodecId {
     }
 }
 
-/// What a codec may use beside the values: their arrangement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Context {
+/// What a codec may use beside the values: their arrangement, and the version before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Context<'a> {
     /// Extents of the values, fastest first; their product is the number of values. `[n, 1, 1]`
     /// when there is no grid.
     pub dims: [usize; 3],
     /// Interleaved unknowns per point; 1 for a plain vector.
     pub stride: usize,
+    /// How the frame hangs together with the version before.
+    pub chain: Chain<'a>,
 }
 
-impl Context {
-    /// `n` values in a row.
+impl<'a> Context<'a> {
+    /// `n` values in a row, alone.
     #[must_use]
     pub fn flat(n: usize) -> Self {
-        Self { dims: [n, 1, 1], stride: 1 }
+        Self::grid([n, 1, 1])
     }
+
+    /// Values on a grid, alone.
+    #[must_use]
+    pub fn grid(dims: [usize; 3]) -> Self {
+        Self { dims, stride: 1, chain: Chain::Alone }
+    }
+
+    /// The same values as a link of a chain.
+    #[must_use]
+    pub fn chained(self, chain: Chain<'a>) -> Self {
+        Self { chain, ..self }
+    }
+}
+
+/// How a frame hangs together with the version before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Chain<'a> {
+    /// It is coded by itself, and nothing will be coded against it.
+    Alone,
+    /// It is coded by itself; later frames may be coded against it.
+    Start,
+    /// It may be coded against its parent, and later frames against it.
+    Follow(Parent<'a>),
+}
+
+impl<'a> Chain<'a> {
+    /// The frame coded against, if any.
+    #[must_use]
+    pub fn parent(&self) -> Option<Parent<'a>> {
+        match self {
+            Self::Follow(parent) => Some(*parent),
+            Self::Alone | Self::Start => None,
+        }
+    }
+}
+
+/// The frame of the version before: what a decoder gave back, which encoder and decoder both have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parent<'a> {
+    /// Its decoded values, as many and of the same type as those to be coded.
+    pub values: Values<'a>,
+    /// The first 16 bytes of the BLAKE3 hash of its payload: two frames that differ in one bit are told apart.
+    pub hash: [u8; 16],
 }
 
 /// One HDF5 filter of the pipeline that opens a payload, as registered with the HDF Group.
@@ -96,6 +144,16 @@ pub struct Encoded {
     /// The HDF5 filters the values went through, in the order applied when writing, where registered
     /// ones exist; empty when raw values, or when no registered filter opens the payload.
     pub filters: Vec<Filter>,
+    /// The payload was coded against the parent of [`Context::chain`] and cannot be decoded without it.
+    pub follows: bool,
+}
+
+impl Encoded {
+    /// Coded by itself under `bound`, which is also the best known of its error; no filter opens it.
+    #[must_use]
+    pub fn under(bound: Bound) -> Self {
+        Self { bound, achieved_error: bound.value(), stored_raw: false, filters: Vec::new(), follows: false }
+    }
 }
 
 /// A codec: pure, stateless, the same bytes for the same input on every machine.
@@ -137,7 +195,7 @@ pub trait Codec: Send + Sync {
 #[non_exhaustive]
 pub enum CodecError {
     /// No codec of this name.
-    #[error("unknown codec {name}: expected raw, zstd, pco, zfp or sz3")]
+    #[error("unknown codec {name}: expected raw, zstd, pco, zfp, sz3 or qb")]
     Unknown {
         /// The name given.
         name: String,
@@ -171,6 +229,22 @@ pub enum CodecError {
         codec: CodecId,
         /// The type given.
         element: ElementType,
+    },
+    /// The payload was coded against another frame, which the decoder was not given.
+    #[error("codec {codec}: coded against a parent frame that is not the one given")]
+    Parent {
+        /// The codec.
+        codec: CodecId,
+    },
+    /// Some blocks of the payload are not what the encoder wrote; all others were decoded.
+    #[error("codec {codec}: damaged payload, {} of {total} blocks, the first is {}", blocks.len(), blocks[0])]
+    Blocks {
+        /// The codec.
+        codec: CodecId,
+        /// The damaged blocks, ascending; at least one.
+        blocks: Vec<usize>,
+        /// Blocks of the payload.
+        total: usize,
     },
     /// The payload is not what the encoder writes.
     #[error("codec {codec}: damaged payload, {what}")]

@@ -21,7 +21,7 @@ mod variable;
 
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
-pub use codec::{Codec, CodecError, CodecId, Context, Encoded, Filter};
+pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, Parent};
 pub use comm::{Comm, CommError};
 pub use failure::{Failure, FailureKind, FailureSource, Phase};
 pub use fingerprint::{Fingerprint, row_hash, vector_fingerprint};

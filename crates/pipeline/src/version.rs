@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError,
     VariableRecord,
 };
 
@@ -30,7 +30,7 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
             return Err(PipelineError::Aborted);
         }
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
-        let context = Context { dims: record.frame_dims, stride: record.stride };
+        let context = Context { dims: record.frame_dims, stride: record.stride, chain: Chain::Alone };
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
@@ -73,7 +73,7 @@ pub(crate) fn decode(
 ) -> Result<(), PipelineError> {
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let context = Context { dims: variable.frame_dims, stride: variable.stride };
+    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain: Chain::Alone };
     let slice = target.slice_mut(frame.start as usize, frame_len(variable));
     let codec = codecs(id)?;
     guarded(id, || codec.decode(payload, bound, &context, slice)).map_err(in_variable(variable))

@@ -20,7 +20,7 @@ pub struct Judge {
 struct Input {
     name: &'static str,
     values: Vec<f64>,
-    context: Context,
+    context: Context<'static>,
 }
 
 /// All of the suite but the damage tests, which a codec of foreign unsafe code cannot pass.
@@ -126,7 +126,7 @@ pub fn refuses_what_is_no_bound_and_no_shape(codec: &dyn Codec) {
         }
     }
     for dims in [[2, 1, 1], [3, 2, 1], [usize::MAX, 3, 3]] {
-        let context = Context { dims, stride: 1 };
+        let context = Context::grid(dims);
         let result = codec.encode(Values::F64(&values), Bound::Lossless, &context, &mut target);
         assert!(matches!(result, Err(CodecError::Shape { .. })), "{} of {dims:?}: {result:?}", codec.id());
     }
@@ -234,7 +234,7 @@ fn inputs() -> Vec<Input> {
     let mut random = Random(1);
     let flat = |name, values: Vec<f64>| Input { name, context: Context::flat(values.len()), values };
     let wave = |i: usize| (i as f64 * 0.13).sin();
-    let grid = Context { dims: [7, 6, 5], stride: 1 };
+    let grid = Context::grid([7, 6, 5]);
     let mut inputs = vec![
         flat("nothing", vec![]),
         flat("one value", vec![0.1]),
@@ -262,7 +262,7 @@ fn inputs() -> Vec<Input> {
     inputs.push(Input {
         name: "three interleaved unknowns",
         values: (0..300).map(|i| wave(i / 3) * [1.0, 1e3, 1e-3][i % 3]).collect(),
-        context: Context { dims: [300, 1, 1], stride: 3 },
+        context: Context { stride: 3, ..Context::flat(300) },
     });
     inputs
 }

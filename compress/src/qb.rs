@@ -1,0 +1,211 @@
+//! QB, recoup's own codec: values as numbers of a lattice, predicted, in fields of equal width.
+//!
+//! The bound holds for every value by construction, so that nothing needs to be decoded to be sure of it; the bytes are the
+//! same for every number of threads and every processor; any block of 4096 values can be decoded alone, and
+//! damage is named by block. FORMAT.md states the bytes and proves the bounds.
+
+mod block;
+mod choice;
+mod coder;
+mod frame;
+mod group;
+mod kernels;
+mod lattice;
+mod run;
+mod shape;
+mod simd;
+mod tile;
+
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+use recoup_core::{
+    Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Parent, Values, ValuesMut,
+};
+
+use self::choice::{Plan, Problem};
+use self::coder::Coder;
+use self::frame::{ENTRY, HEADER, Header, Mode, damaged};
+use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
+pub use self::simd::Level;
+use crate::{bytes, effective_bound};
+
+/// Number of QB among HDF5 filters, from the range left to private use.
+pub const FILTER: u32 = 53_570;
+
+/// QB on one thread, or on several.
+#[derive(Clone, Debug)]
+pub struct Qb {
+    level: Level,
+    pool: Option<Arc<ThreadPool>>,
+}
+
+impl Default for Qb {
+    fn default() -> Self {
+        Self { level: Level::best(), pool: None }
+    }
+}
+
+impl Qb {
+    /// QB on `threads` threads of its own; the bytes are the same for any number.
+    ///
+    /// # Errors
+    /// [`CodecError::Foreign`] when the operating system grants no threads.
+    pub fn with_threads(threads: usize) -> Result<Self, CodecError> {
+        if threads <= 1 {
+            return Ok(Self::default());
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() })?;
+        Ok(Self { pool: Some(Arc::new(pool)), ..Self::default() })
+    }
+
+    /// The same at another level of vector instructions; the bytes are the same at all.
+    #[must_use]
+    pub fn at_level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    fn encode_floats<T: Scalar>(&self, problem: &Problem<'_, T>, target: &mut Vec<u8>) -> Encoded
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let plan = problem.choose(self.level);
+        let error = self.encode_planned(problem, &plan, target);
+        let follows = plan.follows;
+        let filters = vec![Filter { id: FILTER, values: vec![1] }];
+        if target.len() <= size_of_val(problem.values) {
+            let bound = if plan.mode(problem) == Mode::Lossless { Bound::Lossless } else { problem.bound };
+            return Encoded { achieved_error: error, filters, follows, ..Encoded::under(bound) };
+        }
+        target.clear();
+        target.extend(problem.values.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(T::BYTES)));
+        Encoded { stored_raw: true, filters, ..Encoded::under(Bound::Lossless) }
+    }
+
+    /// Fills `target` with a frame; the largest error.
+    fn encode_planned<T: Scalar>(&self, problem: &Problem<'_, T>, plan: &Plan, target: &mut Vec<u8>) -> f64
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let parent = problem.parent.filter(|_| plan.follows);
+        let mode = plan.mode(problem);
+        target.clear();
+        target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
+        let source = (problem.values, parent.map(|(values, _)| values));
+        let (level, pool, dead_band) = (self.level, self.pool.as_deref(), plan.dead_band(problem));
+        let (table, error) = match mode {
+            Mode::Lossless => {
+                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, pool, target)
+            }
+            Mode::Absolute(lattice) => {
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, pool, target)
+            }
+            Mode::Relative(lattice) => {
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, pool, target)
+            }
+        };
+        let (bound, parent) = (problem.bound.value(), parent.map(|(_, hash)| hash));
+        let header = Header { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent };
+        header.write::<T>(&table, target);
+        error
+    }
+
+    fn decode_floats<T: Scalar>(
+        &self,
+        source: &[u8],
+        parent: Option<(&[T], [u8; 16])>,
+        target: &mut [T],
+    ) -> Result<(), CodecError>
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let (header, table) = Header::parse::<T>(source)?;
+        if header.shape.values() != target.len() {
+            return Err(damaged("another number of values"));
+        }
+        let parent = match (header.parent, parent) {
+            (None, _) => None,
+            (Some(hash), Some((values, found))) if hash == found && values.len() == target.len() => Some(values),
+            (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
+        };
+        let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
+        let (level, pool, dead_band, io) = (self.level, self.pool.as_deref(), None, (target, parent));
+        let damaged = match header.mode {
+            Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, pool),
+            Mode::Absolute(lattice) => {
+                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, pool)
+            }
+            Mode::Relative(lattice) => {
+                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, pool)
+            }
+        };
+        if damaged.is_empty() {
+            return Ok(());
+        }
+        Err(CodecError::Blocks { codec: CodecId::Qb, blocks: damaged, total: table.len() })
+    }
+}
+
+impl Codec for Qb {
+    fn id(&self) -> CodecId {
+        CodecId::Qb
+    }
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        let bound = effective_bound(source, bound)?;
+        bytes::check_shape(context, source.len())?;
+        let parent = context.chain.parent();
+        match source {
+            Values::F64(values) => {
+                let parent = parent.and_then(doubles);
+                Ok(self.encode_floats(&Problem::new(values, bound, context, parent), target))
+            }
+            Values::F32(values) => {
+                let parent = parent.and_then(singles);
+                Ok(self.encode_floats(&Problem::new(values, bound, context, parent), target))
+            }
+            other => {
+                target.clear();
+                bytes::extend(other, target);
+                Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
+            }
+        }
+    }
+
+    fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        bytes::check_shape(context, target.as_values().len())?;
+        let parent = context.chain.parent();
+        match target {
+            ValuesMut::F64(target) => self.decode_floats(source, parent.and_then(doubles), target),
+            ValuesMut::F32(target) => self.decode_floats(source, parent.and_then(singles), target),
+            _ => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::Bytes }),
+        }
+    }
+}
+
+fn doubles(parent: Parent<'_>) -> Option<(&[f64], [u8; 16])> {
+    let Values::F64(values) = parent.values else { return None };
+    Some((values, parent.hash))
+}
+
+fn singles(parent: Parent<'_>) -> Option<(&[f32], [u8; 16])> {
+    let Values::F32(values) = parent.values else { return None };
+    Some((values, parent.hash))
+}

@@ -1,0 +1,232 @@
+//! A block: up to 4096 values that are decoded without any other block. What it looks like as bytes, both ways.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | kind u8, zero u8, exceptions u16 | 4 |
+//! | base, by bits 4 and 5 of kind: nothing (it is 0), i32 or i64 | 0, 4, 8 |
+//! | head u16 of each group, padded to words | |
+//! | where codes stand for magnitudes: class u8 of each group (sign 0 plus, 1 minus, 2 mixed; 4 with zeros), padded to words | |
+//! | of each group: 8 words of signs where mixed, 8 words of zeros where any | |
+//! | of each group: its fields | |
+//! | of each group: places u8 and high parts of its patches | |
+//! | places u16 of the exceptions, then their bits | |
+//! | zeros, to a whole word | 0 to 3 |
+
+use super::group::{Head, Planes};
+use super::kernels::{GROUP, LANES};
+
+/// What a block's bytes hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Every code is 0: nothing has changed against the parent.
+    Zero = 0,
+    /// Codes of the frame's lattice.
+    Coded = 1,
+    /// The values themselves.
+    Raw = 2,
+    /// Codes of the lattice that holds every value.
+    Exact = 3,
+}
+
+impl Kind {
+    fn from_bits(bits: u8) -> Option<Self> {
+        [Self::Zero, Self::Coded, Self::Raw, Self::Exact].into_iter().find(|kind| *kind as u8 == bits)
+    }
+}
+
+/// Sign and zero class of a group of magnitudes.
+pub(super) mod class {
+    pub(crate) const PLUS: u8 = 0;
+    pub(crate) const MINUS: u8 = 1;
+    pub(crate) const MIXED: u8 = 2;
+    pub(crate) const SIGN: u8 = 3;
+    pub(crate) const ZEROS: u8 = 4;
+}
+
+/// A block being filled, group after group.
+#[derive(Debug, Default)]
+pub(super) struct Filling {
+    pub(super) base: i64,
+    pub(super) heads: Vec<Head>,
+    /// Empty where codes carry their sign.
+    pub(super) classes: Vec<u8>,
+    /// Signs and zeros, a bit a value.
+    pub(super) bitmaps: Vec<u32>,
+    pub(super) planes: Planes,
+    /// Place in the block and bits of every value stored exactly.
+    pub(super) exceptions: Vec<(u16, u64)>,
+}
+
+impl Filling {
+    pub(super) fn clear(&mut self) {
+        self.base = 0;
+        self.heads.clear();
+        self.classes.clear();
+        self.bitmaps.clear();
+        self.planes.clear();
+        self.exceptions.clear();
+    }
+
+    fn is_zero(&self) -> bool {
+        let empty = self.planes.words.is_empty() && self.planes.bytes.is_empty();
+        self.base == 0 && empty && self.exceptions.is_empty() && self.classes.iter().all(|c| *c == class::PLUS)
+    }
+
+    /// Appends the block as whole words; a value's bits take `bytes` bytes.
+    pub(super) fn append(&self, kind: Kind, bytes: usize, target: &mut Vec<u8>) {
+        if kind == Kind::Coded && self.is_zero() {
+            return target.extend([Kind::Zero as u8, 0, 0, 0]);
+        }
+        let size = BaseSize::of(self.base);
+        target.extend([kind as u8 | (size as u8) << 4, 0]);
+        target.extend((self.exceptions.len() as u16).to_le_bytes());
+        target.extend_from_slice(&self.base.to_le_bytes()[..size.bytes()]);
+        self.heads.iter().for_each(|head| target.extend(head.to_bits().to_le_bytes()));
+        pad(target);
+        target.extend_from_slice(&self.classes);
+        pad(target);
+        extend_words(target, &self.bitmaps);
+        extend_words(target, &self.planes.words);
+        target.extend_from_slice(&self.planes.bytes);
+        self.exceptions.iter().for_each(|(place, _)| target.extend(place.to_le_bytes()));
+        self.exceptions.iter().for_each(|(_, bits)| target.extend_from_slice(&bits.to_le_bytes()[..bytes]));
+        pad(target);
+    }
+}
+
+fn extend_words(target: &mut Vec<u8>, words: &[u32]) {
+    let start = target.len();
+    target.resize(start + words.len() * 4, 0);
+    for (bytes, word) in target[start..].as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
+}
+
+/// How a base is written.
+#[derive(Clone, Copy, PartialEq)]
+enum BaseSize {
+    Zero = 0,
+    Word = 1,
+    TwoWords = 2,
+}
+
+impl BaseSize {
+    fn of(base: i64) -> Self {
+        match i32::try_from(base) {
+            Ok(0) => Self::Zero,
+            Ok(_) => Self::Word,
+            Err(_) => Self::TwoWords,
+        }
+    }
+
+    fn bytes(self) -> usize {
+        self as usize * 4
+    }
+}
+
+/// Zeros up to a whole word; what stands in `target` before a block is whole words too.
+fn pad(target: &mut Vec<u8>) {
+    target.resize(target.len().next_multiple_of(4), 0);
+}
+
+/// A block's bytes, taken apart; every length has been checked.
+#[derive(Debug, Default)]
+pub(super) struct Opened<'a> {
+    pub(super) base: i64,
+    pub(super) heads: Vec<Head>,
+    pub(super) classes: &'a [u8],
+    /// Words of bitmaps, then of fields.
+    pub(super) words: Vec<u32>,
+    /// Patches.
+    pub(super) bytes: &'a [u8],
+    places: &'a [u8],
+    bits: &'a [u8],
+}
+
+/// What a reader knows of a block beforehand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    pub(super) groups: usize,
+    /// Bytes of a value.
+    pub(super) bytes: usize,
+    /// Whether the frame's codes stand for magnitudes.
+    pub(super) splits_sign: bool,
+}
+
+impl<'a> Opened<'a> {
+    /// Takes `block` apart, which must hold nothing more; `None` for what no encoder writes. Raw blocks are
+    /// their reader's business: [`Kind::Raw`] comes back with everything else empty.
+    pub(super) fn parse(&mut self, block: &'a [u8], expected: Expected) -> Option<Kind> {
+        let (mut heads, mut words) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.words));
+        heads.clear();
+        words.clear();
+        *self = Self { heads, words, ..Self::default() };
+        let (&[first, zero, low, high], rest) = block.split_first_chunk::<4>()?;
+        let kind = Kind::from_bits(first & 15)?;
+        let n_exceptions = usize::from(u16::from_le_bytes([low, high]));
+        if zero != 0 || first >> 6 != 0 {
+            return None;
+        }
+        if matches!(kind, Kind::Zero | Kind::Raw) {
+            let is_whole = first >> 4 == 0 && n_exceptions == 0 && (kind == Kind::Raw || rest.is_empty());
+            return is_whole.then_some(kind);
+        }
+        let mut rest = Rest(rest);
+        self.base = rest.base(first >> 4)?;
+        for head in
+            rest.take((expected.groups * 2).next_multiple_of(4))?.as_chunks::<2>().0.iter().take(expected.groups)
+        {
+            self.heads.push(Head::from_bits(u16::from_le_bytes(*head))?);
+        }
+        let splits_sign = expected.splits_sign && kind == Kind::Coded;
+        if splits_sign {
+            self.classes = rest.take(expected.groups.next_multiple_of(4))?.get(..expected.groups)?;
+        }
+        let bitmaps: usize = self.classes.iter().map(|class| bitmap_words(*class)).sum::<Option<usize>>()?;
+        let words = bitmaps + self.heads.iter().map(|head| head.words()).sum::<usize>();
+        self.words.extend(rest.take(words * 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)));
+        self.bytes = rest.take(self.heads.iter().map(|head| head.bytes()).sum())?;
+        self.places = rest.take(n_exceptions * 2)?;
+        self.bits = rest.take(n_exceptions * expected.bytes)?;
+        let places_fit = self.exceptions(expected.bytes).all(|(place, _)| place < expected.groups * GROUP);
+        (places_fit && rest.0.len() < 4 && rest.0.iter().all(|byte| *byte == 0)).then_some(kind)
+    }
+
+    /// Place and bits of every value stored exactly.
+    pub(super) fn exceptions(&self, bytes: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let places = self.places.as_chunks::<2>().0.iter().map(|place| usize::from(u16::from_le_bytes(*place)));
+        places.zip(self.bits.chunks_exact(bytes)).map(|(place, low)| {
+            let mut bits = [0; 8];
+            bits[..low.len()].copy_from_slice(low);
+            (place, u64::from_le_bytes(bits))
+        })
+    }
+}
+
+/// Words of the bitmaps of a class; `None` for one no encoder writes.
+pub(super) fn bitmap_words(class: u8) -> Option<usize> {
+    let sign = class & class::SIGN;
+    let is_known = sign <= class::MIXED && class <= class::SIGN | class::ZEROS;
+    let maps = usize::from(sign == class::MIXED) + usize::from(class & class::ZEROS != 0);
+    is_known.then_some(maps * LANES)
+}
+
+/// Bytes not read yet.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn base(&mut self, size: u8) -> Option<i64> {
+        match size {
+            0 => Some(0),
+            1 => Some(i64::from(i32::from_le_bytes(*self.take(4)?.first_chunk()?))),
+            2 => Some(i64::from_le_bytes(*self.take(8)?.first_chunk()?)),
+            _ => None,
+        }
+    }
+}

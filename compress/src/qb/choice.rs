@@ -1,0 +1,130 @@
+//! Which way a frame is coded: every way that may pay is tried on a few blocks.
+
+use recoup_core::{Bound, Chain, Context};
+
+use super::coder::{Coder, Scratch};
+use super::frame::{Mode, STRIDES};
+use super::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
+use super::shape::Shape;
+use super::simd::Level;
+
+/// Blocks tried of each way; of small frames one in [`SAMPLED`].
+const SAMPLES: usize = 16;
+const SAMPLED: usize = 8;
+/// A grid thinner than this is coded as a line.
+const THIN: usize = 4;
+
+/// Values to code, and what is known of them.
+#[derive(Debug)]
+pub(super) struct Problem<'a, T> {
+    pub(super) values: &'a [T],
+    pub(super) bound: Bound,
+    /// The decoded parent and the hash of its payload.
+    pub(super) parent: Option<(&'a [T], [u8; 16])>,
+    is_chained: bool,
+    dims: [usize; 3],
+    stride: usize,
+}
+
+/// A way to code a frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) shape: Shape,
+    /// Against the parent.
+    pub(super) follows: bool,
+    /// With half the step, and a band in which the parent's codes are kept.
+    pub(super) is_halved: bool,
+}
+
+impl Plan {
+    pub(super) fn mode<T: Scalar>(&self, problem: &Problem<'_, T>) -> Mode {
+        let mode = match problem.bound {
+            Bound::Absolute(e) => Absolute::new(e, problem.is_chained, self.is_halved).map(Mode::Absolute),
+            Bound::Pointwise(e) => Relative::new(e, T::BYTES, problem.is_chained).map(Mode::Relative),
+            _ => None,
+        };
+        mode.unwrap_or(Mode::Lossless)
+    }
+
+    /// A little below the bound: distances this large may be rounded.
+    pub(super) fn dead_band<T>(&self, problem: &Problem<'_, T>) -> Option<f64> {
+        const ROUNDED_DOWN: f64 = 1.0 - 4.0 * f64::EPSILON;
+        self.is_halved.then(|| problem.bound.value() * ROUNDED_DOWN)
+    }
+}
+
+impl<'a, T: Scalar> Problem<'a, T> {
+    pub(super) fn new(values: &'a [T], bound: Bound, context: &Context, parent: Option<(&'a [T], [u8; 16])>) -> Self {
+        Self {
+            values,
+            bound,
+            parent: parent.filter(|(parent, _)| parent.len() == values.len()),
+            is_chained: context.chain != Chain::Alone,
+            dims: context.dims,
+            stride: if (1..=STRIDES).contains(&context.stride) { context.stride } else { 1 },
+        }
+    }
+
+    /// The way that took the fewest bytes on a sample.
+    pub(super) fn choose(&self, level: Level) -> Plan
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let plans = self.plans();
+        let mut scratch = Scratch::new();
+        let cheapest = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), plan));
+        cheapest.min_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(plans[0], |(_, plan)| *plan)
+    }
+
+    /// Every way that may pay; the first is always possible.
+    fn plans(&self) -> Vec<Plan> {
+        let line = Shape::Line { n: self.values.len(), stride: self.stride };
+        let mut shapes = vec![line];
+        let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
+        if self.stride == 1 && fits {
+            shapes.push(Shape::Tiles { dims: self.dims });
+        }
+        let plan = |follows, is_halved| move |shape: &Shape| Plan { shape: *shape, follows, is_halved };
+        let mut plans: Vec<Plan> = shapes.iter().map(plan(false, false)).collect();
+        if self.parent.is_some() {
+            plans.extend(shapes.iter().map(plan(true, false)));
+            if matches!(self.bound, Bound::Absolute(_)) {
+                plans.extend(shapes.iter().map(plan(true, true)));
+            }
+        }
+        plans
+    }
+
+    /// Bits a value takes on a sample of blocks.
+    fn sampled_bits(&self, plan: &Plan, level: Level, scratch: &mut Scratch<T>) -> f64
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let dead_band = plan.dead_band(self);
+        match plan.mode(self) {
+            Mode::Lossless => self.sample(&Coder { level, lattice: Exact, dead_band: None }, plan, scratch),
+            Mode::Absolute(lattice) => self.sample(&Coder { level, lattice, dead_band }, plan, scratch),
+            Mode::Relative(lattice) => self.sample(&Coder { level, lattice, dead_band: None }, plan, scratch),
+        }
+    }
+
+    fn sample<L: Lattice<T>>(&self, coder: &Coder<L>, plan: &Plan, scratch: &mut Scratch<T>) -> f64
+    where
+        Exact: Lattice<T>,
+    {
+        let parent = self.parent.filter(|_| plan.follows).map(|(values, _)| values);
+        let blocks = plan.shape.blocks();
+        let samples = SAMPLES.min(blocks.div_ceil(SAMPLED)).max(1).min(blocks);
+        let (mut target, mut n) = (Vec::new(), 0);
+        for sample in 0..samples {
+            let block = (2 * sample + 1) * blocks / (2 * samples);
+            coder.encode((plan.shape, block), (self.values, parent), scratch, &mut target);
+            n += plan.shape.block_values(block);
+        }
+        target.len() as f64 / n.max(1) as f64
+    }
+}

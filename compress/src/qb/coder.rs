@@ -1,0 +1,547 @@
+//! Blocks of values to bytes and back, on one lattice.
+
+use super::block::{Expected, Filling, Kind, Opened, bitmap_words, class};
+use super::group::{self, Fields, Head};
+use super::kernels::{GROUP, HISTORY, Int, LANES, Line};
+use super::lattice::{Exact, Lattice, Scalar};
+use super::shape::{BLOCK, Shape};
+use super::simd::Level;
+use super::tile::{TILE, arrange, put_back};
+
+/// Exceptions from which a block is tried on the lattice that holds every value.
+const MANY_EXCEPTIONS: usize = BLOCK / 16;
+
+/// What all blocks of a frame are coded by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coder<L> {
+    pub(super) level: Level,
+    pub(super) lattice: L,
+    /// Codes of the parent are kept while their values are within this bound.
+    pub(super) dead_band: Option<f64>,
+}
+
+/// Room for one block, used again for the next.
+#[derive(Debug)]
+pub(super) struct Scratch<T> {
+    values: Box<[T; BLOCK]>,
+    parent: Box<[T; BLOCK]>,
+    work: Work,
+    spare: Vec<u8>,
+}
+
+/// Room for codes; a block's stand after [`HISTORY`] copies of its base.
+#[derive(Debug)]
+struct Work {
+    codes: Box<[i64; HISTORY + BLOCK]>,
+    narrow: Tiles<i32>,
+    wide: Tiles<i64>,
+    filling: Filling,
+}
+
+#[derive(Debug)]
+struct Tiles<I> {
+    tile: Box<[I; TILE]>,
+    arranged: Box<[I; TILE]>,
+}
+
+impl<I: Int> Tiles<I> {
+    fn new() -> Self {
+        Self { tile: Box::new([I::default(); TILE]), arranged: Box::new([I::default(); TILE]) }
+    }
+}
+
+impl<T: Scalar> Scratch<T> {
+    pub(super) fn new() -> Self {
+        let codes = Box::new([0; HISTORY + BLOCK]);
+        let work = Work { codes, narrow: Tiles::new(), wide: Tiles::new(), filling: Filling::default() };
+        Self {
+            values: Box::new([T::default(); BLOCK]),
+            parent: Box::new([T::default(); BLOCK]),
+            work,
+            spare: Vec::new(),
+        }
+    }
+}
+
+/// A group of values, and of those of the parent.
+#[derive(Clone, Copy)]
+struct Source<'a, T> {
+    values: &'a [T; GROUP],
+    parent: Option<&'a [T; GROUP]>,
+}
+
+fn groups<'a, T>(values: &'a [T], parent: Option<&'a [T]>) -> impl Iterator<Item = Source<'a, T>> {
+    let parents = parent.unwrap_or(&[]).as_chunks::<GROUP>().0;
+    let values = values.as_chunks::<GROUP>().0.iter().enumerate();
+    values.map(|(g, values)| Source { values, parent: parents.get(g) })
+}
+
+impl<L> Coder<L> {
+    /// Appends a block of `values` and returns the largest error in it. The parent, if any, has the values' shape.
+    pub(super) fn encode<T: Scalar>(
+        &self,
+        (shape, block): (Shape, usize),
+        (values, parent): (&[T], Option<&[T]>),
+        scratch: &mut Scratch<T>,
+        target: &mut Vec<u8>,
+    ) -> f64
+    where
+        L: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let Scratch { values: room, parent: parent_room, work, spare } = scratch;
+        let source = (shape.gather(block, values, room), parent.map(|p| shape.gather(block, p, parent_room)));
+        let start = target.len();
+        let mut error = self.fill(shape, source, work);
+        if error.is_some() {
+            work.filling.append(Kind::Coded, T::BYTES, target);
+        }
+        if error.is_none() || work.filling.exceptions.len() > MANY_EXCEPTIONS {
+            let exact = Coder { level: self.level, lattice: Exact, dead_band: None };
+            spare.clear();
+            let fits = exact.fill(shape, source, work).is_some();
+            if fits {
+                work.filling.append(Kind::Exact, T::BYTES, spare);
+            }
+            if fits && (error.is_none() || spare.len() < target.len() - start) {
+                target.truncate(start);
+                target.extend_from_slice(spare);
+                error = Some(0.0);
+            }
+        }
+        let raw_bytes = (4 + shape.block_values(block) * T::BYTES).next_multiple_of(4);
+        if error.is_none() || target.len() - start > raw_bytes {
+            target.truncate(start);
+            append_raw((shape, block), values, target);
+            error = Some(0.0);
+        }
+        error.unwrap_or(0.0)
+    }
+
+    /// Fills `work` with the codes of a block; the largest error, or `None` when some group needs 64-bit fields.
+    fn fill<T: Scalar>(&self, shape: Shape, (values, parent): (&[T], Option<&[T]>), work: &mut Work) -> Option<f64>
+    where
+        L: Lattice<T>,
+    {
+        let Work { codes, narrow, wide, filling } = work;
+        filling.clear();
+        let (mut largest, mut carry) = (0.0f64, None);
+        for (g, source) in groups(values, parent).enumerate() {
+            let start = HISTORY + g * GROUP;
+            let room = codes[start..].first_chunk_mut::<GROUP>()?;
+            largest = largest.max(self.codes(source, g * GROUP, (room, &mut carry), filling));
+            if g == 0 {
+                filling.base = codes[start];
+                codes[..HISTORY].fill(filling.base);
+            }
+            if let Shape::Line { stride, .. } = shape {
+                let window = codes[start - HISTORY..].first_chunk()?;
+                self.predict(window, stride, filling)?;
+            }
+        }
+        if matches!(shape, Shape::Tiles { .. }) {
+            let codes: &[i64; BLOCK] = codes[HISTORY..].first_chunk()?;
+            let is_narrow = self.level.rebase(filling.base, codes, &mut narrow.tile[..]);
+            if is_narrow {
+                self.fill_tile(narrow, filling)?;
+            } else {
+                self.level.rebase(filling.base, codes, &mut wide.tile[..]);
+                self.fill_tile(wide, filling)?;
+            }
+        }
+        Some(largest)
+    }
+
+    /// Codes, relative to the parent's, of one group; notes signs, zeros and exceptions, and returns the
+    /// largest error. What has no code takes the one before: `carry`, or the first there is.
+    fn codes<T: Scalar>(
+        &self,
+        source: Source<'_, T>,
+        place: usize,
+        (codes, carry): (&mut [i64; GROUP], &mut Option<i64>),
+        filling: &mut Filling,
+    ) -> f64
+    where
+        L: Lattice<T>,
+    {
+        let (all_hold, mut error) = self.level.quantise(&self.lattice, source.values, codes);
+        let mut holds = [true; GROUP];
+        if !all_hold {
+            error = 0.0;
+            for (i, (x, holds)) in source.values.iter().zip(&mut holds).enumerate() {
+                let coded = self.lattice.code(*x);
+                *holds = coded.holds;
+                if coded.holds {
+                    error = error.max(coded.error);
+                } else if !(L::SPLITS_SIGN && x.is_zero()) {
+                    filling.exceptions.push(((place + i) as u16, x.bits()));
+                }
+            }
+        }
+        if let Some(parent) = source.parent {
+            if let Some(bound) = self.dead_band
+                && all_hold
+            {
+                error = self.level.hold(&self.lattice, bound, (source.values, parent), codes);
+            }
+            self.level.subtract_parent(&self.lattice, parent, codes);
+        }
+        if L::SPLITS_SIGN {
+            note_signs(source, filling);
+        }
+        if !all_hold {
+            let first = holds.iter().position(|holds| *holds).map(|i| codes[i]);
+            let mut last = carry.or(first).unwrap_or(0);
+            for (code, holds) in codes.iter_mut().zip(holds) {
+                if holds {
+                    last = *code;
+                }
+                *code = last;
+            }
+        }
+        *carry = Some(codes[GROUP - 1]);
+        error
+    }
+
+    /// Appends a group of a line; `None` when it needs 64-bit fields.
+    fn predict(&self, window: &Line<i64>, stride: usize, filling: &mut Filling) -> Option<()> {
+        let base = window[HISTORY - 1];
+        let mut line = [0i32; HISTORY + GROUP];
+        let head = if self.level.rebase(base, window, &mut line) {
+            self.predict_as(&line, stride, filling)?
+        } else {
+            let mut line = [0i64; HISTORY + GROUP];
+            self.level.rebase(base, window, &mut line);
+            self.predict_as(&line, stride, filling)?
+        };
+        filling.heads.push(head);
+        Some(())
+    }
+
+    fn predict_as<I: Int>(&self, line: &Line<I>, stride: usize, filling: &mut Filling) -> Option<Head>
+    where
+        I::Unsigned: Fields,
+    {
+        let costs = self.level.costs(line, stride);
+        // The least; of equals the first of 1, 2, 0.
+        let order = [1, 2, 0].into_iter().min_by_key(|order| costs[*order])?;
+        let mut z = [I::Unsigned::default(); GROUP];
+        self.level.residuals(order, line, stride, &mut z);
+        group::encode::<I>(self.level, &z, order, &mut filling.planes)
+    }
+
+    fn fill_tile<I: Int>(&self, tiles: &mut Tiles<I>, filling: &mut Filling) -> Option<()>
+    where
+        I::Unsigned: Fields,
+    {
+        self.level.tile_differences(&mut tiles.tile);
+        arrange(&tiles.tile, &mut tiles.arranged);
+        let mut z = [I::Unsigned::default(); GROUP];
+        for residuals in tiles.arranged.as_chunks::<GROUP>().0 {
+            self.level.zigzags(residuals, &mut z);
+            filling.heads.push(group::encode::<I>(self.level, &z, 0, &mut filling.planes)?);
+        }
+        Some(())
+    }
+}
+
+fn append_raw<T: Scalar>((shape, block): (Shape, usize), values: &[T], target: &mut Vec<u8>) {
+    target.extend([Kind::Raw as u8, 0, 0, 0]);
+    shape.each_part(block, |_, start, len| {
+        values[start..start + len].iter().for_each(|x| target.extend_from_slice(&x.bits().to_le_bytes()[..T::BYTES]));
+    });
+    target.resize(target.len().next_multiple_of(4), 0);
+}
+
+/// Appends class and bitmaps of a group of magnitudes; signs stand against those of the parent.
+fn note_signs<T: Scalar>(source: Source<'_, T>, filling: &mut Filling) {
+    let mut negative = [false; GROUP];
+    negative.iter_mut().zip(source.values).for_each(|(negative, x)| *negative = x.is_negative());
+    if let Some(parent) = source.parent {
+        negative.iter_mut().zip(parent).for_each(|(negative, p)| *negative ^= p.is_negative());
+    }
+    let zero = source.values.map(|x| x.is_zero());
+    let n_negative = negative.iter().filter(|negative| **negative).count();
+    let sign = match n_negative {
+        0 => class::PLUS,
+        GROUP => class::MINUS,
+        _ => class::MIXED,
+    };
+    let has_zeros = zero.iter().any(|zero| *zero);
+    filling.classes.push(sign | if has_zeros { class::ZEROS } else { 0 });
+    if sign == class::MIXED {
+        filling.bitmaps.extend(bitmap(&negative));
+    }
+    if has_zeros {
+        filling.bitmaps.extend(bitmap(&zero));
+    }
+}
+
+/// Bit i of word k is flag `32 k + i`.
+fn bitmap(flags: &[bool; GROUP]) -> [u32; LANES] {
+    std::array::from_fn(|k| flags[k * 32..][..32].iter().rev().fold(0, |word, flag| word << 1 | u32::from(*flag)))
+}
+
+/// Room for decoding one block.
+#[derive(Debug)]
+pub(super) struct DecodeScratch<T> {
+    values: Box<[T; BLOCK]>,
+    parent: Box<[T; BLOCK]>,
+    codes: Box<[i64; BLOCK]>,
+    narrow: Tiles<i32>,
+    wide: Tiles<i64>,
+}
+
+impl<T: Scalar> DecodeScratch<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            values: Box::new([T::default(); BLOCK]),
+            parent: Box::new([T::default(); BLOCK]),
+            codes: Box::new([0; BLOCK]),
+            narrow: Tiles::new(),
+            wide: Tiles::new(),
+        }
+    }
+}
+
+impl<L> Coder<L> {
+    /// Fills a block's part of `target`; `None`, with anything in that part, for bytes no encoder writes.
+    pub(super) fn decode<'a, T: Scalar>(
+        &self,
+        (shape, block): (Shape, usize),
+        (bytes, opened): (&'a [u8], &mut Opened<'a>),
+        (target, parent): (&mut [T], Option<&[T]>),
+        scratch: &mut DecodeScratch<T>,
+    ) -> Option<()>
+    where
+        L: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let expected = Expected { groups: shape.groups(block), bytes: T::BYTES, splits_sign: L::SPLITS_SIGN };
+        let kind = opened.parse(bytes, expected)?;
+        if kind == Kind::Raw {
+            return read_raw((shape, block), &bytes[4..], target);
+        }
+        let DecodeScratch { values, parent: parent_room, codes, narrow, wide } = scratch;
+        let parent = parent.map(|p| shape.gather(block, p, parent_room));
+        let mut room = Room { values, codes, narrow, wide };
+        if kind == Kind::Exact {
+            Coder { level: self.level, lattice: Exact, dead_band: None }.open(shape, opened, parent, &mut room)?;
+        } else {
+            if kind == Kind::Zero {
+                opened.heads.resize(expected.groups, Head::default());
+            }
+            self.open(shape, opened, parent, &mut room)?;
+        }
+        for (place, bits) in opened.exceptions(T::BYTES) {
+            room.values[place] = T::from_bits(bits);
+        }
+        shape.each_part(block, |place, start, len| {
+            target[start..start + len].copy_from_slice(&room.values[place..place + len]);
+        });
+        Some(())
+    }
+
+    /// Values of all groups, but for exceptions.
+    fn open<T: Scalar>(
+        &self,
+        shape: Shape,
+        opened: &Opened<'_>,
+        parent: Option<&[T]>,
+        room: &mut Room<'_, T>,
+    ) -> Option<()>
+    where
+        L: Lattice<T>,
+    {
+        let bitmaps: usize = opened.classes.iter().filter_map(|class| bitmap_words(*class)).sum();
+        let (bitmaps, fields) = opened.words.split_at_checked(bitmaps)?;
+        let payload = Payload { heads: &opened.heads, words: fields, bytes: opened.bytes, at: 0 };
+        let is_direct = parent.is_none();
+        match shape {
+            Shape::Line { stride, .. } => self.open_line(stride, opened.base, payload, (room, is_direct))?,
+            Shape::Tiles { .. } if opened.heads[0].wide => {
+                self.open_tile(opened.base, payload, room.codes, room.wide)?
+            }
+            Shape::Tiles { .. } => self.open_tile(opened.base, payload, room.codes, room.narrow)?,
+        }
+        let is_done = is_direct && matches!(shape, Shape::Line { .. });
+        let (groups, parents) = (opened.heads.len(), parent.unwrap_or(&[]).as_chunks::<GROUP>().0);
+        let codes = room.codes.as_chunks_mut::<GROUP>().0;
+        let values = room.values.as_chunks_mut::<GROUP>().0;
+        let mut signs = bitmaps;
+        for (g, (codes, values)) in codes.iter_mut().zip(values).take(groups).enumerate() {
+            if let Some(parent) = parents.get(g) {
+                self.level.add_parent(&self.lattice, parent, codes);
+            }
+            if !is_done {
+                self.level.dequantise(&self.lattice, codes, values);
+            }
+            if let Some(class) = opened.classes.get(g) {
+                signs = apply_signs(*class, signs, parents.get(g), values)?;
+            } else if L::SPLITS_SIGN {
+                // A block without any code has its parent's signs.
+                apply_signs(class::PLUS, &[], parents.get(g), values)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Codes of all groups of a line, or, where nothing is to be added to them, values.
+    fn open_line<T: Scalar>(
+        &self,
+        stride: usize,
+        base: i64,
+        mut payload: Payload<'_>,
+        (room, is_direct): (&mut Room<'_, T>, bool),
+    ) -> Option<()>
+    where
+        L: Lattice<T>,
+    {
+        let mut history = [base; HISTORY];
+        let codes = room.codes.as_chunks_mut::<GROUP>().0;
+        let values = room.values.as_chunks_mut::<GROUP>().0;
+        for (codes, values) in codes.iter_mut().zip(values).take(payload.heads.len()) {
+            let group = payload.next()?;
+            let base = history[HISTORY - 1];
+            if group.head.wide {
+                let line = self.restore::<i64>(group, stride, &history);
+                self.finish(base, &line, &mut history, (codes, values, is_direct));
+            } else {
+                let line = self.restore::<i32>(group, stride, &history);
+                self.finish(base, &line, &mut history, (codes, values, is_direct));
+            }
+        }
+        Some(())
+    }
+
+    /// A group of a line relative to the last code before it.
+    fn restore<I: Int>(&self, group: Group<'_>, stride: usize, history: &[i64; HISTORY]) -> Line<I>
+    where
+        I::Unsigned: Fields,
+    {
+        let mut z = [I::Unsigned::default(); GROUP];
+        let mut line = [I::default(); HISTORY + GROUP];
+        let base = history[HISTORY - 1];
+        line.iter_mut().zip(history).for_each(|(relative, code)| *relative = I::narrowed(code.wrapping_sub(base)));
+        group::decode::<I>(self.level, group.head, group.words, group.bytes, &mut z);
+        self.level.restore(group.head.order, &z, stride, &mut line);
+        line
+    }
+
+    fn finish<T: Scalar, I: Int>(
+        &self,
+        base: i64,
+        line: &Line<I>,
+        history: &mut [i64; HISTORY],
+        (codes, values, is_direct): (&mut [i64; GROUP], &mut [T; GROUP], bool),
+    ) where
+        L: Lattice<T>,
+    {
+        let own = line.last_chunk::<GROUP>().expect("a line ends with its group");
+        if is_direct {
+            self.level.dequantise_from(&self.lattice, base, own, values);
+        } else {
+            self.level.absolute(base, own, codes);
+        }
+        let last = line.last_chunk::<HISTORY>().expect("a group is longer than its history");
+        history.iter_mut().zip(last).for_each(|(code, relative)| *code = base.wrapping_add(relative.wide()));
+    }
+
+    fn open_tile<I: Int>(
+        &self,
+        base: i64,
+        mut payload: Payload<'_>,
+        codes: &mut [i64; BLOCK],
+        tiles: &mut Tiles<I>,
+    ) -> Option<()>
+    where
+        I::Unsigned: Fields,
+    {
+        let mut z = [I::Unsigned::default(); GROUP];
+        for residuals in tiles.arranged.as_chunks_mut::<GROUP>().0 {
+            let group = payload.next()?;
+            if group.head.wide != (size_of::<I>() == 8) || group.head.order != 0 {
+                return None;
+            }
+            group::decode::<I>(self.level, group.head, group.words, group.bytes, &mut z);
+            self.level.unzigzags(&z, residuals);
+        }
+        put_back(&tiles.arranged, &mut tiles.tile);
+        self.level.tile_sums(&mut tiles.tile);
+        for (codes, relative) in codes.as_chunks_mut::<GROUP>().0.iter_mut().zip(tiles.tile.as_chunks::<GROUP>().0) {
+            self.level.absolute(base, relative, codes);
+        }
+        Some(())
+    }
+}
+
+/// Where a block is decoded.
+struct Room<'a, T> {
+    values: &'a mut [T; BLOCK],
+    codes: &'a mut [i64; BLOCK],
+    narrow: &'a mut Tiles<i32>,
+    wide: &'a mut Tiles<i64>,
+}
+
+/// The groups of a block, one after the other.
+struct Payload<'a> {
+    heads: &'a [Head],
+    words: &'a [u32],
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// One of them.
+#[derive(Clone, Copy)]
+struct Group<'a> {
+    head: Head,
+    words: &'a [u32],
+    bytes: &'a [u8],
+}
+
+impl<'a> Payload<'a> {
+    fn next(&mut self) -> Option<Group<'a>> {
+        let head = *self.heads.get(self.at)?;
+        let (words, rest_words) = self.words.split_at_checked(head.words())?;
+        let (bytes, rest_bytes) = self.bytes.split_at_checked(head.bytes())?;
+        *self = Self { words: rest_words, bytes: rest_bytes, at: self.at + 1, ..*self };
+        Some(Group { head, words, bytes })
+    }
+}
+
+/// Gives the values of a group their signs and zeros; returns the bitmaps of the groups that follow.
+fn apply_signs<'a, T: Scalar>(
+    class: u8,
+    bitmaps: &'a [u32],
+    parent: Option<&[T; GROUP]>,
+    values: &mut [T; GROUP],
+) -> Option<&'a [u32]> {
+    let is_set = |map: &[u32], i: usize| map[i / 32] >> (i % 32) & 1 != 0;
+    let (signs, rest) = bitmaps.split_at_checked(if class & class::SIGN == class::MIXED { LANES } else { 0 })?;
+    let (zeros, rest) = rest.split_at_checked(if class & class::ZEROS != 0 { LANES } else { 0 })?;
+    let minus = class & class::SIGN == class::MINUS;
+    for (i, x) in values.iter_mut().enumerate() {
+        let negative = if signs.is_empty() { minus } else { is_set(signs, i) };
+        let magnitude = if !zeros.is_empty() && is_set(zeros, i) { T::default() } else { *x };
+        *x = magnitude.negated(negative ^ parent.is_some_and(|parent| parent[i].is_negative()));
+    }
+    Some(rest)
+}
+
+fn read_raw<T: Scalar>((shape, block): (Shape, usize), bytes: &[u8], target: &mut [T]) -> Option<()> {
+    let bytes_needed = shape.block_values(block) * T::BYTES;
+    let (mut bytes, padding) = bytes.split_at_checked(bytes_needed)?;
+    if padding.len() >= 4 || padding.iter().any(|byte| *byte != 0) {
+        return None;
+    }
+    shape.each_part(block, |_, start, len| {
+        let (own, rest) = bytes.split_at(len * T::BYTES);
+        for (x, low) in target[start..start + len].iter_mut().zip(own.chunks_exact(T::BYTES)) {
+            let mut bits = [0; 8];
+            bits[..low.len()].copy_from_slice(low);
+            *x = T::from_bits(u64::from_le_bytes(bits));
+        }
+        bytes = rest;
+    });
+    Some(())
+}

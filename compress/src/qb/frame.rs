@@ -1,0 +1,196 @@
+//! A frame as bytes: header, table of blocks, blocks. FORMAT.md states every byte.
+//!
+//! | byte | field |
+//! |---|---|
+//! | 0 | magic `RCQB` |
+//! | 4 | version u16, 1 |
+//! | 6 | dtype u8: 0 f64, 1 f32 |
+//! | 7 | mode u8: 0 lossless, 1 absolute, 2 pointwise relative |
+//! | 8 | predictor u8: 0 line, 1 tiles |
+//! | 9 | stride u8, 1 to 8 |
+//! | 10 | flags u8: 1 coded against a parent, 2 half step |
+//! | 11 | zero |
+//! | 12 | CRC-32C of header and table, this field being zero |
+//! | 16 | bound f64 |
+//! | 24 | step: f64 (absolute), u64 (relative), 0 (lossless) |
+//! | 32 | n u64 |
+//! | 40 | dims 3 x u32, fastest first; zeros for a line |
+//! | 52 | zeros |
+//! | 56 | hash of the parent's payload, 16 bytes; zeros without |
+//! | 72 | bytes of the frame u64 |
+//! | 80 | zeros |
+//! | 96 | table: words u32, CRC-32C u32 of each block |
+
+use recoup_core::{CodecError, CodecId};
+
+use super::lattice::{Absolute, Relative, Scalar};
+use super::shape::Shape;
+
+pub(super) const HEADER: usize = 96;
+/// Bytes of a block's line in the table.
+pub(super) const ENTRY: usize = 8;
+const MAGIC: [u8; 4] = *b"RCQB";
+const VERSION: u16 = 1;
+const CHECKSUM: usize = 12;
+/// The largest stride.
+pub(super) const STRIDES: usize = 8;
+
+/// The lattice of a frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mode {
+    Lossless,
+    Absolute(Absolute),
+    Relative(Relative),
+}
+
+impl Mode {
+    /// Number and step in the header.
+    fn to_bits(self) -> (u8, u64) {
+        match self {
+            Self::Lossless => (0, 0),
+            Self::Absolute(lattice) => (1, lattice.step().to_bits()),
+            Self::Relative(lattice) => (2, lattice.divisor()),
+        }
+    }
+
+    fn from_bits(mode: u8, step: u64, bytes: usize) -> Option<Self> {
+        match mode {
+            0 => (step == 0).then_some(Self::Lossless),
+            1 => Absolute::of_step(f64::from_bits(step)).map(Self::Absolute),
+            2 => Relative::of_divisor(step, bytes).map(Self::Relative),
+            _ => None,
+        }
+    }
+}
+
+/// What a frame says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) mode: Mode,
+    pub(super) shape: Shape,
+    pub(super) bound: f64,
+    /// The step is half of what the bound allows.
+    pub(super) is_halved: bool,
+    /// Hash of the parent's payload.
+    pub(super) parent: Option<[u8; 16]>,
+}
+
+/// One block's line in the table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) words: u32,
+    pub(super) crc32c: u32,
+}
+
+impl Header {
+    /// Writes header and table over the first bytes of `frame`, which is complete but for them.
+    pub(super) fn write<T: Scalar>(&self, table: &[Entry], frame: &mut [u8]) {
+        let (mode, step) = self.mode.to_bits();
+        let (predictor, stride, dims) = match self.shape {
+            Shape::Line { stride, .. } => (0, stride as u8, [0; 3]),
+            Shape::Tiles { dims } => (1, 1, dims.map(|extent| extent as u32)),
+        };
+        let bytes = frame.len() as u64;
+        let mut fields = Fields { frame, at: 0 };
+        fields.put(MAGIC);
+        fields.put(VERSION.to_le_bytes());
+        let flags = u8::from(self.parent.is_some()) | u8::from(self.is_halved) << 1;
+        fields.put([T::DTYPE, mode, predictor, stride, flags, 0, 0, 0, 0, 0]);
+        fields.put(self.bound.to_le_bytes());
+        fields.put(step.to_le_bytes());
+        fields.put((self.shape.values() as u64).to_le_bytes());
+        dims.iter().for_each(|extent| fields.put(extent.to_le_bytes()));
+        fields.put([0; 4]);
+        fields.put(self.parent.unwrap_or_default());
+        fields.put(bytes.to_le_bytes());
+        fields.put([0; 16]);
+        for entry in table {
+            fields.put(entry.words.to_le_bytes());
+            fields.put(entry.crc32c.to_le_bytes());
+        }
+        let end = fields.at;
+        let checksum = crc32c::crc32c(&frame[..end]);
+        frame[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Reads header and table of a frame of values of type `T`; the table's words add up to the rest of it.
+    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, Vec<Entry>), CodecError> {
+        let header = frame.first_chunk::<HEADER>().ok_or_else(|| damaged("shorter than its header"))?;
+        let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+        let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| header[at + i]));
+        if header[..4] != MAGIC {
+            return Err(damaged("no QB frame"));
+        }
+        if header[4..6] != VERSION.to_le_bytes() {
+            return Err(damaged("a version of QB this build does not know"));
+        }
+        let are_zero = header[11] == 0 && u32_at(52) == 0 && header[80..].iter().all(|byte| *byte == 0);
+        let [dtype, mode, predictor, stride, flags] = std::array::from_fn(|i| header[6 + i]);
+        if dtype != T::DTYPE || !are_zero || flags > 3 || u64_at(72) != frame.len() as u64 {
+            return Err(damaged("header does not fit"));
+        }
+        let mode = Mode::from_bits(mode, u64_at(24), T::BYTES).ok_or_else(|| damaged("no mode and step of QB"))?;
+        let dims = [40, 44, 48].map(|at| u32_at(at) as usize);
+        let shape = shape(predictor, (u64_at(32), dims, stride)).ok_or_else(|| damaged("no shape of QB"))?;
+        let hash: [u8; 16] = std::array::from_fn(|i| header[56 + i]);
+        let parent = (flags & 1 != 0).then_some(hash);
+        if parent.is_none() && hash != [0; 16] {
+            return Err(damaged("header does not fit"));
+        }
+        let table = table(frame, shape.blocks(), u32_at(CHECKSUM))?;
+        let bound = f64::from_bits(u64_at(16));
+        Ok((Self { mode, shape, bound, is_halved: flags & 2 != 0, parent }, table))
+    }
+}
+
+/// The shape in a header; `None` for one no encoder writes.
+fn shape(predictor: u8, (n, dims, stride): (u64, [usize; 3], u8)) -> Option<Shape> {
+    let n = usize::try_from(n).ok()?;
+    let stride = usize::from(stride);
+    match predictor {
+        0 if dims == [0; 3] && (1..=STRIDES).contains(&stride) => Some(Shape::Line { n, stride }),
+        1 if stride == 1 => {
+            let product = dims.iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
+            (product == n && n > 0).then_some(Shape::Tiles { dims })
+        }
+        _ => None,
+    }
+}
+
+/// The table, its checksum and its sum checked. Its length comes from the frame's, so no header makes it larger.
+fn table(frame: &[u8], blocks: usize, checksum: u32) -> Result<Vec<Entry>, CodecError> {
+    let end = blocks.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(HEADER));
+    let head = end.and_then(|end| frame.get(..end)).ok_or_else(|| damaged("shorter than its table"))?;
+    let sum = crc32c::crc32c(&head[..CHECKSUM]);
+    let sum = crc32c::crc32c_append(sum, &[0; 4]);
+    if crc32c::crc32c_append(sum, &head[CHECKSUM + 4..]) != checksum {
+        return Err(damaged("checksum of header and table"));
+    }
+    let entries = head[HEADER..].as_chunks::<ENTRY>().0.iter().map(|line| {
+        let [a, b, c, d, e, f, g, h] = *line;
+        Entry { words: u32::from_le_bytes([a, b, c, d]), crc32c: u32::from_le_bytes([e, f, g, h]) }
+    });
+    let entries: Vec<Entry> = entries.collect();
+    let bytes: u64 = entries.iter().map(|entry| u64::from(entry.words) * 4).sum();
+    if bytes != (frame.len() - head.len()) as u64 {
+        return Err(damaged("table does not add up"));
+    }
+    Ok(entries)
+}
+
+pub(super) fn damaged(what: &'static str) -> CodecError {
+    CodecError::Damaged { codec: CodecId::Qb, what }
+}
+
+/// Fields written one after the other.
+struct Fields<'a> {
+    frame: &'a mut [u8],
+    at: usize,
+}
+
+impl Fields<'_> {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.frame[self.at..self.at + N].copy_from_slice(&bytes);
+        self.at += N;
+    }
+}

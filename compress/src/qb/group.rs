@@ -1,0 +1,170 @@
+//! A group of 256 residuals as bytes, and back: most in equally wide fields, outliers as patches.
+//!
+//! Promises: [`Head`] says how many words and bytes a group takes, so that all groups of a block are found
+//! from their heads alone, in parallel.
+
+use super::kernels::{GROUP, Int, LANES, Word};
+use super::simd::Level;
+
+/// Outliers a group may have.
+const PATCHES: u32 = 31;
+
+/// What a reader must know of a group before its payload.
+///
+/// As a number: `width:6 | patches:5 | order:2 | class:2 | wide:1`, from the lowest bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Head {
+    /// Bits of each field.
+    pub(super) width: u32,
+    /// Residuals whose bits above the field stand apart.
+    pub(super) patches: u32,
+    /// Order of the prediction.
+    pub(super) order: usize,
+    /// A patch's high part takes `1 << class` bytes.
+    pub(super) class: u32,
+    /// The residuals are 64-bit integers.
+    pub(super) wide: bool,
+}
+
+impl Head {
+    pub(super) fn to_bits(self) -> u16 {
+        let order = (self.order as u32) << 11;
+        (self.width | self.patches << 6 | order | self.class << 13 | u32::from(self.wide) << 15) as u16
+    }
+
+    /// `None` for a head no encoder writes.
+    pub(super) fn from_bits(bits: u16) -> Option<Self> {
+        let bits = u32::from(bits);
+        let head = Self {
+            width: bits & 63,
+            patches: bits >> 6 & 31,
+            order: (bits >> 11 & 3) as usize,
+            class: bits >> 13 & 3,
+            wide: bits >> 15 != 0,
+        };
+        let fits = head.wide || (head.width <= 32 && head.class < 3);
+        (fits && head.order < 3).then_some(head)
+    }
+
+    /// Words its fields take.
+    pub(super) fn words(self) -> usize {
+        self.width as usize * LANES
+    }
+
+    /// Bytes its patches take.
+    pub(super) fn bytes(self) -> usize {
+        self.patches as usize * (1 + (1 << self.class))
+    }
+}
+
+/// What all groups of a block have filled.
+#[derive(Debug, Default)]
+pub(super) struct Planes {
+    pub(super) words: Vec<u32>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Planes {
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.bytes.clear();
+    }
+
+    /// Room for more words, zeroed.
+    pub(super) fn room(&mut self, words: usize) -> &mut [u32] {
+        let start = self.words.len();
+        self.words.resize(start + words, 0);
+        &mut self.words[start..]
+    }
+}
+
+/// Words of 32 and 64 bits in fields.
+pub(super) trait Fields: Word {
+    fn pack(level: Level, z: &[Self; GROUP], width: u32, words: &mut [u32]);
+    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [Self; GROUP]);
+}
+
+impl Fields for u32 {
+    fn pack(level: Level, z: &[u32; GROUP], width: u32, words: &mut [u32]) {
+        level.pack(z, width, words);
+    }
+
+    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [u32; GROUP]) {
+        level.unpack(words, width, z);
+    }
+}
+
+/// A plane of the low 32 bits, then one of the high ones.
+impl Fields for u64 {
+    fn pack(level: Level, z: &[u64; GROUP], width: u32, words: &mut [u32]) {
+        let low_width = width.min(32);
+        let (low_words, high_words) = words.split_at_mut(low_width as usize * LANES);
+        level.pack(&z.map(|z| z as u32), low_width, low_words);
+        if width > 32 {
+            level.pack(&z.map(|z| (z >> 32) as u32), width - 32, high_words);
+        }
+    }
+
+    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [u64; GROUP]) {
+        let low_width = width.min(32);
+        let (low_words, high_words) = words.split_at(low_width as usize * LANES);
+        let (mut low, mut high) = ([0; GROUP], [0; GROUP]);
+        level.unpack(low_words, low_width, &mut low);
+        level.unpack(high_words, width - low_width, &mut high);
+        for (z, (low, high)) in z.iter_mut().zip(low.iter().zip(&high)) {
+            *z = u64::from(*low) | u64::from(*high) << 32;
+        }
+    }
+}
+
+/// Appends a group of residuals; `None`, with nothing appended, when they need fields of 64 bits.
+pub(super) fn encode<I: Int>(level: Level, z: &[I::Unsigned; GROUP], order: usize, planes: &mut Planes) -> Option<Head>
+where
+    I::Unsigned: Fields,
+{
+    let wide = size_of::<I>() == 8;
+    let head = Head { order, wide, ..shape(level, z)? };
+    I::Unsigned::pack(level, z, head.width, planes.room(head.words()));
+    if head.patches > 0 {
+        let outliers = || z.iter().enumerate().filter(|(_, z)| z.wide() >> head.width != 0);
+        planes.bytes.extend(outliers().map(|(place, _)| place as u8));
+        for (_, z) in outliers() {
+            planes.bytes.extend_from_slice(&(z.wide() >> head.width).to_le_bytes()[..1 << head.class]);
+        }
+    }
+    Some(head)
+}
+
+/// The cheapest width: every narrower field costs 32 bytes less and its new outliers more.
+fn shape<W: Word>(level: Level, z: &[W; GROUP]) -> Option<Head> {
+    let full = 64 - level.union(z).leading_zeros();
+    let mut best = Head { width: full, ..Head::default() };
+    let mut least = 32 * full;
+    for width in (0..full).rev() {
+        let patches = level.count(z, width);
+        if patches > PATCHES {
+            break;
+        }
+        let class = (full - width).div_ceil(8).next_power_of_two().trailing_zeros();
+        let cost = 32 * width + patches * (1 + (1 << class));
+        if cost < least {
+            (best, least) = (Head { width, patches, class, ..best }, cost);
+        }
+    }
+    (best.width < 64).then_some(best)
+}
+
+/// The residuals of a group from its words and patch bytes, both as long as `head` says.
+pub(super) fn decode<I: Int>(level: Level, head: Head, words: &[u32], bytes: &[u8], z: &mut [I::Unsigned; GROUP])
+where
+    I::Unsigned: Fields,
+{
+    I::Unsigned::unpack(level, words, head.width, z);
+    let (places, highs) = bytes.split_at(head.patches as usize);
+    for (place, high) in places.iter().zip(highs.chunks_exact(1 << head.class)) {
+        let mut wide = [0; 8];
+        wide[..high.len()].copy_from_slice(high);
+        let value = &mut z[usize::from(*place)];
+        *value = value.or(I::Unsigned::narrowed(u64::from_le_bytes(wide) << head.width));
+    }
+}

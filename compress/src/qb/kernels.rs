@@ -1,0 +1,415 @@
+//! What is done to a group of 256 values or codes, in plain loops that compilers make vectors of.
+//!
+//! Promises: the same integers on every machine. `simd` compiles each kernel once more for every level
+//! of the processor's vector instructions; a CUDA thread block does the same with its lanes.
+
+use super::lattice::{Lattice, Scalar};
+
+/// Values in a group.
+pub(super) const GROUP: usize = 256;
+/// Codes before a group that its first codes are predicted from: two times the largest stride.
+pub(super) const HISTORY: usize = 16;
+/// Lanes a group is packed in: value `8 r + l` stands in row r of lane l.
+pub(super) const LANES: usize = 8;
+const ROWS: usize = GROUP / LANES;
+/// Distance from the group's base up to which 32 bits hold second and triple differences.
+const NARROW: i64 = 1 << 28;
+
+/// Integers differences are taken in, wrapping.
+pub(super) trait Int: Copy + Default + 'static {
+    type Unsigned: Word;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    /// Small magnitudes to small numbers: 0, -1, 1, -2, ... to 0, 1, 2, 3, ...
+    fn zigzag(self) -> Self::Unsigned;
+    fn unzigzag(z: Self::Unsigned) -> Self;
+    /// About the bits of the magnitude: 126 more than its bit length. Between 2^24 and 2^31 a magnitude may count
+    /// as one bit longer.
+    fn length(self) -> u32;
+    fn wide(self) -> i64;
+    fn narrowed(code: i64) -> Self;
+}
+
+impl Int for i32 {
+    type Unsigned = u32;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn zigzag(self) -> u32 {
+        ((self << 1) ^ (self >> 31)) as u32
+    }
+    #[inline(always)]
+    fn unzigzag(z: u32) -> Self {
+        (z >> 1) as i32 ^ (z as i32 & 1).wrapping_neg()
+    }
+    #[inline(always)]
+    fn length(self) -> u32 {
+        // The exponent of |v| + 1/2.
+        ((self as f32).abs() + 0.5).to_bits() >> 23
+    }
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        i64::from(self)
+    }
+    #[inline(always)]
+    fn narrowed(code: i64) -> Self {
+        code as i32
+    }
+}
+
+impl Int for i64 {
+    type Unsigned = u64;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn zigzag(self) -> u64 {
+        ((self << 1) ^ (self >> 63)) as u64
+    }
+    #[inline(always)]
+    fn unzigzag(z: u64) -> Self {
+        (z >> 1) as i64 ^ (z as i64 & 1).wrapping_neg()
+    }
+    #[inline(always)]
+    fn length(self) -> u32 {
+        126 + 64 - self.unsigned_abs().leading_zeros()
+    }
+    #[inline(always)]
+    fn wide(self) -> i64 {
+        self
+    }
+    #[inline(always)]
+    fn narrowed(code: i64) -> Self {
+        code
+    }
+}
+
+/// Unsigned integers of the same widths.
+pub(super) trait Word: Copy + Default + 'static {
+    fn or(self, other: Self) -> Self;
+    fn plus(self, other: Self) -> Self;
+    /// 1 when a bit at `width` or above is set.
+    fn reaches(self, width: u32) -> Self;
+    fn wide(self) -> u64;
+    fn narrowed(wide: u64) -> Self;
+}
+
+macro_rules! word {
+    ($kind:ty) => {
+        impl Word for $kind {
+            #[inline(always)]
+            fn or(self, other: Self) -> Self {
+                self | other
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn reaches(self, width: u32) -> Self {
+                Self::from(self >> width != 0)
+            }
+            #[inline(always)]
+            fn wide(self) -> u64 {
+                u64::from(self)
+            }
+            #[inline(always)]
+            fn narrowed(wide: u64) -> Self {
+                wide as Self
+            }
+        }
+    };
+}
+word!(u32);
+word!(u64);
+
+/// Codes of a group after the codes before it, relative to its base.
+pub(super) type Line<I> = [I; HISTORY + GROUP];
+
+/// The codes of `values`; whether all hold, and the largest error when they do.
+#[inline(always)]
+pub(super) fn quantise<T: Scalar, L: Lattice<T>>(
+    lattice: &L,
+    values: &[T; GROUP],
+    codes: &mut [i64; GROUP],
+) -> (bool, f64) {
+    let (mut broken, mut largest) = (0u64, 0.0f64);
+    for (code, x) in codes.iter_mut().zip(values) {
+        let coded = lattice.code(*x);
+        *code = coded.code;
+        broken |= u64::from(!coded.holds);
+        largest = if coded.error > largest { coded.error } else { largest };
+    }
+    (broken == 0, largest)
+}
+
+/// Keeps the parent's code wherever its value is still within `bound`: few codes change then.
+#[inline(always)]
+pub(super) fn hold<T: Scalar, L: Lattice<T>>(
+    lattice: &L,
+    bound: f64,
+    (values, parent): (&[T; GROUP], &[T; GROUP]),
+    codes: &mut [i64; GROUP],
+) -> f64 {
+    let mut largest = 0.0f64;
+    for ((code, x), p) in codes.iter_mut().zip(values).zip(parent) {
+        let old = lattice.parent_code(*p);
+        let old_error = (x.wide() - lattice.value(old).wide()).abs();
+        *code = if old_error <= bound { old } else { *code };
+        let error = (x.wide() - lattice.value(*code).wide()).abs();
+        largest = if error > largest { error } else { largest };
+    }
+    largest
+}
+
+/// Codes minus those of the parent.
+#[inline(always)]
+pub(super) fn subtract_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
+    for (code, p) in codes.iter_mut().zip(parent) {
+        *code = code.wrapping_sub(lattice.parent_code(*p));
+    }
+}
+
+/// Undoes [`subtract_parent`].
+#[inline(always)]
+pub(super) fn add_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
+    for (code, p) in codes.iter_mut().zip(parent) {
+        *code = code.wrapping_add(lattice.parent_code(*p));
+    }
+}
+
+/// The values of codes.
+#[inline(always)]
+pub(super) fn dequantise<T: Scalar, L: Lattice<T>>(lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]) {
+    for (x, code) in values.iter_mut().zip(codes) {
+        *x = lattice.value(*code);
+    }
+}
+
+/// The values of codes that stand relative to `base`.
+#[inline(always)]
+pub(super) fn dequantise_from<T: Scalar, L: Lattice<T>, I: Int>(
+    lattice: &L,
+    base: i64,
+    codes: &[I; GROUP],
+    values: &mut [T; GROUP],
+) {
+    for (x, code) in values.iter_mut().zip(codes) {
+        *x = lattice.value(base.wrapping_add(code.wide()));
+    }
+}
+
+/// Codes from what stands relative to `base`.
+#[inline(always)]
+pub(super) fn absolute<I: Int>(base: i64, relative: &[I; GROUP], codes: &mut [i64; GROUP]) {
+    (0..GROUP).for_each(|i| codes[i] = base.wrapping_add(relative[i].wide()));
+}
+
+/// Codes relative to `base`; whether 32 bits hold their differences.
+#[inline(always)]
+pub(super) fn rebase<I: Int>(base: i64, codes: &[i64], relative: &mut [I]) -> bool {
+    let mut excess = 0u64;
+    for (relative, code) in relative.iter_mut().zip(codes) {
+        let distance = code.wrapping_sub(base);
+        excess |= distance.wrapping_add(NARROW) as u64;
+        *relative = I::narrowed(distance);
+    }
+    excess < 2 * NARROW as u64
+}
+
+/// Lengths of what each order of prediction leaves, summed over the group.
+#[inline(always)]
+pub(super) fn costs<I: Int>(line: &Line<I>, stride: usize) -> [u32; 3] {
+    let mut sums = [0u32; 3];
+    let (now, once, twice) = behind(line, stride);
+    for i in 0..GROUP {
+        let (q, p, o) = (now[i], once[i], twice[i]);
+        let first = q.sub(p);
+        sums[0] += q.length();
+        sums[1] += first.length();
+        sums[2] += first.sub(p.sub(o)).length();
+    }
+    sums
+}
+
+/// What prediction of this order leaves.
+#[inline(always)]
+pub(super) fn residuals<I: Int>(order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]) {
+    let (now, once, twice) = behind(line, stride);
+    match order {
+        0 => (0..GROUP).for_each(|i| z[i] = now[i].zigzag()),
+        1 => (0..GROUP).for_each(|i| z[i] = now[i].sub(once[i]).zigzag()),
+        _ => (0..GROUP).for_each(|i| z[i] = now[i].sub(once[i]).sub(once[i].sub(twice[i])).zigzag()),
+    }
+}
+
+/// A group, and the same shifted by one and two strides.
+#[inline(always)]
+fn behind<I: Int>(line: &Line<I>, stride: usize) -> (&[I; GROUP], &[I; GROUP], &[I; GROUP]) {
+    let from = |start: usize| line[start..].first_chunk::<GROUP>().expect("a stride is at most half the history");
+    (from(HISTORY), from(HISTORY - stride), from(HISTORY - 2 * stride))
+}
+
+/// Residuals of a tile, which are differences already.
+#[inline(always)]
+pub(super) fn zigzags<I: Int>(residuals: &[I; GROUP], z: &mut [I::Unsigned; GROUP]) {
+    (0..GROUP).for_each(|i| z[i] = residuals[i].zigzag());
+}
+
+/// Undoes [`zigzags`].
+#[inline(always)]
+pub(super) fn unzigzags<I: Int>(z: &[I::Unsigned; GROUP], residuals: &mut [I; GROUP]) {
+    (0..GROUP).for_each(|i| residuals[i] = I::unzigzag(z[i]));
+}
+
+/// Undoes [`residuals`]: the history stands at the head of `line`.
+#[inline(always)]
+pub(super) fn restore<I: Int>(order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>) {
+    match order {
+        0 => (0..GROUP).for_each(|i| line[HISTORY + i] = I::unzigzag(z[i])),
+        1 if stride == 1 => {
+            let mut last = line[HISTORY - 1];
+            for i in 0..GROUP {
+                last = last.add(I::unzigzag(z[i]));
+                line[HISTORY + i] = last;
+            }
+        }
+        1 => (0..GROUP).for_each(|i| line[HISTORY + i] = line[HISTORY + i - stride].add(I::unzigzag(z[i]))),
+        _ if stride == 1 => {
+            let mut last = line[HISTORY - 1];
+            let mut slope = last.sub(line[HISTORY - 2]);
+            for i in 0..GROUP {
+                slope = slope.add(I::unzigzag(z[i]));
+                last = last.add(slope);
+                line[HISTORY + i] = last;
+            }
+        }
+        _ => {
+            for i in 0..GROUP {
+                let (once, twice) = (line[HISTORY + i - stride], line[HISTORY + i - 2 * stride]);
+                line[HISTORY + i] = once.add(once.sub(twice)).add(I::unzigzag(z[i]));
+            }
+        }
+    }
+}
+
+/// All bits that occur.
+#[inline(always)]
+pub(super) fn union<W: Word>(z: &[W; GROUP]) -> u64 {
+    z.iter().fold(W::default(), |all, z| all.or(*z)).wide()
+}
+
+/// How many have a bit at `width` or above.
+#[inline(always)]
+pub(super) fn count<W: Word>(z: &[W; GROUP], width: u32) -> u32 {
+    z.iter().map(|z| z.reaches(width)).fold(W::default(), W::plus).wide() as u32
+}
+
+/// The low `width` bits, 0 to 32, of each value: `8 width` words.
+#[inline(always)]
+pub(super) fn pack(z: &[u32; GROUP], width: u32, words: &mut [u32]) {
+    if width == 0 {
+        return;
+    }
+    let mask = u32::MAX >> (32 - width);
+    let mut words = words.as_chunks_mut::<LANES>().0.iter_mut();
+    let (mut open, mut filled) = ([0u32; LANES], 0);
+    for row in z.as_chunks::<LANES>().0 {
+        for l in 0..LANES {
+            open[l] |= (row[l] & mask) << filled;
+        }
+        filled += width;
+        if filled >= 32 {
+            if let Some(word) = words.next() {
+                *word = open;
+            }
+            filled -= 32;
+            // What did not fit; all was written where nothing is left over.
+            let written = width - filled;
+            for l in 0..LANES {
+                open[l] = if written == 32 { 0 } else { (row[l] & mask) >> written };
+            }
+        }
+    }
+}
+
+/// Undoes [`pack`].
+#[inline(always)]
+pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
+    if width == 0 {
+        z.fill(0);
+        return;
+    }
+    let mask = u32::MAX >> (32 - width);
+    let words = words.as_chunks::<LANES>().0;
+    let rows = z.as_chunks_mut::<LANES>().0;
+    for r in 0..ROWS {
+        let bit = r as u32 * width;
+        let (k, offset) = ((bit / 32) as usize, bit % 32);
+        let low = words[k];
+        if offset + width > 32 {
+            let high = words[k + 1];
+            for l in 0..LANES {
+                rows[r][l] = ((low[l] >> offset) | (high[l] << (32 - offset))) & mask;
+            }
+        } else {
+            for l in 0..LANES {
+                rows[r][l] = (low[l] >> offset) & mask;
+            }
+        }
+    }
+}
+
+/// Differences along the three axes of a tile of 16^3, wrapping.
+#[inline(always)]
+pub(super) fn tile_differences<I: Int>(tile: &mut [I; super::tile::TILE]) {
+    for i in (256..tile.len()).rev() {
+        tile[i] = tile[i].sub(tile[i - 256]);
+    }
+    for plane in tile.as_chunks_mut::<256>().0 {
+        for i in (16..256).rev() {
+            plane[i] = plane[i].sub(plane[i - 16]);
+        }
+    }
+    for row in tile.as_chunks_mut::<16>().0 {
+        let mut before = *row;
+        before.copy_within(0..15, 1);
+        before[0] = I::default();
+        for (x, before) in row.iter_mut().zip(before) {
+            *x = x.sub(before);
+        }
+    }
+}
+
+/// Undoes [`tile_differences`].
+#[inline(always)]
+pub(super) fn tile_sums<I: Int>(tile: &mut [I; super::tile::TILE]) {
+    for row in tile.as_chunks_mut::<16>().0 {
+        for step in [1, 2, 4, 8] {
+            let mut before = [I::default(); 16];
+            before[step..].copy_from_slice(&row[..16 - step]);
+            for (x, before) in row.iter_mut().zip(before) {
+                *x = x.add(before);
+            }
+        }
+    }
+    for plane in tile.as_chunks_mut::<256>().0 {
+        for i in 16..256 {
+            plane[i] = plane[i].add(plane[i - 16]);
+        }
+    }
+    for i in 256..tile.len() {
+        tile[i] = tile[i].add(tile[i - 256]);
+    }
+}

@@ -1,0 +1,128 @@
+//! How values are cut into blocks and runs of blocks.
+
+use super::kernels::GROUP;
+use super::tile::{EDGE, TILE};
+
+/// Values in a block.
+pub(super) const BLOCK: usize = 4096;
+/// Blocks of a line coded as one piece of work.
+const RUN_BLOCKS: usize = 64;
+
+/// The arrangement blocks are cut from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Values in a row, predicted from those `stride` and `2 stride` before.
+    Line { n: usize, stride: usize },
+    /// A grid in tiles of 16^3, predicted along all axes; extents fastest first.
+    Tiles { dims: [usize; 3] },
+}
+
+impl Shape {
+    pub(super) fn values(self) -> usize {
+        match self {
+            Self::Line { n, .. } => n,
+            Self::Tiles { dims } => dims.iter().product(),
+        }
+    }
+
+    pub(super) fn blocks(self) -> usize {
+        match self {
+            Self::Line { n, .. } => n.div_ceil(BLOCK),
+            Self::Tiles { dims } => dims.iter().map(|extent| extent.div_ceil(EDGE)).product(),
+        }
+    }
+
+    /// Values of one run: a contiguous part that whole blocks make up; the last run may be shorter.
+    pub(super) fn run_values(self) -> usize {
+        match self {
+            Self::Line { .. } => RUN_BLOCKS * BLOCK,
+            Self::Tiles { dims } => (dims[0] * dims[1] * EDGE).max(1),
+        }
+    }
+
+    /// Blocks of one run.
+    pub(super) fn run_blocks(self) -> usize {
+        self.run(self.run_values().min(self.values())).blocks()
+    }
+
+    /// The shape of a run of `values` values.
+    pub(super) fn run(self, values: usize) -> Self {
+        match self {
+            Self::Line { stride, .. } => Self::Line { n: values, stride },
+            Self::Tiles { dims: [x, y, _] } => Self::Tiles { dims: [x, y, values / (x * y).max(1)] },
+        }
+    }
+
+    /// Values of a block, without what pads it.
+    pub(super) fn block_values(self, block: usize) -> usize {
+        match self {
+            Self::Line { n, .. } => BLOCK.min(n - block * BLOCK),
+            Self::Tiles { dims } => corner(dims, block).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product(),
+        }
+    }
+
+    /// Groups of a block.
+    pub(super) fn groups(self, block: usize) -> usize {
+        match self {
+            Self::Line { .. } => self.block_values(block).div_ceil(GROUP),
+            Self::Tiles { .. } => TILE / GROUP,
+        }
+    }
+
+    /// The values of a block, padded to whole groups with the nearest ones: lent from `values` where they
+    /// stand in a row, else copied into `room`.
+    pub(super) fn gather<'a, T: Copy>(self, block: usize, values: &'a [T], room: &'a mut [T; BLOCK]) -> &'a [T] {
+        let padded = self.groups(block) * GROUP;
+        match self {
+            Self::Line { .. } => {
+                let own = &values[block * BLOCK..][..self.block_values(block)];
+                if own.len() == padded {
+                    return own;
+                }
+                room[..own.len()].copy_from_slice(own);
+                room[own.len()..padded].fill(own[own.len() - 1]);
+            }
+            Self::Tiles { dims } => each_row(dims, block, |row, start, inside| {
+                let target = &mut room[row * EDGE..][..EDGE];
+                target[..inside].copy_from_slice(&values[start..start + inside]);
+                let last = target[inside - 1];
+                target[inside..].fill(last);
+            }),
+        }
+        &room[..padded]
+    }
+
+    /// Calls `each` with the parts of a block that are rows of the values too: place in the block, place among
+    /// the values, length.
+    pub(super) fn each_part(self, block: usize, mut each: impl FnMut(usize, usize, usize)) {
+        match self {
+            Self::Line { .. } => each(0, block * BLOCK, self.block_values(block)),
+            Self::Tiles { dims } => {
+                let [_, at_y, at_z] = corner(dims, block);
+                each_row(dims, block, |row, start, inside| {
+                    if at_y + row % EDGE < dims[1] && at_z + row / EDGE < dims[2] {
+                        each(row * EDGE, start, inside);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// First value of a tile along each axis.
+fn corner(dims: [usize; 3], block: usize) -> [usize; 3] {
+    let [across, down, _] = dims.map(|extent| extent.div_ceil(EDGE));
+    [block % across * EDGE, block / across % down * EDGE, block / (across * down) * EDGE]
+}
+
+/// Calls `each` with every row of a tile: its number in the tile, where the nearest row of the grid starts,
+/// and how many of its values lie inside.
+fn each_row(dims: [usize; 3], block: usize, mut each: impl FnMut(usize, usize, usize)) {
+    let [at_x, at_y, at_z] = corner(dims, block);
+    let inside = EDGE.min(dims[0] - at_x);
+    for row in 0..EDGE * EDGE {
+        let y = (at_y + row % EDGE).min(dims[1] - 1);
+        let z = (at_z + row / EDGE).min(dims[2] - 1);
+        each(row, (z * dims[1] + y) * dims[0] + at_x, inside);
+    }
+}
