@@ -44,7 +44,7 @@ pub(super) mod class {
 }
 
 /// A block being filled, group after group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Filling {
     pub(super) base: i64,
     pub(super) heads: Vec<Head>,
@@ -58,6 +58,11 @@ pub(super) struct Filling {
 }
 
 impl Filling {
+    pub(super) fn new() -> Self {
+        let (heads, classes, bitmaps) = (Vec::new(), Vec::new(), Vec::new());
+        Self { base: 0, heads, classes, bitmaps, planes: Planes::new(), exceptions: Vec::new() }
+    }
+
     pub(super) fn clear(&mut self) {
         self.base = 0;
         self.heads.clear();
@@ -68,7 +73,7 @@ impl Filling {
     }
 
     fn is_zero(&self) -> bool {
-        let empty = self.planes.words.is_empty() && self.planes.bytes.is_empty();
+        let empty = self.planes.words().is_empty() && self.planes.bytes.is_empty();
         self.base == 0 && empty && self.exceptions.is_empty() && self.classes.iter().all(|c| *c == class::PLUS)
     }
 
@@ -86,7 +91,7 @@ impl Filling {
         target.extend_from_slice(&self.classes);
         pad(target);
         extend_words(target, &self.bitmaps);
-        extend_words(target, &self.planes.words);
+        extend_words(target, self.planes.words());
         target.extend_from_slice(&self.planes.bytes);
         self.exceptions.iter().for_each(|(place, _)| target.extend(place.to_le_bytes()));
         self.exceptions.iter().for_each(|(_, bits)| target.extend_from_slice(&bits.to_le_bytes()[..bytes]));

@@ -73,6 +73,9 @@ impl<'a, T: Scalar> Problem<'a, T> {
         Exact: Lattice<T>,
     {
         let plans = self.plans();
+        if let [only] = plans[..] {
+            return only;
+        }
         let mut scratch = Scratch::new();
         let cheapest = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), plan));
         cheapest.min_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(plans[0], |(_, plan)| *plan)

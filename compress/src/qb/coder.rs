@@ -4,7 +4,7 @@ use super::block::{Expected, Filling, Kind, Opened, bitmap_words, class};
 use super::group::{self, Fields, Head};
 use super::kernels::{GROUP, HISTORY, Int, LANES, Line};
 use super::lattice::{Exact, Lattice, Scalar};
-use super::shape::{BLOCK, Shape};
+use super::shape::{BLOCK, Shape, copy};
 use super::simd::Level;
 use super::tile::{TILE, arrange, put_back};
 
@@ -33,27 +33,33 @@ pub(super) struct Scratch<T> {
 #[derive(Debug)]
 struct Work {
     codes: Box<[i64; HISTORY + BLOCK]>,
-    narrow: Tiles<i32>,
-    wide: Tiles<i64>,
+    narrow: Integers<i32>,
+    wide: Integers<i64>,
     filling: Filling,
 }
 
+/// Room for what is done in integers of one width.
 #[derive(Debug)]
-struct Tiles<I> {
+struct Integers<I: Int> {
     tile: Box<[I; TILE]>,
+    differences: Box<[I; TILE]>,
     arranged: Box<[I; TILE]>,
+    line: Line<I>,
+    z: [I::Unsigned; GROUP],
 }
 
-impl<I: Int> Tiles<I> {
+impl<I: Int> Integers<I> {
     fn new() -> Self {
-        Self { tile: Box::new([I::default(); TILE]), arranged: Box::new([I::default(); TILE]) }
+        let tile = || Box::new([I::default(); TILE]);
+        let (line, z) = ([I::default(); HISTORY + GROUP], [I::Unsigned::default(); GROUP]);
+        Self { tile: tile(), differences: tile(), arranged: tile(), line, z }
     }
 }
 
 impl<T: Scalar> Scratch<T> {
     pub(super) fn new() -> Self {
         let codes = Box::new([0; HISTORY + BLOCK]);
-        let work = Work { codes, narrow: Tiles::new(), wide: Tiles::new(), filling: Filling::default() };
+        let work = Work { codes, narrow: Integers::new(), wide: Integers::new(), filling: Filling::new() };
         Self {
             values: Box::new([T::default(); BLOCK]),
             parent: Box::new([T::default(); BLOCK]),
@@ -135,8 +141,17 @@ impl<L> Coder<L> {
                 codes[..HISTORY].fill(filling.base);
             }
             if let Shape::Line { stride, .. } = shape {
-                let window = codes[start - HISTORY..].first_chunk()?;
-                self.predict(window, stride, filling)?;
+                let window = &codes[start - HISTORY..start + GROUP];
+                let base = window[HISTORY - 1];
+                // Of 32 bits where that is enough.
+                let head = match self.level.rebase(base, window, &mut narrow.line) {
+                    true => self.predict(narrow, stride, filling)?,
+                    false => {
+                        self.level.rebase(base, window, &mut wide.line);
+                        self.predict(wide, stride, filling)?
+                    }
+                };
+                filling.heads.push(head);
             }
         }
         if matches!(shape, Shape::Tiles { .. }) {
@@ -170,8 +185,8 @@ impl<L> Coder<L> {
             error = 0.0;
             for (i, (x, holds)) in source.values.iter().zip(&mut holds).enumerate() {
                 let coded = self.lattice.code(*x);
-                *holds = coded.holds;
-                if coded.holds {
+                *holds = coded.holds();
+                if coded.holds() {
                     error = error.max(coded.error);
                 } else if !(L::SPLITS_SIGN && x.is_zero()) {
                     filling.exceptions.push(((place + i) as u16, x.bits()));
@@ -203,43 +218,27 @@ impl<L> Coder<L> {
         error
     }
 
-    /// Appends a group of a line; `None` when it needs 64-bit fields.
-    fn predict(&self, window: &Line<i64>, stride: usize, filling: &mut Filling) -> Option<()> {
-        let base = window[HISTORY - 1];
-        let mut line = [0i32; HISTORY + GROUP];
-        let head = if self.level.rebase(base, window, &mut line) {
-            self.predict_as(&line, stride, filling)?
-        } else {
-            let mut line = [0i64; HISTORY + GROUP];
-            self.level.rebase(base, window, &mut line);
-            self.predict_as(&line, stride, filling)?
-        };
-        filling.heads.push(head);
-        Some(())
-    }
-
-    fn predict_as<I: Int>(&self, line: &Line<I>, stride: usize, filling: &mut Filling) -> Option<Head>
+    /// Appends the group in `room.line`; `None` when it needs 64-bit fields.
+    fn predict<I: Int>(&self, room: &mut Integers<I>, stride: usize, filling: &mut Filling) -> Option<Head>
     where
-        I::Unsigned: Fields,
+        I::Unsigned: Fields<Signed = I>,
     {
-        let costs = self.level.costs(line, stride);
+        let costs = self.level.costs(&room.line, stride);
         // The least; of equals the first of 1, 2, 0.
         let order = [1, 2, 0].into_iter().min_by_key(|order| costs[*order])?;
-        let mut z = [I::Unsigned::default(); GROUP];
-        self.level.residuals(order, line, stride, &mut z);
-        group::encode::<I>(self.level, &z, order, &mut filling.planes)
+        self.level.residuals(order, &room.line, stride, &mut room.z);
+        group::encode::<I>(self.level, &room.z, order, &mut filling.planes)
     }
 
-    fn fill_tile<I: Int>(&self, tiles: &mut Tiles<I>, filling: &mut Filling) -> Option<()>
+    fn fill_tile<I: Int>(&self, room: &mut Integers<I>, filling: &mut Filling) -> Option<()>
     where
-        I::Unsigned: Fields,
+        I::Unsigned: Fields<Signed = I>,
     {
-        self.level.tile_differences(&mut tiles.tile);
-        arrange(&tiles.tile, &mut tiles.arranged);
-        let mut z = [I::Unsigned::default(); GROUP];
-        for residuals in tiles.arranged.as_chunks::<GROUP>().0 {
-            self.level.zigzags(residuals, &mut z);
-            filling.heads.push(group::encode::<I>(self.level, &z, 0, &mut filling.planes)?);
+        self.level.tile_differences(&room.tile, &mut room.differences);
+        arrange(&room.differences, &mut room.arranged);
+        for residuals in room.arranged.as_chunks::<GROUP>().0 {
+            self.level.zigzags(residuals, &mut room.z);
+            filling.heads.push(group::encode::<I>(self.level, &room.z, 0, &mut filling.planes)?);
         }
         Some(())
     }
@@ -288,8 +287,8 @@ pub(super) struct DecodeScratch<T> {
     values: Box<[T; BLOCK]>,
     parent: Box<[T; BLOCK]>,
     codes: Box<[i64; BLOCK]>,
-    narrow: Tiles<i32>,
-    wide: Tiles<i64>,
+    narrow: Integers<i32>,
+    wide: Integers<i64>,
 }
 
 impl<T: Scalar> DecodeScratch<T> {
@@ -298,8 +297,8 @@ impl<T: Scalar> DecodeScratch<T> {
             values: Box::new([T::default(); BLOCK]),
             parent: Box::new([T::default(); BLOCK]),
             codes: Box::new([0; BLOCK]),
-            narrow: Tiles::new(),
-            wide: Tiles::new(),
+            narrow: Integers::new(),
+            wide: Integers::new(),
         }
     }
 }
@@ -324,7 +323,12 @@ impl<L> Coder<L> {
         }
         let DecodeScratch { values, parent: parent_room, codes, narrow, wide } = scratch;
         let parent = parent.map(|p| shape.gather(block, p, parent_room));
-        let mut room = Room { values, codes, narrow, wide };
+        let own = match shape {
+            Shape::Line { .. } => target.get_mut(block * BLOCK..).and_then(|target| target.first_chunk_mut::<BLOCK>()),
+            Shape::Tiles { .. } => None,
+        };
+        let is_direct = own.is_some();
+        let mut room = Room { values: own.unwrap_or(values), codes, narrow, wide };
         if kind == Kind::Exact {
             Coder { level: self.level, lattice: Exact, dead_band: None }.open(shape, opened, parent, &mut room)?;
         } else {
@@ -336,9 +340,11 @@ impl<L> Coder<L> {
         for (place, bits) in opened.exceptions(T::BYTES) {
             room.values[place] = T::from_bits(bits);
         }
-        shape.each_part(block, |place, start, len| {
-            target[start..start + len].copy_from_slice(&room.values[place..place + len]);
-        });
+        if !is_direct {
+            shape.each_part(block, |place, start, len| {
+                copy(&values[place..place + len], &mut target[start..start + len]);
+            });
+        }
         Some(())
     }
 
@@ -360,11 +366,14 @@ impl<L> Coder<L> {
         match shape {
             Shape::Line { stride, .. } => self.open_line(stride, opened.base, payload, (room, is_direct))?,
             Shape::Tiles { .. } if opened.heads[0].wide => {
-                self.open_tile(opened.base, payload, room.codes, room.wide)?
+                open_tile(self.level, payload, room.wide)?;
+                self.finish_tile(opened.base, &room.wide.tile, (room.codes, room.values, is_direct));
             }
-            Shape::Tiles { .. } => self.open_tile(opened.base, payload, room.codes, room.narrow)?,
+            Shape::Tiles { .. } => {
+                open_tile(self.level, payload, room.narrow)?;
+                self.finish_tile(opened.base, &room.narrow.tile, (room.codes, room.values, is_direct));
+            }
         }
-        let is_done = is_direct && matches!(shape, Shape::Line { .. });
         let (groups, parents) = (opened.heads.len(), parent.unwrap_or(&[]).as_chunks::<GROUP>().0);
         let codes = room.codes.as_chunks_mut::<GROUP>().0;
         let values = room.values.as_chunks_mut::<GROUP>().0;
@@ -373,7 +382,7 @@ impl<L> Coder<L> {
             if let Some(parent) = parents.get(g) {
                 self.level.add_parent(&self.lattice, parent, codes);
             }
-            if !is_done {
+            if !is_direct {
                 self.level.dequantise(&self.lattice, codes, values);
             }
             if let Some(class) = opened.classes.get(g) {
@@ -404,28 +413,14 @@ impl<L> Coder<L> {
             let group = payload.next()?;
             let base = history[HISTORY - 1];
             if group.head.wide {
-                let line = self.restore::<i64>(group, stride, &history);
-                self.finish(base, &line, &mut history, (codes, values, is_direct));
+                restore(self.level, group, stride, (&history, room.wide));
+                self.finish(base, &room.wide.line, &mut history, (codes, values, is_direct));
             } else {
-                let line = self.restore::<i32>(group, stride, &history);
-                self.finish(base, &line, &mut history, (codes, values, is_direct));
+                restore(self.level, group, stride, (&history, room.narrow));
+                self.finish(base, &room.narrow.line, &mut history, (codes, values, is_direct));
             }
         }
         Some(())
-    }
-
-    /// A group of a line relative to the last code before it.
-    fn restore<I: Int>(&self, group: Group<'_>, stride: usize, history: &[i64; HISTORY]) -> Line<I>
-    where
-        I::Unsigned: Fields,
-    {
-        let mut z = [I::Unsigned::default(); GROUP];
-        let mut line = [I::default(); HISTORY + GROUP];
-        let base = history[HISTORY - 1];
-        line.iter_mut().zip(history).for_each(|(relative, code)| *relative = I::narrowed(code.wrapping_sub(base)));
-        group::decode::<I>(self.level, group.head, group.words, group.bytes, &mut z);
-        self.level.restore(group.head.order, &z, stride, &mut line);
-        line
     }
 
     fn finish<T: Scalar, I: Int>(
@@ -447,40 +442,61 @@ impl<L> Coder<L> {
         history.iter_mut().zip(last).for_each(|(code, relative)| *code = base.wrapping_add(relative.wide()));
     }
 
-    fn open_tile<I: Int>(
+    fn finish_tile<T: Scalar, I: Int>(
         &self,
         base: i64,
-        mut payload: Payload<'_>,
-        codes: &mut [i64; BLOCK],
-        tiles: &mut Tiles<I>,
-    ) -> Option<()>
-    where
-        I::Unsigned: Fields,
+        tile: &[I; TILE],
+        (codes, values, is_direct): (&mut [i64; BLOCK], &mut [T; BLOCK], bool),
+    ) where
+        L: Lattice<T>,
     {
-        let mut z = [I::Unsigned::default(); GROUP];
-        for residuals in tiles.arranged.as_chunks_mut::<GROUP>().0 {
-            let group = payload.next()?;
-            if group.head.wide != (size_of::<I>() == 8) || group.head.order != 0 {
-                return None;
+        let codes = codes.as_chunks_mut::<GROUP>().0.iter_mut();
+        let values = values.as_chunks_mut::<GROUP>().0.iter_mut();
+        for ((own, codes), values) in tile.as_chunks::<GROUP>().0.iter().zip(codes).zip(values) {
+            if is_direct {
+                self.level.dequantise_from(&self.lattice, base, own, values);
+            } else {
+                self.level.absolute(base, own, codes);
             }
-            group::decode::<I>(self.level, group.head, group.words, group.bytes, &mut z);
-            self.level.unzigzags(&z, residuals);
         }
-        put_back(&tiles.arranged, &mut tiles.tile);
-        self.level.tile_sums(&mut tiles.tile);
-        for (codes, relative) in codes.as_chunks_mut::<GROUP>().0.iter_mut().zip(tiles.tile.as_chunks::<GROUP>().0) {
-            self.level.absolute(base, relative, codes);
-        }
-        Some(())
     }
+}
+
+/// Codes of a tile, relative to its base, into `room.tile`.
+fn open_tile<I: Int>(level: Level, mut payload: Payload<'_>, room: &mut Integers<I>) -> Option<()>
+where
+    I::Unsigned: Fields<Signed = I>,
+{
+    for residuals in room.arranged.as_chunks_mut::<GROUP>().0 {
+        let group = payload.next()?;
+        if group.head.wide != (size_of::<I>() == 8) || group.head.order != 0 {
+            return None;
+        }
+        group::decode::<I>(level, group.head, group.words, group.bytes, &mut room.z);
+        level.unzigzags(&room.z, residuals);
+    }
+    put_back(&room.arranged, &mut room.tile);
+    I::Unsigned::tile_sums(level, &mut room.tile);
+    Some(())
+}
+
+/// A group of a line, relative to the last code before it, into `room.line`.
+fn restore<I: Int>(level: Level, group: Group<'_>, stride: usize, (history, room): (&[i64; HISTORY], &mut Integers<I>))
+where
+    I::Unsigned: Fields<Signed = I>,
+{
+    let base = history[HISTORY - 1];
+    room.line.iter_mut().zip(history).for_each(|(relative, code)| *relative = I::narrowed(code.wrapping_sub(base)));
+    group::decode::<I>(level, group.head, group.words, group.bytes, &mut room.z);
+    I::Unsigned::restore(level, (group.head.order, stride), &room.z, &mut room.line);
 }
 
 /// Where a block is decoded.
 struct Room<'a, T> {
     values: &'a mut [T; BLOCK],
     codes: &'a mut [i64; BLOCK],
-    narrow: &'a mut Tiles<i32>,
-    wide: &'a mut Tiles<i64>,
+    narrow: &'a mut Integers<i32>,
+    wide: &'a mut Integers<i64>,
 }
 
 /// The groups of a block, one after the other.

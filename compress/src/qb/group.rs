@@ -3,8 +3,9 @@
 //! Promises: [`Head`] says how many words and bytes a group takes, so that all groups of a block are found
 //! from their heads alone, in parallel.
 
-use super::kernels::{GROUP, Int, LANES, Word};
+use super::kernels::{GROUP, Int, LANES, Line, Word};
 use super::simd::Level;
+use super::tile::TILE;
 
 /// Outliers a group may have.
 const PATCHES: u32 = 31;
@@ -58,33 +59,54 @@ impl Head {
 }
 
 /// What all groups of a block have filled.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Planes {
-    pub(super) words: Vec<u32>,
+    words: Box<[u32; WORDS]>,
+    filled: usize,
     pub(super) bytes: Vec<u8>,
 }
 
+/// Words the widest fields of a block take.
+const WORDS: usize = super::shape::BLOCK * 2;
+
 impl Planes {
+    pub(super) fn new() -> Self {
+        Self { words: Box::new([0; WORDS]), filled: 0, bytes: Vec::new() }
+    }
+
     pub(super) fn clear(&mut self) {
-        self.words.clear();
+        self.filled = 0;
         self.bytes.clear();
     }
 
-    /// Room for more words, zeroed.
-    pub(super) fn room(&mut self, words: usize) -> &mut [u32] {
-        let start = self.words.len();
-        self.words.resize(start + words, 0);
-        &mut self.words[start..]
+    pub(super) fn words(&self) -> &[u32] {
+        &self.words[..self.filled]
+    }
+
+    /// Room for more words, to be overwritten.
+    fn room(&mut self, words: usize) -> &mut [u32] {
+        let start = self.filled;
+        self.filled += words;
+        &mut self.words[start..self.filled]
     }
 }
 
 /// Words of 32 and 64 bits in fields.
 pub(super) trait Fields: Word {
+    type Signed: Int<Unsigned = Self>;
     fn pack(level: Level, z: &[Self; GROUP], width: u32, words: &mut [u32]);
     fn unpack(level: Level, words: &[u32], width: u32, z: &mut [Self; GROUP]);
+    /// Bit i of word k: value `32 k + i` has a bit at `width` or above.
+    fn outliers(level: Level, z: &[Self; GROUP], width: u32) -> [u32; LANES];
+    /// [`super::kernels::restore`].
+    fn restore(level: Level, how: (usize, usize), z: &[Self; GROUP], line: &mut Line<Self::Signed>);
+    /// [`super::kernels::tile_sums`].
+    fn tile_sums(level: Level, tile: &mut [Self::Signed; TILE]);
 }
 
 impl Fields for u32 {
+    type Signed = i32;
+
     fn pack(level: Level, z: &[u32; GROUP], width: u32, words: &mut [u32]) {
         level.pack(z, width, words);
     }
@@ -92,10 +114,24 @@ impl Fields for u32 {
     fn unpack(level: Level, words: &[u32], width: u32, z: &mut [u32; GROUP]) {
         level.unpack(words, width, z);
     }
+
+    fn outliers(level: Level, z: &[u32; GROUP], width: u32) -> [u32; LANES] {
+        level.outliers(z, width)
+    }
+
+    fn restore(level: Level, (order, stride): (usize, usize), z: &[u32; GROUP], line: &mut Line<i32>) {
+        level.restore(order, z, stride, line);
+    }
+
+    fn tile_sums(level: Level, tile: &mut [i32; TILE]) {
+        level.tile_sums(tile);
+    }
 }
 
 /// A plane of the low 32 bits, then one of the high ones.
 impl Fields for u64 {
+    type Signed = i64;
+
     fn pack(level: Level, z: &[u64; GROUP], width: u32, words: &mut [u32]) {
         let low_width = width.min(32);
         let (low_words, high_words) = words.split_at_mut(low_width as usize * LANES);
@@ -115,24 +151,46 @@ impl Fields for u64 {
             *z = u64::from(*low) | u64::from(*high) << 32;
         }
     }
+
+    fn outliers(level: Level, z: &[u64; GROUP], width: u32) -> [u32; LANES] {
+        level.outliers_wide(z, width)
+    }
+
+    fn restore(level: Level, (order, stride): (usize, usize), z: &[u64; GROUP], line: &mut Line<i64>) {
+        level.restore_wide(order, z, stride, line);
+    }
+
+    fn tile_sums(level: Level, tile: &mut [i64; TILE]) {
+        level.tile_sums_wide(tile);
+    }
 }
 
 /// Appends a group of residuals; `None`, with nothing appended, when they need fields of 64 bits.
 pub(super) fn encode<I: Int>(level: Level, z: &[I::Unsigned; GROUP], order: usize, planes: &mut Planes) -> Option<Head>
 where
-    I::Unsigned: Fields,
+    I::Unsigned: Fields<Signed = I>,
 {
     let wide = size_of::<I>() == 8;
     let head = Head { order, wide, ..shape(level, z)? };
     I::Unsigned::pack(level, z, head.width, planes.room(head.words()));
     if head.patches > 0 {
-        let outliers = || z.iter().enumerate().filter(|(_, z)| z.wide() >> head.width != 0);
-        planes.bytes.extend(outliers().map(|(place, _)| place as u8));
-        for (_, z) in outliers() {
-            planes.bytes.extend_from_slice(&(z.wide() >> head.width).to_le_bytes()[..1 << head.class]);
+        let places = set_bits(I::Unsigned::outliers(level, z, head.width));
+        planes.bytes.extend(places.clone().map(|place| place as u8));
+        for place in places {
+            let high = z[place].wide() >> head.width;
+            planes.bytes.extend_from_slice(&high.to_le_bytes()[..1 << head.class]);
         }
     }
     Some(head)
+}
+
+/// Numbers of the bits set, ascending.
+fn set_bits(maps: [u32; LANES]) -> impl Iterator<Item = usize> + Clone {
+    maps.into_iter().enumerate().flat_map(|(k, map)| {
+        let lowest_cleared = |map: &u32| Some(map & map.wrapping_sub(1)).filter(|map| *map != 0);
+        let left = std::iter::successors(Some(map).filter(|map| *map != 0), lowest_cleared);
+        left.map(move |map| k * 32 + map.trailing_zeros() as usize)
+    })
 }
 
 /// The cheapest width: every narrower field costs 32 bytes less and its new outliers more.
@@ -157,14 +215,19 @@ fn shape<W: Word>(level: Level, z: &[W; GROUP]) -> Option<Head> {
 /// The residuals of a group from its words and patch bytes, both as long as `head` says.
 pub(super) fn decode<I: Int>(level: Level, head: Head, words: &[u32], bytes: &[u8], z: &mut [I::Unsigned; GROUP])
 where
-    I::Unsigned: Fields,
+    I::Unsigned: Fields<Signed = I>,
 {
     I::Unsigned::unpack(level, words, head.width, z);
     let (places, highs) = bytes.split_at(head.patches as usize);
-    for (place, high) in places.iter().zip(highs.chunks_exact(1 << head.class)) {
-        let mut wide = [0; 8];
-        wide[..high.len()].copy_from_slice(high);
+    let patch = |(place, high): (&u8, u64)| {
         let value = &mut z[usize::from(*place)];
-        *value = value.or(I::Unsigned::narrowed(u64::from_le_bytes(wide) << head.width));
+        *value = value.or(I::Unsigned::narrowed(high << head.width));
+    };
+    let places = places.iter();
+    match head.class {
+        0 => places.zip(highs.iter().map(|high| u64::from(*high))).for_each(patch),
+        1 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u16::from_le_bytes(*high)))).for_each(patch),
+        2 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u32::from_le_bytes(*high)))).for_each(patch),
+        _ => places.zip(highs.as_chunks().0.iter().map(|high| u64::from_le_bytes(*high))).for_each(patch),
     }
 }

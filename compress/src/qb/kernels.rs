@@ -4,6 +4,7 @@
 //! of the processor's vector instructions; a CUDA thread block does the same with its lanes.
 
 use super::lattice::{Lattice, Scalar};
+use super::tile::{EDGE, TILE};
 
 /// Values in a group.
 pub(super) const GROUP: usize = 256;
@@ -144,14 +145,15 @@ pub(super) fn quantise<T: Scalar, L: Lattice<T>>(
     values: &[T; GROUP],
     codes: &mut [i64; GROUP],
 ) -> (bool, f64) {
-    let (mut broken, mut largest) = (0u64, 0.0f64);
+    let (mut broken, mut largest) = (0u64, 0i64);
     for (code, x) in codes.iter_mut().zip(values) {
         let coded = lattice.code(*x);
         *code = coded.code;
-        broken |= u64::from(!coded.holds);
-        largest = if coded.error > largest { coded.error } else { largest };
+        broken |= coded.broken;
+        // Floats that are not negative ascend as their bits do, and a maximum of integers has no order to keep.
+        largest = largest.max(coded.error.to_bits() as i64);
     }
-    (broken == 0, largest)
+    (broken == 0, f64::from_bits(largest as u64))
 }
 
 /// Keeps the parent's code wherever its value is still within `bound`: few codes change then.
@@ -162,15 +164,16 @@ pub(super) fn hold<T: Scalar, L: Lattice<T>>(
     (values, parent): (&[T; GROUP], &[T; GROUP]),
     codes: &mut [i64; GROUP],
 ) -> f64 {
-    let mut largest = 0.0f64;
-    for ((code, x), p) in codes.iter_mut().zip(values).zip(parent) {
-        let old = lattice.parent_code(*p);
-        let old_error = (x.wide() - lattice.value(old).wide()).abs();
+    let mut largest = 0i64;
+    for (i, code) in codes.iter_mut().enumerate() {
+        let x = values[i].wide();
+        let old = lattice.parent_code(parent[i]);
+        let old_error = (x - lattice.value(old).wide()).abs();
         *code = if old_error <= bound { old } else { *code };
-        let error = (x.wide() - lattice.value(*code).wide()).abs();
-        largest = if error > largest { error } else { largest };
+        let error = (x - lattice.value(*code).wide()).abs();
+        largest = largest.max(error.to_bits() as i64);
     }
-    largest
+    f64::from_bits(largest as u64)
 }
 
 /// Codes minus those of the parent.
@@ -275,25 +278,18 @@ pub(super) fn unzigzags<I: Int>(z: &[I::Unsigned; GROUP], residuals: &mut [I; GR
 
 /// Undoes [`residuals`]: the history stands at the head of `line`.
 #[inline(always)]
-pub(super) fn restore<I: Int>(order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>) {
-    match order {
-        0 => (0..GROUP).for_each(|i| line[HISTORY + i] = I::unzigzag(z[i])),
-        1 if stride == 1 => {
-            let mut last = line[HISTORY - 1];
-            for i in 0..GROUP {
-                last = last.add(I::unzigzag(z[i]));
-                line[HISTORY + i] = last;
-            }
+pub(super) fn restore<I: Int, R: Row<I>>(order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>) {
+    let (before, last) = (line[HISTORY - 2], line[HISTORY - 1]);
+    match (order, stride) {
+        (0, _) => (0..GROUP).for_each(|i| line[HISTORY + i] = I::unzigzag(z[i])),
+        (1, 1) => {
+            let mut last = R::all(last);
+            for_each_row(z, line, |row: R| row.sums(&mut last));
         }
-        1 => (0..GROUP).for_each(|i| line[HISTORY + i] = line[HISTORY + i - stride].add(I::unzigzag(z[i]))),
-        _ if stride == 1 => {
-            let mut last = line[HISTORY - 1];
-            let mut slope = last.sub(line[HISTORY - 2]);
-            for i in 0..GROUP {
-                slope = slope.add(I::unzigzag(z[i]));
-                last = last.add(slope);
-                line[HISTORY + i] = last;
-            }
+        (1, _) => (0..GROUP).for_each(|i| line[HISTORY + i] = line[HISTORY + i - stride].add(I::unzigzag(z[i]))),
+        (_, 1) => {
+            let (mut slope, mut last) = (R::all(last.sub(before)), R::all(last));
+            for_each_row(z, line, |row: R| row.sums(&mut slope).sums(&mut last));
         }
         _ => {
             for i in 0..GROUP {
@@ -301,6 +297,60 @@ pub(super) fn restore<I: Int>(order: usize, z: &[I::Unsigned; GROUP], stride: us
                 line[HISTORY + i] = once.add(once.sub(twice)).add(I::unzigzag(z[i]));
             }
         }
+    }
+}
+
+/// Fills the group of `line`, row by row.
+#[inline(always)]
+fn for_each_row<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], line: &mut Line<I>, mut each: impl FnMut(R) -> R) {
+    let own = line.last_chunk_mut::<GROUP>().expect("a line ends with its group");
+    for (row, z) in own.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0) {
+        *row = each(R::unzigzag(z)).to_array();
+    }
+}
+
+/// Eight integers in a row of the vector registers a level has.
+pub(super) trait Row<I: Int>: Copy {
+    fn all(value: I) -> Self;
+    fn load(row: &[I; LANES]) -> Self;
+    fn unzigzag(z: &[I::Unsigned; LANES]) -> Self;
+    fn to_array(self) -> [I; LANES];
+    /// Bit l is set when lane l has a bit at `width` or above.
+    fn reach(z: &[I::Unsigned; LANES], width: u32) -> u32;
+    /// Running sums that go on from `last`, which holds the last sum in every lane, before and after.
+    fn sums(self, last: &mut Self) -> Self;
+}
+
+impl<I: Int> Row<I> for [I; LANES] {
+    #[inline(always)]
+    fn all(value: I) -> Self {
+        [value; LANES]
+    }
+    #[inline(always)]
+    fn load(row: &[I; LANES]) -> Self {
+        *row
+    }
+    #[inline(always)]
+    fn unzigzag(z: &[I::Unsigned; LANES]) -> Self {
+        z.map(I::unzigzag)
+    }
+    #[inline(always)]
+    fn to_array(self) -> [I; LANES] {
+        self
+    }
+    #[inline(always)]
+    fn reach(z: &[I::Unsigned; LANES], width: u32) -> u32 {
+        (0..LANES).fold(0, |map, l| map | (z[l].reaches(width).wide() as u32) << l)
+    }
+    #[inline(always)]
+    fn sums(self, last: &mut Self) -> Self {
+        let mut sum = last[0];
+        let row = self.map(|x| {
+            sum = sum.add(x);
+            sum
+        });
+        *last = [sum; LANES];
+        row
     }
 }
 
@@ -314,6 +364,18 @@ pub(super) fn union<W: Word>(z: &[W; GROUP]) -> u64 {
 #[inline(always)]
 pub(super) fn count<W: Word>(z: &[W; GROUP], width: u32) -> u32 {
     z.iter().map(|z| z.reaches(width)).fold(W::default(), W::plus).wide() as u32
+}
+
+/// Which have a bit at `width` or above: bit i of word k for value `32 k + i`.
+#[inline(always)]
+pub(super) fn outliers<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], width: u32) -> [u32; LANES] {
+    let mut maps = [0; LANES];
+    for (map, z) in maps.iter_mut().zip(z.as_chunks::<32>().0) {
+        for (r, row) in z.as_chunks::<LANES>().0.iter().enumerate() {
+            *map |= R::reach(row, width) << (r * LANES);
+        }
+    }
+    maps
 }
 
 /// The low `width` bits, 0 to 32, of each value: `8 width` words.
@@ -371,45 +433,41 @@ pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
     }
 }
 
-/// Differences along the three axes of a tile of 16^3, wrapping.
+/// Differences along the three axes of a tile of 16^3, wrapping; nothing stands before its faces.
 #[inline(always)]
-pub(super) fn tile_differences<I: Int>(tile: &mut [I; super::tile::TILE]) {
-    for i in (256..tile.len()).rev() {
-        tile[i] = tile[i].sub(tile[i - 256]);
-    }
-    for plane in tile.as_chunks_mut::<256>().0 {
-        for i in (16..256).rev() {
-            plane[i] = plane[i].sub(plane[i - 16]);
+pub(super) fn tile_differences<I: Int>(tile: &[I; TILE], differences: &mut [I; TILE]) {
+    let rows = tile.as_chunks::<EDGE>().0;
+    let nothing = [I::default(); EDGE];
+    for (r, target) in differences.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
+        let (y, z) = (r % EDGE, r / EDGE);
+        let above = if y > 0 { &rows[r - 1] } else { &nothing };
+        let before = if z > 0 { &rows[r - EDGE] } else { &nothing };
+        let both = if y > 0 && z > 0 { &rows[r - EDGE - 1] } else { &nothing };
+        let mut padded = [I::default(); EDGE + 1];
+        for x in 0..EDGE {
+            padded[x + 1] = rows[r][x].sub(above[x]).sub(before[x].sub(both[x]));
         }
-    }
-    for row in tile.as_chunks_mut::<16>().0 {
-        let mut before = *row;
-        before.copy_within(0..15, 1);
-        before[0] = I::default();
-        for (x, before) in row.iter_mut().zip(before) {
-            *x = x.sub(before);
+        for x in 0..EDGE {
+            target[x] = padded[x + 1].sub(padded[x]);
         }
     }
 }
 
-/// Undoes [`tile_differences`].
+/// Undoes [`tile_differences`], in place.
 #[inline(always)]
-pub(super) fn tile_sums<I: Int>(tile: &mut [I; super::tile::TILE]) {
-    for row in tile.as_chunks_mut::<16>().0 {
-        for step in [1, 2, 4, 8] {
-            let mut before = [I::default(); 16];
-            before[step..].copy_from_slice(&row[..16 - step]);
-            for (x, before) in row.iter_mut().zip(before) {
-                *x = x.add(before);
-            }
+pub(super) fn tile_sums<I: Int, R: Row<I>>(tile: &mut [I; TILE]) {
+    let rows = tile.as_chunks_mut::<EDGE>().0;
+    for r in 0..EDGE * EDGE {
+        let mut last = R::all(I::default());
+        for part in rows[r].as_chunks_mut::<LANES>().0 {
+            *part = R::load(part).sums(&mut last).to_array();
+        }
+        if r % EDGE > 0 {
+            let above = rows[r - 1];
+            (0..EDGE).for_each(|x| rows[r][x] = rows[r][x].add(above[x]));
         }
     }
-    for plane in tile.as_chunks_mut::<256>().0 {
-        for i in 16..256 {
-            plane[i] = plane[i].add(plane[i - 16]);
-        }
-    }
-    for i in 256..tile.len() {
-        tile[i] = tile[i].add(tile[i - 256]);
+    for i in EDGE * EDGE..TILE {
+        tile[i] = tile[i].add(tile[i - EDGE * EDGE]);
     }
 }

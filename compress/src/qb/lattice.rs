@@ -12,6 +12,7 @@ const INTEGER: f64 = 4_503_599_627_370_496.0;
 const INTEGER_BITS: u64 = INTEGER.to_bits();
 /// Codes stay below this, where both roundings are exact.
 const LIMIT: f64 = 1_125_899_906_842_624.0;
+const LIMIT_BITS: u64 = LIMIT.to_bits();
 /// Below this an absolute bound leaves no room for the lattice: such values are stored exactly.
 const ABSOLUTE_MIN: f64 = f64::from_bits((1023 - 1000) << 52);
 /// Above these a bound is taken as if it were this one, which is tighter.
@@ -83,10 +84,33 @@ scalar!(f32, u32, 1);
 #[derive(Clone, Copy)]
 pub(super) struct Coded {
     pub(super) code: i64,
-    /// The code's value is within the bound.
-    pub(super) holds: bool,
+    /// 0 when the code's value is within the bound: an integer, so that vectors of them are made without bits.
+    pub(super) broken: u64,
     /// `|x' - x|`, where it holds.
     pub(super) error: f64,
+}
+
+impl Coded {
+    pub(super) fn holds(self) -> bool {
+        self.broken == 0
+    }
+}
+
+/// 1 when `a < b`, both below 2^63: arithmetic, which every processor has in its vectors.
+#[inline(always)]
+fn below(a: u64, b: u64) -> u64 {
+    a.wrapping_sub(b) >> 63
+}
+
+/// 1 when a float that is not negative is a NaN or lies above the one of these bits.
+#[inline(always)]
+fn exceeds(x: f64, limit: u64) -> u64 {
+    below(limit, x.to_bits())
+}
+
+#[inline(always)]
+fn is_negative_zero(x: f64) -> u64 {
+    u64::from(x.to_bits() == NEGATIVE_ZERO)
 }
 
 /// A set of representable values, numbered in ascending order.
@@ -171,8 +195,8 @@ impl Lattice<f64> for Absolute {
         let t = x * self.inverse;
         let (code, r) = round(t);
         let error = (x - r * self.step).abs();
-        let holds = (t.abs() < LIMIT) & (error <= self.bound) & (x.to_bits() != NEGATIVE_ZERO);
-        Coded { code, holds, error }
+        let broken = exceeds(t.abs(), LIMIT_BITS - 1) | exceeds(error, self.bound.to_bits()) | is_negative_zero(x);
+        Coded { code, broken, error }
     }
 
     #[inline(always)]
@@ -196,8 +220,8 @@ impl Lattice<f32> for Absolute {
         let t = wide * self.inverse;
         let (code, r) = round(t);
         let error = (wide - f64::from((r * self.step) as f32)).abs();
-        let holds = (t.abs() < LIMIT) & (error <= self.bound) & (wide.to_bits() != NEGATIVE_ZERO);
-        Coded { code, holds, error }
+        let broken = exceeds(t.abs(), LIMIT_BITS - 1) | exceeds(error, self.bound.to_bits()) | is_negative_zero(wide);
+        Coded { code, broken, error }
     }
 
     #[inline(always)]
@@ -280,8 +304,8 @@ impl Lattice<f64> for Relative {
         let bits = x.to_bits() & !NEGATIVE_ZERO;
         let (code, pattern) = self.nearest(bits >> SHIFT);
         let error = (f64::from_bits(pattern << SHIFT) - f64::from_bits(bits)).abs();
-        let holds = (bits >= F64_SMALLEST_NORMAL) & (bits < F64_INFINITY) & (code <= self.last);
-        Coded { code, holds, error }
+        let odd = below(bits, F64_SMALLEST_NORMAL) | below(F64_INFINITY - 1, bits);
+        Coded { code, broken: odd | below(self.last as u64, code as u64), error }
     }
 
     #[inline(always)]
@@ -291,8 +315,8 @@ impl Lattice<f64> for Relative {
 
     #[inline(always)]
     fn parent_code(&self, x: f64) -> i64 {
-        let Coded { code, holds, .. } = self.code(x);
-        if holds { code } else { 0 }
+        let Coded { code, broken, .. } = self.code(x);
+        if broken == 0 { code } else { 0 }
     }
 }
 
@@ -302,10 +326,11 @@ impl Lattice<f32> for Relative {
     #[inline(always)]
     fn code(&self, x: f32) -> Coded {
         let bits = x.to_bits() & (u32::MAX >> 1);
-        let (code, pattern) = self.nearest(u64::from(bits));
+        let wide = u64::from(bits);
+        let (code, pattern) = self.nearest(wide);
         let error = (f64::from(f32::from_bits(pattern as u32)) - f64::from(f32::from_bits(bits))).abs();
-        let holds = (bits >= F32_SMALLEST_NORMAL) & (bits < F32_INFINITY) & (code <= self.last);
-        Coded { code, holds, error }
+        let odd = below(wide, u64::from(F32_SMALLEST_NORMAL)) | below(u64::from(F32_INFINITY) - 1, wide);
+        Coded { code, broken: odd | below(self.last as u64, code as u64), error }
     }
 
     #[inline(always)]
@@ -315,8 +340,8 @@ impl Lattice<f32> for Relative {
 
     #[inline(always)]
     fn parent_code(&self, x: f32) -> i64 {
-        let Coded { code, holds, .. } = self.code(x);
-        if holds { code } else { 0 }
+        let Coded { code, broken, .. } = self.code(x);
+        if broken == 0 { code } else { 0 }
     }
 }
 
@@ -331,7 +356,7 @@ macro_rules! exact {
 
             #[inline(always)]
             fn code(&self, x: $kind) -> Coded {
-                Coded { code: self.parent_code(x), holds: true, error: 0.0 }
+                Coded { code: self.parent_code(x), broken: 0, error: 0.0 }
             }
 
             #[inline(always)]

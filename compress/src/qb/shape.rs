@@ -84,7 +84,7 @@ impl Shape {
             }
             Self::Tiles { dims } => each_row(dims, block, |row, start, inside| {
                 let target = &mut room[row * EDGE..][..EDGE];
-                target[..inside].copy_from_slice(&values[start..start + inside]);
+                copy(&values[start..start + inside], &mut target[..inside]);
                 let last = target[inside - 1];
                 target[inside..].fill(last);
             }),
@@ -106,6 +106,16 @@ impl Shape {
                 });
             }
         }
+    }
+}
+
+/// Copies values; rows of a tile without a call.
+pub(super) fn copy<T: Copy>(source: &[T], target: &mut [T]) {
+    if source.len() != EDGE || target.len() != EDGE {
+        return target.copy_from_slice(source);
+    }
+    for (source, target) in source.as_chunks::<4>().0.iter().zip(target.as_chunks_mut::<4>().0) {
+        *target = *source;
     }
 }
 

@@ -4,7 +4,7 @@
 //! itself to fuse or reorder floating-point operations.
 #![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
 
-use super::kernels::{self, GROUP, Int, Line, Word};
+use super::kernels::{self, GROUP, Int, LANES, Line, Word};
 use super::lattice::{Lattice, Scalar};
 use super::tile::TILE;
 
@@ -113,11 +113,121 @@ kernels! {
     fn rebase[I: Int](base: i64, codes: &[i64], relative: &mut [I]) -> bool;
     fn costs[I: Int](line: &Line<I>, stride: usize) -> [u32; 3];
     fn residuals[I: Int](order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]);
-    fn restore[I: Int](order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>);
     fn union[W: Word](z: &[W; GROUP]) -> u64;
     fn count[W: Word](z: &[W; GROUP], width: u32) -> u32;
     fn pack[](z: &[u32; GROUP], width: u32, words: &mut [u32]);
     fn unpack[](words: &[u32], width: u32, z: &mut [u32; GROUP]);
-    fn tile_differences[I: Int](tile: &mut [I; TILE]);
-    fn tile_sums[I: Int](tile: &mut [I; TILE]);
+    fn tile_differences[I: Int](tile: &[I; TILE], differences: &mut [I; TILE]);
+}
+
+/// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector registers.
+macro_rules! row_kernels {
+    ($(fn $name:ident / $wide:ident($($argument:ident: $narrow:ty | $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {
+        impl Level {$(
+            #[inline]
+            #[doc = concat!("[`kernels::", stringify!($name), "`] of 32 bits at this level.")]
+            pub(super) fn $name(self, $($argument: $narrow),+) $(-> $result)? {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
+                    fn avx2($($argument: $narrow),+) $(-> $result)? {
+                        kernels::$name::<i32, std::arch::x86_64::__m256i>($($argument),+)
+                    }
+                    if self != Self::PORTABLE {
+                        // SAFETY: a level above portable is made by `available` alone, which asked the processor.
+                        return unsafe { avx2($($argument),+) };
+                    }
+                }
+                kernels::$name::<i32, [i32; LANES]>($($argument),+)
+            }
+
+            #[inline]
+            #[doc = concat!("[`kernels::", stringify!($name), "`] of 64 bits, at any level.")]
+            pub(super) fn $wide(self, $($argument: $kind),+) $(-> $result)? {
+                kernels::$name::<i64, [i64; LANES]>($($argument),+)
+            }
+        )+}
+    };
+}
+
+row_kernels! {
+    fn restore / restore_wide(
+        order: usize | usize, z: &[u32; GROUP] | &[u64; GROUP], stride: usize | usize,
+        line: &mut Line<i32> | &mut Line<i64>,
+    );
+    fn tile_sums / tile_sums_wide(tile: &mut [i32; TILE] | &mut [i64; TILE]);
+    fn outliers / outliers_wide(z: &[u32; GROUP] | &[u64; GROUP], width: u32 | u32) -> [u32; LANES];
+}
+
+#[cfg(target_arch = "x86_64")]
+mod row {
+    use std::arch::x86_64::{
+        __m128i, __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_ps,
+        _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_movemask_ps, _mm256_permute2x128_si256,
+        _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_shuffle_epi32, _mm256_slli_si256,
+        _mm256_srl_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
+    };
+
+    use super::super::kernels::{LANES, Row};
+
+    /// One AVX2 register. Used by kernels compiled for AVX2 alone.
+    impl Row<i32> for __m256i {
+        #[inline(always)]
+        fn all(value: i32) -> Self {
+            // SAFETY: only reached at a level whose processor has AVX2; so all below.
+            unsafe { _mm256_set1_epi32(value) }
+        }
+
+        #[inline(always)]
+        fn load(row: &[i32; LANES]) -> Self {
+            // SAFETY: AVX2 as above; the array is as long as a register.
+            unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        fn unzigzag(z: &[u32; LANES]) -> Self {
+            // SAFETY: AVX2 as above; the array is as long as a register.
+            unsafe {
+                let z = _mm256_loadu_si256(z.as_ptr().cast());
+                let sign = _mm256_and_si256(z, _mm256_set1_epi32(1));
+                _mm256_xor_si256(_mm256_srli_epi32::<1>(z), _mm256_sub_epi32(_mm256_setzero_si256(), sign))
+            }
+        }
+
+        #[inline(always)]
+        fn to_array(self) -> [i32; LANES] {
+            let mut array = [0; LANES];
+            // SAFETY: AVX2 as above; the array is as long as a register.
+            unsafe { _mm256_storeu_si256(array.as_mut_ptr().cast(), self) };
+            array
+        }
+
+        #[inline(always)]
+        fn reach(z: &[u32; LANES], width: u32) -> u32 {
+            // SAFETY: AVX2 as above; the array is as long as a register.
+            unsafe {
+                let count: __m128i = _mm_cvtsi32_si128(width as i32);
+                let high = _mm256_srl_epi32(_mm256_loadu_si256(z.as_ptr().cast()), count);
+                let none = _mm256_cmpeq_epi32(high, _mm256_setzero_si256());
+                !(_mm256_movemask_ps(_mm256_castsi256_ps(none)) as u32) & 0xff
+            }
+        }
+
+        #[inline(always)]
+        fn sums(self, last: &mut Self) -> Self {
+            // SAFETY: AVX2 as above.
+            unsafe {
+                // Sums within each half, then the low half's last sum onto the high half.
+                let pairs = _mm256_add_epi32(self, _mm256_slli_si256::<4>(self));
+                let halves = _mm256_add_epi32(pairs, _mm256_slli_si256::<8>(pairs));
+                let low = _mm256_permute2x128_si256::<0x08>(halves, halves);
+                let row = _mm256_add_epi32(halves, _mm256_shuffle_epi32::<0xff>(low));
+                let sums = _mm256_add_epi32(row, *last);
+                // The chain from row to row is one addition: the row's own total is ready before.
+                let total = _mm256_permutevar8x32_epi32(row, _mm256_set1_epi32(7));
+                *last = _mm256_add_epi32(*last, total);
+                sums
+            }
+        }
+    }
 }

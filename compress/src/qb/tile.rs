@@ -7,34 +7,68 @@ pub(super) const EDGE: usize = 16;
 /// Values of a tile.
 pub(super) const TILE: usize = EDGE * EDGE * EDGE;
 
-/// Places of a tile in the order residuals are written: first those on its three first faces, which are
-/// predicted from fewer neighbours and are larger, then the interior; each by ascending place.
-pub(super) static ORDER: [u16; TILE] = order();
+/// Values of a tile's first plane, and of each further one that lie on its first row or column.
+const PLANE: usize = EDGE * EDGE;
+const BORDER: usize = 2 * EDGE - 1;
+/// Values inside: neither first plane nor row nor column.
+const INNER: usize = EDGE - 1;
+const FACES: usize = PLANE + INNER * BORDER;
 
-const fn order() -> [u16; TILE] {
-    let mut order = [0; TILE];
-    let (mut face, mut interior) = (0, TILE - (EDGE - 1) * (EDGE - 1) * (EDGE - 1));
-    let mut place = 0;
-    while place < TILE {
-        let on_face = place % EDGE == 0 || place / EDGE % EDGE == 0 || place / (EDGE * EDGE) == 0;
-        let next = if on_face { &mut face } else { &mut interior };
-        order[*next] = place as u16;
-        *next += 1;
-        place += 1;
-    }
-    order
-}
-
-/// Residuals by place into the order of writing.
+/// Residuals by place into the order they are written in: first those on the tile's three first faces, which
+/// are predicted from fewer neighbours and are larger, then the interior; each by ascending place.
 pub(super) fn arrange<I: Int>(tile: &[I; TILE], arranged: &mut [I; TILE]) {
-    for (target, place) in arranged.iter_mut().zip(&ORDER) {
-        *target = tile[usize::from(*place) % TILE];
+    let (faces, interior) = arranged.split_at_mut(FACES);
+    let (first, borders) = faces.split_at_mut(PLANE);
+    let planes = tile.as_chunks::<PLANE>().0;
+    first.copy_from_slice(&planes[0]);
+    let borders = borders.as_chunks_mut::<BORDER>().0.iter_mut();
+    let inner_planes = interior.as_chunks_mut::<{ INNER * INNER }>().0;
+    for ((plane, border), inner) in planes[1..].iter().zip(borders).zip(inner_planes) {
+        border[..EDGE].copy_from_slice(&plane[..EDGE]);
+        let rows = plane.as_chunks::<EDGE>().0[1..].iter().zip(inner.as_chunks_mut::<INNER>().0);
+        for ((row, inner), first) in rows.zip(&mut border[EDGE..]) {
+            *first = row[0];
+            inner.copy_from_slice(&row[1..]);
+        }
     }
 }
 
 /// Undoes [`arrange`].
 pub(super) fn put_back<I: Int>(arranged: &[I; TILE], tile: &mut [I; TILE]) {
-    for (value, place) in arranged.iter().zip(&ORDER) {
-        tile[usize::from(*place) % TILE] = *value;
+    let (faces, interior) = arranged.split_at(FACES);
+    let (first, borders) = faces.split_at(PLANE);
+    let planes = tile.as_chunks_mut::<PLANE>().0;
+    planes[0].copy_from_slice(first);
+    let borders = borders.as_chunks::<BORDER>().0.iter();
+    let inner_planes = interior.as_chunks::<{ INNER * INNER }>().0;
+    for ((plane, border), inner) in planes[1..].iter_mut().zip(borders).zip(inner_planes) {
+        plane[..EDGE].copy_from_slice(&border[..EDGE]);
+        let rows = plane.as_chunks_mut::<EDGE>().0[1..].iter_mut().zip(inner.as_chunks::<INNER>().0);
+        for ((row, inner), first) in rows.zip(&border[EDGE..]) {
+            row[0] = *first;
+            row[1..].copy_from_slice(inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faces_come_before_the_interior_each_by_ascending_place() {
+        let places: [i64; TILE] = std::array::from_fn(|place| place as i64);
+        let mut arranged = [0; TILE];
+        arrange(&places, &mut arranged);
+        let is_on_face = |place: i64| {
+            let place = place as usize;
+            place % EDGE == 0 || place / EDGE % EDGE == 0 || place / PLANE == 0
+        };
+        let (faces, interior) = arranged.split_at(FACES);
+        assert!(faces.iter().all(|place| is_on_face(*place)) && faces.is_sorted());
+        assert!(!interior.iter().any(|place| is_on_face(*place)) && interior.is_sorted());
+        let mut back = [0; TILE];
+        put_back(&arranged, &mut back);
+        assert_eq!(back, places);
     }
 }
