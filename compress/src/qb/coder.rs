@@ -202,7 +202,7 @@ impl<L> Coder<L> {
             self.level.subtract_parent(&self.lattice, parent, codes);
         }
         if L::SPLITS_SIGN {
-            note_signs(source, filling);
+            note_signs(self.level, source, filling);
         }
         if !all_hold {
             let first = holds.iter().position(|holds| *holds).map(|i| codes[i]);
@@ -253,32 +253,26 @@ fn append_raw<T: Scalar>((shape, block): (Shape, usize), values: &[T], target: &
 }
 
 /// Appends class and bitmaps of a group of magnitudes; signs stand against those of the parent.
-fn note_signs<T: Scalar>(source: Source<'_, T>, filling: &mut Filling) {
-    let mut negative = [false; GROUP];
-    negative.iter_mut().zip(source.values).for_each(|(negative, x)| *negative = x.is_negative());
-    if let Some(parent) = source.parent {
-        negative.iter_mut().zip(parent).for_each(|(negative, p)| *negative ^= p.is_negative());
-    }
-    let zero = source.values.map(|x| x.is_zero());
-    let n_negative = negative.iter().filter(|negative| **negative).count();
+fn note_signs<T: Scalar>(level: Level, source: Source<'_, T>, filling: &mut Filling) {
+    let (n_negative, n_zero) = level.count_signs(source.values, source.parent);
     let sign = match n_negative {
         0 => class::PLUS,
         GROUP => class::MINUS,
         _ => class::MIXED,
     };
-    let has_zeros = zero.iter().any(|zero| *zero);
-    filling.classes.push(sign | if has_zeros { class::ZEROS } else { 0 });
+    filling.classes.push(sign | if n_zero > 0 { class::ZEROS } else { 0 });
     if sign == class::MIXED {
-        filling.bitmaps.extend(bitmap(&negative));
+        let flips = |i: usize| source.parent.is_some_and(|parent| parent[i].is_negative());
+        filling.bitmaps.extend(bitmap(|i| source.values[i].is_negative() ^ flips(i)));
     }
-    if has_zeros {
-        filling.bitmaps.extend(bitmap(&zero));
+    if n_zero > 0 {
+        filling.bitmaps.extend(bitmap(|i| source.values[i].is_zero()));
     }
 }
 
 /// Bit i of word k is flag `32 k + i`.
-fn bitmap(flags: &[bool; GROUP]) -> [u32; LANES] {
-    std::array::from_fn(|k| flags[k * 32..][..32].iter().rev().fold(0, |word, flag| word << 1 | u32::from(*flag)))
+fn bitmap(flag: impl Fn(usize) -> bool) -> [u32; LANES] {
+    std::array::from_fn(|k| (0..32).fold(0, |word, i| word | u32::from(flag(32 * k + i)) << i))
 }
 
 /// Room for decoding one block.

@@ -175,22 +175,30 @@ where
     I::Unsigned::pack(level, z, head.width, planes.room(head.words()));
     if head.patches > 0 {
         let places = set_bits(I::Unsigned::outliers(level, z, head.width));
-        planes.bytes.extend(places.clone().map(|place| place as u8));
-        for place in places {
-            let high = z[place].wide() >> head.width;
-            planes.bytes.extend_from_slice(&high.to_le_bytes()[..1 << head.class]);
+        let places = &places[..head.patches as usize];
+        planes.bytes.extend_from_slice(places);
+        let highs = places.iter().map(|place| z[usize::from(*place)].wide() >> head.width);
+        match head.class {
+            0 => planes.bytes.extend(highs.map(|high| high as u8)),
+            1 => highs.for_each(|high| planes.bytes.extend_from_slice(&(high as u16).to_le_bytes())),
+            2 => highs.for_each(|high| planes.bytes.extend_from_slice(&(high as u32).to_le_bytes())),
+            _ => highs.for_each(|high| planes.bytes.extend_from_slice(&high.to_le_bytes())),
         }
     }
     Some(head)
 }
 
-/// Numbers of the bits set, ascending.
-fn set_bits(maps: [u32; LANES]) -> impl Iterator<Item = usize> + Clone {
-    maps.into_iter().enumerate().flat_map(|(k, map)| {
-        let lowest_cleared = |map: &u32| Some(map & map.wrapping_sub(1)).filter(|map| *map != 0);
-        let left = std::iter::successors(Some(map).filter(|map| *map != 0), lowest_cleared);
-        left.map(move |map| k * 32 + map.trailing_zeros() as usize)
-    })
+/// Numbers of the bits set, ascending; zeros after the last.
+fn set_bits(maps: [u32; LANES]) -> [u8; PATCHES as usize + 1] {
+    let (mut places, mut n) = ([0; PATCHES as usize + 1], 0);
+    for (k, mut map) in maps.into_iter().enumerate() {
+        while map != 0 {
+            places[n] = (k * 32) as u8 + map.trailing_zeros() as u8;
+            map &= map - 1;
+            n += 1;
+        }
+    }
+    places
 }
 
 /// The cheapest width: every narrower field costs 32 bytes less and its new outliers more.

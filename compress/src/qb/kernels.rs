@@ -192,6 +192,20 @@ pub(super) fn add_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T; GRO
     }
 }
 
+/// Values whose sign is not that of the parent (plus without one), and zeros.
+#[inline(always)]
+pub(super) fn count_signs<T: Scalar>(values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> (usize, usize) {
+    let (mut negative, mut zero) = (0u64, 0u64);
+    match parent {
+        None => values.iter().for_each(|x| negative += u64::from(x.is_negative())),
+        Some(parent) => {
+            values.iter().zip(parent).for_each(|(x, p)| negative += u64::from(x.is_negative() ^ p.is_negative()));
+        }
+    }
+    values.iter().for_each(|x| zero += u64::from(x.is_zero()));
+    (negative as usize, zero as usize)
+}
+
 /// The values of codes.
 #[inline(always)]
 pub(super) fn dequantise<T: Scalar, L: Lattice<T>>(lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]) {

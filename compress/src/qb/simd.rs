@@ -103,6 +103,7 @@ kernels! {
     ) -> f64;
     fn subtract_parent[T: Scalar, L: Lattice<T>](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
     fn add_parent[T: Scalar, L: Lattice<T>](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
+    fn count_signs[T: Scalar](values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> (usize, usize);
     fn dequantise[T: Scalar, L: Lattice<T>](lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]);
     fn dequantise_from[T: Scalar, L: Lattice<T>, I: Int](
         lattice: &L, base: i64, codes: &[I; GROUP], values: &mut [T; GROUP],
