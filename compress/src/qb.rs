@@ -162,6 +162,10 @@ impl Codec for Qb {
         true
     }
 
+    fn can_follow(&self) -> bool {
+        true
+    }
+
     fn encode(
         &self,
         source: Values<'_>,

@@ -164,6 +164,11 @@ pub trait Codec: Send + Sync {
     /// Whether it can encode under a bound other than [`Bound::Lossless`].
     fn is_lossy(&self) -> bool;
 
+    /// Whether it ever codes a frame against the one before; if not, nobody needs to keep that for it.
+    fn can_follow(&self) -> bool {
+        false
+    }
+
     /// Appends the encoded `source` to `target`, which is cleared first.
     ///
     /// Holds `bound` for every value. A codec without a lossy mode stores exactly under any bound.
