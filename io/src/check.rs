@@ -58,6 +58,14 @@ fn check_frames(manifest: &Manifest) -> Result<(), Lie> {
     for v in &manifest.variables {
         check_runs(v, &of_variable.remove(&(v.rank, v.name.as_str())).unwrap_or_default())?;
     }
+    for frame in &manifest.frames {
+        let at = |what: &str| format!("frame {}/{} of rank {}: {what}", frame.variable, frame.run, frame.rank);
+        let parents = &frame.parents;
+        require(parents.len() <= 1, || at("coded against several versions"))?;
+        require(parents.iter().all(|&parent| parent < manifest.version), || at("coded against no older version"))?;
+        let alone = parents.is_empty() || frame.storage == Storage::Coded;
+        require(alone, || at("raw values coded against another version"))?;
+    }
     match of_variable.keys().next() {
         None => Ok(()),
         Some((rank, name)) => Err(format!("frames of a variable that is not listed: {name} of rank {rank}")),
@@ -156,7 +164,13 @@ mod tests {
         assert_eq!(check(&placed(), 7), Ok(()));
         assert!(check(&placed(), 8).unwrap_err().contains("version 8 expected, 7 found"));
         type Tell = fn(&mut Manifest);
-        let lies: [(&str, Tell); 16] = [
+        let lies: [(&str, Tell); 19] = [
+            ("its own parent", |m| m.frames[0].parents = vec![7]),
+            ("two parents", |m| m.frames[0].parents = vec![5, 6]),
+            ("raw, with a parent", |m| {
+                m.frames[0].storage = Storage::Raw;
+                m.frames[0].parents = vec![6];
+            }),
             ("format", |m| m.format = 2),
             ("ranks", |m| m.ranks = 1),
             ("length", |m| m.variables[0].len += 1),

@@ -245,7 +245,8 @@ impl Store for Hdf5Store {
         }
         let aside = self.root.join(SET_ASIDE);
         publish::create_directory(&aside)?;
-        for &version in &newer {
+        // Newest first: killed in between, no version is without one it is coded against.
+        for &version in newer.iter().rev() {
             let name = version_name(version);
             let names = std::iter::once(name.clone()).chain((1..).map(|k| format!("{name}-{k}")));
             let target = names.map(|name| aside.join(name)).find(|path| !path.exists());

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use recoup::core::{
-    Chain, CodecId, Context, ElementType, FrameRecord, Manifest, Storage, Store, ValuesMut, VariableRecord,
-};
+use recoup::core::{ElementType, FrameRecord, Manifest, Store, ValuesMut, VariableRecord};
 use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::{ChainReader, PipelineError};
 
 /// Which versions are meant.
 #[derive(Args, Debug)]
@@ -139,25 +138,23 @@ impl Decoded {
     }
 }
 
+/// A reader of a run's values.
+pub(crate) fn reader(store: &dyn Store) -> ChainReader<'_> {
+    ChainReader::new(store, recoup::compress::codec)
+}
+
 /// Reads and decodes one frame: the values it stands for, its padding dropped.
 ///
 /// # Errors
-/// When the frame is damaged.
+/// When the frame is damaged, or one it was coded against.
 pub(crate) fn decode_frame(
-    store: &dyn Store,
+    reader: &mut ChainReader<'_>,
     version: u64,
     variable: &VariableRecord,
     frame: &FrameRecord,
-) -> Result<Decoded> {
-    let mut payload = Vec::new();
-    store.read(version, frame, &mut payload)?;
-    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain: Chain::Alone };
+) -> Result<Decoded, PipelineError> {
     let mut decoded = Decoded::zeros(variable.element, variable.frame_dims.iter().product());
-    let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
-    let codec = recoup::compress::codec(id)?;
-    codec
-        .decode(&payload, frame.bound, &context, decoded.as_mut())
-        .with_context(|| format!("frame {}/{} of rank {}", frame.variable, frame.run, frame.rank))?;
+    reader.frame(version, variable, frame, decoded.as_mut())?;
     decoded.truncate(frame.len as usize);
     Ok(decoded)
 }
@@ -165,14 +162,16 @@ pub(crate) fn decode_frame(
 /// One variable of one rank, whole.
 ///
 /// # Errors
-/// When a frame is damaged.
+/// When a frame is damaged, or one it was coded against.
 pub(crate) fn decode_variable(store: &dyn Store, manifest: &Manifest, variable: &VariableRecord) -> Result<Decoded> {
     let mut frames: Vec<&FrameRecord> =
         manifest.frames.iter().filter(|f| f.variable == variable.name && f.rank == variable.rank).collect();
     frames.sort_by_key(|frame| frame.run);
-    let mut whole = Decoded::zeros(variable.element, 0);
+    let (mut whole, mut reader) = (Decoded::zeros(variable.element, 0), reader(store));
     for frame in frames {
-        whole.append(decode_frame(store, manifest.version, variable, frame)?);
+        let decoded = decode_frame(&mut reader, manifest.version, variable, frame)
+            .with_context(|| format!("frame {}/{} of rank {}", frame.variable, frame.run, frame.rank))?;
+        whole.append(decoded);
     }
     Ok(whole)
 }

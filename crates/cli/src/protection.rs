@@ -46,10 +46,16 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_enum, help_heading = "Checkpoints")]
     pub(crate) state: Option<StateKind>,
 
-    /// Versions kept.
+    /// Versions kept, and with each of them those it is coded against.
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u16).range(1..),
           help_heading = "Checkpoints")]
     pub(crate) keep: u16,
+
+    /// One version of K holds the iterate by itself; those between are coded against the version before, where the
+    /// codec can and it pays. 1: every version stands alone.
+    #[arg(long, value_name = "K", default_value_t = recoup::KEY_EVERY as u16,
+          value_parser = clap::value_parser!(u16).range(1..), help_heading = "Checkpoints")]
+    pub(crate) key_every: u16,
 
     /// The solver waits until a version is durable [default in virtual time, as in published experiments].
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]

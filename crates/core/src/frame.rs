@@ -50,12 +50,20 @@ pub struct FrameRecord {
     pub payload_bytes: u64,
     /// CRC-32C of the payload, checked before any decoder runs.
     pub crc32c: u32,
-    /// Versions this frame is coded against; empty when it stands alone.
+    /// The version this frame is coded against, an older one; empty when it stands alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<u64>,
     /// Where the payload rests; set by the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+}
+
+impl FrameRecord {
+    /// The version this frame is coded against; `None` when it stands alone.
+    #[must_use]
+    pub fn parent(&self) -> Option<u64> {
+        self.parents.first().copied()
+    }
 }
 
 /// A frame on its way to a store.

@@ -1,5 +1,7 @@
 //! The manifest: the list of frames that make a version, written last.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{BoundRule, Distribution, ElementType, Fingerprint, FrameRecord, Resume, Role, Scheme};
@@ -47,6 +49,12 @@ impl Manifest {
     #[must_use]
     pub fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|f| f.payload_bytes).sum()
+    }
+
+    /// The versions some frame is coded against, ascending; none when every frame stands alone.
+    #[must_use]
+    pub fn parents(&self) -> BTreeSet<u64> {
+        self.frames.iter().filter_map(FrameRecord::parent).collect()
     }
 
     /// Raw bytes divided by encoded bytes, above 1 is good.

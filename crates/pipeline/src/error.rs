@@ -78,6 +78,22 @@ pub enum PipelineError {
         /// Ranks then.
         found: usize,
     },
+    /// What a frame was coded against is not there, or not as it was written.
+    #[error("frame {variable}/{run} of rank {rank}, version {version}: needs version {parent}: {source}")]
+    Link {
+        /// The version.
+        version: u64,
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// Position among the variable's frames.
+        run: usize,
+        /// The older version, in the same chain.
+        parent: u64,
+        /// What is wrong with it there.
+        source: Box<PipelineError>,
+    },
     /// A version does not hold a registered variable, or holds it in another shape.
     #[error("version {version}, variable {variable} of rank {rank}: {what}")]
     Variable {

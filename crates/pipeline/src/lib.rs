@@ -7,10 +7,13 @@
 //! Must not know a solver, a codec or a file format: owners come as `Registered`, codecs as a
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
+mod chain;
 mod error;
 mod meter;
+mod reader;
 mod registry;
 mod restore;
+mod retention;
 mod runner;
 mod session;
 mod staging;
@@ -20,8 +23,10 @@ mod version;
 mod worker;
 
 pub use error::PipelineError;
+pub use reader::ChainReader;
 pub use registry::Variables;
 pub use restore::{Restored, Skipped};
+pub use retention::Retention;
 pub use runner::{Ended, Event, EventKind, MakeSolver, RunLimits, RunReport, Runner, Watch};
 pub use session::{Checkpointed, CodecTable, DecisionRecord, Session, SessionConfig};
 pub use timing::{Timing, VirtualCosts};

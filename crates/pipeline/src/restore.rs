@@ -1,14 +1,13 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Iteration, Manifest, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, VariableMut,
+    Iteration, Manifest, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
     VariableRecord,
 };
 
-use crate::staging::Buffer;
+use crate::chain::Decoded;
 use crate::timing::since;
-use crate::version::read_variable;
-use crate::{PipelineError, Session, Timing, registry};
+use crate::{ChainReader, PipelineError, Session, Timing, registry};
 
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +38,7 @@ pub struct Skipped {
 /// The values of one version on this rank, decoded and compared but not yet given out.
 struct Candidate {
     manifest: Manifest,
-    values: Vec<(String, Buffer)>,
+    variables: Vec<Decoded>,
 }
 
 /// Why a version is not the one.
@@ -75,10 +74,14 @@ impl Session {
     /// As [`Session::restore`]. After an error no variable has been touched.
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
         self.wait()?;
+        // Whatever is found, nothing must be coded against a version that may be set aside.
+        self.chain_from(Vec::new())?;
         let start = self.clock.now();
+        let store = self.store.clone();
+        let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            let candidate = self.candidate(version, owners)?;
+            let candidate = self.candidate(version, owners, &mut reader)?;
             match self.verdict(candidate)? {
                 Ok(candidate) => {
                     self.set_aside_newer(Some(version))?;
@@ -86,10 +89,11 @@ impl Session {
                     let mut restored = restored(&candidate.manifest, skipped);
                     restored.seconds = match self.timing {
                         Timing::Real => since(self.clock.now(), start),
-                        Timing::Virtual(costs) => costs.recovery_seconds(&candidate.manifest),
+                        Timing::Virtual(costs) => costs.recovery_seconds(&reader.frames_read(&candidate.manifest)?),
                     };
                     self.meter.recovered(restored.scheme, restored.seconds);
                     self.restarted(version);
+                    self.chain_from(followed(candidate))?;
                     return Ok(Some(restored));
                 }
                 Err(damage) => skipped.push(Skipped { version, damage }),
@@ -105,6 +109,7 @@ impl Session {
     /// [`PipelineError::Store`].
     pub fn start_anew(&mut self) -> Result<(), PipelineError> {
         self.wait()?;
+        self.chain_from(Vec::new())?;
         self.set_aside_newer(None)?;
         self.restarted(0);
         Ok(())
@@ -126,6 +131,7 @@ impl Session {
         &self,
         version: u64,
         owners: &mut [&mut dyn Registered],
+        reader: &mut ChainReader<'_>,
     ) -> Result<Result<Candidate, Refusal>, PipelineError> {
         let manifest = match self.store.manifest(version) {
             Ok(manifest) => manifest,
@@ -142,15 +148,15 @@ impl Session {
             Ok(wanted) => wanted,
             Err(error) => return Ok(Err(Refusal::Foreign(error))),
         };
-        let mut values = Vec::with_capacity(wanted.len());
+        let mut variables = Vec::with_capacity(wanted.len());
         let mut damage = Vec::new();
         for record in wanted {
-            match read_variable(self.store.as_ref(), &manifest, &record, self.codecs) {
-                Ok(buffer) => values.push((record.name, buffer)),
+            match reader.variable(&manifest, &record) {
+                Ok(read) => variables.push(Decoded { version, record, values: read.values, links: read.links }),
                 Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
             }
         }
-        if damage.is_empty() { Ok(Ok(Candidate { manifest, values })) } else { Ok(Err(Refusal::Damaged(damage))) }
+        if damage.is_empty() { Ok(Ok(Candidate { manifest, variables })) } else { Ok(Err(Refusal::Damaged(damage))) }
     }
 
     fn check_problem(&self, manifest: &Manifest) -> Result<(), PipelineError> {
@@ -233,11 +239,17 @@ fn wanted(
 fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
-            if let Some((_, buffer)) = candidate.values.iter().find(|(saved, _)| saved == name) {
-                buffer.copy_to(values);
+            if let Some(decoded) = candidate.variables.iter().find(|decoded| decoded.record.name == name) {
+                decoded.values.copy_to(values);
             }
         }
     }
+}
+
+/// What the next lossy version may be coded against: the iterate of a lossy one.
+fn followed(candidate: Candidate) -> Vec<Decoded> {
+    let is_lossy = candidate.manifest.scheme == Scheme::Lossy;
+    candidate.variables.into_iter().filter(|d| is_lossy && d.record.role == Role::Iterate).collect()
 }
 
 fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {

@@ -11,12 +11,13 @@ use recoup_core::{
     Registered, Resume, Status, Store,
 };
 
+use crate::chain::{Chains, Decoded};
 use crate::meter::Meter;
 use crate::staging::StagingSet;
 use crate::timing::since;
-use crate::verify::{Reference, Verifier};
-use crate::worker::{Done, Job, Worker};
-use crate::{Outcome, PipelineError, Timing, registry};
+use crate::verify::{Reference, Room, Verifier};
+use crate::worker::{Done, Job, Work, Worker};
+use crate::{Outcome, PipelineError, Retention, Timing, registry};
 
 /// Where codecs come from: one wrapped to keep its bound, or why there is none.
 pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
@@ -38,8 +39,11 @@ pub struct SessionConfig {
     pub clock: Arc<dyn Clock>,
     /// Whether costs are measured or declared.
     pub timing: Timing,
-    /// Versions kept.
+    /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,
+    /// Versions from one whose iterate stands alone to the next, where the codec of lossy ones can code against
+    /// the version before; 1 for versions that all stand alone. Above 1, one more copy of the iterate is held.
+    pub key_every: usize,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
     /// The solver's tolerance on the relative residual, for the policy.
@@ -88,7 +92,7 @@ pub struct Session {
     policy: Box<dyn Policy>,
     synchronous: bool,
     tolerance: f64,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<Work>>,
     done: Receiver<Done>,
     worker: Option<JoinHandle<()>>,
     abort: Arc<AtomicBool>,
@@ -126,7 +130,12 @@ impl Session {
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
         let worker = Worker {
             name: config.name,
-            keep: if config.timing == Timing::Real { config.keep } else { config.keep.max(2) },
+            retention: Retention::new(if config.timing == Timing::Real {
+                config.keep.max(1)
+            } else {
+                config.keep.max(2)
+            }),
+            chains: Chains::new(config.key_every),
             store: config.store.clone(),
             codecs: config.codecs,
             comm: theirs,
@@ -134,7 +143,7 @@ impl Session {
             verifier,
             fingerprint,
             abort: config.abort.clone(),
-            frames: Vec::new(),
+            room: Room::new(),
         };
         let (jobs, jobs_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
@@ -217,7 +226,7 @@ impl Session {
         staging.stage(&variables, plan.resume, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
         let job = Job { plan, progress, staging, stage_seconds, wait_seconds };
-        self.jobs.as_ref().ok_or(PipelineError::WorkerGone)?.send(job).map_err(|_| PipelineError::WorkerGone)?;
+        self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
         self.marks.checkpoint_iteration = progress.iteration;
@@ -278,8 +287,10 @@ impl Session {
         let waited = self.wait();
         self.abort.store(false, Ordering::Release);
         waited?;
+        self.chain_from(Vec::new())?;
         self.marks.failures += 1;
-        for (version, _) in self.durable.drain(..).filter(|(_, counts_at)| *counts_at > at) {
+        // Newest first: none is ever without one it is coded against.
+        for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
             if self.comm.rank() == 0 {
                 self.store.remove(version)?;
             }
@@ -295,6 +306,15 @@ impl Session {
         self.marks.checkpoint_iteration = iteration;
         self.durable.clear();
         self.computing();
+    }
+
+    /// The next version may be coded against these values, which a restore gave out, or against none.
+    pub(crate) fn chain_from(&mut self, restored: Vec<Decoded>) -> Result<(), PipelineError> {
+        self.send(Work::Restart(restored))
+    }
+
+    fn send(&self, work: Work) -> Result<(), PipelineError> {
+        self.jobs.as_ref().and_then(|jobs| jobs.send(work).ok()).ok_or(PipelineError::WorkerGone)
     }
 
     fn free_staging(&mut self) -> Result<StagingSet, PipelineError> {

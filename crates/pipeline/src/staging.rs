@@ -44,7 +44,17 @@ impl Buffer {
         }
     }
 
-    /// The same, to be overwritten.
+    /// All values.
+    pub(crate) fn all(&self) -> Values<'_> {
+        match self {
+            Self::F64(v) => Values::F64(v),
+            Self::F32(v) => Values::F32(v),
+            Self::I64(v) => Values::I64(v),
+            Self::Bytes(v) => Values::Bytes(v),
+        }
+    }
+
+    /// The values from `start`, `len` of them, to be overwritten.
     pub(crate) fn slice_mut(&mut self, start: usize, len: usize) -> ValuesMut<'_> {
         match self {
             Self::F64(v) => ValuesMut::F64(&mut v[start..start + len]),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use recoup_core::{CodecId, Manifest};
+use recoup_core::{CodecId, FrameRecord};
 
 use crate::Spent;
 
@@ -46,12 +46,13 @@ impl VirtualCosts {
         }
     }
 
-    /// Time to read and decode a version.
+    /// Time to read and decode the frames a version is restored from.
     #[must_use]
-    pub fn recovery_seconds(&self, manifest: &Manifest) -> f64 {
-        let coded = manifest.frames.iter().map(|f| (f.codec, f.len * 8));
+    pub fn recovery_seconds(&self, frames: &[FrameRecord]) -> f64 {
+        let coded = frames.iter().map(|f| (f.codec, f.len * 8));
         let decode: f64 = coded.map(|(codec, bytes)| coding_seconds(codec, bytes, self.decode_bytes_per_second)).sum();
-        manifest.payload_bytes() as f64 / self.store_bytes_per_second + decode
+        let payload_bytes: u64 = frames.iter().map(|f| f.payload_bytes).sum();
+        payload_bytes as f64 / self.store_bytes_per_second + decode
     }
 }
 

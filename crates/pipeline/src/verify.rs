@@ -10,6 +10,7 @@ use recoup_core::{
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
+use crate::chain::Follow;
 use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
@@ -34,7 +35,6 @@ pub(crate) struct Verifier {
     norms: Norms,
     fingerprint: Fingerprint,
     search: Option<(f64, VerifiedSearch)>,
-    decoded: Buffer,
     residual: Vec<f64>,
 }
 
@@ -45,13 +45,32 @@ pub(crate) struct Request<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) staged: &'a Staged,
     pub(crate) codec: &'a dyn Codec,
+    pub(crate) follow: Follow<'a>,
     /// Set from outside to give up between two frames.
     pub(crate) abort: &'a AtomicBool,
 }
 
 impl<'a> Request<'a> {
     fn coding(&self, bound: Bound) -> Coding<'a> {
-        Coding { codec: self.codec, bound, abort: self.abort }
+        Coding { codec: self.codec, bound, follow: self.follow, abort: self.abort }
+    }
+}
+
+/// Room that is used again: the frames of one variable, and their values decoded.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) decoded: Buffer,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self { frames: Vec::new(), decoded: Buffer::F64(Vec::new()) }
+    }
+
+    /// Decodes what was encoded.
+    pub(crate) fn decode(&mut self, request: &Request<'_>, codecs: CodecTable) -> Result<(), PipelineError> {
+        decode_frames(&request.staged.record, &self.frames, request.follow, codecs, &mut self.decoded)
     }
 }
 
@@ -65,16 +84,12 @@ pub(crate) struct Encoded {
 
 impl Encoded {
     /// Without the operator only a fixed bound can be kept.
-    pub(crate) fn fixed(
-        request: Request<'_>,
-        clock: &dyn Clock,
-        frames: &mut Vec<Frame>,
-    ) -> Result<Self, PipelineError> {
+    pub(crate) fn fixed(request: Request<'_>, clock: &dyn Clock, room: &mut Room) -> Result<Self, PipelineError> {
         let BoundRule::Fixed(bound) = request.plan.rule else {
             return Err(PipelineError::NeedsOperator { rule: request.plan.rule.to_string() });
         };
         let start = clock.now();
-        encode(request.staged, request.coding(bound), frames)?;
+        encode(request.staged, request.coding(bound), &mut room.frames)?;
         let encode_seconds = since(clock.now(), start);
         Ok(Self { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds: 0.0 })
     }
@@ -100,8 +115,7 @@ impl Verifier {
         };
         let fingerprint = fingerprint(operator, rhs, comm)?;
         let residual = vec![0.0; operator.rows()];
-        let decoded = Buffer::F64(Vec::new());
-        Ok(Self { reference, codecs, norms, fingerprint, search: None, decoded, residual })
+        Ok(Self { reference, codecs, norms, fingerprint, search: None, residual })
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -113,14 +127,14 @@ impl Verifier {
         unpadded(&staged.values, staged).len() == self.reference.operator.rows()
     }
 
-    /// Encodes the iterate under the plan's rule; a verified bound is tried until it holds.
+    /// Encodes the iterate under the plan's rule, and decodes it; a verified bound is tried until it holds.
     /// Collective: every rank tries the same bounds.
     pub(crate) fn encode(
         &mut self,
         request: Request<'_>,
         comm: &dyn Comm,
         clock: &dyn Clock,
-        frames: &mut Vec<Frame>,
+        room: &mut Room,
     ) -> Result<Encoded, PipelineError> {
         let mut times = Times { clock, encode_seconds: 0.0, verify_seconds: 0.0 };
         let x = unpadded(&request.staged.values, request.staged);
@@ -136,10 +150,10 @@ impl Verifier {
         };
         let mut bound = self.first_bound(request.plan, x, comm)?;
         loop {
-            let done = times.encode(|| encode(request.staged, request.coding(bound), frames));
-            let done = done.and_then(|()| times.encode(|| self.decode(request.staged, frames)));
+            let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
+            let done = done.and_then(|()| times.encode(|| room.decode(&request, self.codecs)));
             agree(done, comm)?;
-            let decoded = unpadded(&self.decoded, request.staged);
+            let decoded = unpadded(&room.decoded, request.staged);
             let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
             record.tries += 1;
             record.verified_norm = Some(verified);
@@ -179,10 +193,6 @@ impl Verifier {
             Some((_, search)) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
             _ => Verdict::Accepted,
         }
-    }
-
-    fn decode(&mut self, staged: &Staged, frames: &[Frame]) -> Result<(), PipelineError> {
-        decode_frames(&staged.record, frames, self.codecs, &mut self.decoded)
     }
 
     /// `|| |A| |x| ||`, where the entries are known.

@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Manifest, Storage, Store, StoreError,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Storage, Store, StoreError, ValuesMut,
     VariableRecord,
 };
 
 use crate::PipelineError;
+use crate::chain::{Follow, Link};
 use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged, frame_len, frames};
 
@@ -17,6 +18,7 @@ use crate::staging::{Buffer, Staged, frame_len, frames};
 pub(crate) struct Coding<'a> {
     pub(crate) codec: &'a dyn Codec,
     pub(crate) bound: Bound,
+    pub(crate) follow: Follow<'a>,
     /// Set from outside to give up between two frames.
     pub(crate) abort: &'a AtomicBool,
 }
@@ -30,7 +32,7 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
             return Err(PipelineError::Aborted);
         }
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
-        let context = Context { dims: record.frame_dims, stride: record.stride, chain: Chain::Alone };
+        let context = Context { dims: record.frame_dims, stride: record.stride, chain: coding.follow.chain(run) };
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
@@ -48,7 +50,7 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
                 achieved_error: encoded.achieved_error,
                 payload_bytes: payload.len() as u64,
                 crc32c: crc32c::crc32c(&payload),
-                parents: Vec::new(),
+                parents: coding.follow.version().filter(|_| encoded.follows).into_iter().collect(),
                 place: None,
             },
             filters: encoded.filters,
@@ -63,20 +65,27 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
     Ok(())
 }
 
-/// Decodes one frame's payload to its place in `target`.
+/// A frame's payload, and what is known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    pub(crate) variable: &'a VariableRecord,
+    pub(crate) frame: &'a FrameRecord,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Decodes one frame's payload to its place; `chain` holds the parent it was coded against.
 pub(crate) fn decode(
-    variable: &VariableRecord,
-    frame: &FrameRecord,
-    payload: &[u8],
+    payload: Payload<'_>,
+    chain: Chain<'_>,
     codecs: CodecTable,
-    target: &mut Buffer,
+    target: ValuesMut<'_>,
 ) -> Result<(), PipelineError> {
+    let Payload { variable, frame, bytes } = payload;
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain: Chain::Alone };
-    let slice = target.slice_mut(frame.start as usize, frame_len(variable));
+    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain };
     let codec = codecs(id)?;
-    guarded(id, || codec.decode(payload, bound, &context, slice)).map_err(in_variable(variable))
+    guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
 }
 
 /// A codec that panics costs a version, not the solve: most of them are other people's code.
@@ -90,57 +99,40 @@ fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> R
 pub(crate) fn decode_frames(
     record: &VariableRecord,
     encoded: &[Frame],
+    follow: Follow<'_>,
     codecs: CodecTable,
     target: &mut Buffer,
 ) -> Result<(), PipelineError> {
-    target.resize(frames(record) * frame_len(record));
-    encoded.iter().try_for_each(|frame| decode(record, &frame.record, &frame.payload, codecs, target))
+    let len = frame_len(record);
+    target.resize(frames(record) * len);
+    encoded.iter().enumerate().try_for_each(|(run, frame)| {
+        let chain = frame.record.parent().map_or(Chain::Alone, |_| follow.chain(run));
+        let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
+        decode(payload, chain, codecs, target.slice_mut(run * len, len))
+    })
 }
 
-/// Reads and decodes a whole variable of a version. Every damaged frame is named.
-///
-/// # Errors
-/// All damaged frames, in run order.
-pub(crate) fn read_variable(
-    store: &dyn Store,
-    manifest: &Manifest,
-    record: &VariableRecord,
-    codecs: CodecTable,
-) -> Result<Buffer, Vec<PipelineError>> {
-    let mut values = Buffer::new(record.element);
-    let mut payload = Vec::new();
-    let mut damaged = Vec::new();
-    values.resize(frames(record) * frame_len(record));
-    let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
-    let mut found = 0;
-    for frame in manifest.frames.iter().filter(ours) {
-        found += 1;
-        let whole = read_frame(store, manifest, frame, &mut payload);
-        let done = whole.and_then(|()| decode(record, frame, &payload, codecs, &mut values));
-        damaged.extend(done.err());
-    }
-    if found != frames(record) {
-        let what = format!("{} frames expected, {found} found", frames(record));
-        let (variable, rank) = (record.name.clone(), record.rank);
-        damaged.push(PipelineError::Variable { version: manifest.version, variable, rank, what });
-    }
-    if damaged.is_empty() { Ok(values) } else { Err(damaged) }
+/// What frames coded against these will need to know of them.
+pub(crate) fn links(encoded: &[Frame], follow: Follow<'_>) -> Vec<Link> {
+    let link = |(run, frame): (usize, &Frame)| follow.link(run, &frame.payload, frame.record.parent().is_some());
+    encoded.iter().enumerate().map(link).collect()
 }
 
-fn read_frame(
+/// Reads one frame's payload.
+pub(crate) fn read_frame(
     store: &dyn Store,
-    manifest: &Manifest,
+    version: u64,
     frame: &FrameRecord,
     payload: &mut Vec<u8>,
 ) -> Result<(), PipelineError> {
-    store.read(manifest.version, frame, payload)?;
+    store.read(version, frame, payload)?;
     // The store has checked the sum; the other side of the disk is checked again before a decoder runs.
     if crc32c::crc32c(payload) == frame.crc32c {
         return Ok(());
     }
     let what = format!("checksum {:08x} expected, {:08x} found", frame.crc32c, crc32c::crc32c(payload));
     let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
-    Err(StoreError::Frame { version: manifest.version, variable, rank, run, what }.into())
+    Err(StoreError::Frame { version, variable, rank, run, what }.into())
 }
 
 fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError + use<> {
@@ -189,7 +181,8 @@ mod tests {
             distribution: Distribution::RankLocal,
         };
         let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]) };
-        let coding = Coding { codec: &Panicking, bound: Bound::Lossless, abort: &AtomicBool::new(false) };
+        let coding =
+            Coding { codec: &Panicking, bound: Bound::Lossless, follow: Follow::Never, abort: &AtomicBool::new(false) };
         let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }

@@ -5,20 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Clock, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, Plan, Progress, ResidualRecord, Role, Scheme, Store, StoreError, VariableRecord,
+    Bound, BoundRule, Clock, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord, Manifest,
+    Plan, Progress, ResidualRecord, Role, Scheme, Store, StoreError, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::PipelineError;
+use crate::chain::{Chains, Decoded, Follow};
 use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
 use crate::timing::since;
-use crate::verify::{Encoded, Request, Verifier};
-use crate::version::{Coding, encode};
+use crate::verify::{Encoded, Request, Room, Verifier};
+use crate::version::{Coding, encode, links};
+use crate::{PipelineError, Retention};
 
 /// Variables below this size are not worth encoding.
 const SMALL_BYTES: u64 = 4096;
+
+/// What the worker is asked for, in this order.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A version.
+    Make(Box<Job>),
+    /// To go on from a restored version, or from none.
+    Restart(Vec<Decoded>),
+}
 
 /// A version to be made.
 #[derive(Debug)]
@@ -109,7 +119,8 @@ pub(crate) struct Done {
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
     pub(crate) name: String,
-    pub(crate) keep: usize,
+    pub(crate) retention: Retention,
+    pub(crate) chains: Chains,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) codecs: CodecTable,
     pub(crate) comm: Box<dyn Comm>,
@@ -117,8 +128,7 @@ pub(crate) struct Worker {
     pub(crate) verifier: Option<Verifier>,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) abort: Arc<AtomicBool>,
-    /// Encoded frames, used again.
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) room: Room,
 }
 
 /// One rank's part of a manifest.
@@ -140,8 +150,15 @@ struct Tally {
 
 impl Worker {
     /// Makes versions until the session hangs up.
-    pub(crate) fn run(mut self, jobs: &Receiver<Job>, done: &Sender<Done>) {
-        for job in jobs {
+    pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
+        for work in work {
+            let job = match work {
+                Work::Make(job) => job,
+                Work::Restart(restored) => {
+                    self.chains.restart(restored);
+                    continue;
+                }
+            };
             let version = job.progress.iteration;
             let outcome = match self.make(&job) {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
@@ -161,6 +178,11 @@ impl Worker {
         let start = self.clock.now();
         let verdict = self.publish(job, part, sealed, &tally);
         tally.spent.write_seconds += since(self.clock.now(), start);
+        // What was coded against a version that does not count would be lost with it.
+        match &verdict {
+            Ok(_) => self.chains.publish(),
+            Err(_) => self.chains.discard(),
+        }
         let payload_bytes = verdict?;
         Ok(Saved {
             version: job.progress.iteration,
@@ -215,10 +237,10 @@ impl Worker {
     ) -> Result<(), Unmade> {
         self.check_abort()?;
         let start = self.clock.now();
-        draft.write(&staged.record, &mut self.frames).map_err(failed)?;
+        draft.write(&staged.record, &mut self.room.frames).map_err(failed)?;
         tally.spent.write_seconds += since(self.clock.now(), start);
         part.variables.push(staged.record.clone());
-        part.frames.extend(self.frames.iter().map(|f| f.record.clone()));
+        part.frames.extend(self.room.frames.iter().map(|f| f.record.clone()));
         Ok(())
     }
 
@@ -227,7 +249,7 @@ impl Worker {
         if self.abort.load(Ordering::Acquire) { Err(Unmade::Aborted) } else { Ok(()) }
     }
 
-    /// Fills `self.frames` with the encoded variable.
+    /// Fills `self.room.frames` with the encoded variable.
     fn encode(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
         let is_iterate = staged.record.role == Role::Iterate;
         if job.plan.scheme == Scheme::Lossy && is_iterate {
@@ -241,25 +263,34 @@ impl Worker {
         };
         let start = self.clock.now();
         let codec = (self.codecs)(id).map_err(failed)?;
-        let coding = Coding { codec: codec.as_ref(), bound: Bound::Lossless, abort: &self.abort };
-        encode(staged, coding, &mut self.frames).map_err(unmade)?;
+        let (bound, follow) = (Bound::Lossless, Follow::Never);
+        let coding = Coding { codec: codec.as_ref(), bound, follow, abort: &self.abort };
+        encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
         tally.spent.encode_seconds += since(self.clock.now(), start);
         Ok(())
     }
 
     fn encode_iterate(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
         let codec = (self.codecs)(job.plan.codec).map_err(failed)?;
-        let (plan, progress) = (&job.plan, &job.progress);
-        let request = Request { plan, progress, staged, codec: codec.as_ref(), abort: &self.abort };
+        let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
+        let follow = self.chains.follow(version, &staged.record, codec.as_ref());
+        let request = Request { plan, progress, staged, codec: codec.as_ref(), follow, abort: &self.abort };
         let encoded = match &mut self.verifier {
             Some(verifier) if verifier.fits(staged) => {
-                verifier.encode(request, self.comm.as_ref(), self.clock.as_ref(), &mut self.frames)
+                verifier.encode(request, self.comm.as_ref(), self.clock.as_ref(), &mut self.room)
             }
-            _ => Encoded::fixed(request, self.clock.as_ref(), &mut self.frames),
+            _ => Encoded::fixed(request, self.clock.as_ref(), &mut self.room).and_then(|encoded| {
+                request.follow.is_chained().then(|| self.room.decode(&request, self.codecs)).transpose()?;
+                Ok(encoded)
+            }),
         };
         let encoded = encoded.map_err(unmade)?;
+        if follow.is_chained() {
+            let links = links(&self.room.frames, follow);
+            self.chains.drafted(version, &staged.record, &mut self.room.decoded, links);
+        }
         tally.bound = encoded.bound;
-        tally.achieved_error = self.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
+        tally.achieved_error = self.room.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
         tally.residual =
             ResidualRecord { norm: tally.residual.norm, rhs_norm: tally.residual.rhs_norm, ..encoded.residual };
         tally.spent.encode_seconds += encoded.encode_seconds;
@@ -268,7 +299,7 @@ impl Worker {
     }
 
     /// One verdict on all ranks: published everywhere, or nowhere. Returns this rank's payload bytes.
-    fn publish(&self, job: &Job, mut part: Part, sealed: Result<(), Unmade>, tally: &Tally) -> Result<u64, Unmade> {
+    fn publish(&mut self, job: &Job, mut part: Part, sealed: Result<(), Unmade>, tally: &Tally) -> Result<u64, Unmade> {
         let payload_bytes = part.frames.iter().map(|f| f.payload_bytes).sum();
         let aborted = matches!(sealed, Err(Unmade::Aborted)) || self.abort.load(Ordering::Acquire);
         part.error = match sealed {
@@ -322,26 +353,21 @@ impl Worker {
     }
 
     /// Rank 0 makes the version visible, tells the others, and removes what retention no longer keeps.
-    fn publish_manifest(&self, manifest: Manifest) -> Result<(), Unmade> {
+    fn publish_manifest(&mut self, manifest: Manifest) -> Result<(), Unmade> {
         let mut message = Vec::new();
         if self.comm.rank() == 0 {
             let published = self.store.publish(&manifest).map_err(PipelineError::from);
-            let retained = published.map(|()| self.retain(manifest.version));
+            let retained = published.map(|()| self.retain(&manifest));
             message = retained.err().map(|e| e.to_string()).unwrap_or_default().into_bytes();
         }
         self.comm.broadcast(0, &mut message).map_err(failed)?;
         if message.is_empty() { Ok(()) } else { Err(Unmade::Failed(String::from_utf8_lossy(&message).into_owned())) }
     }
 
-    /// Removes all but the newest `keep` versions. A version that cannot be removed is no reason to
-    /// lose the new one, so it is only named.
-    fn retain(&self, newest: u64) {
-        let older = self.store.versions().unwrap_or_default().into_iter().rev().filter(|&v| v <= newest);
-        for version in older.skip(self.keep.max(1)) {
-            if let Err(error) = self.store.remove(version) {
-                tracing::warn!(version, %error, "an old version is left over");
-            }
-        }
+    /// Removes what is no longer needed: a version that cannot be removed is no reason to lose the new one.
+    fn retain(&mut self, manifest: &Manifest) {
+        self.retention.published(manifest);
+        self.retention.apply(self.store.as_ref(), manifest.version);
     }
 }
 

@@ -11,6 +11,9 @@ use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
 use recoup_pipeline::{PipelineError, Reference, Session, SessionConfig, Timing};
 
+/// Versions from one that stands alone to the next, when nothing else is said.
+pub const KEY_EVERY: usize = 10;
+
 /// Starts a session on a directory: `recoup::open(dir)`, a few choices, `build()`.
 ///
 /// Without further choices: the scheme and the interval are decided from measured costs, lossy
@@ -34,6 +37,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         scheme: None,
         interval: Interval::Auto,
         keep: 2,
+        key_every: KEY_EVERY,
         tolerance: 1e-6,
         bytes_per_second: None,
         reference: None,
@@ -51,6 +55,7 @@ pub struct Builder {
     scheme: Option<Scheme>,
     interval: Interval,
     keep: usize,
+    key_every: usize,
     tolerance: f64,
     bytes_per_second: Option<f64>,
     reference: Option<Reference>,
@@ -164,6 +169,15 @@ impl Builder {
         self
     }
 
+    /// The iterate of lossy versions is coded against the version before it, where the codec can and it pays, and by
+    /// itself in one version of so many [default: 10]; 1 for versions that all stand alone, which saves a copy
+    /// of the iterate in memory. What a kept version is coded against is kept with it.
+    #[must_use]
+    pub fn key_every(mut self, versions: usize) -> Self {
+        self.key_every = versions.max(1);
+        self
+    }
+
     /// The solver waits until each version counts.
     #[must_use]
     pub fn synchronous(mut self, synchronous: bool) -> Self {
@@ -270,6 +284,7 @@ impl Builder {
             clock: self.clock,
             timing: self.timing,
             keep: self.keep,
+            key_every: self.key_every,
             synchronous,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second,

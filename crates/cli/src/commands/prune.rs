@@ -3,6 +3,7 @@
 use anyhow::Result;
 use recoup::core::Store;
 use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::Retention;
 use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
@@ -21,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     directory: DirectoryArgs,
 
-    /// Versions kept of each run, the newest ones.
+    /// Versions kept of each run: the newest ones, and those they are coded against.
     #[arg(long, value_name = "K")]
     keep: u32,
 }
@@ -51,16 +52,18 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     for name in args.directory.names()? {
         let store = Hdf5Store::open(&args.directory.dir, &name, Access::Write)?;
         let versions = store.versions()?;
-        let (removed, kept) = versions.split_at(versions.len().saturating_sub(args.keep as usize));
-        for &version in removed {
+        let removed = Retention::new(args.keep as usize).superfluous(&store, u64::MAX)?;
+        for &version in &removed {
             store.remove(version)?;
         }
+        let kept = versions.into_iter().filter(|version| !removed.contains(version)).collect();
+        let removed = removed.into_iter().rev().collect();
         let removed_set_aside = store.set_aside()?;
         if !removed_set_aside.is_empty() {
             store.remove_set_aside()?;
         }
         store.discard_drafts()?;
-        runs.push(RunReport { name, kept: kept.to_vec(), removed: removed.to_vec(), removed_set_aside });
+        runs.push(RunReport { name, kept, removed, removed_set_aside });
     }
     output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, table)?;
     Ok(Exit::Done)

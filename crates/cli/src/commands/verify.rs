@@ -1,11 +1,12 @@
 //! `recoup verify`: reads, checks and decodes everything, and names whatever is damaged.
 
 use anyhow::Result;
-use recoup::core::{Manifest, Store, StoreError};
+use recoup::core::{Manifest, Store};
 use recoup::io::Hdf5Store;
+use recoup::pipeline::PipelineError;
 use serde::Serialize;
 
-use crate::directory::{DirectoryArgs, decode_frame};
+use crate::directory::{DirectoryArgs, decode_frame, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table, bytes};
 
@@ -97,16 +98,20 @@ fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
 
 /// Frames whose bytes are as written, yet do not decode.
 fn undecodable(store: &Hdf5Store, manifest: &Manifest) -> Vec<String> {
-    let decode = |frame: &recoup::core::FrameRecord| {
+    let mut reader = reader(store);
+    let mut decode = |frame: &recoup::core::FrameRecord| {
         let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
         let Some(variable) = variable else {
             return Some(format!("frame {}/{} of rank {}: no such variable", frame.variable, frame.run, frame.rank));
         };
-        let error = decode_frame(store, manifest.version, variable, frame).err()?;
-        // A frame that fails its checksum is in the store's own list.
-        if error.downcast_ref::<StoreError>().is_some() { None } else { Some(format!("{error:#}")) }
+        match decode_frame(&mut reader, manifest.version, variable, frame) {
+            // A frame that fails its checksum is in the store's own list; one it needs is not.
+            Ok(_) | Err(PipelineError::Store(_)) => None,
+            Err(error @ PipelineError::Link { .. }) => Some(error.to_string()),
+            Err(error) => Some(format!("frame {}/{} of rank {}: {error}", frame.variable, frame.run, frame.rank)),
+        }
     };
-    manifest.frames.iter().filter_map(decode).collect()
+    manifest.frames.iter().filter_map(&mut decode).collect()
 }
 
 fn table(report: &Report) -> Table {

@@ -1,0 +1,156 @@
+//! Chains: a version coded against the one before it, and what that takes on the way out.
+//!
+//! What the next version may be coded against is the newest published one, kept as a decoder gives it back: 8 n
+//! bytes of memory. A draft becomes it only when the draft is published, so that nothing is ever coded
+//! against a version that is not there. [`crate::ChainReader`] walks the same road back.
+
+use recoup_core::{Chain, Codec, VariableRecord};
+
+use crate::staging::{Buffer, frame_len};
+
+/// Bytes of a payload's hash that a frame coded against it carries.
+const HASH_BYTES: usize = 16;
+
+/// What tells the payload of a parent from every other: the first bytes of its BLAKE3 hash.
+pub(crate) fn payload_hash(payload: &[u8]) -> [u8; HASH_BYTES] {
+    let hash = blake3::hash(payload);
+    std::array::from_fn(|i| hash.as_bytes()[i])
+}
+
+/// What a frame that follows needs to know of its parent, beside the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) hash: [u8; HASH_BYTES],
+    /// Frames to be decoded before this one: 0 when it stands alone.
+    pub(crate) depth: usize,
+}
+
+/// One variable of a version, decoded: what the next version may be coded against.
+#[derive(Debug)]
+pub(crate) struct Decoded {
+    pub(crate) version: u64,
+    pub(crate) record: VariableRecord,
+    pub(crate) values: Buffer,
+    /// One per frame.
+    pub(crate) links: Vec<Link>,
+}
+
+/// How the frames of a variable are to be coded.
+#[derive(Clone, Copy)]
+pub(crate) enum Follow<'a> {
+    /// By themselves, and nothing will follow them.
+    Never,
+    /// By themselves; later ones may follow.
+    Key,
+    /// Against these where it pays.
+    After(&'a Decoded),
+}
+
+impl<'a> Follow<'a> {
+    /// Whether later frames may follow these.
+    pub(crate) fn is_chained(self) -> bool {
+        !matches!(self, Self::Never)
+    }
+
+    /// The version the frames may be coded against.
+    pub(crate) fn version(self) -> Option<u64> {
+        match self {
+            Self::After(decoded) => Some(decoded.version),
+            Self::Never | Self::Key => None,
+        }
+    }
+
+    /// The same for one frame.
+    pub(crate) fn chain(self, run: usize) -> Chain<'a> {
+        match self {
+            Self::Never => Chain::Alone,
+            Self::Key => Chain::Start,
+            Self::After(decoded) => Chain::Follow(decoded.parent(run)),
+        }
+    }
+
+    /// The link of a frame with this payload, which was coded against its parent or not.
+    pub(crate) fn link(self, run: usize, payload: &[u8], follows: bool) -> Link {
+        let depth = match self {
+            Self::After(decoded) if follows => decoded.links[run].depth + 1,
+            _ => 0,
+        };
+        Link { hash: payload_hash(payload), depth }
+    }
+}
+
+impl Decoded {
+    /// One frame of it as a parent.
+    fn parent(&self, run: usize) -> recoup_core::Parent<'_> {
+        let len = frame_len(&self.record);
+        recoup_core::Parent { values: self.values.slice(run * len, len), hash: self.links[run].hash }
+    }
+
+    /// Whether frames of `record` cover the same values.
+    fn covers(&self, record: &VariableRecord) -> bool {
+        let ours = &self.record;
+        (&ours.name, ours.element, ours.len) == (&record.name, record.element, record.len)
+            && ours.frame_dims == record.frame_dims
+    }
+}
+
+/// The chains of a run, as the one who writes them keeps them.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    /// Versions from one key to the next; with 1 every version stands alone.
+    key_every: usize,
+    published: Vec<Decoded>,
+    draft: Vec<Decoded>,
+    /// Buffers to be used again.
+    spare: Vec<Buffer>,
+}
+
+impl Chains {
+    pub(crate) fn new(key_every: usize) -> Self {
+        Self { key_every, published: Vec::new(), draft: Vec::new(), spare: Vec::new() }
+    }
+
+    /// How a variable of `version` is to be coded.
+    pub(crate) fn follow(&self, version: u64, record: &VariableRecord, codec: &dyn Codec) -> Follow<'_> {
+        if self.key_every <= 1 || !codec.can_follow() {
+            return Follow::Never;
+        }
+        // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a new one.
+        let before = self.published.iter().find(|d| d.version < version && d.covers(record));
+        let depth = |d: &Decoded| d.links.iter().map(|link| link.depth).max().unwrap_or(0);
+        match before {
+            Some(decoded) if depth(decoded) + 1 < self.key_every => Follow::After(decoded),
+            _ => Follow::Key,
+        }
+    }
+
+    /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used again.
+    pub(crate) fn drafted(&mut self, version: u64, record: &VariableRecord, decoded: &mut Buffer, links: Vec<Link>) {
+        let spare = self.spare.pop().unwrap_or_else(|| Buffer::new(record.element));
+        let values = std::mem::replace(decoded, spare);
+        self.draft.push(Decoded { version, record: record.clone(), values, links });
+    }
+
+    /// The version under way counts: what follows it may be coded against it, and against no other.
+    pub(crate) fn publish(&mut self) {
+        let before = std::mem::replace(&mut self.published, std::mem::take(&mut self.draft));
+        self.recycle(before);
+    }
+
+    /// The version under way does not count.
+    pub(crate) fn discard(&mut self) {
+        let draft = std::mem::take(&mut self.draft);
+        self.recycle(draft);
+    }
+
+    /// The run goes on from a restored version, or from none.
+    pub(crate) fn restart(&mut self, restored: Vec<Decoded>) {
+        self.draft = if self.key_every > 1 { restored } else { Vec::new() };
+        self.publish();
+    }
+
+    fn recycle(&mut self, old: Vec<Decoded>) {
+        self.spare.extend(old.into_iter().map(|decoded| decoded.values));
+        self.spare.truncate(1);
+    }
+}

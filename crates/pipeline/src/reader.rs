@@ -1,0 +1,205 @@
+//! Reading through chains: a frame, and before it every frame it was coded against, from the key on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, VariableRecord};
+
+use crate::PipelineError;
+use crate::chain::{Link, payload_hash};
+use crate::session::CodecTable;
+use crate::staging::{Buffer, frame_len, frames};
+use crate::version::{Payload, decode, read_frame};
+
+/// Reads values of versions, each with what it was coded against.
+///
+/// A damaged or missing link costs every version behind it in its chain, and is named: the frame, and the version
+/// whose payload or manifest it is.
+pub struct ChainReader<'a> {
+    store: &'a dyn Store,
+    codecs: CodecTable,
+    /// Of versions others are coded against.
+    manifests: BTreeMap<u64, Arc<Manifest>>,
+}
+
+/// A whole variable, decoded.
+pub(crate) struct Read {
+    pub(crate) values: Buffer,
+    /// One per frame.
+    pub(crate) links: Vec<Link>,
+}
+
+/// A frame of some version.
+struct Step {
+    version: u64,
+    frame: FrameRecord,
+}
+
+impl<'a> ChainReader<'a> {
+    /// A reader of `store`.
+    #[must_use]
+    pub fn new(store: &'a dyn Store, codecs: CodecTable) -> Self {
+        Self { store, codecs, manifests: BTreeMap::new() }
+    }
+
+    /// Decodes one frame of a version; `target` has the values of a full frame, padding included.
+    ///
+    /// # Errors
+    /// [`PipelineError::Link`] when a frame it was coded against is missing or damaged,
+    /// [`PipelineError::Store`] and [`PipelineError::Codec`] when it is itself.
+    pub fn frame(
+        &mut self,
+        version: u64,
+        variable: &VariableRecord,
+        frame: &FrameRecord,
+        target: ValuesMut<'_>,
+    ) -> Result<(), PipelineError> {
+        self.walk(version, variable, frame, target).map(drop)
+    }
+
+    /// The frames that are read to restore a version: its own, and all that those were coded against.
+    ///
+    /// # Errors
+    /// [`PipelineError::Link`] when a manifest on the way is missing or damaged.
+    pub fn frames_read(&mut self, manifest: &Manifest) -> Result<Vec<FrameRecord>, PipelineError> {
+        let mut read = Vec::new();
+        for frame in &manifest.frames {
+            let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
+            let Some(variable) = variable else { continue };
+            read.extend(self.steps(manifest.version, variable, frame)?.into_iter().map(|step| step.frame));
+        }
+        Ok(read)
+    }
+
+    /// Reads and decodes a whole variable of a version. Every damaged frame is named.
+    ///
+    /// # Errors
+    /// All damaged frames, in run order.
+    pub(crate) fn variable(
+        &mut self,
+        manifest: &Manifest,
+        record: &VariableRecord,
+    ) -> Result<Read, Vec<PipelineError>> {
+        let mut read = Read { values: Buffer::new(record.element), links: Vec::new() };
+        let mut damaged = Vec::new();
+        read.values.resize(frames(record) * frame_len(record));
+        let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
+        let mut found = 0;
+        for frame in manifest.frames.iter().filter(ours) {
+            found += 1;
+            let target = read.values.slice_mut(frame.start as usize, frame_len(record));
+            match self.walk(manifest.version, record, frame, target) {
+                Ok(link) => read.links.push(link),
+                Err(error) => damaged.push(error),
+            }
+        }
+        if found != frames(record) {
+            let what = format!("{} frames expected, {found} found", frames(record));
+            let (variable, rank) = (record.name.clone(), record.rank);
+            damaged.push(PipelineError::Variable { version: manifest.version, variable, rank, what });
+        }
+        if damaged.is_empty() { Ok(read) } else { Err(damaged) }
+    }
+
+    /// Decodes the chain of a frame from its key on, the frame itself into `target`.
+    fn walk(
+        &mut self,
+        version: u64,
+        variable: &VariableRecord,
+        frame: &FrameRecord,
+        target: ValuesMut<'_>,
+    ) -> Result<Link, PipelineError> {
+        let mut ancestors = self.steps(version, variable, frame)?;
+        ancestors.pop();
+        let (mut payload, mut hash) = (Vec::new(), None);
+        let (mut before, mut values) = (Buffer::new(variable.element), Buffer::new(variable.element));
+        for step in &ancestors {
+            values.resize(frame_len(variable));
+            let target = values.slice_mut(0, frame_len(variable));
+            let decoded = self.step(step, variable, (&mut payload, chain(&before, hash)), target);
+            decoded.map_err(|source| link_lost(version, frame, step.version, source))?;
+            hash = Some(payload_hash(&payload));
+            std::mem::swap(&mut before, &mut values);
+        }
+        let step = Step { version, frame: frame.clone() };
+        self.step(&step, variable, (&mut payload, chain(&before, hash)), target)?;
+        Ok(Link { hash: payload_hash(&payload), depth: ancestors.len() })
+    }
+
+    /// Reads and decodes one frame, given its parent.
+    fn step(
+        &self,
+        step: &Step,
+        variable: &VariableRecord,
+        (payload, chain): (&mut Vec<u8>, Chain<'_>),
+        target: ValuesMut<'_>,
+    ) -> Result<(), PipelineError> {
+        read_frame(self.store, step.version, &step.frame, payload)?;
+        decode(Payload { variable, frame: &step.frame, bytes: payload }, chain, self.codecs, target)
+    }
+
+    /// A frame and those it was coded against, the key first.
+    fn steps(
+        &mut self,
+        version: u64,
+        variable: &VariableRecord,
+        frame: &FrameRecord,
+    ) -> Result<Vec<Step>, PipelineError> {
+        let mut steps = vec![Step { version, frame: frame.clone() }];
+        while let Some(child) = steps.last()
+            && let Some(parent) = child.frame.parent()
+        {
+            let found = self.parent(child.version, parent, (variable, frame));
+            let frame = found.map_err(|source| link_lost(version, frame, parent, source))?;
+            steps.push(Step { version: parent, frame });
+        }
+        steps.reverse();
+        Ok(steps)
+    }
+
+    /// The frame of an older version that covers the same values.
+    fn parent(
+        &mut self,
+        child: u64,
+        parent: u64,
+        (variable, frame): (&VariableRecord, &FrameRecord),
+    ) -> Result<FrameRecord, PipelineError> {
+        let refuse = |what: &str| PipelineError::Variable {
+            version: parent,
+            variable: variable.name.clone(),
+            rank: variable.rank,
+            what: what.to_owned(),
+        };
+        if parent >= child {
+            return Err(refuse("not older than what is coded against it"));
+        }
+        let manifest = self.manifest(parent)?;
+        let same_variable = |v: &&VariableRecord| v.name == variable.name && v.rank == variable.rank;
+        let found = manifest.variables.iter().find(same_variable).ok_or_else(|| refuse("not in the version"))?;
+        let shape = |v: &VariableRecord| (v.element, v.len, v.frame_dims);
+        let same_frame = |f: &&FrameRecord| (&f.variable, f.rank, f.run) == (&frame.variable, frame.rank, frame.run);
+        match manifest.frames.iter().find(same_frame) {
+            Some(found_frame) if shape(found) == shape(variable) => Ok(found_frame.clone()),
+            _ => Err(refuse("cut into other frames")),
+        }
+    }
+
+    fn manifest(&mut self, version: u64) -> Result<Arc<Manifest>, PipelineError> {
+        if let Some(manifest) = self.manifests.get(&version) {
+            return Ok(manifest.clone());
+        }
+        let manifest = Arc::new(self.store.manifest(version)?);
+        self.manifests.insert(version, manifest.clone());
+        Ok(manifest)
+    }
+}
+
+/// The chain of a frame whose parent was decoded, or that has none.
+fn chain(before: &Buffer, hash: Option<[u8; 16]>) -> Chain<'_> {
+    hash.map_or(Chain::Alone, |hash| Chain::Follow(Parent { values: before.all(), hash }))
+}
+
+fn link_lost(version: u64, frame: &FrameRecord, parent: u64, source: PipelineError) -> PipelineError {
+    let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
+    PipelineError::Link { version, variable, rank, run, parent, source: Box::new(source) }
+}

@@ -1,0 +1,81 @@
+//! Retention: the newest versions are kept, and every older one that some kept version is coded against.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use recoup_core::{Manifest, Store, StoreError};
+
+/// Decides which versions of a store are no longer needed.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    keep: usize,
+    /// What the manifests seen say of their versions' parents.
+    parents: BTreeMap<u64, BTreeSet<u64>>,
+}
+
+impl Retention {
+    /// Keeps the newest `keep` versions, and what they need.
+    #[must_use]
+    pub fn new(keep: usize) -> Self {
+        Self { keep, parents: BTreeMap::new() }
+    }
+
+    /// A version was written: its manifest need not be read again.
+    pub fn published(&mut self, manifest: &Manifest) {
+        self.parents.insert(manifest.version, manifest.parents());
+    }
+
+    /// The versions that are not among the newest, counted from `newest` downwards, and that no other needs;
+    /// newest first: removed in this order, no version is ever without one it is coded against.
+    ///
+    /// A version whose manifest cannot be read may need any older one: those all stay. So do versions above
+    /// `newest`, which are another run's, and what they need.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the versions cannot be listed.
+    pub fn superfluous(&mut self, store: &dyn Store, newest: u64) -> Result<Vec<u64>, StoreError> {
+        let versions = store.versions()?;
+        self.parents.retain(|version, _| versions.binary_search(version).is_ok());
+        let (mut needed, mut superfluous) = (BTreeSet::new(), Vec::new());
+        let newer = versions.iter().filter(|&&version| version > newest).count();
+        for (position, &version) in versions.iter().rev().enumerate() {
+            if position >= newer + self.keep && !needed.contains(&version) {
+                superfluous.push(version);
+                continue;
+            }
+            match self.parents(store, version) {
+                Some(parents) => needed.extend(parents),
+                None => break,
+            }
+        }
+        Ok(superfluous)
+    }
+
+    /// Removes what is superfluous. A version that cannot be removed is no reason to lose another: it is
+    /// named in the log, and what it needs stays.
+    pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) {
+        let superfluous = self.superfluous(store, newest).unwrap_or_default();
+        let mut needed = BTreeSet::new();
+        for version in superfluous {
+            let removed = if needed.contains(&version) { Ok(false) } else { store.remove(version).map(|()| true) };
+            if let Err(error) = &removed {
+                tracing::warn!(version, %error, "an old version is left over");
+            }
+            if !matches!(removed, Ok(true)) {
+                match self.parents(store, version) {
+                    Some(parents) => needed.extend(parents),
+                    None => return,
+                }
+            }
+        }
+    }
+
+    /// The versions one version needs to be read first; `None` when that is not known.
+    fn parents(&mut self, store: &dyn Store, version: u64) -> Option<BTreeSet<u64>> {
+        if let Some(parents) = self.parents.get(&version) {
+            return Some(parents.clone());
+        }
+        let parents = store.manifest(version).ok()?.parents();
+        self.parents.insert(version, parents.clone());
+        Some(parents)
+    }
+}
