@@ -171,6 +171,15 @@ impl Operator for Csr {
         Ok(())
     }
 
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        assert_eq!(x.len(), self.n(), "x has the length of the operator");
+        for (row, y) in y.iter_mut().enumerate() {
+            let (columns, values) = self.row(row);
+            *y = columns.iter().zip(values).fold(0.0, |sum, (&column, value)| sum + value * x[column as usize]);
+        }
+        Ok(())
+    }
+
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.n(), y, |rows, y| {
             self.multiply(&rows, x, y);

@@ -21,7 +21,7 @@ pub enum RightHandSide {
         /// Another seed, another b.
         seed: u64,
     },
-    /// `b = A x*` with `x*` of [`smooth_value`].
+    /// `b = A x*` with `x*` of [`smooth_value`], by [`Operator::apply_in_order`].
     Smooth,
 }
 
@@ -38,7 +38,7 @@ impl RightHandSide {
             Self::Smooth => {
                 let solution: Vec<f64> = rows.map(|row| smooth_value(row, a.global_rows())).collect();
                 let mut b = vec![0.0; a.rows()];
-                a.apply(&solution, &mut b)?;
+                a.apply_in_order(&solution, &mut b)?;
                 Ok(b)
             }
         }
@@ -134,6 +134,15 @@ mod tests {
         }
         assert_eq!("random".parse(), Ok(RightHandSide::Random { seed: 0 }));
         assert!("zeros".parse::<RightHandSide>().is_err() && "random:x".parse::<RightHandSide>().is_err());
+    }
+
+    #[test]
+    fn a_smooth_right_hand_side_has_the_same_bits_from_matrix_and_stencil() {
+        let bits = |a: &dyn Operator| -> Vec<u64> {
+            let b = RightHandSide::Smooth.build(a).unwrap();
+            b.iter().map(|b| b.to_bits()).collect()
+        };
+        assert_eq!(bits(&crate::Csr::poisson3d(17)), bits(&crate::Poisson3d::new(17)));
     }
 
     #[test]

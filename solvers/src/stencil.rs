@@ -105,6 +105,14 @@ impl Operator for Poisson3d {
         Ok(())
     }
 
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        assert_eq!(x.len(), self.rows(), "x has the length of the operator");
+        for (row, y) in y.iter_mut().enumerate() {
+            *y = poisson_row(self.n, row).fold(0.0, |sum, (column, value)| sum + value * x[column]);
+        }
+        Ok(())
+    }
+
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.rows(), y, |rows, y| {
             self.multiply(&rows, x, y);

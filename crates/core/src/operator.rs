@@ -37,6 +37,15 @@ pub trait Operator {
     /// [`CommError`] when a rank is lost.
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError>;
 
+    /// `y = A x`, every row summed from 0 in ascending column order, one rounding to a product and one to a sum.
+    ///
+    /// Slower than [`Operator::apply`], and the same bits for ever: for what is made once and recognised by its
+    /// bits, as a manufactured right-hand side is.
+    ///
+    /// # Errors
+    /// [`CommError`] when a rank is lost.
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError>;
+
     /// `y = A x`, and the local part of `x . y`.
     ///
     /// # Errors
