@@ -83,6 +83,22 @@ fn auto_does_not_choose_lossy_on_a_fast_disk_and_says_why() {
 }
 
 #[test]
+fn auto_on_a_fast_disk_holds_lossy_back_before_anything_of_it_is_measured() {
+    // Raw versions at 1 GB/s: what the encoder takes from the solver is more than it saves.
+    let config = PolicyConfig { asynchronous: true, mtti_seconds: 60.0, extra_fraction: 0.1, ..config() };
+    let (saved, reasons) = run(&mut AutoPolicy::new(config), 1e9, LOSSY_GUESS);
+    assert!(saved.len() > 10 && saved.iter().all(|(_, scheme)| *scheme == Scheme::Traditional), "{saved:?}");
+    assert!(reasons.iter().any(|why| why.starts_with("traditional costs") && why.contains("lossy ")), "{reasons:?}");
+}
+
+#[test]
+fn auto_behind_the_solver_still_chooses_lossy_on_slow_storage() {
+    let config = PolicyConfig { asynchronous: true, mtti_seconds: 60.0, ..config() };
+    let (saved, _) = run(&mut AutoPolicy::new(config), 20e6, LOSSY_GUESS);
+    assert!(saved.len() > 10 && saved[1..].iter().all(|(_, scheme)| *scheme == Scheme::Lossy), "{saved:?}");
+}
+
+#[test]
 fn auto_leaves_a_scheme_that_measures_worse_than_it_was_guessed() {
     let useless = Coding { ratio: 1.1, encode_bytes_per_second: 0.02e9, decode_bytes_per_second: 0.02e9 };
     let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: 0.0, ..config() });
