@@ -91,10 +91,23 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Report {
     runs: Vec<Value>,
+    /// Every two schemes under the same failures, where there are several trials.
+    paired: Vec<Pair>,
     baseline: SolveReport,
     trials: u32,
     /// Where the report lies.
     report: Option<String>,
+}
+
+/// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what they add to
+/// both falls out of the difference.
+#[derive(Serialize)]
+struct Pair {
+    scheme: String,
+    against: String,
+    /// Overhead of `scheme` minus that of `against`, mean over the trials.
+    overhead_difference: f64,
+    overhead_difference_ci95: f64,
 }
 
 /// What all runs share.
@@ -131,8 +144,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let runs = contest.all()?;
     let report = args.report.as_ref().map(|folder| contest.write_report(&runs, folder)).transpose()?;
     let has_converged = runs.iter().flatten().all(|trial| trial.json.solve.converged);
+    let paired = paired(&args.schemes, &runs);
     let runs: Vec<Value> = runs.iter().map(|trials| merged(trials)).collect::<Result<_>>()?;
-    let report = Report { runs, baseline: contest.baseline_report(), trials: contest.trials(), report };
+    let report = Report { runs, paired, baseline: contest.baseline_report(), trials: contest.trials(), report };
     output.emit(&report, table)?;
     Ok(if has_converged { Exit::Done } else { Exit::NotConverged })
 }
@@ -278,6 +292,28 @@ fn run_name(scheme: SchemeChoice) -> String {
     format!("compare-{scheme}")
 }
 
+/// The differences of every scheme to those named before it.
+fn paired(schemes: &[SchemeChoice], runs: &[Vec<Trial>]) -> Vec<Pair> {
+    let overheads = |trials: &[Trial]| -> Option<Vec<f64>> {
+        trials.iter().map(|trial| trial.json.overhead_fraction).collect()
+    };
+    let named: Vec<(String, Vec<f64>)> =
+        schemes.iter().zip(runs).filter_map(|(scheme, trials)| Some((scheme.to_string(), overheads(trials)?))).collect();
+    let mut pairs = Vec::new();
+    for (position, (scheme, ours)) in named.iter().enumerate() {
+        for (against, theirs) in &named[..position] {
+            let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
+            if differences.len() > 1 {
+                let Estimate { mean, half_width, .. } = Estimate::of(&differences);
+                let (overhead_difference, overhead_difference_ci95) = (mean, half_width);
+                let (scheme, against) = (scheme.clone(), against.clone());
+                pairs.push(Pair { scheme, against, overhead_difference, overhead_difference_ci95 });
+            }
+        }
+    }
+    pairs
+}
+
 /// The keys of the first trial, numbers replaced by means where there are several.
 fn merged(trials: &[Trial]) -> Result<Value> {
     let all: Vec<Value> = trials.iter().map(|trial| serde_json::to_value(&trial.json)).collect::<Result<_, _>>()?;
@@ -341,6 +377,10 @@ fn table(report: &Report) -> Table {
     }
     if report.trials > 1 {
         table.note(format!("means of {} trials, +- 95 % confidence", report.trials));
+    }
+    for Pair { scheme, against, overhead_difference, overhead_difference_ci95 } in &report.paired {
+        let (difference, width) = (percent(*overhead_difference), percent(*overhead_difference_ci95));
+        table.note(format!("{scheme} against {against}, trial by trial: overhead {difference} +- {width}"));
     }
     if let Some(last) =
         report.runs.iter().find(|run| run["scheme"] == "auto").and_then(|run| run["decisions"].as_array()?.last())
