@@ -1,0 +1,210 @@
+//! The device's source on the CPU, every thread of it a fiber, against the host's codec.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use recoup_compress::Qb;
+use recoup_core::{Bound, Codec, CodecError, Values, ValuesMut};
+
+use super::corpus::{BLOCK, Input, Random, each_kind, patchwork};
+use super::frames::{Frame, Lattice, context};
+
+const BOUNDS: [Bound; 7] = [
+    Bound::Lossless,
+    Bound::Absolute(1e-3),
+    Bound::Absolute(1e-10),
+    Bound::Absolute(1e300),
+    Bound::Pointwise(1e-2),
+    Bound::Pointwise(1e-6),
+    Bound::Pointwise(0.4),
+];
+
+/// The shim, serving requests.
+struct Shim(Child);
+
+impl Shim {
+    fn start() -> Self {
+        let child = Command::new(built()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self(child.expect("the shim was just built"))
+    }
+
+    fn ask(&mut self, request: &[u8]) -> Vec<u8> {
+        let stdin = self.0.stdin.as_mut().unwrap();
+        stdin.write_all(&(request.len() as u64).to_le_bytes()).unwrap();
+        stdin.write_all(request).unwrap();
+        let stdout = self.0.stdout.as_mut().unwrap();
+        let mut length = [0; 8];
+        stdout.read_exact(&mut length).unwrap();
+        let mut answer = vec![0; u64::from_le_bytes(length) as usize];
+        stdout.read_exact(&mut answer).unwrap();
+        answer
+    }
+
+    /// Words of each block, largest error of each, blocks.
+    fn encode(&mut self, values: Values<'_>, lattice: Lattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
+        let mut request = head(0, values, lattice, stride);
+        append(values, &mut request);
+        let answer = self.ask(&request);
+        let blocks = values.len().div_ceil(BLOCK);
+        let (words, rest) = answer.split_at(4 * blocks);
+        let (errors, bytes) = rest.split_at(8 * blocks);
+        let words = words.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+        let errors = errors.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        (words, errors, bytes.to_vec())
+    }
+
+    /// Which blocks are damaged, and the bytes of the values.
+    fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
+        let mut request = head(1, like, frame.lattice, stride);
+        frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
+        request.extend_from_slice(blocks);
+        let answer = self.ask(&request);
+        let (flags, values) = answer.split_at(4 * frame.words.len());
+        let damaged = flags.chunks(4).enumerate().filter(|(_, flag)| flag[0] != 0).map(|(block, _)| block);
+        (damaged.collect(), values.to_vec())
+    }
+}
+
+impl Drop for Shim {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let ended = self.0.wait();
+        assert!(std::thread::panicking() || ended.unwrap().success());
+    }
+}
+
+/// Compiles the shim, once a process.
+fn built() -> &'static Path {
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cuda_shim/main.cpp");
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda_shim_{}", std::process::id()));
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".to_owned());
+        // No contraction: on the device the source's own intrinsics see to that.
+        let exact = ["-std=c++14", "-O2", "-ffp-contract=off", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"];
+        let strict = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-function"];
+        let status = Command::new(&compiler).args(exact).args(strict).arg("-o").arg(&program).arg(source).status();
+        assert!(status.expect("a C++ compiler, which make test sees to").success(), "the shim does not compile");
+        program
+    })
+}
+
+/// A request up to its values.
+fn head(what: u32, values: Values<'_>, lattice: Lattice, stride: usize) -> Vec<u8> {
+    let dtype = u32::from(matches!(values, Values::F32(_)));
+    let mut request: Vec<u8> =
+        [what, dtype, lattice.mode, stride as u32].into_iter().flat_map(u32::to_le_bytes).collect();
+    request.extend([lattice.step, lattice.inverse, lattice.bound].into_iter().flat_map(f64::to_le_bytes));
+    request.extend(lattice.last.to_le_bytes());
+    request.extend((values.len() as u64).to_le_bytes());
+    request
+}
+
+fn append(values: Values<'_>, target: &mut Vec<u8>) {
+    match values {
+        Values::F64(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
+        Values::F32(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
+        _ => unreachable!("only floats are coded here"),
+    }
+}
+
+/// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
+fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
+    let (mut doubles, mut singles) = (vec![0f64; like.len()], vec![0f32; like.len()]);
+    let is_wide = matches!(like, Values::F64(_));
+    let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
+    let damaged = match Qb::default().decode(payload, Bound::Lossless, &context(like.len(), stride), target) {
+        Ok(()) => Vec::new(),
+        Err(CodecError::Blocks { blocks, .. }) => blocks,
+        Err(other) => panic!("{other}"),
+    };
+    let mut bytes = Vec::new();
+    append(if is_wide { Values::F64(&doubles) } else { Values::F32(&singles) }, &mut bytes);
+    (damaged, bytes)
+}
+
+/// Encodes and decodes on both, and compares; false where the host stores the values raw.
+fn compare(shim: &mut Shim, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
+    let Some(frame) = Frame::of(values, bound, stride) else { return false };
+    let (words, errors, blocks) = shim.encode(values, frame.lattice, stride);
+    let label = format!("{name}, {bound:?}, stride {stride}");
+    let start = |block: usize| frame.words[..block].iter().sum::<u32>() as usize * 4;
+    if let Some(block) = (0..words.len()).find(|block| words[*block] != frame.words[*block]) {
+        let ours = &frame.blocks[start(block)..][..16];
+        panic!("{label}: block {block} has {} words, expected {}: {ours:02x?}", words[block], frame.words[block]);
+    }
+    if let Some(at) = (0..blocks.len()).find(|at| blocks[*at] != frame.blocks[*at]) {
+        let block = (0..words.len()).rfind(|block| start(*block) <= at).unwrap_or(0);
+        panic!("{label}: byte {} of block {block} of {} words differs", at - start(block), words[block]);
+    }
+    let error = errors.iter().fold(0.0f64, |largest, error| largest.max(*error));
+    assert_eq!(error.to_bits(), frame.encoded.achieved_error.to_bits(), "{label}: error");
+    assert!(
+        shim.decode(values, &frame, &frame.blocks, stride) == decoded(&frame.payload, values, stride),
+        "{label}: decode"
+    );
+    true
+}
+
+fn compare_both_types(shim: &mut Shim, input: &Input, bound: Bound, stride: usize) -> bool {
+    let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();
+    let wide = compare(shim, &format!("f64, {}", input.name), Values::F64(&input.values), bound, stride);
+    compare(shim, &format!("f32, {}", input.name), Values::F32(&singles), bound, stride) && wide
+}
+
+#[test]
+fn every_kind_of_block_has_the_same_bytes_at_every_bound() {
+    let (mut shim, input) = (Shim::start(), patchwork(100));
+    for bound in BOUNDS {
+        assert!(compare_both_types(&mut shim, &input, bound, 1), "{bound:?}: the patchwork is stored raw");
+    }
+}
+
+#[test]
+fn every_stride_has_the_same_bytes() {
+    let (mut shim, input) = (Shim::start(), patchwork(3000));
+    for stride in 2..=8 {
+        let bound = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless][stride % 3];
+        assert!(compare_both_types(&mut shim, &input, bound, stride));
+    }
+}
+
+#[test]
+fn every_length_around_a_group_and_a_block_has_the_same_bytes() {
+    let mut shim = Shim::start();
+    let mut compared = 0;
+    for n in [0, 1, 2, 255, 256, 257, 513, 4095, 4096, 4097] {
+        for input in each_kind(n, 5) {
+            for (bound, stride) in [(Bound::Absolute(1e-3), 1), (Bound::Pointwise(1e-3), 3)] {
+                compared += u32::from(compare_both_types(&mut shim, &input, bound, stride));
+            }
+        }
+    }
+    assert!(compared > 150, "only {compared} frames were not stored raw");
+}
+
+#[test]
+fn damaged_blocks_are_the_same_and_so_is_what_is_decoded_of_others() {
+    let mut shim = Shim::start();
+    for input in each_kind(600, 3) {
+        for (bound, stride) in [(Bound::Absolute(1e-3), 1), (Bound::Pointwise(1e-2), 2), (Bound::Lossless, 1)] {
+            let values = Values::F64(&input.values);
+            let Some(frame) = Frame::of(values, bound, stride) else { continue };
+            let mut random = Random(17);
+            for trial in 0..12 {
+                let mut blocks = frame.blocks.clone();
+                // Heads first, where most is decided.
+                let reach = if trial < 8 { blocks.len().min(24) } else { blocks.len() };
+                let bit = random.bits() as usize % (reach * 8);
+                blocks[bit / 8] ^= 1 << (bit % 8);
+                let (damaged, bytes) = shim.decode(values, &frame, &blocks, stride);
+                let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), values, stride);
+                let label = format!("{}, {bound:?}, bit {bit}", input.name);
+                assert_eq!(damaged, expected, "{label}");
+                assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}");
+            }
+        }
+    }
+}
