@@ -147,7 +147,9 @@ const PROBE_AGAIN: f64 = 0.05;
 const RAW_PROBE_SHARE: f64 = 0.02;
 const SLOW_BYTES_PER_SECOND: f64 = 1e8;
 /// A scheme not measured yet is taken once when its guessed overhead is at most this much of the best.
-const EXPLORE: f64 = 1.25;
+const EXPLORE: f64 = 1.1;
+/// A guess comes into force at once only below this part of the best that was measured.
+const GUESS_WINS: f64 = 0.75;
 
 /// What both policies remember of their last decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -263,8 +265,8 @@ fn question(config: &PolicyConfig, seen: &Observation, remaining: f64, costs: Ve
 
 /// Chooses scheme and interval anew at every safe point, from measured costs.
 ///
-/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins, or comes near, it
-/// is used, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
+/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins clearly it comes into
+/// force, when it wins or comes near it is taken once, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
 /// it. The work that remains is extrapolated from the residual's mean rate.
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
@@ -321,15 +323,30 @@ impl AutoPolicy {
         if is_cheap { Scheme::Traditional } else { Scheme::Lossy }
     }
 
+    /// The best scheme; where that is only a guess, and no clear one, the best of those measured.
+    fn best(answer: &Answer, seen: &Observation) -> Scheme {
+        let is_known = |scheme: Scheme| scheme == Scheme::None || measured(scheme, seen).is_some();
+        let known = answer.expected_overhead.iter().filter(|(scheme, _)| is_known(*scheme));
+        let has_measured = CANDIDATES.into_iter().any(is_known);
+        let best_known = known.min_by(|(_, a), (_, b)| a.total_cmp(b));
+        match best_known {
+            Some((scheme, known)) if has_measured && !is_known(answer.scheme) => {
+                if answer.expected(answer.scheme) < GUESS_WINS * known { answer.scheme } else { *scheme }
+            }
+            _ => answer.scheme,
+        }
+    }
+
     /// Keeps scheme and interval unless the gain is worth a change.
-    fn settle(&mut self, answer: &Answer, question: &Question) -> (InForce, bool) {
+    fn settle(&mut self, best: Scheme, answer: &Answer, question: &Question) -> (InForce, bool) {
+        let cost = |scheme| question.costs.iter().find(|(other, _)| *other == scheme);
+        let optimal = |scheme| cost(scheme).map_or(f64::INFINITY, |(_, cost)| question.timing(cost).interval_seconds());
         let Some(held) = self.in_force else {
-            return (InForce { scheme: answer.scheme, interval_seconds: answer.interval_seconds }, true);
+            return (InForce { scheme: best, interval_seconds: optimal(best) }, true);
         };
-        let worth_it = answer.expected(answer.scheme) < SCHEME_CHANGE * answer.expected(held.scheme);
-        let scheme = if worth_it { answer.scheme } else { held.scheme };
-        let cost = question.costs.iter().find(|(other, _)| *other == scheme);
-        let optimal = cost.map_or(f64::INFINITY, |(_, cost)| question.timing(cost).interval_seconds());
+        let worth_it = answer.expected(best) < SCHEME_CHANGE * answer.expected(held.scheme);
+        let scheme = if worth_it { best } else { held.scheme };
+        let optimal = optimal(scheme);
         let has_changed = scheme != held.scheme || held.has_moved_to(optimal);
         let interval_seconds = if has_changed { optimal } else { held.interval_seconds };
         (InForce { scheme, interval_seconds }, has_changed)
@@ -350,7 +367,7 @@ impl Policy for AutoPolicy {
         };
         let question = question(&self.config, seen, remaining, costs);
         let answer = question.answer();
-        let (next, has_changed) = self.settle(&answer, &question);
+        let (next, has_changed) = self.settle(Self::best(&answer, seen), &answer, &question);
         self.in_force = Some(next);
         let is_due = next.scheme != Scheme::None && is_due(seen, next.interval_seconds);
         let explored = if is_due { self.explore(seen, &answer, next.scheme) } else { None };

@@ -118,7 +118,7 @@ fn auto_measures_large_problems_with_their_smallest_version() {
 fn auto_finds_a_codec_that_is_better_than_its_guess() {
     // On this storage the guessed lossy codec is a little slower than raw bytes, the real one far faster.
     let real = Coding { ratio: 20.0, encode_bytes_per_second: 5e9, decode_bytes_per_second: 5e9 };
-    let bandwidth = 260e6;
+    let bandwidth = 235e6;
     let (guessed_worse, _) = run(&mut AutoPolicy::new(config()), bandwidth, LOSSY_GUESS);
     let (found, reasons) = run(&mut AutoPolicy::new(config()), bandwidth, real);
     assert_eq!(found.last().unwrap().1, Scheme::Lossy, "{reasons:#?}");
