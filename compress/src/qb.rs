@@ -23,9 +23,10 @@ use recoup_core::{
     Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Parent, Values, ValuesMut,
 };
 
+pub use self::choice::Way;
 use self::choice::{Plan, Problem};
 use self::coder::Coder;
-use self::frame::{ENTRY, HEADER, Header, Mode, damaged};
+use self::frame::{DTYPE, ENTRY, HEADER, Header, Mode, damaged};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 pub use self::simd::Level;
 use crate::{bytes, effective_bound};
@@ -38,11 +39,38 @@ pub const FILTER: u32 = 53_570;
 pub struct Qb {
     level: Level,
     pool: Option<Arc<ThreadPool>>,
+    way: Option<Way>,
+}
+
+/// What a frame holds, by its own header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Type of the values.
+    pub element: ElementType,
+    /// Number of values, which the frame has a table for.
+    pub len: usize,
+    /// The frame was coded against a parent.
+    pub follows: bool,
+}
+
+impl Contents {
+    /// Reads header and table of a frame.
+    ///
+    /// # Errors
+    /// [`CodecError::Damaged`] when they are not what the encoder writes.
+    pub fn of(frame: &[u8]) -> Result<Self, CodecError> {
+        let of =
+            |header: Header, element| Self { element, len: header.shape.values(), follows: header.parent.is_some() };
+        if frame.get(DTYPE) == Some(&f32::DTYPE) {
+            return Header::parse::<f32>(frame).map(|(header, _)| of(header, ElementType::F32));
+        }
+        Header::parse::<f64>(frame).map(|(header, _)| of(header, ElementType::F64))
+    }
 }
 
 impl Default for Qb {
     fn default() -> Self {
-        Self { level: Level::best(), pool: None }
+        Self { level: Level::best(), pool: None, way: None }
     }
 }
 
@@ -66,13 +94,19 @@ impl Qb {
         Self { level, ..self }
     }
 
+    /// The same, coding in one way wherever that is possible, instead of choosing: for measuring and for frozen files.
+    #[must_use]
+    pub fn by(self, way: Way) -> Self {
+        Self { way: Some(way), ..self }
+    }
+
     fn encode_floats<T: Scalar>(&self, problem: &Problem<'_, T>, target: &mut Vec<u8>) -> Encoded
     where
         Absolute: Lattice<T>,
         Relative: Lattice<T>,
         Exact: Lattice<T>,
     {
-        let plan = problem.choose(self.level);
+        let plan = problem.choose(self.way, self.level);
         let error = self.encode_planned(problem, &plan, target);
         let follows = plan.follows;
         let filters = vec![Filter { id: FILTER, values: vec![1] }];

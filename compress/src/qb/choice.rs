@@ -26,6 +26,17 @@ pub(super) struct Problem<'a, T> {
     stride: usize,
 }
 
+/// A way of coding that [`super::Qb::by`] asks for, where it would choose by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Way {
+    /// In tiles of a grid, not as a line.
+    pub in_tiles: bool,
+    /// Against the parent.
+    pub follows: bool,
+    /// With half the step, and a band in which the parent's codes are kept: against a parent, absolute bounds alone.
+    pub is_halved: bool,
+}
+
 /// A way to code a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
@@ -37,6 +48,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    fn way(&self) -> Way {
+        let in_tiles = matches!(self.shape, Shape::Tiles { .. });
+        Way { in_tiles, follows: self.follows, is_halved: self.is_halved }
+    }
+
     pub(super) fn mode<T: Scalar>(&self, problem: &Problem<'_, T>) -> Mode {
         let mode = match problem.bound {
             Bound::Absolute(e) => Absolute::new(e, problem.is_chained, self.is_halved).map(Mode::Absolute),
@@ -65,14 +81,17 @@ impl<'a, T: Scalar> Problem<'a, T> {
         }
     }
 
-    /// The way that took the fewest bytes on a sample.
-    pub(super) fn choose(&self, level: Level) -> Plan
+    /// The way asked for, where it is possible here; else the one that took the fewest bytes on a sample.
+    pub(super) fn choose(&self, way: Option<Way>, level: Level) -> Plan
     where
         Absolute: Lattice<T>,
         Relative: Lattice<T>,
         Exact: Lattice<T>,
     {
         let plans = self.plans();
+        if let Some(asked) = plans.iter().find(|plan| Some(plan.way()) == way) {
+            return *asked;
+        }
         if let [only] = plans[..] {
             return only;
         }

@@ -29,6 +29,8 @@ use super::shape::Shape;
 pub(super) const HEADER: usize = 96;
 /// Bytes of a block's line in the table.
 pub(super) const ENTRY: usize = 8;
+/// Place of the number of the values' type.
+pub(super) const DTYPE: usize = 6;
 const MAGIC: [u8; 4] = *b"RCQB";
 const VERSION: u16 = 1;
 const CHECKSUM: usize = 12;
