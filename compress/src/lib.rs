@@ -13,6 +13,7 @@
 //! because it runs behind the solver. Must not know: variables, versions, stores, ranks.
 
 mod bytes;
+mod delta;
 mod effective;
 mod grid;
 mod lattice;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
 
+pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
 pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
@@ -40,7 +42,7 @@ pub use verified::{Verified, bound_holds};
 pub use zfp::Zfp;
 pub use zstd::Zstd;
 
-/// The codec named `id`, verified.
+/// The codec named `id`, verified; lossy ones can follow a parent.
 ///
 /// # Errors
 /// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec newer
@@ -49,11 +51,11 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     match id {
         CodecId::Raw => Ok(Arc::new(Raw)),
         CodecId::Zstd => Ok(Arc::new(Verified::new(Zstd))),
-        CodecId::Pco => Ok(Arc::new(Verified::new(Pco))),
-        CodecId::Zfp => Ok(Arc::new(Verified::new(Zfp))),
+        CodecId::Pco => Ok(Arc::new(Delta::new(Pco))),
+        CodecId::Zfp => Ok(Arc::new(Delta::new(Zfp))),
         CodecId::Qb => Ok(Arc::new(Qb::default())),
         #[cfg(feature = "sz3")]
-        CodecId::Sz3 => Ok(Arc::new(Verified::new(Sz3))),
+        CodecId::Sz3 => Ok(Arc::new(Delta::new(Sz3))),
         #[cfg(not(feature = "sz3"))]
         CodecId::Sz3 => Err(CodecError::NotBuilt { codec: id, feature: "sz3" }),
         other => Err(CodecError::Unknown { name: other.to_string() }),

@@ -21,6 +21,11 @@ impl<C: Codec> Verified<C> {
         Self { inner }
     }
 
+    /// The codec, unwrapped.
+    pub(crate) fn inner(&self) -> &C {
+        &self.inner
+    }
+
     /// The largest error of the payload just written under `coded`; `None` when some value breaks `asked`.
     fn verify(
         &self,
@@ -99,7 +104,7 @@ pub fn bound_holds(source: Values<'_>, decoded: Values<'_>, bound: Bound) -> Opt
 }
 
 /// The largest `|x' - x|` over finite values, or the first value that breaks the bound.
-fn compare(source: Values<'_>, decoded: Values<'_>, bound: Bound) -> Result<f64, usize> {
+pub(crate) fn compare(source: Values<'_>, decoded: Values<'_>, bound: Bound) -> Result<f64, usize> {
     if source.len() != decoded.len() {
         return Err(source.len().min(decoded.len()));
     }
