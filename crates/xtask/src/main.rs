@@ -1,4 +1,4 @@
-//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`.
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `codecs`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
 //! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
@@ -37,6 +37,15 @@ enum Task {
         #[arg(long)]
         replace: bool,
     },
+    /// Ratio, rates and errors of every codec on the vectors of real solves, in turns; minutes.
+    Codecs {
+        /// SZ3 too, whose binary is under the GPL.
+        #[arg(long)]
+        sz3: bool,
+        /// Options of the table: --repeats N, --vector NAME, --json.
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -44,6 +53,7 @@ fn main() -> ExitCode {
         Task::Ci { long } => ci::run(&root(), long),
         Task::Tidy => tidy::run(&root()),
         Task::Golden { replace } => golden::run(&root(), replace),
+        Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -52,6 +62,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn codecs(root: &Path, sz3: bool, options: &[String]) -> Result<()> {
+    let features = if sz3 { &["--features", "sz3"][..] } else { &[] };
+    let bench = ["bench", "--locked", "--package", "recoup-compress", "--bench", "table"];
+    succeed(cargo(root).args(bench).args(features).arg("--").args(options))
 }
 
 /// The repository.

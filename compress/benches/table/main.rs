@@ -1,0 +1,199 @@
+//! Every codec on the vectors of real solves, in turns: `cargo xtask codecs`.
+//!
+//! Ratio, compress and decompress rates of one core (median over the repeats of uncompressed bytes over CPU time of the
+//! thread, so that busy neighbours cost little) and the largest error over the bound. Codecs take turns
+//! within a repeat.
+
+mod vectors;
+#[path = "../../tests/zfp_oracle/sys.rs"]
+mod zfp_c;
+
+use clap::Parser;
+use recoup_compress::{Pco, Qb, Zfp, Zstd, effective_bound};
+use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+use crate::vectors::Vector;
+
+/// Options.
+#[derive(Parser)]
+struct Args {
+    /// Turns of every codec.
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// Only vectors whose name has this in it.
+    #[arg(long, default_value = "")]
+    vector: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// The parent's hash, of which only sameness matters.
+const HASH: [u8; 16] = [1; 16];
+
+/// A codec and how it is used.
+struct Way {
+    name: &'static str,
+    codec: Option<Box<dyn Codec>>,
+    /// Of the value range, or exact.
+    bound: Bound,
+    arrangement: Arrangement,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Arrangement {
+    /// As the vector lies.
+    Own,
+    /// As a line without stride.
+    Line,
+    /// Against what the vector was before.
+    Chain,
+}
+
+fn ways() -> Vec<Way> {
+    use Arrangement::{Chain, Line, Own};
+    let mut ways = Vec::new();
+    let mut add = |name, codec: fn() -> Option<Box<dyn Codec>>, bound, arrangement| {
+        ways.push(Way { name, codec: codec(), bound, arrangement });
+    };
+    for e in [1e-3, 1e-4, 1e-6] {
+        let range = Bound::Range(e);
+        add("qb", || Some(Box::new(Qb::default())), range, Own);
+        add("qb line", || Some(Box::new(Qb::default())), range, Line);
+        add("qb chain", || Some(Box::new(Qb::default())), range, Chain);
+        add("qb pointwise", || Some(Box::new(Qb::default())), Bound::Pointwise(e), Own);
+        add("pco", || Some(Box::new(Pco)), range, Own);
+        add("zfp-rs", || Some(Box::new(Zfp)), range, Own);
+        add("zfp C", || None, range, Own);
+        #[cfg(feature = "sz3")]
+        add("sz3", || Some(Box::new(recoup_compress::Sz3)), range, Own);
+    }
+    add("qb", || Some(Box::new(Qb::default())), Bound::Lossless, Own);
+    add("pco", || Some(Box::new(Pco)), Bound::Lossless, Own);
+    add("zstd", || Some(Box::new(Zstd)), Bound::Lossless, Own);
+    ways
+}
+
+/// What one way makes of one vector.
+#[derive(Default)]
+struct Cell {
+    bytes: usize,
+    encode: Vec<f64>,
+    decode: Vec<f64>,
+    /// Largest error over the bound; over the value for pointwise bounds.
+    error: f64,
+}
+
+/// CPU seconds of this thread.
+fn cpu_seconds() -> f64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+fn main() {
+    let args = Args::parse();
+    let vectors: Vec<Vector> = vectors::all().into_iter().filter(|v| v.name.contains(&args.vector)).collect();
+    let ways = ways();
+    for vector in &vectors {
+        let mut cells: Vec<Option<Cell>> = ways.iter().map(|way| applies(way, vector).then(Cell::default)).collect();
+        for _ in 0..args.repeats {
+            for (way, cell) in ways.iter().zip(&mut cells) {
+                if let Some(cell) = cell {
+                    turn(way, vector, cell);
+                }
+            }
+        }
+        print(vector, &ways, &mut cells, args.json);
+    }
+}
+
+fn applies(way: &Way, vector: &Vector) -> bool {
+    match way.arrangement {
+        Arrangement::Own => true,
+        Arrangement::Line => vector.context != Context::flat(vector.values.len()),
+        Arrangement::Chain => vector.before.is_some(),
+    }
+}
+
+/// Encodes and decodes once.
+fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
+    let x = &vector.values;
+    let bound = effective_bound(Values::F64(x), way.bound).expect("a bound");
+    let Some(codec) = &way.codec else {
+        let start = cpu_seconds();
+        cell.bytes = zfp_c::compress(Values::F64(x), vector.context.dims, bound).len();
+        cell.encode.push(rate(x, cpu_seconds() - start));
+        return;
+    };
+    let before = vector.before.as_ref().filter(|_| way.arrangement == Arrangement::Chain);
+    let parent = before.map(|before| decoded(&**codec, before, bound, &vector.context));
+    let mut context = if way.arrangement == Arrangement::Line { Context::flat(x.len()) } else { vector.context };
+    if let Some(parent) = &parent {
+        context = context.chained(Chain::Follow(Parent { values: Values::F64(parent), hash: HASH }));
+    }
+    let (mut payload, mut target) = (Vec::new(), vec![0.0; x.len()]);
+    let start = cpu_seconds();
+    let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
+    cell.encode.push(rate(x, cpu_seconds() - start));
+    cell.bytes = payload.len();
+    if encoded.stored_raw {
+        return;
+    }
+    let start = cpu_seconds();
+    codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut target)).expect("decodes");
+    cell.decode.push(rate(x, cpu_seconds() - start));
+    let errors = x.iter().zip(&target).map(|(x, y)| match bound {
+        Bound::Pointwise(e) if *x != 0.0 => (x - y).abs() / x.abs() / e,
+        Bound::Absolute(e) => (x - y).abs() / e,
+        _ => (x - y).abs(),
+    });
+    cell.error = errors.fold(0.0, f64::max);
+}
+
+/// The vector some iterations before, as a version gives it back.
+fn decoded(codec: &dyn Codec, before: &[f64], bound: Bound, context: &Context) -> Vec<f64> {
+    let (mut payload, mut target) = (Vec::new(), vec![0.0; before.len()]);
+    let context = context.chained(Chain::Start);
+    let encoded = codec.encode(Values::F64(before), bound, &context, &mut payload).expect("encodes");
+    codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut target)).expect("decodes");
+    target
+}
+
+/// GB/s.
+fn rate(x: &[f64], seconds: f64) -> f64 {
+    size_of_val(x) as f64 / seconds / 1e9
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn print(vector: &Vector, ways: &[Way], cells: &mut [Option<Cell>], as_json: bool) {
+    if !as_json {
+        println!("\n{} ({} values)", vector.name, vector.values.len());
+        println!(
+            "{:>16} {:<14} {:>9} {:>12} {:>12} {:>12}",
+            "bound", "codec", "ratio", "encode GB/s", "decode GB/s", "error/bound"
+        );
+    }
+    for (way, cell) in ways.iter().zip(cells) {
+        let Some(cell) = cell else { continue };
+        let ratio = size_of_val(&vector.values[..]) as f64 / cell.bytes as f64;
+        let (encode, decode) = (median(&mut cell.encode), median(&mut cell.decode));
+        if as_json {
+            let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": way.bound.to_string(),
+                "codec": way.name, "ratio": ratio, "encode_gb_per_s": encode, "decode_gb_per_s": decode,
+                "error_over_bound": cell.error });
+            println!("{row}");
+        } else {
+            let bound = way.bound.to_string();
+            println!("{bound:>16} {:<14} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", way.name, cell.error);
+        }
+    }
+}
