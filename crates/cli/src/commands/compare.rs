@@ -294,11 +294,13 @@ fn run_name(scheme: SchemeChoice) -> String {
 
 /// The differences of every scheme to those named before it.
 fn paired(schemes: &[SchemeChoice], runs: &[Vec<Trial>]) -> Vec<Pair> {
-    let overheads = |trials: &[Trial]| -> Option<Vec<f64>> {
-        trials.iter().map(|trial| trial.json.overhead_fraction).collect()
-    };
-    let named: Vec<(String, Vec<f64>)> =
-        schemes.iter().zip(runs).filter_map(|(scheme, trials)| Some((scheme.to_string(), overheads(trials)?))).collect();
+    let overheads =
+        |trials: &[Trial]| -> Option<Vec<f64>> { trials.iter().map(|trial| trial.json.overhead_fraction).collect() };
+    let named: Vec<(String, Vec<f64>)> = schemes
+        .iter()
+        .zip(runs)
+        .filter_map(|(scheme, trials)| Some((scheme.to_string(), overheads(trials)?)))
+        .collect();
     let mut pairs = Vec::new();
     for (position, (scheme, ours)) in named.iter().enumerate() {
         for (against, theirs) in &named[..position] {
