@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
-#   scripts/bootstrap.sh test    also what the tests compare with: HDF5, zfp in C (cmake, libclang, g++), h5py in .venv
+#   scripts/bootstrap.sh test    also what the tests compare with: HDF5, zfp in C (cmake, libclang, g++), h5py in .venv,
+#                                and the compiler of CUDA kernels where its wheel can be had
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
@@ -10,6 +11,7 @@ what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
 python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* cmake>=3.26"
+cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
@@ -123,9 +125,24 @@ python_tools() {
     printf '%s' "$python_packages" >"$stamp"
 }
 
+# No tests fail without it: those of the kernels say that they were skipped.
+cuda_compiler() {
+    stamp=$venv/installed-cuda
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$cuda_compiler" ] && return 0
+    say "installing $cuda_compiler into .venv"
+    if "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$cuda_compiler"; then
+        printf '%s' "$cuda_compiler" >"$stamp"
+    else
+        say "$cuda_compiler cannot be had here: tests that compile kernels will be skipped"
+    fi
+}
+
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
 }
 packages
-[ "$what" = build ] || python_tools
+[ "$what" = build ] || {
+    python_tools
+    cuda_compiler
+}

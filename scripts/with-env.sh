@@ -8,6 +8,12 @@ if [ -d "$root/.venv/bin" ]; then
     PATH=$root/.venv/bin:$PATH
     RECOUP_PYTHON=$root/.venv/bin/python
     export PATH RECOUP_PYTHON
+    # CUDA's runtime compiler, which the tests compile kernels with where there is no toolkit.
+    for nvrtc in "$root"/.venv/lib/python3*/site-packages/nvidia/cu13/lib; do
+        if [ -d "$nvrtc" ]; then
+            export RECOUP_NVRTC="${RECOUP_NVRTC:-$nvrtc}"
+        fi
+    done
 fi
 
 # Beside a parallel HDF5, pkg-config means that one when asked for plain hdf5, and a serial program
