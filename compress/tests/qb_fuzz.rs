@@ -1,0 +1,146 @@
+//! Frames damaged on purpose, their checksums made right again, so that damage reaches what lies behind them.
+//!
+//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz -- --nocapture` tries ten
+//! million.
+
+use recoup_compress::Qb;
+use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
+
+/// Executions when none are asked for.
+const EXECUTIONS: u64 = 60_000;
+const HASH: [u8; 16] = [5; 16];
+const HEADER: usize = 96;
+
+/// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// A whole frame and what decodes it.
+struct Seed {
+    frame: Vec<u8>,
+    dims: [usize; 3],
+    stride: usize,
+    follows: bool,
+    is_single: bool,
+}
+
+fn jumping(i: usize) -> f64 {
+    (i as f64 * 0.07).sin() * if i % 200 == 3 { 1e9 } else { 1.0 }
+}
+
+fn special(i: usize) -> f64 {
+    match i % 90 {
+        7 => f64::NAN,
+        30 => 0.0,
+        _ => jumping(i),
+    }
+}
+
+fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
+    let bounds = [Bound::Lossless, Bound::Absolute(1e-3), Bound::Absolute(1e-12), Bound::Pointwise(1e-3)];
+    let mut seeds = Vec::new();
+    for bound in bounds {
+        for (dims, stride, follows) in
+            [([700, 1, 1], 1, false), ([700, 1, 1], 3, false), ([10, 10, 7], 1, false), ([700, 1, 1], 1, true)]
+        {
+            for values in [jumping as fn(usize) -> f64, special] {
+                let x: Vec<f64> = (0..700).map(values).collect();
+                let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
+                for is_single in [false, true] {
+                    let source = if is_single { Values::F32(&singles) } else { Values::F64(&x) };
+                    let parent = if is_single { Values::F32(single_parent) } else { Values::F64(parent) };
+                    let follow = Chain::Follow(Parent { values: parent, hash: HASH });
+                    let chain = if follows { follow } else { Chain::Alone };
+                    let mut frame = Vec::new();
+                    let context = Context { dims, stride, chain };
+                    let encoded = Qb::default().encode(source, bound, &context, &mut frame).unwrap();
+                    if !encoded.stored_raw {
+                        seeds.push(Seed { frame, dims, stride, follows, is_single });
+                    }
+                }
+            }
+        }
+    }
+    seeds
+}
+
+/// Damages a frame in one to four places.
+fn damage(frame: &mut Vec<u8>, random: &mut Random) {
+    for _ in 0..1 + random.below(4) {
+        let n = frame.len();
+        // Header, table and block heads are short and decide much.
+        let place = if random.below(2) == 0 { random.below(n.min(HEADER + 60)) } else { random.below(n) };
+        match random.below(6) {
+            0 | 1 => frame[place] ^= 1 << random.below(8),
+            2 => frame[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
+            3 => frame[place] = random.next() as u8,
+            4 => {
+                let length = random.below(9).min(n - place);
+                let lie = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
+                frame[place..place + length].copy_from_slice(&lie[..length]);
+            }
+            _ => {
+                let words = random.below(5) * 4;
+                if random.below(2) == 0 {
+                    frame.truncate(n.saturating_sub(words).max(HEADER));
+                } else {
+                    frame.extend(std::iter::repeat_n(random.next() as u8, words));
+                }
+            }
+        }
+    }
+}
+
+/// Makes lengths and checksums fit the bytes, as far as the frame has one block.
+fn make_right(frame: &mut [u8]) {
+    let bytes = (frame.len() as u64).to_le_bytes();
+    frame[72..80].copy_from_slice(&bytes);
+    if let Some(block) = frame.get(HEADER + 8..) {
+        let (words, sum) = ((block.len() / 4) as u32, crc32c::crc32c(block));
+        frame[HEADER..HEADER + 4].copy_from_slice(&words.to_le_bytes());
+        frame[HEADER + 4..HEADER + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+    frame[12..16].fill(0);
+    let end = frame.len().min(HEADER + 8);
+    let sum = crc32c::crc32c(&frame[..end]).to_le_bytes();
+    frame[12..16].copy_from_slice(&sum);
+}
+
+#[test]
+fn no_damage_makes_the_decoder_panic() {
+    let executions = std::env::var("RECOUP_EXECUTIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(EXECUTIONS);
+    let parent: Vec<f64> = (0..700).map(|i| (f64::from(i) * 0.07).sin()).collect();
+    let single_parent: Vec<f32> = parent.iter().map(|x| *x as f32).collect();
+    let seeds = seeds(&parent, &single_parent);
+    let (mut doubles, mut singles) = (vec![0.0; 700], vec![0.0f32; 700]);
+    let mut random = Random(executions);
+    let (codec, mut decoded) = (Qb::default(), 0u64);
+    for _ in 0..executions {
+        let seed = &seeds[random.below(seeds.len())];
+        let mut frame = seed.frame.clone();
+        damage(&mut frame, &mut random);
+        if random.below(8) > 0 {
+            make_right(&mut frame);
+        }
+        let values = if seed.is_single { Values::F32(&single_parent) } else { Values::F64(&parent) };
+        let chain = if seed.follows { Chain::Follow(Parent { values, hash: HASH }) } else { Chain::Alone };
+        let context = Context { dims: seed.dims, stride: seed.stride, chain };
+        let target = if seed.is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
+        decoded += u64::from(codec.decode(&frame, Bound::Lossless, &context, target).is_ok());
+    }
+    // Damage of values alone cannot be seen once the checksums are right: such frames show how deep the rest came.
+    println!("{executions} damaged frames of {} seeds, {decoded} of them decoded to something", seeds.len());
+    assert!(decoded * 20 > executions, "only {decoded} of {executions} came past the checks");
+}
