@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 mod bounds;
+mod chains;
 mod crashes;
 mod damage;
 mod disk_full;
