@@ -1,5 +1,7 @@
 //! `recoup inspect`: what a directory holds, from the manifests alone.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use recoup::core::{Bound, Manifest, Store};
 use serde::Serialize;
@@ -57,6 +59,10 @@ struct Content {
     raw_bytes: u64,
     payload_bytes: u64,
     ratio: f64,
+    /// Versions some frame is coded against.
+    parents: Vec<u64>,
+    /// All versions that are read to restore it, beside itself, the key first.
+    chain: Vec<u64>,
     residual_norm: f64,
     rhs_norm: f64,
     true_residual_norm: Option<f64>,
@@ -97,13 +103,13 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 
 fn describe(store: &dyn Store, version: u64) -> VersionReport {
     match store.manifest(version) {
-        Ok(manifest) => VersionReport { version, damage: None, content: Some(Content::of(&manifest)) },
+        Ok(manifest) => VersionReport { version, damage: None, content: Some(Content::of(store, &manifest)) },
         Err(error) => VersionReport { version, damage: Some(error.to_string()), content: None },
     }
 }
 
 impl Content {
-    fn of(manifest: &Manifest) -> Self {
+    fn of(store: &dyn Store, manifest: &Manifest) -> Self {
         let residual = manifest.residual;
         Self {
             scheme: manifest.scheme.to_string(),
@@ -113,6 +119,8 @@ impl Content {
             raw_bytes: manifest.raw_bytes(),
             payload_bytes: manifest.payload_bytes(),
             ratio: manifest.ratio(),
+            parents: manifest.parents().into_iter().collect(),
+            chain: chain(store, manifest),
             residual_norm: residual.norm,
             rhs_norm: residual.rhs_norm,
             true_residual_norm: residual.true_norm,
@@ -121,6 +129,16 @@ impl Content {
             variables: variables(manifest),
         }
     }
+}
+
+/// The versions a version hangs on, ascending, as far as manifests say so. Parents are always older.
+fn chain(store: &dyn Store, manifest: &Manifest) -> Vec<u64> {
+    let (mut found, mut open) = (BTreeSet::new(), manifest.parents());
+    while let Some(version) = open.pop_last() {
+        found.insert(version);
+        open.extend(store.manifest(version).map(|manifest| manifest.parents()).unwrap_or_default());
+    }
+    found.into_iter().collect()
 }
 
 fn variables(manifest: &Manifest) -> Vec<VariableReport> {
@@ -160,6 +178,7 @@ fn table(report: &Report) -> Table {
         "error",
         "size",
         "ratio",
+        "chain",
         "||r||/||b||",
         "verified",
     ]);
@@ -180,6 +199,11 @@ fn table(report: &Report) -> Table {
     table
 }
 
+/// How far a version is from its key.
+fn behind(chain: &[u64]) -> String {
+    chain.first().map_or_else(|| "key".to_owned(), |key| format!("{} after {key}", chain.len()))
+}
+
 fn content_rows(table: &mut Table, label: &str, content: &Content) {
     let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
     for (position, variable) in content.variables.iter().enumerate() {
@@ -195,6 +219,7 @@ fn content_rows(table: &mut Table, label: &str, content: &Content) {
             format!("{:.1e}", variable.achieved_error),
             bytes(variable.payload_bytes as f64),
             once(format!("{:.2}", content.ratio)),
+            once(behind(&content.chain)),
             once(relative(Some(content.residual_norm))),
             once(relative(content.verified_residual_norm)),
         ]);
