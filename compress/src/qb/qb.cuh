@@ -18,6 +18,12 @@ typedef int i32;
 typedef long long i64;
 
 #define DEVICE static __device__ __forceinline__
+// Before loops that would fill registers and instruction caches when unrolled.
+#ifdef __CUDACC__
+#define ROLLED _Pragma("unroll 1")
+#else
+#define ROLLED
+#endif
 
 // Values in a block and in a group; codes before a group that its first ones are predicted from.
 const u32 BLOCK = 4096;
@@ -213,12 +219,12 @@ DEVICE U warp_scan(U x) {
 
 // Writes the low `bytes` bytes of `bits`.
 DEVICE void put(u8* target, u64 bits, u32 bytes) {
-    for (u32 i = 0; i < bytes; ++i) target[i] = (u8)(bits >> (8 * i));
+    ROLLED for (u32 i = 0; i < bytes; ++i) target[i] = (u8)(bits >> (8 * i));
 }
 
 DEVICE u64 get(const u8* source, u32 bytes) {
     u64 bits = 0;
-    for (u32 i = 0; i < bytes; ++i) bits |= (u64)source[i] << (8 * i);
+    ROLLED for (u32 i = 0; i < bytes; ++i) bits |= (u64)source[i] << (8 * i);
     return bits;
 }
 
@@ -252,7 +258,7 @@ DEVICE void choose_width(const U (&z)[OWN], Head& head) {
     u32 full = 64 - __clzll((i64)(u64)warp_or(bits));
     head.width = full, head.patches = 0, head.byte_class = 0;
     u32 least = 32 * full;
-    for (u32 width = full; width-- > 0;) {
+    ROLLED for (u32 width = full; width-- > 0;) {
         u32 own = 0;
         for (u32 k = 0; k < OWN; ++k) own += z[k] >> width != 0;
         u32 patches = warp_sum(own);
@@ -272,24 +278,23 @@ template <class I, class U>
 DEVICE Head predict(const i64* codes, u32 stride, u64 (&residuals)[OWN]) {
     const u64 base = (u64)codes[-1];
     const u32 lane = lane_of_thread();
-    u32 costs[3] = {0, 0, 0};
+    u32 cost_0 = 0, cost_1 = 0, cost_2 = 0;
     for (u32 k = 0; k < OWN; ++k) {
         const i64* own = codes + 32 * k + lane;
         U q = (U)((u64)*own - base), p = (U)((u64)own[-(i32)stride] - base), o = (U)((u64)own[-2 * (i32)stride] - base);
-        costs[0] += length((I)q);
-        costs[1] += length((I)(U)(q - p));
-        costs[2] += length((I)(U)(q - p - (p - o)));
+        cost_0 += length((I)q);
+        cost_1 += length((I)(U)(q - p));
+        cost_2 += length((I)(U)(q - p - (p - o)));
     }
-    for (u32 order = 0; order < 3; ++order) costs[order] = warp_sum(costs[order]);
-    Head head = {0, 0, 1, 0, sizeof(I) == 8};
+    cost_0 = warp_sum(cost_0), cost_1 = warp_sum(cost_1), cost_2 = warp_sum(cost_2);
     // The least; of equals the first of 1, 2, 0.
-    if (costs[2] < costs[head.order]) head.order = 2;
-    if (costs[0] < costs[head.order]) head.order = 0;
+    const u32 order = cost_0 < cost_1 && cost_0 < cost_2 ? 0 : cost_2 < cost_1 ? 2 : 1;
+    Head head = {0, 0, order, 0, sizeof(I) == 8};
     U z[OWN];
     for (u32 k = 0; k < OWN; ++k) {
         const i64* own = codes + 32 * k + lane;
         U q = (U)((u64)*own - base), p = (U)((u64)own[-(i32)stride] - base), o = (U)((u64)own[-2 * (i32)stride] - base);
-        U residual = head.order == 0 ? q : head.order == 1 ? (U)(q - p) : (U)(q - p - (p - o));
+        U residual = order == 0 ? q : order == 1 ? (U)(q - p) : (U)(q - p - (p - o));
         z[k] = zigzag((I)residual);
         residuals[k] = z[k];
     }
@@ -301,7 +306,7 @@ DEVICE Head predict(const i64* codes, u32 stride, u64 (&residuals)[OWN]) {
 DEVICE u32 pack_word(const u32* z, u32 width, u32 at) {
     const u32 mask = ALL >> (32 - width), k = at / LANES, l = at % LANES;
     u32 word = 0;
-    for (u32 r = 32 * k / width; r * width < 32 * (k + 1) && r < GROUP / LANES; ++r) {
+    ROLLED for (u32 r = 32 * k / width; r * width < 32 * (k + 1) && r < GROUP / LANES; ++r) {
         const i32 place = (i32)(r * width) - (i32)(32 * k);
         const u32 field = z[LANES * r + l] & mask;
         word |= place >= 0 ? field << place : field >> -place;

@@ -48,7 +48,7 @@ DEVICE bool find_parts(const u32* block, u32 words, u32 groups, u32 value_bytes,
     const u32 bits = places + 2 * opened.exceptions, end = bits + value_bytes * opened.exceptions;
     if (end > 4 * words || 4 * words - end >= 4) return false;
     const u8* all = (const u8*)block;
-    for (u32 at = end; at < 4 * words; ++at) {
+    ROLLED for (u32 at = end; at < 4 * words; ++at) {
         if (all[at] != 0) return false;
     }
     opened.head = head_of(__shfl_sync(ALL, head_bits(head), g));
@@ -95,7 +95,7 @@ DEVICE void running_sums(U* line, u32 stride) {
         __syncwarp();
         return;
     }
-    for (u32 distance = stride; distance < GROUP; distance *= 2) {
+    ROLLED for (u32 distance = stride; distance < GROUP; distance *= 2) {
         U earlier[OWN];
         for (u32 k = 0; k < OWN; ++k) {
             const u32 i = WARP * k + lane;
@@ -135,7 +135,7 @@ DEVICE void open_group(const Opened& opened, u32 stride, U* line) {
     __syncwarp();
     for (u32 k = 0; k < OWN; ++k) line[slot_of(WARP * k + lane)] = unzigzag(line[slot_of(WARP * k + lane)]);
     __syncwarp();
-    for (u32 order = 0; order < head.order; ++order) running_sums(line, stride);
+    ROLLED for (u32 order = 0; order < head.order; ++order) running_sums(line, stride);
 }
 
 // Place i of a group opened after zeros.
@@ -157,7 +157,7 @@ DEVICE i64 continued(u64 opened, const Head& head, u32 steps, i64 base, i64 once
 DEVICE void find_histories(i64 base, u32 groups, u32 stride, Decoding& s) {
     const u32 j = lane_of_thread() % HISTORY, i = GROUP - HISTORY + j;
     i64 own = base;
-    for (u32 g = 0; g < groups; ++g) {
+    ROLLED for (u32 g = 0; g < groups; ++g) {
         if (lane_of_thread() < HISTORY) s.history[g][j] = own;
         const Head head = head_of(s.heads[g]);
         const i64 last = __shfl_sync(ALL, own, HISTORY - 1);
@@ -211,7 +211,7 @@ template <class V>
 DEVICE bool write_exceptions(const Opened& opened, u32 count, typename V::Bits* values) {
     const u32 bytes = sizeof(typename V::Bits), padded = (count + GROUP - 1) / GROUP * GROUP;
     bool is_outside = false, is_unordered = false;
-    for (u32 e = threadIdx.x; e < opened.exceptions; e += THREADS) {
+    ROLLED for (u32 e = threadIdx.x; e < opened.exceptions; e += THREADS) {
         const u32 place = (u32)get(opened.places + 2 * e, 2);
         const u32 before = e > 0 ? (u32)get(opened.places + 2 * e - 2, 2) : 0;
         is_outside |= place >= padded;
@@ -220,7 +220,7 @@ DEVICE bool write_exceptions(const Opened& opened, u32 count, typename V::Bits* 
     if (__syncthreads_or(is_outside)) return false;
     const bool is_serial = __syncthreads_or(is_unordered);
     const u32 first = is_serial ? (threadIdx.x == 0 ? 0 : opened.exceptions) : threadIdx.x;
-    for (u32 e = first; e < opened.exceptions; e += is_serial ? 1 : THREADS) {
+    ROLLED for (u32 e = first; e < opened.exceptions; e += is_serial ? 1 : THREADS) {
         const u32 place = (u32)get(opened.places + 2 * e, 2);
         if (place < count) values[place] = (typename V::Bits)get(opened.bits + bytes * e, bytes);
     }
@@ -247,7 +247,7 @@ DEVICE void decode(const Parameters& p, const Blocks& from, u64 n, u32 stride, t
     bool is_whole = opened.is_whole;
     if (is_whole && opened.kind == KIND_RAW) {
         u32* words = (u32*)values;
-        for (u32 i = threadIdx.x; i < count * bytes / 4; i += THREADS) words[i] = block[1 + i];
+        ROLLED for (u32 i = threadIdx.x; i < count * bytes / 4; i += THREADS) words[i] = block[1 + i];
     } else if (is_whole) {
         if (opened.kind == KIND_EXACT) open_values<V, E>(p, opened, stride, s, count, values);
         else open_values<V, L>(p, opened, stride, s, count, values);
@@ -258,16 +258,14 @@ DEVICE void decode(const Parameters& p, const Blocks& from, u64 n, u32 stride, t
 }
 
 #define QB_DECODE(NAME, V, L)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                          \
         NAME(Parameters p, const u32* all, const u64* offsets, const u32* words, u64 n, u32 stride, V::Bits* values,  \
              u32* damaged) {                                                                                          \
         const Blocks from = {all, offsets, words};                                                                    \
         decode<V, L<V> >(p, from, n, stride, values, damaged);                                                        \
     }
 
-QB_DECODE(qb_decode_absolute_f64, F64, Absolute)
-QB_DECODE(qb_decode_relative_f64, F64, Relative)
-QB_DECODE(qb_decode_exact_f64, F64, Exact)
-QB_DECODE(qb_decode_absolute_f32, F32, Absolute)
-QB_DECODE(qb_decode_relative_f32, F32, Relative)
-QB_DECODE(qb_decode_exact_f32, F32, Exact)
+// Both directions on one lattice: the host asks for those it needs, because each takes a second or two to compile.
+#define QB_KERNELS(V, L)                                                                                              \
+    QB_ENCODE(qb_encode, V, L)                                                                                        \
+    QB_DECODE(qb_decode, V, L)

@@ -9,14 +9,14 @@ struct Encoding {
     } room;
     i32 last_held[GROUPS];
     u64 error[GROUPS];
-    u32 head[GROUPS], sign_class[GROUPS], exceptions[GROUPS];
+    u32 head[GROUPS], sign_class[GROUPS], n_exceptions[GROUPS];
+    // Bit i of word k is value 32 k + i of the group.
+    u32 exceptions[GROUPS][LANES], signs[GROUPS][LANES], zeros[GROUPS][LANES];
 };
 
-// What a warp keeps of its group; lane k < 8 has word k of each bitmap.
+// What a warp knows of its group once the block is laid out.
 struct Group {
     Head head;
-    u64 z[OWN];
-    u32 exceptions, signs, zeros;
     u32 words_before, bytes_before, bitmaps_before, exceptions_before;
 };
 
@@ -42,15 +42,14 @@ DEVICE u32 bitmap_words(u32 sign_class) {
 }
 DEVICE u32 raw_words(u32 count, u32 bytes) { return (4 + count * bytes + 3) / 4; }
 
-// Codes of this warp's group into `room`; notes what holds, exceptions, signs and zeros.
+// Codes of this warp's group into `room`; notes exceptions, signs and zeros. What holds: lane k < 8 has word k.
 template <class V, class L>
-DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s, Group& group) {
+DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s) {
     const u32 first = warp_of_thread() * GROUP, lane = lane_of_thread();
     u32 held = 0;
     u64 error = 0;
-    group.exceptions = group.signs = group.zeros = 0;
     for (u32 k = 0; k < OWN; ++k) {
-        const u32 place = first + 32 * k + lane;
+        const u32 place = first + WARP * k + lane;
         const typename V::Bits x = source.at(place);
         const Coded coded = L::code(p, x);
         s.room.codes[HISTORY + place] = coded.code;
@@ -59,7 +58,11 @@ DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s, G
         const u32 holds = __ballot_sync(ALL, !coded.broken);
         const u32 zeros = L::SPLITS_SIGN ? __ballot_sync(ALL, is_zero) : 0;
         const u32 signs = L::SPLITS_SIGN ? __ballot_sync(ALL, V::is_negative(x)) : 0;
-        if (lane == k) held = holds, group.exceptions = ~holds & ~zeros, group.zeros = zeros, group.signs = signs;
+        if (lane == k) {
+            held = holds;
+            s.exceptions[warp_of_thread()][k] = ~holds & ~zeros;
+            if (L::SPLITS_SIGN) s.zeros[warp_of_thread()][k] = zeros, s.signs[warp_of_thread()][k] = signs;
+        }
     }
     error = warp_max(error);
     if (lane == 0) s.error[warp_of_thread()] = error;
@@ -86,14 +89,14 @@ DEVICE i32 first_set(u32 map) {
 DEVICE void fill_gaps(u32 held, Encoding& s) {
     const u32 g = warp_of_thread(), lane = lane_of_thread();
     i32 before = -1;
-    for (u32 earlier = 0; earlier < g; ++earlier) {
+    ROLLED for (u32 earlier = 0; earlier < g; ++earlier) {
         if (s.last_held[earlier] >= 0) before = (i32)(earlier * GROUP) + s.last_held[earlier];
     }
     const i32 first = first_set(held);
     if (g == 0) before = first;
-    for (u32 k = 0; k < OWN; ++k) {
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
         const u32 word = __shfl_sync(ALL, held, k), earlier = word & lanes_before();
-        const u32 start = g * GROUP + 32 * k;
+        const u32 start = g * GROUP + WARP * k;
         const i32 from = earlier != 0 ? (i32)(start + 31 - __clz((i32)earlier)) : before;
         if ((word >> lane & 1) == 0) s.room.codes[HISTORY + start + lane] = from < 0 ? 0 : s.room.codes[HISTORY + from];
         if (word != 0) before = (i32)(start + 31 - __clz((i32)word));
@@ -101,10 +104,11 @@ DEVICE void fill_gaps(u32 held, Encoding& s) {
 }
 
 // Sign and zero class of the warp's group.
-DEVICE u32 classify(const Group& group) {
-    const u32 negative = warp_sum(__popc((i32)group.signs));
+DEVICE u32 classify(const Encoding& s) {
+    const u32 g = warp_of_thread(), lane = lane_of_thread();
+    const u32 negative = warp_sum(lane < LANES ? __popc((i32)s.signs[g][lane]) : 0);
     const u32 sign = negative == 0 ? CLASS_PLUS : negative == GROUP ? CLASS_MINUS : CLASS_MIXED;
-    return sign | (warp_or(group.zeros) != 0 ? CLASS_ZEROS : 0);
+    return sign | (warp_or(lane < LANES ? s.zeros[g][lane] : 0) != 0 ? CLASS_ZEROS : 0);
 }
 
 // Whether 32 bits hold the differences of the warp's group and its history.
@@ -112,7 +116,7 @@ DEVICE bool is_narrow(const i64* codes) {
     const u64 base = (u64)codes[-1];
     const u32 lane = lane_of_thread();
     u64 excess = 0;
-    for (u32 k = 0; k < OWN; ++k) excess |= (u64)codes[32 * k + lane] - base + NARROW;
+    for (u32 k = 0; k < OWN; ++k) excess |= (u64)codes[WARP * k + lane] - base + NARROW;
     if (lane < HISTORY) excess |= (u64)codes[(i32)lane - (i32)HISTORY] - base + NARROW;
     return !__any_sync(ALL, excess >= 2 * (u64)NARROW);
 }
@@ -126,11 +130,11 @@ DEVICE Layout lay_out(u32 groups, u32 value_bytes, i64 base, const Encoding& s, 
     const u32 sign_class = counts ? s.sign_class[lane] : 0;
     const u32 words = warp_scan(head_words(head)), bytes = warp_scan(head_bytes(head));
     const u32 bitmaps = warp_scan(bitmap_words(sign_class));
-    const u32 exceptions = warp_scan(counts ? s.exceptions[lane] : 0);
+    const u32 exceptions = warp_scan(counts ? s.n_exceptions[lane] : 0);
     group.words_before = __shfl_sync(ALL, words - head_words(head), g);
     group.bytes_before = __shfl_sync(ALL, bytes - head_bytes(head), g);
     group.bitmaps_before = __shfl_sync(ALL, bitmaps - bitmap_words(sign_class), g);
-    group.exceptions_before = __shfl_sync(ALL, exceptions - (counts ? s.exceptions[lane] : 0), g);
+    group.exceptions_before = __shfl_sync(ALL, exceptions - (counts ? s.n_exceptions[lane] : 0), g);
     Layout layout;
     layout.fails = __any_sync(ALL, counts && s.head[lane] > 0xffff);
     layout.base = base;
@@ -154,7 +158,7 @@ DEVICE Layout plan(const Parameters& p, const Source<V>& source, Encoding& s, Gr
     u32 held = 0;
     __syncthreads();
     if (is_active) {
-        held = quantise<V, L>(p, source, s, group);
+        held = quantise<V, L>(p, source, s);
         const i32 last = last_set(held);
         if (lane == 0) s.last_held[g] = last;
     }
@@ -167,22 +171,23 @@ DEVICE Layout plan(const Parameters& p, const Source<V>& source, Encoding& s, Gr
         if (lane < HISTORY) s.room.codes[lane] = base;
         __syncwarp();
     }
+    u64 z[OWN];
     if (is_active) {
-        if (is_narrow(codes)) group.head = predict<i32, u32>(codes, stride, group.z);
-        else group.head = predict<i64, u64>(codes, stride, group.z);
-        const u32 exceptions = warp_sum(__popc((i32)group.exceptions));
-        const u32 sign_class = L::SPLITS_SIGN ? classify(group) : (u32)CLASS_PLUS;
+        if (is_narrow(codes)) group.head = predict<i32, u32>(codes, stride, z);
+        else group.head = predict<i64, u64>(codes, stride, z);
+        const u32 exceptions = warp_sum(lane < LANES ? __popc((i32)s.exceptions[g][lane]) : 0);
+        const u32 sign_class = L::SPLITS_SIGN ? classify(s) : (u32)CLASS_PLUS;
         if (lane == 0) {
             // A width of 64 has no head.
             s.head[g] = group.head.width == 64 ? 1u << 16 : head_bits(group.head);
-            s.exceptions[g] = exceptions;
+            s.n_exceptions[g] = exceptions;
             s.sign_class[g] = sign_class;
         }
     }
     __syncthreads();
     for (u32 k = 0; is_active && k < OWN; ++k) {
-        s.room.planes[g][0][32 * k + lane] = (u32)group.z[k];
-        if (group.head.wide) s.room.planes[g][1][32 * k + lane] = (u32)(group.z[k] >> 32);
+        s.room.planes[g][0][WARP * k + lane] = (u32)z[k];
+        if (group.head.wide) s.room.planes[g][1][WARP * k + lane] = (u32)(z[k] >> 32);
     }
     return lay_out<L>(groups, sizeof(typename V::Bits), base, s, group);
 }
@@ -204,21 +209,23 @@ DEVICE void write_group(const Layout& layout, const Group& group, const Encoding
     const u32 g = warp_of_thread(), lane = lane_of_thread(), width = group.head.width;
     u32* fields = target + layout.fields + group.words_before;
     const u32 low_width = width < 32 ? width : 32;
-    for (u32 at = lane; at < low_width * LANES; at += WARP) fields[at] = pack_word(s.room.planes[g][0], low_width, at);
+    ROLLED for (u32 at = lane; at < low_width * LANES; at += WARP) fields[at] = pack_word(s.room.planes[g][0], low_width, at);
     fields += low_width * LANES;
-    for (u32 at = lane; at < (width - low_width) * LANES; at += WARP) {
+    ROLLED for (u32 at = lane; at < (width - low_width) * LANES; at += WARP) {
         fields[at] = pack_word(s.room.planes[g][1], width - low_width, at);
     }
     if (group.head.patches == 0) return;
     u8* places = (u8*)target + layout.bytes + group.bytes_before;
     const u32 bytes = 1u << group.head.byte_class;
     u32 before = 0;
-    for (u32 k = 0; k < OWN; ++k) {
-        const u64 high = group.z[k] >> width;
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
+        u64 high = s.room.planes[g][0][WARP * k + lane];
+        if (group.head.wide) high |= (u64)s.room.planes[g][1][WARP * k + lane] << 32;
+        high >>= width;
         const u32 outliers = __ballot_sync(ALL, high != 0);
         if (high != 0) {
             const u32 patch = before + __popc((i32)(outliers & lanes_before()));
-            places[patch] = (u8)(32 * k + lane);
+            places[patch] = (u8)(WARP * k + lane);
             put(places + group.head.patches + patch * bytes, high, bytes);
         }
         before += __popc((i32)outliers);
@@ -227,14 +234,15 @@ DEVICE void write_group(const Layout& layout, const Group& group, const Encoding
 
 // Places, then bits, of all exceptions; the warp's are written by itself.
 template <class V>
-DEVICE void write_exceptions(const Source<V>& source, const Layout& layout, const Group& group, u32* target) {
+DEVICE void write_exceptions(const Source<V>& source, const Layout& layout, const Group& group, const Encoding& s,
+                             u32* target) {
     const u32 g = warp_of_thread(), lane = lane_of_thread(), bytes = sizeof(typename V::Bits);
     u8* places = (u8*)target + layout.bytes + layout.patch_bytes;
     u8* bits = places + 2 * layout.exceptions;
     u32 before = group.exceptions_before;
-    for (u32 k = 0; k < OWN; ++k) {
-        const u32 word = __shfl_sync(ALL, group.exceptions, k);
-        const u32 place = g * GROUP + 32 * k + lane;
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
+        const u32 word = s.exceptions[g][k];
+        const u32 place = g * GROUP + WARP * k + lane;
         if (word >> lane & 1) {
             const u32 at = before + __popc((i32)(word & lanes_before()));
             put(places + 2 * at, place, 2);
@@ -260,11 +268,11 @@ DEVICE void emit(u32 kind, const Source<V>& source, const Layout& layout, const 
     const u32 sign_class = s.sign_class[g];
     u32* bitmaps = target + layout.bitmaps + group.bitmaps_before;
     const bool is_mixed = (sign_class & CLASS_SIGN) == CLASS_MIXED;
-    if (is_mixed && lane < LANES) bitmaps[lane] = group.signs;
-    if ((sign_class & CLASS_ZEROS) && lane < LANES) bitmaps[(is_mixed ? LANES : 0) + lane] = group.zeros;
+    if (is_mixed && lane < LANES) bitmaps[lane] = s.signs[g][lane];
+    if ((sign_class & CLASS_ZEROS) && lane < LANES) bitmaps[(is_mixed ? LANES : 0) + lane] = s.zeros[g][lane];
     __syncwarp();
     write_group(layout, group, s, target);
-    if (layout.exceptions != 0) write_exceptions<V>(source, layout, group, target);
+    if (layout.exceptions != 0) write_exceptions<V>(source, layout, group, s, target);
 }
 
 template <class V>
@@ -272,7 +280,7 @@ DEVICE void emit_raw(const Source<V>& source, u32* target) {
     const u32* words = (const u32*)source.values;
     const u32 n = source.count * (u32)sizeof(typename V::Bits) / 4;
     if (threadIdx.x == 0) target[0] = KIND_RAW;
-    for (u32 i = threadIdx.x; i < n; i += THREADS) target[1 + i] = words[i];
+    ROLLED for (u32 i = threadIdx.x; i < n; i += THREADS) target[1 + i] = words[i];
 }
 
 // Where all blocks go: slots of raw_words(BLOCK) words, the words of each block, its largest error.
@@ -296,7 +304,7 @@ DEVICE void encode(const Parameters& p, const typename V::Bits* values, u64 n, u
     const Layout coded = plan<V, L>(p, source, s, group);
     __syncthreads();
     u64 error = 0;
-    for (u32 g = 0; g < source.groups(); ++g) error = s.error[g] > error ? s.error[g] : error;
+    ROLLED for (u32 g = 0; g < source.groups(); ++g) error = s.error[g] > error ? s.error[g] : error;
     u32 taken = coded.is_zero ? 1 : coded.words;
     bool is_written = !coded.fails && taken <= limit;
     if (is_written) emit<V, L>(KIND_CODED, source, coded, group, s, target);
@@ -337,7 +345,7 @@ DEVICE void scan_words(const u32* words, u32 n, u64* offsets) {
 DEVICE void compact(const u32* slots, u32 slot_words, const u32* words, const u64* offsets, u32* target) {
     const u32* source = slots + (u64)blockIdx.x * slot_words;
     target += offsets[blockIdx.x];
-    for (u32 i = threadIdx.x; i < words[blockIdx.x]; i += blockDim.x) target[i] = source[i];
+    ROLLED for (u32 i = threadIdx.x; i < words[blockIdx.x]; i += blockDim.x) target[i] = source[i];
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) qb_scan(const u32* words, u32 n, u64* offsets) {
@@ -350,15 +358,8 @@ extern "C" __global__ void __launch_bounds__(GROUP)
 }
 
 #define QB_ENCODE(NAME, V, L)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                                             \
+    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                          \
         NAME(Parameters p, const V::Bits* values, u64 n, u32 stride, u32* slots, u32* words, u64* errors) {           \
         const Slots to = {slots, words, errors};                                                                      \
         encode<V, L<V> >(p, values, n, stride, to);                                                                   \
     }
-
-QB_ENCODE(qb_encode_absolute_f64, F64, Absolute)
-QB_ENCODE(qb_encode_relative_f64, F64, Relative)
-QB_ENCODE(qb_encode_exact_f64, F64, Exact)
-QB_ENCODE(qb_encode_absolute_f32, F32, Absolute)
-QB_ENCODE(qb_encode_relative_f32, F32, Relative)
-QB_ENCODE(qb_encode_exact_f32, F32, Exact)
