@@ -7,6 +7,8 @@ mod crashes;
 mod damage;
 mod disk_full;
 mod golden;
+mod qb_cases;
+mod qb_streams;
 mod readers;
 mod refusal;
 mod rollback;

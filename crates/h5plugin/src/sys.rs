@@ -26,7 +26,7 @@ type Apply = unsafe extern "C" fn(
 
 /// `H5Z_class2_t`.
 #[repr(C)]
-pub struct Class {
+pub(crate) struct Class {
     version: c_int,
     id: c_int,
     encoder_present: c_uint,
@@ -53,13 +53,13 @@ static CLASS: Class = Class {
 
 /// What kind of plugin this is.
 #[unsafe(no_mangle)]
-pub extern "C" fn H5PLget_plugin_type() -> c_int {
+pub(crate) extern "C" fn H5PLget_plugin_type() -> c_int {
     TYPE_FILTER
 }
 
 /// The filter's class record.
 #[unsafe(no_mangle)]
-pub extern "C" fn H5PLget_plugin_info() -> *const Class {
+pub(crate) extern "C" fn H5PLget_plugin_info() -> *const Class {
     &raw const CLASS
 }
 
