@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
 
 /// Codec of lossy versions when none is named.
-pub(crate) const LOSSY_CODEC: CodecId = CodecId::Pco;
+pub(crate) const LOSSY_CODEC: CodecId = CodecId::Qb;
 /// Codec of lossless and exact versions when none is named.
 pub(crate) const LOSSLESS_CODEC: CodecId = CodecId::Zstd;
 /// Mean time to interrupt when none is given: a day, as the library has it.
@@ -25,8 +25,8 @@ const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: pco, zstd].
-    #[arg(long, value_name = "zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
+    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, zstd].
+    #[arg(long, value_name = "qb|zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
     pub(crate) codec: Option<CodecId>,
 
     /// Bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3, absolute:V, range:V or

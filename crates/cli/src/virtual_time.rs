@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn codecs_are_timed_on_real_values() {
         let values: Vec<f64> = (0..4096).map(|i| f64::from(i).sin()).collect();
-        for id in [CodecId::Pco, CodecId::Zstd, CodecId::Raw] {
+        for id in [CodecId::Qb, CodecId::Zstd, CodecId::Raw] {
             let (encode, decode) = codec_rates(id, &values).unwrap();
             assert!(encode > 0.0 && encode.is_finite() && decode > 0.0, "{id}: {encode} {decode}");
         }

@@ -26,7 +26,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         name: "solve".to_owned(),
         policy: PolicyConfig {
             mtti_seconds: 86_400.0,
-            lossy_codec: CodecId::Pco,
+            lossy_codec: CodecId::Qb,
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,
             theta: 0.5,
