@@ -24,6 +24,14 @@ impl Buffer {
         }
     }
 
+    /// Becomes one for values of this type; what it holds and has room for is kept where it is one already.
+    pub(crate) fn retype(&mut self, element: ElementType) {
+        let other = Self::new(element);
+        if std::mem::discriminant(self) != std::mem::discriminant(&other) {
+            *self = other;
+        }
+    }
+
     /// Zeros of the padded length: room for a decoder.
     pub(crate) fn resize(&mut self, padded_len: usize) {
         match self {

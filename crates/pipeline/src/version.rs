@@ -104,6 +104,8 @@ pub(crate) fn decode_frames(
     target: &mut Buffer,
 ) -> Result<(), PipelineError> {
     let len = frame_len(record);
+    // The variable before may have been of another type.
+    target.retype(record.element);
     target.resize(frames(record) * len);
     encoded.iter().enumerate().try_for_each(|(run, frame)| {
         let chain = frame.record.parent().map_or(Chain::Alone, |_| follow.chain(run));
