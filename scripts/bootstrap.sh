@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
-#   scripts/bootstrap.sh test    also what the tests compare with: HDF5, zfp in C (cmake, libclang, g++), h5py in .venv,
+#   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
 #                                and the compiler of CUDA kernels where its wheel can be had
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
@@ -38,6 +38,7 @@ missing() {
     [ "$what" != build ] || return 0
     have pkg-config || echo pkg-config
     have_hdf5 || echo libhdf5-dev
+    have h5dump || echo hdf5-tools
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
     have python3 || echo python3

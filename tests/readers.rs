@@ -1,9 +1,14 @@
 //! Do other tools see the numbers recoup restores?
 
-use std::path::Path;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
-use recoup::core::{CodecId, Plan, Registered, Scheme, Values};
+use recoup::core::{
+    CodecId, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, Values, ValuesMut,
+};
+use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::Variables;
 
 use crate::support::{Problem, fixed, plan};
 
@@ -38,23 +43,136 @@ fn iterate(owner: &dyn Registered) -> Vec<f64> {
     }
 }
 
+/// Runs h5py over version 5 below `dir`, finding no plugin but those in the folder given.
+fn h5py(python: &str, dir: &Path, plugins: &Path, variable: &str, expected: &[u8]) -> Output {
+    let expected_path = dir.join("expected.bin");
+    fs::write(&expected_path, expected).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("h5py_check.py");
+    let mut command = Command::new(python);
+    command.arg(script).arg(version_of(dir)).arg(variable).arg(&expected_path);
+    command.env("HDF5_PLUGIN_PATH", plugins).output().unwrap()
+}
+
+fn version_of(dir: &Path) -> PathBuf {
+    dir.join("solve/v000000000005")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn to_bytes(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+/// A folder with the filter plugin alone, as `make install` leaves it: cargo puts the library beside this program.
+fn plugins() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let name = format!("{}recoup_h5plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let built = std::env::current_exe().unwrap().with_file_name(&name);
+    fs::copy(&built, dir.path().join(&name)).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+    dir
+}
+
 /// h5py reads `/variables/x` of `version.h5` through the virtual dataset, `/ranks/0/x` of the rank's
 /// file, and both equal the restored iterate bit for bit.
 #[test]
 fn h5py_reads_what_restore_restores() {
     let Some(python) = python() else { return };
-    let problem = Problem::poisson(24);
+    let (problem, plugins) = (Problem::poisson(24), plugins());
     let raw = plan(Scheme::Traditional);
     let zstd = plan(Scheme::Exact);
-    for (name, plan) in [("raw", raw), ("zstd", zstd), ("zfp", fixed(CodecId::Zfp, 1e-6))] {
+    let qb = fixed(CodecId::Qb, 1e-6);
+    for (name, plan) in [("raw", raw), ("zstd", zstd), ("zfp", fixed(CodecId::Zfp, 1e-6)), ("qb", qb)] {
         let dir = tempfile::tempdir().unwrap();
         let restored = save_and_restore(&problem, dir.path(), plan);
-        let expected = dir.path().join("expected.bin");
-        std::fs::write(&expected, restored.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>()).unwrap();
-        let version = dir.path().join("solve/v000000000005");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("h5py_check.py");
-        let output = Command::new(&python).arg(script).arg(&version).arg("x").arg(&expected).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name}: {said}");
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
+        assert!(output.status.success(), "{name}: {}", said(&output));
+    }
+}
+
+/// Arcs of a parabola, then bits in no order, which no codec makes fewer: large numbers, and finite, in single precision too.
+fn half_coded(n: usize) -> Vec<f64> {
+    let arc = |i: usize| (i % 1000) as f64 * (i % 1000) as f64 * 1e-6;
+    let bits = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let scattered = |i: usize| f64::from_bits((bits(i) ^ bits(i + n) >> 29) & !(1 << 55) | 1 << 62);
+    (0..n).map(|i| if i < n / 2 { arc(i) } else { scattered(i) }).collect()
+}
+
+/// Two variables of several frames, some of which are stored raw; what a restore gives of each.
+fn save_half_coded(dir: &Path, n: usize) -> [(&'static str, Vec<u8>); 2] {
+    let mut x = half_coded(n);
+    let mut single: Vec<f32> = x.iter().map(|v| f32::from_bits((v.to_bits() >> 32) as u32)).collect();
+    single[..n / 2].iter_mut().zip(&x).for_each(|(single, x)| *single = *x as f32);
+    let plan = fixed(CodecId::Qb, 1e-6);
+    let mut session = recoup::open(dir).plan(plan).every(5).build().unwrap();
+    session.checkpoint(plan, progress(5), &[&spread(&mut x, &mut single)]).unwrap();
+    session.wait().unwrap();
+    let (mut x, mut single) = (vec![0.0; n], vec![0.0; n]);
+    session.restore_with(&mut [&mut spread(&mut x, &mut single)]).unwrap().unwrap();
+    [("x", to_bytes(&x)), ("single", single.iter().flat_map(|v| v.to_le_bytes()).collect())]
+}
+
+fn spread<'a>(x: &'a mut [f64], single: &'a mut [f32]) -> Variables<'a> {
+    let rows = Distribution::Rows { first: 0, global: x.len() as u64 };
+    let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(x), rows);
+    owner.with("single", Role::Iterate, ValuesMut::F32(single), rows)
+}
+
+fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+/// Several frames a variable, coded ones and ones that skip the filter, of both types, through the plugin.
+#[test]
+fn h5py_and_h5dump_read_coded_and_raw_frames_of_qb_through_the_plugin() {
+    let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());
+    let restored = save_half_coded(dir.path(), 4_500_000);
+    let manifest = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap().manifest(5).unwrap();
+    for (name, expected) in restored {
+        let frames: Vec<_> = manifest.frames.iter().filter(|f| f.variable == name).collect();
+        for storage in [Storage::Coded, Storage::Raw] {
+            assert!(frames.iter().any(|f| f.storage == storage), "{name}: no frame is {storage:?}");
+        }
+        if let Some(python) = python() {
+            let output = h5py(&python, dir.path(), plugins.path(), name, &expected);
+            assert!(output.status.success() && said(&output).contains("53570"), "{name}: {}", said(&output));
+        }
+        let (output, dumped) = h5dump(dir.path(), plugins.path(), name);
+        assert!(output.status.success(), "{name}: {}", said(&output));
+        assert!(dumped == expected, "h5dump: other values of {name}");
+    }
+}
+
+/// Runs h5dump over a variable of rank 0: what it said, and the little-endian values it wrote.
+fn h5dump(dir: &Path, plugins: &Path, variable: &str) -> (Output, Vec<u8>) {
+    let target = dir.join("dumped.bin");
+    let mut command = Command::new("h5dump");
+    command.args(["-d", &format!("/ranks/0/{variable}"), "-b", "LE", "-o"]).arg(&target);
+    command.arg(version_of(dir).join("rank-000000.h5")).env("HDF5_PLUGIN_PATH", plugins);
+    let output = command.output().expect("h5dump of HDF5's tools; scripts/bootstrap.sh test installs it");
+    (output, fs::read(target).unwrap_or_default())
+}
+
+/// A filter sees one chunk; one coded against another version is refused, and the message says what to do.
+#[test]
+fn frame_coded_against_a_parent_is_refused_by_the_plugin_with_a_way_out() {
+    let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());
+    let plan = fixed(CodecId::Qb, 1e-6);
+    let mut session = recoup::open(dir.path()).plan(plan).keep(2).build().unwrap();
+    let mut x = half_coded(20_000);
+    x.truncate(10_000);
+    for iteration in [4, 5] {
+        x.iter_mut().for_each(|x| *x += 1e-5);
+        session.checkpoint(plan, progress(iteration), &[&Variables::new().iterate("x", &mut x)]).unwrap();
+        session.wait().unwrap();
+    }
+    let manifest = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap().manifest(5).unwrap();
+    assert_eq!(manifest.parents().into_iter().collect::<Vec<_>>(), [4]);
+    let (output, _) = h5dump(dir.path(), plugins.path(), "x");
+    assert!(said(&output).contains("recoup export"), "{}", said(&output));
+    if let Some(python) = python() {
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&x));
+        assert!(!output.status.success() && said(&output).contains("recoup export"), "{}", said(&output));
     }
 }
