@@ -5,13 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use recoup::VirtualClock;
 use recoup::comm::{Solo, Threads};
 use recoup::core::{
     CodecId, Comm, Distribution, Manifest, Operator, Plan, Progress, Role, Scheme, Status, Store, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::model::failures::AtIterations;
-use recoup::pipeline::{ChainReader, Ended, EventKind, Outcome, PipelineError, Session, Variables};
+use recoup::pipeline::{
+    ChainReader, Ended, EventKind, Outcome, PipelineError, Session, Timing, Variables, VirtualCosts,
+};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 
 use crate::support::{Problem, fixed, plan};
@@ -313,6 +316,31 @@ fn a_version_that_does_not_count_is_never_a_parent() {
         assert_eq!(parents(&store).last(), Some(&expected), "operation {n}");
         assert_chains_whole(&store, &format!("operation {n}"));
     }
+}
+
+/// In virtual time a recovery costs the reading and decoding of the whole chain, not of its end.
+#[test]
+fn a_declared_recovery_pays_for_every_link() {
+    const BYTES_PER_SECOND: f64 = 1e6;
+    let store = Arc::new(MemoryStore::new());
+    let costs = VirtualCosts {
+        iteration_seconds: 1.0,
+        product_seconds: 0.0,
+        stage_bytes_per_second: f64::INFINITY,
+        encode_bytes_per_second: f64::INFINITY,
+        decode_bytes_per_second: BYTES_PER_SECOND,
+        store_bytes_per_second: BYTES_PER_SECOND,
+    };
+    let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).keep(100);
+    let builder = builder.clock(Arc::new(VirtualClock::new()), Timing::Virtual(costs));
+    let mut session = builder.build_with(store.clone(), &Solo).unwrap();
+    save(&mut session, 1..=4);
+    let mut x = vec![0.0; N];
+    let restored = session.restore_with(&mut [&mut Variables::new().iterate("x", &mut x)]).unwrap().unwrap();
+    let payloads: u64 = manifests(store.as_ref()).iter().map(Manifest::payload_bytes).sum();
+    let expected = (payloads as f64 + 4.0 * 8.0 * N as f64) / BYTES_PER_SECOND;
+    // A handful of sums and quotients, each rounded once.
+    assert!((restored.seconds - expected).abs() <= 16.0 * f64::EPSILON * expected, "{} {expected}", restored.seconds);
 }
 
 /// Each rank follows its own part; a link damaged on one rank is a link damaged on all.

@@ -1,7 +1,7 @@
 //! Can every version ever frozen still be read?
 //!
-//! `golden/v<format>/<case>/` holds a directory with one committed version, and in `expected/` what a restore
-//! gave when it was frozen: `<rank>-<variable>.bin`, little-endian values. `cargo xtask golden` alone writes them,
+//! `golden/v<format>/<case>/` holds a directory with one committed version, or with a chain of them that ends in it,
+//! and in `expected/` what a restore gave when it was frozen: `<rank>-<variable>.bin`, little-endian values. `cargo xtask golden` alone writes them,
 //! by [`write_golden`]; the test compares, and takes everything it needs to know from the manifests.
 
 use std::collections::BTreeMap;
@@ -18,9 +18,10 @@ use recoup::pipeline::Variables;
 
 use crate::support::{Problem, fixed, plan};
 
-/// The version in every frozen directory, and its name there.
+/// The newest version in every frozen directory.
 const VERSION: u64 = 5;
-const VERSION_DIR: &str = "solve/v000000000005";
+/// Versions of a frozen chain.
+const CHAIN: u64 = 3;
 /// Error bound of the lossy cases.
 const BOUND: f64 = 1e-6;
 
@@ -74,18 +75,21 @@ fn manifest(case: &Path) -> Manifest {
     Hdf5Store::open(case, "solve", Access::Read).unwrap().manifest(VERSION).unwrap()
 }
 
-fn copy_version(source: &Path, target: &Path) {
-    fs::create_dir_all(target.join(VERSION_DIR)).unwrap();
-    for entry in fs::read_dir(source.join(VERSION_DIR)).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, target.join(VERSION_DIR).join(path.file_name().unwrap())).unwrap();
+fn copy_versions(source: &Path, target: &Path) {
+    let store = Hdf5Store::open(source, "solve", Access::Read).unwrap();
+    for path in store.versions().unwrap().into_iter().map(|version| store.version_path(version)) {
+        let target = target.join("solve").join(path.file_name().unwrap());
+        fs::create_dir_all(&target).unwrap();
+        for path in fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()) {
+            fs::copy(&path, target.join(path.file_name().unwrap())).unwrap();
+        }
     }
 }
 
 /// What sessions on a copy of the directory restore, on as many ranks as wrote it.
 fn restore(case: &Path) -> Expected {
     let dir = tempfile::tempdir().unwrap();
-    copy_version(case, dir.path());
+    copy_versions(case, dir.path());
     let manifest = manifest(dir.path());
     let parts = Threads::launch(manifest.ranks, |comm| {
         let records: Vec<_> = manifest.variables.iter().filter(|v| v.rank == comm.rank()).collect();
@@ -126,8 +130,9 @@ fn every_frozen_version_is_whole_and_restores_to_its_frozen_bits() {
     for case in cases {
         let name = case.display();
         let store = Hdf5Store::open(&case, "solve", Access::Read).unwrap();
-        assert_eq!(store.versions().unwrap(), [VERSION], "{name}");
-        assert_eq!(store.inspect_damage(VERSION).unwrap(), [], "{name}");
+        let versions = store.versions().unwrap();
+        assert_eq!(versions.last(), Some(&VERSION), "{name}");
+        versions.iter().for_each(|version| assert_eq!(store.inspect_damage(*version).unwrap(), [], "{name}"));
         assert!(restore(&case) == expected(&case), "{name}: other values than those frozen");
     }
 }
@@ -140,7 +145,7 @@ fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
     assert!(!solves.is_empty());
     for case in solves {
         let dir = tempfile::tempdir().unwrap();
-        copy_version(&case, dir.path());
+        copy_versions(&case, dir.path());
         let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
         let mut solver = problem.solver("jacobi").unwrap();
         assert_eq!(session.restore(solver.as_mut()).unwrap().unwrap().version, VERSION, "{}", case.display());
@@ -184,6 +189,19 @@ fn save_ramp(dir: &Path, plan: Plan) {
     session.checkpoint(plan, progress(), &[&Variables::new().iterate("x", &mut x)]).unwrap();
 }
 
+/// Versions each coded against the one before: values that are rough in space and slow in time.
+fn save_chain(dir: &Path, plan: Plan) {
+    let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
+    for iteration in VERSION + 1 - CHAIN..=VERSION {
+        let rough = |i: u32| f64::from((i + 1).wrapping_mul(0x9e37_79b9)) / f64::from(u32::MAX);
+        let value = |i: u32| rough(i) + 1e-6 * f64::from(i) * iteration as f64;
+        let mut x: Vec<f64> = (0..600).map(value).collect();
+        let progress = Progress { iteration, ..progress() };
+        session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
+    }
+    session.wait().unwrap();
+}
+
 /// Adds the cases that are not there yet, of the format this build writes. What is frozen stays: another release
 /// of a compression library may write other bytes, and must still read these. To replace a case, remove it first.
 #[test]
@@ -192,7 +210,7 @@ fn write_golden() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
     let format = PathBuf::from(golden).join(format!("v{FORMAT_VERSION}"));
     type Save = fn(&Path, Plan);
-    let new: [(&str, Plan, Save); 8] = [
+    let new: [(&str, Plan, Save); 11] = [
         ("raw", plan(Scheme::Traditional), save_solve),
         ("zstd", fixed(CodecId::Zstd, BOUND), save_solve),
         ("pco", fixed(CodecId::Pco, BOUND), save_solve),
@@ -201,6 +219,9 @@ fn write_golden() {
         ("zfp", fixed(CodecId::Zfp, BOUND), save_solve),
         ("zfp-reversible", fixed(CodecId::Zfp, 0.0), save_solve),
         ("two-ranks", fixed(CodecId::Pco, BOUND), save_two_ranks),
+        ("chain-qb", fixed(CodecId::Qb, BOUND), save_chain),
+        ("chain-pco", fixed(CodecId::Pco, BOUND), save_chain),
+        ("chain-zfp", fixed(CodecId::Zfp, BOUND), save_chain),
     ];
     for (name, plan, save) in new {
         let case = format.join(name);
@@ -209,8 +230,10 @@ fn write_golden() {
         }
         let dir = tempfile::tempdir().unwrap();
         save(dir.path(), plan);
-        copy_version(dir.path(), &case);
-        assert!(manifest(&case).frames.iter().any(|f| f.codec == plan.codec), "{name}");
+        copy_versions(dir.path(), &case);
+        let manifest = manifest(&case);
+        assert!(manifest.frames.iter().any(|f| f.codec == plan.codec), "{name}");
+        assert_eq!(name.starts_with("chain"), !manifest.parents().is_empty(), "{name}");
         fs::create_dir(case.join("expected")).unwrap();
         for (file, bytes) in restore(&case) {
             fs::write(case.join("expected").join(file), bytes).unwrap();
