@@ -9,6 +9,8 @@
 //! while this crate without it is MIT or Apache-2.0. Its build needs cmake, a C++17 compiler, libclang and what
 //! `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees to them.
 //!
+//! With feature `cuda` QB also runs on CUDA devices, which are found at run time: [`codec_on_cuda`].
+//!
 //! Promises: no I/O, no thread, no clock, no unsafe code of its own. Encoding allocates per frame,
 //! because it runs behind the solver. Must not know: variables, versions, stores, ranks.
 
@@ -35,6 +37,8 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
 pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
+#[cfg(feature = "cuda")]
+pub use qb::{QbCuda, Timing as CudaTiming, cuda_source};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]
 pub use sz3::Sz3;
@@ -60,6 +64,21 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Sz3 => Err(CodecError::NotBuilt { codec: id, feature: "sz3" }),
         other => Err(CodecError::Unknown { name: other.to_string() }),
     }
+}
+
+/// The codec named `id`, on the first CUDA device where the codec can use one: QB. The bytes are those of [`codec`].
+///
+/// # Errors
+/// [`CodecError::Foreign`] when there is no device, or no compiler for its kernels; [`CodecError::NotBuilt`] for QB
+/// without feature `cuda`; those of [`codec`].
+pub fn codec_on_cuda(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+    if id != CodecId::Qb {
+        return codec(id);
+    }
+    #[cfg(feature = "cuda")]
+    return Ok(QbCuda::shared()?);
+    #[cfg(not(feature = "cuda"))]
+    Err(CodecError::NotBuilt { codec: id, feature: "cuda" })
 }
 
 /// Fills `target` from a payload that was stored raw, whatever codec was asked for.

@@ -7,6 +7,8 @@
 mod block;
 mod choice;
 mod coder;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod frame;
 mod group;
 mod kernels;
@@ -26,6 +28,8 @@ use recoup_core::{
 pub use self::choice::Way;
 use self::choice::{Plan, Problem};
 use self::coder::Coder;
+#[cfg(feature = "cuda")]
+pub use self::cuda::{QbCuda, Timing, source as cuda_source};
 use self::frame::{DTYPE, ENTRY, HEADER, Header, Mode, damaged};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 pub use self::simd::Level;
@@ -108,6 +112,11 @@ impl Qb {
     {
         let plan = problem.choose(self.way, self.level);
         let error = self.encode_planned(problem, &plan, target);
+        Self::encoded(problem, &plan, error, target)
+    }
+
+    /// What to say of the frame in `target`, or of the raw values put in its place where it is larger.
+    fn encoded<T: Scalar>(problem: &Problem<'_, T>, plan: &Plan, error: f64, target: &mut Vec<u8>) -> Encoded {
         let follows = plan.follows;
         let filters = vec![Filter { id: FILTER, values: vec![1] }];
         if target.len() <= size_of_val(problem.values) {

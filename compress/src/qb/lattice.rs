@@ -180,6 +180,12 @@ impl Absolute {
     pub(super) fn step(&self) -> f64 {
         self.step
     }
+
+    /// Step, its inverse, and the bound.
+    #[cfg(feature = "cuda")]
+    pub(super) fn numbers(&self) -> (f64, f64, f64) {
+        (self.step, self.inverse, self.bound)
+    }
 }
 
 /// The largest power of two not above a normal `x`.
@@ -274,6 +280,12 @@ impl Relative {
 
     pub(super) fn divisor(&self) -> u64 {
         self.divisor as u64
+    }
+
+    /// Divisor, its inverse, and the last code whose value is finite.
+    #[cfg(feature = "cuda")]
+    pub(super) fn numbers(&self) -> (f64, f64, i64) {
+        (self.divisor, self.inverse, self.last)
     }
 
     /// The code nearest to a shifted pattern, and the shifted pattern of that code.

@@ -35,7 +35,8 @@ impl Frame {
     /// What the host's codec makes of `values`; `None` where it stores them raw.
     pub(crate) fn of(values: Values<'_>, bound: Bound, stride: usize) -> Option<Self> {
         let mut payload = Vec::new();
-        let encoded = Qb::default().encode(values, bound, &context(values.len(), stride), &mut payload).unwrap();
+        let encoded = Qb::default().encode(values, bound, &context(values.len(), stride), &mut payload);
+        let encoded = encoded.expect("the host encodes everything");
         (!encoded.stored_raw).then(|| Self::parse(payload, encoded))
     }
 
@@ -67,7 +68,7 @@ impl Frame {
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 /// The lattice a header states, as the encoder has it.

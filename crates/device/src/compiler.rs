@@ -24,6 +24,14 @@ const OPTIONS: [&str; 7] = [
     "--diag-suppress=177",
 ];
 
+/// Looks for the runtime compiler, as [`compile`] does.
+///
+/// # Errors
+/// [`DeviceError::NotAvailable`] without it.
+pub fn find_compiler() -> Result<(), DeviceError> {
+    sys::find_compiler()
+}
+
 /// Compiles CUDA C for an architecture such as `sm_90`: no header, no fused multiply-add, no fast mathematics.
 ///
 /// The compiler is looked for in the folder `RECOUP_NVRTC` names, in the Python environment `VIRTUAL_ENV`
@@ -32,7 +40,7 @@ const OPTIONS: [&str; 7] = [
 /// # Errors
 /// [`DeviceError::NotAvailable`] without the compiler, [`DeviceError::Compile`] with its log for a source it refuses.
 pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled, DeviceError> {
-    sys::find_compiler()?;
+    find_compiler()?;
     let target = format!("--gpu-architecture={architecture}");
     let options: Vec<&str> = OPTIONS.into_iter().chain([target.as_str()]).collect();
     sys::compile(source, name, &options).map_err(|log| DeviceError::Compile {

@@ -15,6 +15,6 @@ mod sys;
 
 pub use cudarc::driver;
 
-pub use compiler::{Compiled, compile};
+pub use compiler::{Compiled, compile, find_compiler};
 pub use device::{Device, DeviceInfo, Pinned, pinned, probe};
 pub use error::DeviceError;

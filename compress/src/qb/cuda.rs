@@ -1,0 +1,285 @@
+//! QB on a CUDA device: the bytes of [`Qb`], which is the oracle.
+//!
+//! The device codes lines that stand alone; grids and frames coded against a parent go to the host's codec, as do
+//! header, table and checksums. `qb.cuh` and what follows it is the same codec once more.
+//!
+//! Promises: the same bytes as [`Qb`] for every input; memory for two slices of 64 MiB of doubles, whatever the vector.
+
+mod lanes;
+mod sys;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_device::driver::CudaView;
+use recoup_device::{Device, DeviceError};
+
+use self::lanes::{Element, Job, Lanes, Source};
+use self::sys::{Kernels, Parameters};
+use super::choice::{Plan, Problem};
+use super::frame::{ENTRY, HEADER, Header, Mode, STRIDES};
+use super::lattice::{Absolute, Exact, Lattice, Relative};
+use super::shape::{BLOCK, Shape};
+use super::{Qb, bytes, damaged, effective_bound};
+
+/// The kernels, as CUDA C; each lattice's are one more line.
+const SOURCE: &str = concat!(include_str!("qb.cuh"), include_str!("qb_encode.cuh"), include_str!("qb_decode.cuh"));
+
+/// Source of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type (`F64`, `F32`).
+#[must_use]
+pub fn source(lattice: &str, element: &str) -> String {
+    format!("{SOURCE}\nQB_KERNELS({element}, {lattice})\n")
+}
+
+/// QB on a device.
+pub struct QbCuda {
+    host: Qb,
+    device: Device,
+    state: Mutex<State>,
+}
+
+/// Seconds of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Encoding, with blocks put one after the other.
+    pub encode_seconds: f64,
+    /// Decoding them.
+    pub decode_seconds: f64,
+    /// Bytes of the blocks.
+    pub bytes: usize,
+}
+
+/// What is made when first needed.
+#[derive(Default)]
+struct State {
+    /// By lattice and type of values.
+    kernels: BTreeMap<(&'static str, &'static str), Kernels>,
+    lanes: Lanes,
+}
+
+impl fmt::Debug for QbCuda {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QbCuda").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl QbCuda {
+    /// QB on device number `ordinal`. Kernels are compiled when first needed, a second or two each.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotAvailable`] when there is no such device, or no compiler for its kernels.
+    pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
+        let device = Device::open(ordinal)?;
+        recoup_device::find_compiler()?;
+        Ok(Self { host: Qb::default(), device, state: Mutex::default() })
+    }
+
+    /// QB on the first device, the same for all who ask.
+    pub(crate) fn shared() -> Result<Arc<Self>, CodecError> {
+        static SHARED: OnceLock<Result<Arc<QbCuda>, DeviceError>> = OnceLock::new();
+        SHARED.get_or_init(|| Self::open(0).map(Arc::new)).clone().map_err(|error| foreign(&error))
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Encodes doubles that rest in the device's memory, as a line that stands alone: the frame of [`Qb`], by the
+    /// line predictor, even where raw values would be smaller. Returns the largest error.
+    ///
+    /// `bound` is absolute, pointwise or lossless: a range is not looked for on the device.
+    ///
+    /// # Errors
+    /// [`CodecError::Bound`] for another bound, [`CodecError::Foreign`] when the device fails.
+    pub fn encode_resident(
+        &self,
+        values: &CudaView<'_, f64>,
+        bound: Bound,
+        stride: usize,
+        target: &mut Vec<u8>,
+    ) -> Result<f64, CodecError> {
+        let stride = if (1..=STRIDES).contains(&stride) { stride } else { 1 };
+        // The lattice follows from the bound alone.
+        let bound = match bound {
+            Bound::Range(value) => return Err(CodecError::Bound { value }),
+            other => effective_bound(Values::F64(&[]), other)?,
+        };
+        let context = Context { stride, ..Context::flat(0) };
+        let plan = Plan { shape: Shape::Line { n: values.len(), stride }, follows: false, is_halved: false };
+        self.encode_line(&Problem::new(&[], bound, &context, None), &plan, Source::Device(values), target)
+    }
+
+    /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one slice of 2^23:
+    /// encoded, then decoded; the second of two runs.
+    ///
+    /// # Errors
+    /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
+    pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<Timing, CodecError> {
+        let expected = lanes::SLICE_BLOCKS * BLOCK;
+        if values.len() > expected {
+            return Err(CodecError::Shape { expected, found: values.len() });
+        }
+        let bound = effective_bound(Values::F64(&[]), bound)?;
+        let plan = Plan { shape: Shape::Line { n: values.len(), stride: 1 }, follows: false, is_halved: false };
+        let mode = plan.mode(&Problem::<f64>::new(&[], bound, &Context::flat(0), None));
+        self.on_device::<f64, _>(mode, 1, |device, lanes, job| {
+            lanes::time(device, lanes, job, values)?;
+            lanes::time(device, lanes, job, values)
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What a panic left half done is overwritten by the next frame.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn encode_floats<T: Element>(&self, problem: &Problem<'_, T>, target: &mut Vec<u8>) -> Result<Encoded, CodecError>
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let plan = problem.choose(None, self.host.level);
+        let is_ours = matches!(plan.shape, Shape::Line { .. }) && !plan.follows && !problem.values.is_empty();
+        let error = match is_ours {
+            true => self.encode_line(problem, &plan, Source::Host(problem.values), target)?,
+            false => self.host.encode_planned(problem, &plan, target),
+        };
+        Ok(Qb::encoded(problem, &plan, error, target))
+    }
+
+    /// Fills `target` with a frame; the largest error.
+    fn encode_line<T: Element>(
+        &self,
+        problem: &Problem<'_, T>,
+        plan: &Plan,
+        source: Source<'_, T>,
+        target: &mut Vec<u8>,
+    ) -> Result<f64, CodecError> {
+        let mode = plan.mode(problem);
+        let Shape::Line { stride, .. } = plan.shape else { return Err(damaged("no line")) };
+        target.clear();
+        target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
+        let (table, error) = self
+            .on_device::<T, _>(mode, stride, |device, lanes, job| lanes::encode(device, lanes, job, source, target))?;
+        let bound = problem.bound.value();
+        Header { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent: None }.write::<T>(&table, target);
+        Ok(error)
+    }
+
+    fn decode_floats<T: Element>(&self, source: &[u8], target: &mut [T]) -> Result<(), CodecError>
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let (header, table) = Header::parse::<T>(source)?;
+        let fits_slots = |words: u32| words as usize <= lanes::raw_words::<T>(BLOCK);
+        let stride = match header.shape {
+            Shape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
+            _ => return self.host.decode_floats(source, None, target),
+        };
+        if target.is_empty() || !table.iter().all(|entry| fits_slots(entry.words)) {
+            return self.host.decode_floats(source, None, target);
+        }
+        let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
+        let damaged = self.on_device::<T, _>(header.mode, stride, |device, lanes, job| {
+            lanes::decode(device, lanes, job, blocks, target)
+        })?;
+        match damaged.is_empty() {
+            true => Ok(()),
+            false => Err(CodecError::Blocks { codec: CodecId::Qb, blocks: damaged, total: table.len() }),
+        }
+    }
+
+    /// Runs `work` with the kernels of a mode and the memory of the device.
+    fn on_device<T: Element, R>(
+        &self,
+        mode: Mode,
+        stride: usize,
+        work: impl FnOnce(&Device, &mut Lanes, Job<'_>) -> Result<R, DeviceError>,
+    ) -> Result<R, CodecError> {
+        let (name, lattice) = parameters(mode);
+        let mut state = self.state();
+        let State { kernels, lanes } = &mut *state;
+        let run = || {
+            let kernels = match kernels.entry((name, T::NAME)) {
+                Entry::Occupied(loaded) => loaded.into_mut(),
+                Entry::Vacant(room) => room.insert(Kernels::load(&self.device, &source(name, T::NAME))?),
+            };
+            let job = Job { kernels, lattice, stride: stride as u32 };
+            work(&self.device, lanes, job)
+        };
+        run().map_err(|error| foreign(&error))
+    }
+}
+
+fn foreign(error: &DeviceError) -> CodecError {
+    CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() }
+}
+
+/// Name of a mode's lattice in the kernels, and what they are told of it.
+fn parameters(mode: Mode) -> (&'static str, Parameters) {
+    let none = Parameters { step: 0.0, inverse: 0.0, bound: 0.0, last: 0 };
+    match mode {
+        Mode::Lossless => ("Exact", none),
+        Mode::Absolute(lattice) => {
+            let (step, inverse, bound) = lattice.numbers();
+            ("Absolute", Parameters { step, inverse, bound, ..none })
+        }
+        Mode::Relative(lattice) => {
+            let (step, inverse, last) = lattice.numbers();
+            ("Relative", Parameters { step, inverse, last, ..none })
+        }
+    }
+}
+
+impl Codec for QbCuda {
+    fn id(&self) -> CodecId {
+        CodecId::Qb
+    }
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn can_follow(&self) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        if context.chain.parent().is_some() {
+            return self.host.encode(source, bound, context, target);
+        }
+        let effective = effective_bound(source, bound)?;
+        bytes::check_shape(context, source.len())?;
+        match source {
+            Values::F64(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
+            Values::F32(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
+            other => self.host.encode(other, bound, context, target),
+        }
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        if context.chain.parent().is_some() {
+            return self.host.decode(source, bound, context, target);
+        }
+        bytes::check_shape(context, target.as_values().len())?;
+        match target {
+            ValuesMut::F64(target) => self.decode_floats(source, target),
+            ValuesMut::F32(target) => self.decode_floats(source, target),
+            other => self.host.decode(source, bound, context, other),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The corpus on a device, where there is one.
+
+use recoup_compress::{Qb, QbCuda, codec_on_cuda};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
+use recoup_device::DeviceError;
+
+use super::corpus::{BLOCK, each_kind, patchwork};
+use super::frames::{Frame, context};
+
+const BOUNDS: [Bound; 5] =
+    [Bound::Lossless, Bound::Absolute(1e-3), Bound::Absolute(1e-10), Bound::Pointwise(1e-2), Bound::Pointwise(1e-6)];
+
+/// `None`, and a message, where there is no device.
+fn device() -> Option<QbCuda> {
+    match QbCuda::open(0) {
+        Ok(codec) => Some(codec),
+        Err(error @ DeviceError::NotAvailable { .. }) => {
+            println!("SKIPPED: {error}");
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Payload and what is said of it are the host's, and so is what comes back.
+fn compare(device: &QbCuda, label: &str, values: &[f64], bound: Bound, stride: usize) {
+    let singles: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+    for source in [Values::F64(values), Values::F32(&singles)] {
+        let label = format!("{label}, {:?}, {bound:?}, stride {stride}", source.element());
+        let context = context(source.len(), stride);
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let ours = Qb::default().encode(source, bound, &context, &mut expected).unwrap();
+        let encoded = device.encode(source, bound, &context, &mut found).unwrap();
+        assert_eq!(encoded, ours, "{label}");
+        assert!(found == expected, "{label}: {} bytes, expected {}", found.len(), expected.len());
+        if encoded.stored_raw {
+            continue;
+        }
+        let (mut a, mut b) = (vec![0f64; source.len()], vec![0f64; source.len()]);
+        if let Values::F64(_) = source {
+            device.decode(&found, bound, &context, ValuesMut::F64(&mut a)).unwrap();
+            Qb::default().decode(&found, bound, &context, ValuesMut::F64(&mut b)).unwrap();
+        }
+        assert!(a.iter().zip(&b).all(|(a, b)| a.to_bits() == b.to_bits()), "{label}: decode");
+    }
+}
+
+#[test]
+fn device_writes_the_hosts_bytes_for_every_kind_bound_and_stride() {
+    let Some(device) = device() else { return };
+    for stride in 1..=8 {
+        for bound in BOUNDS {
+            compare(&device, "patchwork", &patchwork(stride * 500).values, bound, stride);
+        }
+    }
+    for n in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000] {
+        for input in each_kind(n, 5) {
+            BOUNDS.iter().for_each(|bound| compare(&device, &input.name, &input.values, *bound, 1));
+        }
+    }
+}
+
+#[test]
+fn device_writes_the_hosts_bytes_over_several_slices() {
+    let Some(device) = device() else { return };
+    let part = patchwork(1).values;
+    let values: Vec<f64> = part.iter().copied().cycle().take(3 * 2048 * BLOCK + 777).collect();
+    compare(&device, "slices", &values, Bound::Absolute(1e-4), 1);
+    let stream = device.device().context().default_stream();
+    let resident = stream.clone_htod(&values).unwrap();
+    stream.synchronize().unwrap();
+    let mut found = Vec::new();
+    device.encode_resident(&resident.as_view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();
+    assert!(found == Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 3).unwrap().payload);
+}
+
+#[test]
+fn device_names_the_damaged_block() {
+    let Some(device) = device() else { return };
+    let values = patchwork(9).values;
+    let frame = Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 1).unwrap();
+    let mut payload = frame.payload.clone();
+    *payload.last_mut().unwrap() ^= 1;
+    let mut target = vec![0.0; values.len()];
+    let context = context(values.len(), 1);
+    let result = device.decode(&payload, Bound::Lossless, &context, ValuesMut::F64(&mut target));
+    let (blocks, total) = (vec![frame.words.len() - 1], frame.words.len());
+    assert_eq!(result, Err(CodecError::Blocks { codec: CodecId::Qb, blocks, total }));
+}
+
+#[test]
+fn without_a_device_the_table_says_so() {
+    match codec_on_cuda(CodecId::Qb) {
+        Ok(codec) => assert_eq!(codec.id(), CodecId::Qb),
+        Err(CodecError::Foreign { message, .. }) => assert!(message.starts_with("no CUDA here"), "{message}"),
+        Err(other) => panic!("{other}"),
+    }
+    assert_eq!(codec_on_cuda(CodecId::Pco).unwrap().id(), CodecId::Pco);
+}
