@@ -332,6 +332,7 @@ class Block:
             highs = take("_BH_I___Q"[head.high_bytes], head.patches)
             for place, high in zip(places, highs):
                 group[place] |= high << head.width
+        fields = [[z & (1 << head.bits) - 1 for z in group] for head, group in zip(heads, fields)]
         residuals = [[z >> 1 if z % 2 == 0 else -(z + 1) // 2 for z in group] for group in fields]
         return base, heads, bitmaps, residuals
 
