@@ -83,12 +83,12 @@ fn bounds() -> Vec<Bound> {
 /// Encodes, checks the size promised, and decodes.
 fn there_and_back(codec: &Qb, x: &[f64], bound: Bound, context: &Context) -> (Vec<f64>, Encoded, Vec<u8>) {
     let (mut payload, mut decoded) = (Vec::new(), vec![1.5; x.len()]);
-    let encoded = codec.encode(Values::F64(x), bound, context, &mut payload).unwrap();
+    let encoded = codec.encode(Values::F64(x), bound, context, &mut payload).expect("encodes");
     assert!(payload.len() <= size_of_val(x) + size_of_val(x) * 3 / 1000 + 256, "{bound}: {} bytes", payload.len());
     if encoded.stored_raw {
-        decode_raw(&payload, ValuesMut::F64(&mut decoded)).unwrap();
+        decode_raw(&payload, ValuesMut::F64(&mut decoded)).expect("decodes");
     } else {
-        codec.decode(&payload, encoded.bound, context, ValuesMut::F64(&mut decoded)).unwrap();
+        codec.decode(&payload, encoded.bound, context, ValuesMut::F64(&mut decoded)).expect("decodes");
     }
     (decoded, encoded, payload)
 }

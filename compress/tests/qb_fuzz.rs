@@ -65,7 +65,8 @@ fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
                     let chain = if follows { follow } else { Chain::Alone };
                     let mut frame = Vec::new();
                     let context = Context { dims, stride, chain };
-                    let encoded = Qb::default().encode(source, bound, &context, &mut frame).unwrap();
+                    let encoded =
+                        Qb::default().encode(source, bound, &context, &mut frame).expect("a bound and a shape");
                     if !encoded.stored_raw {
                         seeds.push(Seed { frame, dims, stride, follows, is_single });
                     }

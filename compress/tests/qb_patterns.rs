@@ -21,11 +21,11 @@ fn check(first: u32, step: u32, bound: Bound) -> usize {
     let values: Vec<f32> = (0..RUN).map(|i| f32::from_bits(first.wrapping_add(i.wrapping_mul(step)))).collect();
     let (codec, context) = (Qb::default(), Context::flat(values.len()));
     let (mut payload, mut decoded) = (Vec::new(), vec![0.0f32; values.len()]);
-    let encoded = codec.encode(Values::F32(&values), bound, &context, &mut payload).unwrap();
+    let encoded = codec.encode(Values::F32(&values), bound, &context, &mut payload).expect("codes");
     if encoded.stored_raw {
         return 0;
     }
-    codec.decode(&payload, encoded.bound, &context, ValuesMut::F32(&mut decoded)).unwrap();
+    codec.decode(&payload, encoded.bound, &context, ValuesMut::F32(&mut decoded)).expect("codes");
     let violator = bound_holds(Values::F32(&values), Values::F32(&decoded), bound);
     assert_eq!(violator.map(|i| values[i].to_bits()), None, "first pattern out of {bound}");
     for (x, y) in values.iter().zip(&decoded) {

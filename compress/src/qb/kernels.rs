@@ -12,7 +12,6 @@ pub(super) const GROUP: usize = 256;
 pub(super) const HISTORY: usize = 16;
 /// Lanes a group is packed in: value `8 r + l` stands in row r of lane l.
 pub(super) const LANES: usize = 8;
-const ROWS: usize = GROUP / LANES;
 /// Distance from the group's base up to which 32 bits hold second and triple differences.
 const NARROW: i64 = 1 << 28;
 
@@ -429,19 +428,18 @@ pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
     }
     let mask = u32::MAX >> (32 - width);
     let words = words.as_chunks::<LANES>().0;
-    let rows = z.as_chunks_mut::<LANES>().0;
-    for r in 0..ROWS {
+    for (r, row) in z.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
         let bit = r as u32 * width;
         let (k, offset) = ((bit / 32) as usize, bit % 32);
         let low = words[k];
         if offset + width > 32 {
             let high = words[k + 1];
             for l in 0..LANES {
-                rows[r][l] = ((low[l] >> offset) | (high[l] << (32 - offset))) & mask;
+                row[l] = ((low[l] >> offset) | (high[l] << (32 - offset))) & mask;
             }
         } else {
             for l in 0..LANES {
-                rows[r][l] = (low[l] >> offset) & mask;
+                row[l] = (low[l] >> offset) & mask;
             }
         }
     }

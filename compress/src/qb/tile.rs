@@ -62,7 +62,7 @@ mod tests {
         arrange(&places, &mut arranged);
         let is_on_face = |place: i64| {
             let place = place as usize;
-            place % EDGE == 0 || place / EDGE % EDGE == 0 || place / PLANE == 0
+            place.is_multiple_of(EDGE) || (place / EDGE).is_multiple_of(EDGE) || place < PLANE
         };
         let (faces, interior) = arranged.split_at(FACES);
         assert!(faces.iter().all(|place| is_on_face(*place)) && faces.is_sorted());
