@@ -302,7 +302,7 @@ fn odd_singles() -> Floats {
 fn special() -> Vec<Case> {
     let case = Case::new;
     let far = |n: usize| Floats::F64((0..n).map(|i| 1e30 * (1.0 + i as f64 / 2f64.powi(45))).collect());
-    let pattern = |(i, x): (usize, u64)| if i % 20 < 16 { f64::from_bits(x << 32 | x * 7) } else { 1.0 };
+    let pattern = |(i, x): (usize, u64)| if i % 20 < 16 { f64::from_bits((x << 32) | (x * 7)) } else { 1.0 };
     let raw_tile = scattered(20 * 4 * 4).enumerate().map(pattern).collect();
     let raw_line =
         std::iter::repeat_n(2.5, 4096).chain(scattered(200).map(|bits| f32::from_bits(bits as u32))).collect();
