@@ -104,7 +104,7 @@ impl<'a> Execution<'a> {
         let config = SessionConfig {
             name: self.name.to_owned(),
             store,
-            codecs: recoup::compress::codec,
+            codecs: problem.codecs,
             policy: self.protection.policy(self.scheme, args.method),
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,

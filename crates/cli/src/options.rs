@@ -38,7 +38,7 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
     pub(crate) threads: Option<u16>,
 
-    /// Where to compute.
+    /// Where the codec qb runs; solvers run on the host.
     #[arg(long, value_enum, default_value = "host", help_heading = "Machine")]
     pub(crate) device: Device,
 
@@ -56,7 +56,7 @@ pub(crate) enum OperatorKind {
     Stencil,
 }
 
-/// Where to compute.
+/// Where a part computes that can do so on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Device {
     /// The processor.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use recoup::comm::Solo;
-use recoup::core::Operator;
-use recoup::pipeline::Reference;
+use recoup::compress::{codec, codec_on_cuda};
+use recoup::core::{CodecId, Operator};
+use recoup::pipeline::{CodecTable, Reference};
 use recoup::solvers::{Csr, Poisson3d, Pool, RightHandSide, System, read_matrix, read_vector};
 
 use crate::exit::Exit;
@@ -22,6 +23,8 @@ pub(crate) struct Problem {
     pub(crate) rhs: Arc<[f64]>,
     /// The threads.
     pub(crate) pool: Arc<Pool>,
+    /// The codecs, some on the device.
+    pub(crate) codecs: CodecTable,
     comm: Solo,
 }
 
@@ -32,12 +35,12 @@ impl Problem {
     /// Exit 5 for MPI and CUDA, exit 2 for options that contradict each other, exit 1 for files
     /// that cannot be used.
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
-        check_available(args)?;
+        let codecs = available_codecs(args)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let pool = Arc::new(Pool::new(args.threads.map_or(cores, usize::from)));
         let (operator, rows) = operator(args, &pool)?;
         let rhs = right_hand_side(args, operator.as_ref())?;
-        Ok(Self { operator, rows, rhs: rhs.into(), pool, comm: Solo })
+        Ok(Self { operator, rows, rhs: rhs.into(), pool, codecs, comm: Solo })
     }
 
     /// What a solver is made from.
@@ -77,14 +80,19 @@ impl Problem {
     }
 }
 
-fn check_available(args: &ProblemArgs) -> Result<()> {
+/// The codecs to use, once all that was asked for is there.
+fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
     if args.mpi {
         return Err(Exit::NotAvailable.because("--mpi: this build has no MPI; without it the program runs one rank"));
     }
-    if args.device == Device::Cuda {
-        return Err(Exit::NotAvailable.because("--device cuda: this build has no CUDA solvers; use --device host"));
+    if args.device == Device::Host {
+        return Ok(codec);
     }
-    Ok(())
+    let qb = codec_on_cuda(CodecId::Qb);
+    qb.map_err(|error| {
+        Exit::NotAvailable.because(format!("--device cuda: no CUDA codec: {error}; use --device host"))
+    })?;
+    Ok(codec_on_cuda)
 }
 
 type Operators = (Arc<dyn Operator + Send + Sync>, Option<Arc<Csr>>);
