@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use recoup::compress::{Level, Qb, QbContents};
-use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent};
+use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent, Values};
 
 use crate::qb_cases::{Case, Floats, cases};
 
@@ -54,6 +54,20 @@ fn all_coded(level: Level) -> BTreeMap<String, Decoded> {
         assert!(done.insert(case.name.to_owned(), decoded).is_none(), "{}: twice", case.name);
     }
     done
+}
+
+/// The name of the frame without values.
+const EMPTY: &str = "f64-empty";
+
+/// A frame without values is a header alone. The encoder stores nothing raw instead, so this one is made by hand.
+fn empty_frame() -> Vec<u8> {
+    let mut frame = vec![0; 96];
+    frame[..4].copy_from_slice(b"RCQB");
+    // Version, stride and length.
+    (frame[4], frame[9], frame[72]) = (1, 1, 96);
+    let checksum = crc32c::crc32c(&frame);
+    frame[12..16].copy_from_slice(&checksum.to_le_bytes());
+    frame
 }
 
 /// Folders of streams, of all formats.
@@ -111,6 +125,14 @@ fn qb_reads_every_frozen_stream_to_its_frozen_bits() {
             assert!(values.to_bytes() == *expected, "{}/{name}: other values", folder.display());
         }
     }
+}
+
+#[test]
+fn qb_writes_no_frame_for_no_values_but_one_is_frozen() {
+    let mut payload = vec![1];
+    let encoded = Qb::default().encode(Values::F64(&[]), Bound::Lossless, &Context::flat(0), &mut payload).unwrap();
+    assert!(encoded.stored_raw && payload.is_empty());
+    assert_eq!(frozen(&golden().join(FORMAT))[EMPTY], (empty_frame(), Vec::new()));
 }
 
 #[test]
@@ -216,7 +238,9 @@ fn write_golden_streams() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
     let folder = PathBuf::from(golden).join(FORMAT);
     fs::create_dir_all(&folder).unwrap();
-    for (name, (frame, values)) in all_coded(Level::PORTABLE) {
+    let mut all = all_coded(Level::PORTABLE);
+    all.insert(EMPTY.to_owned(), (empty_frame(), Floats::F64(Vec::new())));
+    for (name, (frame, values)) in all {
         if !folder.join(format!("{name}.qb")).exists() {
             fs::write(folder.join(format!("{name}.qb")), frame).unwrap();
             fs::write(folder.join(format!("{name}.bin")), values.to_bytes()).unwrap();
