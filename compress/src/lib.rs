@@ -11,8 +11,8 @@
 //!
 //! With feature `cuda` QB also runs on CUDA devices, which are found at run time: [`codec_on_cuda`].
 //!
-//! Promises: no I/O, no thread, no clock, no unsafe code of its own. Encoding allocates per frame,
-//! because it runs behind the solver. Must not know: variables, versions, stores, ranks.
+//! Promises: no I/O, no clock, no thread but those QB is told to use; unsafe code in `simd.rs` and `sys.rs` alone.
+//! Encoding allocates per frame, because it runs behind the solver. Must not know: variables, versions, stores, ranks.
 
 mod bytes;
 mod delta;
