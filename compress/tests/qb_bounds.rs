@@ -1,6 +1,6 @@
 //! What QB promises, on values chosen to break it.
 
-use recoup_compress::{Level, Qb, bound_holds, decode_raw};
+use recoup_compress::{Level, Qb, QbWay, bound_holds, decode_raw};
 use recoup_core::{Bound, Chain, Codec, Context, Encoded, Parent, Values, ValuesMut};
 
 /// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
@@ -211,6 +211,48 @@ fn a_damaged_block_is_named_and_all_others_are_decoded() {
         for i in (0..x.len()).filter(|i| !inside.contains(i)) {
             assert_eq!(found[i].to_bits(), decoded[i].to_bits(), "value {i} with block {block} damaged");
         }
+    }
+}
+
+#[test]
+fn what_no_encoder_writes_behind_heads_and_classes_is_damage() {
+    let x: Vec<f64> = (0..200).map(|i| (f64::from(i) * 0.07).sin()).collect();
+    let context = Context::flat(x.len());
+    for (bound, padding) in
+        [(Bound::Absolute(1e-6), 2..4), (Bound::Pointwise(1e-6), 2..4), (Bound::Pointwise(1e-6), 5..8)]
+    {
+        let (_, encoded, payload) = there_and_back(&Qb::default(), &x, bound, &context);
+        let heads = 96 + 8 + 4 + 4 * (payload[96 + 8] as usize >> 4);
+        for bit in padding.start * 8..padding.end * 8 {
+            let mut damaged = payload.clone();
+            damaged[heads + bit / 8] ^= 1 << (bit % 8);
+            let checksum = crc32c::crc32c(&damaged[96 + 8..]);
+            damaged[96 + 4..96 + 8].copy_from_slice(&checksum.to_le_bytes());
+            damaged[12..16].fill(0);
+            let checksum = crc32c::crc32c(&damaged[..96 + 8]);
+            damaged[12..16].copy_from_slice(&checksum.to_le_bytes());
+            let mut target = vec![0.0; x.len()];
+            let error = codec_error(&damaged, encoded.bound, &context, &mut target);
+            assert!(error.contains("1 of 1 blocks"), "{bound}: bit {bit} behind the heads: {error}");
+        }
+    }
+}
+
+fn codec_error(payload: &[u8], bound: Bound, context: &Context, target: &mut [f64]) -> String {
+    Qb::default()
+        .decode(payload, bound, context, ValuesMut::F64(target))
+        .map_or_else(|error| error.to_string(), |()| String::new())
+}
+
+#[test]
+fn a_dead_band_is_for_absolute_lattices_alone() {
+    let x: Vec<f64> = (0..600).map(|i| if i % 3 == 0 { -0.0 } else { 0.0 }).collect();
+    let parent = Parent { values: Values::F64(&vec![0.0; x.len()]), hash: HASH };
+    let context = Context::flat(x.len()).chained(Chain::Follow(parent));
+    let codec = Qb::default().by(QbWay { in_tiles: false, follows: true, is_halved: true });
+    for e in [2.0f64.powi(-1000), 2.0f64.powi(-1001), 2.0f64.powi(-1074)] {
+        let (decoded, ..) = there_and_back(&codec, &x, Bound::Absolute(e), &context);
+        assert_holds(&x, &decoded, ("zeros", Bound::Absolute(e)));
     }
 }
 

@@ -178,14 +178,12 @@ impl<'a> Opened<'a> {
         }
         let mut rest = Rest(rest);
         self.base = rest.base(first >> 4)?;
-        for head in
-            rest.take((expected.groups * 2).next_multiple_of(4))?.as_chunks::<2>().0.iter().take(expected.groups)
-        {
+        for head in rest.take_padded(expected.groups * 2)?.as_chunks::<2>().0 {
             self.heads.push(Head::from_bits(u16::from_le_bytes(*head))?);
         }
         let splits_sign = expected.splits_sign && kind == Kind::Coded;
         if splits_sign {
-            self.classes = rest.take(expected.groups.next_multiple_of(4))?.get(..expected.groups)?;
+            self.classes = rest.take_padded(expected.groups)?;
         }
         let bitmaps: usize = self.classes.iter().map(|class| bitmap_words(*class)).sum::<Option<usize>>()?;
         let words = bitmaps + self.heads.iter().map(|head| head.words()).sum::<usize>();
@@ -224,6 +222,12 @@ impl<'a> Rest<'a> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(taken)
+    }
+
+    /// What stands before zeros up to a whole word.
+    fn take_padded(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, zeros) = self.take(bytes.next_multiple_of(4))?.split_at(bytes);
+        zeros.iter().all(|byte| *byte == 0).then_some(taken)
     }
 
     fn base(&mut self, size: u8) -> Option<i64> {

@@ -62,10 +62,12 @@ impl Plan {
         mode.unwrap_or(Mode::Lossless)
     }
 
-    /// A little below the bound: distances this large may be rounded.
-    pub(super) fn dead_band<T>(&self, problem: &Problem<'_, T>) -> Option<f64> {
+    /// A little below the bound, as distances this large may be rounded; of absolute lattices alone, the others hold
+    /// bits that a distance does not see.
+    pub(super) fn dead_band<T: Scalar>(&self, problem: &Problem<'_, T>) -> Option<f64> {
         const ROUNDED_DOWN: f64 = 1.0 - 4.0 * f64::EPSILON;
-        self.is_halved.then(|| problem.bound.value() * ROUNDED_DOWN)
+        let is_absolute = matches!(self.mode(problem), Mode::Absolute(_));
+        (self.is_halved && is_absolute).then(|| problem.bound.value() * ROUNDED_DOWN)
     }
 }
 

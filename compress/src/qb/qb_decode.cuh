@@ -40,6 +40,11 @@ DEVICE bool find_parts(const u32* block, u32 words, u32 groups, u32 value_bytes,
     const Head head = head_of(counts ? ((const u16*)(block + 1 + size))[lane] : 0);
     const u32 sign_class = counts && SPLITS_SIGN ? ((const u8*)(block + fixed))[lane] : 0;
     if (__any_sync(ALL, !is_head(head) || !is_class(sign_class))) return false;
+    const u32 past = groups + lane;
+    const bool ends_heads = lane == 0 && groups % 2 == 1, ends_classes = past < 4 * classes;
+    const bool fills_heads = ends_heads && ((const u16*)(block + 1 + size))[past] != 0;
+    const bool fills_classes = ends_classes && ((const u8*)(block + fixed))[past] != 0;
+    if (__any_sync(ALL, fills_heads || fills_classes)) return false;
     const u32 own_words = head_words(head), own_bytes = head_bytes(head), own_bitmaps = bitmap_words(sign_class);
     const u32 field_words = warp_scan(own_words), bytes = warp_scan(own_bytes), bitmaps = warp_scan(own_bitmaps);
     const u32 fields = fixed + classes + __shfl_sync(ALL, bitmaps, WARP - 1);

@@ -208,3 +208,21 @@ fn damaged_blocks_are_the_same_and_so_is_what_is_decoded_of_others() {
         }
     }
 }
+
+#[test]
+fn every_bit_in_front_of_a_block_is_taken_as_on_the_host() {
+    let mut shim = Shim::start();
+    for input in each_kind(200, 3) {
+        let values = Values::F64(&input.values);
+        for bound in [Bound::Absolute(1e-3), Bound::Pointwise(1e-2), Bound::Lossless] {
+            let Some(frame) = Frame::of(values, bound, 1) else { continue };
+            for bit in 0..frame.blocks.len().min(20) * 8 {
+                let mut blocks = frame.blocks.clone();
+                blocks[bit / 8] ^= 1 << (bit % 8);
+                let (damaged, _) = shim.decode(values, &frame, &blocks, 1);
+                let (expected, _) = decoded(&frame.with_blocks(&blocks), values, 1);
+                assert_eq!(damaged, expected, "{}, {bound:?}, bit {bit}", input.name);
+            }
+        }
+    }
+}
