@@ -17,6 +17,8 @@
 //! | 32 | bound of the difference f64 |
 //! | 40 | the codec's payload of the difference |
 
+use std::ops::Range;
+
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Parent, Values, ValuesMut};
 
 use crate::verified::compare;
@@ -27,11 +29,14 @@ const VERSION: u8 = 1;
 const HEADER: usize = 40;
 /// At least this part of the bound must be left for the difference.
 const LEFT: f64 = 0.5;
+/// Frames of more values are judged by one slice in so many, from their middle.
+const WHOLE: usize = 1 << 15;
+const SLICES: usize = 8;
 
 /// A verified codec that follows a parent where that takes fewer bytes.
 ///
-/// Doubles under an absolute bound can follow; everything else is coded by itself. Encoding a frame that may
-/// follow takes both ways, and two copies of its values.
+/// Doubles under an absolute bound can follow; everything else is coded by itself. Which way takes fewer bytes is
+/// judged by a slice of large frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delta<C> {
     alone: Verified<C>,
@@ -43,8 +48,8 @@ impl<C: Codec> Delta<C> {
         Self { alone: Verified::new(inner) }
     }
 
-    /// The frame as a difference, where that holds the bound and is shorter than the frame by itself; `None`
-    /// otherwise, with nothing of worth in `target`.
+    /// The frame as a difference, where that holds the bound and promises to be shorter than the frame by itself;
+    /// `None` otherwise, with nothing of worth in `target`.
     fn follow(
         &self,
         (values, bound): (&[f64], f64),
@@ -54,11 +59,13 @@ impl<C: Codec> Delta<C> {
     ) -> Option<Encoded> {
         let mut difference: Vec<f64> = values.iter().zip(parent).map(|(x, p)| x - p).collect();
         let inner_bound = Bound::Absolute(left_for_difference(values, &difference, bound)?);
+        if !self.pays((values, Bound::Absolute(bound)), (&difference, inner_bound), context, target) {
+            return None;
+        }
         let inner = self.alone.inner();
         let mut payload = Vec::new();
         let coded = inner.encode(Values::F64(&difference), inner_bound, context, &mut payload).ok()?;
-        let alone = inner.encode(Values::F64(values), Bound::Absolute(bound), context, target);
-        if alone.is_ok() && HEADER + payload.len() >= target.len().min(bytes::size(Values::F64(values))) {
+        if HEADER + payload.len() >= size_of_val(values) {
             return None;
         }
         inner.decode(&payload, coded.bound, context, ValuesMut::F64(&mut difference)).ok()?;
@@ -69,6 +76,36 @@ impl<C: Codec> Delta<C> {
         target.extend_from_slice(&payload);
         Some(Encoded { achieved_error, follows: true, ..Encoded::under(Bound::Absolute(bound)) })
     }
+
+    /// Whether the difference takes fewer bytes than the values, as far as a slice of both says.
+    fn pays(
+        &self,
+        values: (&[f64], Bound),
+        difference: (&[f64], Bound),
+        context: &Context,
+        room: &mut Vec<u8>,
+    ) -> bool {
+        let (range, dims) = slice(context.dims, values.0.len());
+        let sampled = Context { dims, ..*context };
+        let mut size = |(values, bound): (&[f64], Bound)| {
+            let encoded = self.alone.inner().encode(Values::F64(&values[range.clone()]), bound, &sampled, room);
+            encoded.map_or(usize::MAX - HEADER, |_| room.len())
+        };
+        HEADER + size(difference) < size(values)
+    }
+}
+
+/// The values a frame is judged by, and their extents: whole slices of the slowest direction.
+fn slice(dims: [usize; 3], n: usize) -> (Range<usize>, [usize; 3]) {
+    let slowest = dims.iter().rposition(|&extent| extent > 1).unwrap_or(0);
+    if n <= WHOLE {
+        return (0..n, dims);
+    }
+    let mut taken = dims;
+    taken[slowest] = dims[slowest].div_ceil(SLICES);
+    let values_of_one: usize = dims[..slowest].iter().product();
+    let first = (dims[slowest] - taken[slowest]) / 2;
+    (first * values_of_one..(first + taken[slowest]) * values_of_one, taken)
 }
 
 /// What of an absolute bound is left when `p + d'` is rounded; `None` when that is too little. Not finite values
@@ -246,6 +283,17 @@ mod tests {
                 let largest = after.iter().zip(&decoded).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
                 assert_eq!(largest, encoded.achieved_error, "{} at {e}", codec.id());
             }
+        }
+    }
+
+    #[test]
+    fn a_slice_is_a_box_of_the_grid_inside_the_frame() {
+        for dims in [[N, 1, 1], [1 << 20, 1, 1], [100, 100, 301], [64, 64, 64], [50_000, 2, 1], [0, 1, 1]] {
+            let n = dims.iter().product();
+            let (range, taken) = slice(dims, n);
+            assert_eq!(range.len(), taken.iter().product::<usize>(), "{dims:?}");
+            assert!(range.end <= n && range.len() >= n / SLICES, "{dims:?}");
+            assert!(range.len() == n || n > WHOLE, "{dims:?}");
         }
     }
 

@@ -24,6 +24,11 @@ impl Retention {
         self.parents.insert(manifest.version, manifest.parents());
     }
 
+    /// What was seen may no longer be so: versions were set aside, and others may take their numbers.
+    pub fn forget(&mut self) {
+        self.parents.clear();
+    }
+
     /// The versions that are not among the newest, counted from `newest` downwards, and that no other needs;
     /// newest first: removed in this order, no version is ever without one it is coded against.
     ///

@@ -156,6 +156,7 @@ impl Worker {
                 Work::Make(job) => job,
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
+                    self.retention.forget();
                     continue;
                 }
             };
