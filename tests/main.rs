@@ -5,6 +5,7 @@ mod bounds;
 mod chains;
 mod crashes;
 mod damage;
+mod deflation;
 mod disk_full;
 mod golden;
 mod qb_cases;

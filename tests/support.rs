@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::comm::Solo;
 use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Operator, Plan, Resume, Scheme, SolveError};
+use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
 use recoup::solvers::{
     Cg, Csr, Gmres, GmresOptions, Jacobi, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System,
@@ -26,7 +27,11 @@ impl Problem {
     }
 
     pub(crate) fn poisson_with(n: usize, rhs: RightHandSide) -> Self {
-        let a = Arc::new(Csr::poisson3d(n));
+        Self::of(Csr::poisson3d(n), rhs)
+    }
+
+    pub(crate) fn of(a: Csr, rhs: RightHandSide) -> Self {
+        let a = Arc::new(a);
         let b = rhs.build(a.as_ref()).unwrap().into();
         let m = JacobiPreconditioner::new(a.as_ref()).unwrap();
         Self { a, b, m, pool: Pool::new(1) }
@@ -71,6 +76,20 @@ impl Problem {
         session: Option<Session>,
         failures: impl FailureSource + 'a,
     ) -> RunReport {
+        self.run_within(RunLimits { iterations: 100_000, executed: 1_000_000 }, (method, session), failures)
+    }
+
+    /// A CG solve given up after so many iterations.
+    pub(crate) fn run_to(&self, iterations: u64, session: Option<Session>) -> RunReport {
+        self.run_within(RunLimits { iterations, executed: iterations }, ("cg", session), Never)
+    }
+
+    fn run_within<'a>(
+        &'a self,
+        limits: RunLimits,
+        (method, session): (&'a str, Option<Session>),
+        failures: impl FailureSource + 'a,
+    ) -> RunReport {
         let mut runner = Runner {
             session,
             failures: Box::new(failures),
@@ -78,7 +97,7 @@ impl Problem {
             timing: Timing::Real,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
-            limits: RunLimits { iterations: 100_000, executed: 1_000_000 },
+            limits,
             watch: Box::new(|_, _| {}),
         };
         runner.run(&mut || self.solver(method)).unwrap()
@@ -93,7 +112,7 @@ pub(crate) fn plan(scheme: Scheme) -> Plan {
         Scheme::Lossless => (CodecId::Zstd, Resume::Traditional),
         Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
     };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, resume }
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.1, resume }
 }
 
 /// A lossy plan under a fixed absolute bound.

@@ -22,6 +22,11 @@ pub struct PolicyConfig {
     pub rule: BoundRule,
     /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
     pub theta: f64,
+    /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
+    pub delta: f64,
+    /// What lossy versions hold enough for, unless told for all: [`Resume::Deflated`] for CG, whose directions are
+    /// worth saving.
+    pub lossy_resume: Resume,
     /// What every version must hold enough for, in place of what its scheme usually does.
     pub resume: Option<Resume>,
     /// Checkpoints drain behind the solver.
@@ -39,9 +44,10 @@ impl PolicyConfig {
             Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
             Scheme::Exact => (self.lossless_codec, Resume::Exact),
             Scheme::Lossless => (self.lossless_codec, Resume::Traditional),
-            Scheme::Lossy => (self.lossy_codec, Resume::Restarted),
+            Scheme::Lossy => (self.lossy_codec, self.lossy_resume),
         };
-        Plan { scheme, codec, rule: self.rule, theta: self.theta, resume: self.resume.unwrap_or(resume) }
+        let resume = self.resume.unwrap_or(resume);
+        Plan { scheme, codec, rule: self.rule, theta: self.theta, delta: self.delta, resume }
     }
 
     /// The cost of a scheme: measured where it was seen, else estimated from sizes and bandwidth;

@@ -9,7 +9,8 @@
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
-//! | p | 1 | recomputed, saved from a deflated resume on |
+//! | p | 1 | direction, saved from a deflated resume on |
+//! | w, u of deflated resumes | 2 each | w: direction, as p; u: not needed |
 //! | rho (a scalar) | - | recomputed, saved from a traditional resume on |
 //! | r | 1 | recomputed, saved for an exact resume |
 //! | q | 1 | not needed |
@@ -17,13 +18,16 @@
 //! | b, A, M | - | static |
 //!
 //! An exact resume is bitwise (the recurrence's r is not `b - A x` as computed, so r is needed); a traditional one
-//! recomputes r: the same count, other bits; a restarted one begins with `p = z`. Every step is a safe point.
+//! recomputes r: the same count, other bits; a restarted one begins with `p = z`. A deflated one does so too, and keeps
+//! all later directions A-orthogonal to the saved p and to those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of
+//! them): 16 bytes per row and iteration for each. Every step is a safe point.
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, Progress, Registered, Resume, Role, SolveError, Status, Values,
     ValuesMut, Variable, VariableMut,
 };
 
+use crate::deflation::{DIRECTIONS_MAX, Deflation};
 use crate::shared::{judge, norm, residual, start, vector_variable};
 use crate::simd::{descend_block, descend_weighted_block, dot_block, reduce_block, scale_block, weighted_dot_block};
 use crate::vector::{copy, dot, norm_squared};
@@ -34,6 +38,9 @@ const REPLACEMENTS_MAX: u32 = 10;
 
 /// Up to this factor between true and recurred residual the recurrence goes on; beyond, it starts anew.
 const REPLACEMENT_GAP: f64 = 2.0;
+
+/// Sums of one iteration: ||r||^2, rho and one for each deflated direction.
+const SUMS: usize = 2 + DIRECTIONS_MAX;
 
 /// Preconditioned conjugate gradients.
 pub struct Cg<'a> {
@@ -47,6 +54,7 @@ pub struct Cg<'a> {
     q: Vector,
     z: Option<Vector>,
     rho: [f64; 1],
+    deflation: Deflation,
     replacements: u32,
     progress: Progress,
 }
@@ -68,8 +76,9 @@ impl<'a> Cg<'a> {
         let is_fused = preconditioner.is_identity() || preconditioner.inverse_diagonal().is_some();
         let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
         let (period, tolerance, progress) = (None, stop.rtol * rhs_norm, start(rhs_norm));
-        let (rho, replacements) = ([0.0], 0);
-        let mut cg = Self { system, preconditioner, period, tolerance, x, r, p, q, z, rho, replacements, progress };
+        let (rho, deflation, replacements) = ([0.0], Deflation::default(), 0);
+        let mut cg =
+            Self { system, preconditioner, period, tolerance, x, r, p, q, z, rho, deflation, replacements, progress };
         copy(system.pool, x0, &mut cg.x);
         cg.restart()?;
         Ok(cg)
@@ -87,18 +96,26 @@ impl<'a> Cg<'a> {
         Ok(self)
     }
 
-    /// From x alone: r = b - A x, p = z, rho = r . z.
+    /// From x, and the deflated directions: x optimal over these, r = b - A x, p = z, rho = r . z.
     fn restart(&mut self) -> Result<(), SolveError> {
-        let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        let mut residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        if !self.deflation.is_empty() {
+            self.deflation.correct(&self.system, &self.r, &mut self.x)?;
+            residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        }
         self.settle(residual_norm);
         self.precondition()?;
         self.rho = self.global([self.local_rho()])?;
         let (r, weights) = (&self.r[..], self.preconditioner.inverse_diagonal());
         let z = self.z.as_deref().unwrap_or(r);
-        // p = z
-        self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| match weights {
-            Some(weights) => scale_block(&weights[rows.clone()], &z[rows], p),
-            None => p.copy_from_slice(&z[rows]),
+        let (deflation, parts) = (&self.deflation, self.deflation.parts(&self.system, r)?);
+        // p = z, A-orthogonal to the deflated directions
+        self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
+            match weights {
+                Some(weights) => scale_block(&weights[rows.clone()], &z[rows.clone()], p),
+                None => p.copy_from_slice(&z[rows.clone()]),
+            }
+            deflation.remove_parts(&rows, &parts, p);
         });
         Ok(())
     }
@@ -131,28 +148,41 @@ impl<'a> Cg<'a> {
         Ok(local)
     }
 
-    /// x += alpha p, p = z + beta p.
-    fn advance(&mut self, alpha: f64, beta: f64) {
+    /// x += alpha p, p = z + beta p, A-orthogonal to the deflated directions.
+    fn advance(&mut self, alpha: f64, beta: f64, parts: &[f64]) {
         let (x, p, r) = (&mut self.x[..], &mut self.p[..], &self.r[..]);
         let (z, weights) = (self.z.as_deref().unwrap_or(r), self.preconditioner.inverse_diagonal());
-        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| match weights {
-            Some(weights) => descend_weighted_block([alpha, beta], [&z[rows.clone()], &weights[rows]], x, p),
-            None => descend_block([alpha, beta], &z[rows], x, p),
+        let deflation = &self.deflation;
+        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| {
+            match weights {
+                Some(weights) => {
+                    descend_weighted_block([alpha, beta], [&z[rows.clone()], &weights[rows.clone()]], x, p)
+                }
+                None => descend_block([alpha, beta], &z[rows.clone()], x, p),
+            }
+            deflation.remove_parts(&rows, parts, p);
         });
     }
 
-    /// r -= alpha q, and ||r||^2 and rho = r . z of the new r.
-    fn reduce(&mut self, alpha: f64) -> Result<[f64; 2], SolveError> {
-        let (pool, q) = (self.system.pool, &self.q[..]);
+    /// r -= alpha q, and of the new r: ||r||^2, rho = r . z and what of the deflated directions is in z.
+    fn reduce(&mut self, alpha: f64) -> Result<[f64; SUMS], SolveError> {
+        let (pool, q, deflation) = (self.system.pool, &self.q[..], &self.deflation);
         let weights = self.preconditioner.inverse_diagonal();
-        let [squared, weighted] = pool.sum_rows(q.len(), &mut self.r[..], |rows, r| {
+        let mut all = [0.0; SUMS];
+        let sums = &mut all[..2 + deflation.len()];
+        pool.sum_rows_into(q.len(), &mut self.r[..], sums, |rows, r, sums| {
             reduce_block(alpha, &q[rows.clone()], r);
             let squared = dot_block(r, r);
-            [squared, weights.map_or(squared, |weights| weighted_dot_block(&weights[rows], r))]
+            sums[0] += squared;
+            sums[1] += weights.map_or(squared, |weights| weighted_dot_block(&weights[rows.clone()], r));
+            deflation.add_parts(&rows, r, &mut sums[2..]);
         });
         self.precondition()?;
-        let rho = if self.z.is_some() { self.local_rho() } else { weighted };
-        self.global([squared, rho])
+        if self.z.is_some() {
+            sums[1] = self.local_rho();
+        }
+        self.system.comm.sum(sums)?;
+        Ok(all)
     }
 
     /// Takes a true residual norm as the state of the solve.
@@ -200,22 +230,31 @@ impl<'a> Cg<'a> {
 impl Registered for Cg<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
         let saved_for = |saved_for| Role::Recomputed { saved_for };
+        let direction = |(name, w)| vector_variable(&self.system, name, Role::Direction, w);
         let rho = Values::F64(&self.rho);
-        vec![
+        let mut variables = vec![
             vector_variable(&self.system, "x", Role::Iterate, &self.x),
-            vector_variable(&self.system, "p", saved_for(Resume::Deflated), &self.p),
+            direction(("p", &self.p[..])),
             Variable::new("rho", saved_for(Resume::Traditional), rho, Distribution::Replicated),
             vector_variable(&self.system, "r", saved_for(Resume::Exact), &self.r),
-        ]
+        ];
+        variables.extend(self.deflation.variables().map(direction));
+        variables
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![
+        let mut variables = vec![
             VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
             VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
             VariableMut { name: "rho", values: ValuesMut::F64(&mut self.rho) },
             VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
-        ]
+        ];
+        variables.extend(self.deflation.variables_mut().map(|(name, values)| VariableMut { name, values }));
+        variables
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        self.deflation.make_room(&self.system, saved);
     }
 }
 
@@ -243,9 +282,9 @@ impl Iteration for Cg<'_> {
         }
         let alpha = rho / curvature;
         // r = r - alpha q, z = M^-1 r, rho' = r . z
-        let [squared, next_rho] = self.reduce(alpha)?;
+        let [squared, next_rho, parts @ ..] = self.reduce(alpha)?;
         // x = x + alpha p, p = z + (rho' / rho) p
-        self.advance(alpha, next_rho / rho);
+        self.advance(alpha, next_rho / rho, &parts);
         self.rho = [next_rho];
         self.progress.iteration += 1;
         self.judge_recurrence(squared.sqrt())?;
@@ -256,6 +295,7 @@ impl Iteration for Cg<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
         self.replacements = 0;
+        self.deflation.settle(&self.system, self.preconditioner, &mut self.q)?;
         match how {
             Resume::Exact => {
                 let recurrence_norm = norm(&self.system, &self.r)?;
@@ -266,7 +306,10 @@ impl Iteration for Cg<'_> {
                 self.settle(true_norm);
             }
             Resume::Restarted => self.restart()?,
-            Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
+            Resume::Deflated => {
+                self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.q)?;
+                self.restart()?;
+            }
         }
         Ok(self.progress)
     }
@@ -288,6 +331,8 @@ impl Method for Cg<'_> {
             (None, Some(_)) => 2 + 4 + 6,
             (None, None) => 2 + 3 + 5,
         };
+        // u with r, w with p
+        let arrays = arrays + 2 * self.deflation.len() as u64;
         let vectors = arrays * 8 * self.x.len() as u64;
         let preconditioner = if self.z.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
         (self.system.a.bytes() + vectors + preconditioner) as f64

@@ -98,9 +98,9 @@ fn cg_comes_back_with_every_kind_of_preconditioner() {
     let ssor = SsorPreconditioner::new(&csr, 1.0).unwrap();
     let preconditioners: [&dyn Preconditioner; 3] = [&Identity, &jacobi, &ssor];
     for preconditioner in preconditioners {
-        problem.check(&|| Box::new(problem.cg(preconditioner, 1e-10)), 1e-10, &[Resume::Traditional]);
+        problem.check(&|| Box::new(problem.cg(preconditioner, 1e-10)), 1e-10, &[Resume::Deflated, Resume::Traditional]);
         let restarted = || Box::new(problem.cg(preconditioner, 1e-10).restarted_every(10).unwrap()) as Box<_>;
-        problem.check(&restarted, 1e-10, &[Resume::Traditional]);
+        problem.check(&restarted, 1e-10, &[Resume::Deflated, Resume::Traditional]);
     }
 }
 

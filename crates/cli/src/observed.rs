@@ -54,6 +54,10 @@ impl Registered for Observed<'_> {
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         self.method.variables_mut()
     }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        self.method.make_room(saved);
+    }
 }
 
 impl Iteration for Observed<'_> {

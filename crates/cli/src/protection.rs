@@ -38,11 +38,16 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) theta: Option<f64>,
 
+    /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A.
+    #[arg(long, value_name = "D", default_value = "0.1", value_parser = positive, help_heading = "Checkpoints")]
+    pub(crate) delta: f64,
+
     /// Computing between two checkpoints: auto (optimal for the MTTI), seconds, or iterations as in 15it.
     #[arg(long, value_name = "auto|S|Kit", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) interval: Interval,
 
-    /// What a version holds: the iterate alone, or enough for a bitwise continuation [default: by scheme].
+    /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; or
+    /// enough for a bitwise continuation [default: by scheme; x+p for lossy versions of cg].
     #[arg(long, value_enum, help_heading = "Checkpoints")]
     pub(crate) state: Option<StateKind>,
 
@@ -245,7 +250,7 @@ impl ProtectionArgs {
     ///
     /// # Errors
     /// Exit 2 or 5.
-    pub(crate) fn check(&self, schemes: &[SchemeChoice]) -> Result<()> {
+    pub(crate) fn check(&self, schemes: &[SchemeChoice], method: MethodKind) -> Result<()> {
         let usage = |text: &str| Err(Exit::Usage.because(text));
         if self.tiers == Some(Tiers::NotHere) {
             return Err(Exit::NotAvailable.because("--tiers: this build keeps versions on pfs or in memory"));
@@ -263,9 +268,11 @@ impl ProtectionArgs {
             return usage("--codec-rate needs --virtual-time");
         }
         match self.state {
-            Some(StateKind::XP) => usage("--state x+p is not there yet; use x or exact"),
+            Some(StateKind::XP) if !has_direction(method) => {
+                usage("--state x+p is for --method cg and cg-restarted: other methods keep no direction")
+            }
             Some(StateKind::Exact) if schemes.contains(&SchemeChoice::Lossy) => {
-                usage("--state exact and --scheme lossy exclude each other: lossy versions hold the iterate alone")
+                usage("--state exact and --scheme lossy exclude each other: no bit of an exact version may change")
             }
             _ => self.check_codec(schemes),
         }
@@ -289,11 +296,13 @@ impl ProtectionArgs {
             lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
             theta: self.theta.unwrap_or_else(|| method.default_theta()),
-            resume: match self.state {
-                Some(StateKind::X) => Some(Resume::Restarted),
-                Some(StateKind::Exact) => Some(Resume::Exact),
-                _ => None,
-            },
+            delta: self.delta,
+            lossy_resume: if has_direction(method) { Resume::Deflated } else { Resume::Restarted },
+            resume: self.state.map(|state| match state {
+                StateKind::X => Resume::Restarted,
+                StateKind::XP => Resume::Deflated,
+                StateKind::Exact => Resume::Exact,
+            }),
             asynchronous: !self.is_synchronous(),
             extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
         }
@@ -322,4 +331,9 @@ impl ProtectionArgs {
         let fixed = scheme.fixed().unwrap_or(Scheme::Lossless);
         (fixed != Scheme::None).then(|| self.policy_config(method).plan(fixed))
     }
+}
+
+/// Methods whose direction serves a deflated resume.
+fn has_direction(method: MethodKind) -> bool {
+    matches!(method, MethodKind::Cg | MethodKind::CgRestarted)
 }

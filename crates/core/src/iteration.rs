@@ -13,6 +13,10 @@ pub trait Registered {
 
     /// The same variables to be overwritten by a restore, in the same order.
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>>;
+
+    /// Called before a restore with the names of the variables of a version: an owner whose variables come and go makes
+    /// those of them its own that it knows. The others are not its business.
+    fn make_room(&mut self, _saved: &[&str]) {}
 }
 
 /// How a solver continues from a version, in order of what the version must hold.
@@ -21,7 +25,7 @@ pub trait Registered {
 pub enum Resume {
     /// From the iterate alone: `r = b - A x`, and the method starts anew from there.
     Restarted,
-    /// From the iterate and a (lossy) direction used as a one-vector deflation space.
+    /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
     Deflated,
     /// The recurrence goes on with a recomputed residual: the same count, other bits. The seed
     /// paper's traditional checkpoint, for CG (x, p, rho).

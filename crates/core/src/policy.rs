@@ -45,6 +45,8 @@ pub struct Plan {
     pub rule: BoundRule,
     /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
     pub theta: f64,
+    /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
+    pub delta: f64,
     /// What the version must hold enough for.
     pub resume: Resume,
 }

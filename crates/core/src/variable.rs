@@ -12,6 +12,8 @@ use crate::Resume;
 pub enum Role {
     /// The vector the solver improves: saved in every version, and the one that may be lossy.
     Iterate,
+    /// A search direction: saved for a deflated resume, for which it may be lossy, and for every more faithful one.
+    Direction,
     /// Saved in every version, exactly.
     Dynamic,
     /// Rebuilt from the dynamic variables, or saved for a resume at least this faithful.
@@ -29,6 +31,7 @@ impl Role {
     pub fn is_saved_for(self, resume: Resume) -> bool {
         match self {
             Self::Iterate | Self::Dynamic => true,
+            Self::Direction => Resume::Deflated <= resume,
             Self::Recomputed { saved_for } => saved_for <= resume,
             Self::Static => false,
         }

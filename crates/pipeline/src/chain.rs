@@ -151,6 +151,6 @@ impl Chains {
 
     fn recycle(&mut self, old: Vec<Decoded>) {
         self.spare.extend(old.into_iter().map(|decoded| decoded.values));
-        self.spare.truncate(1);
+        self.spare.truncate(self.published.len().max(1));
     }
 }

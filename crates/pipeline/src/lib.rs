@@ -8,6 +8,7 @@
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
 mod chain;
+mod direction;
 mod error;
 mod meter;
 mod reader;

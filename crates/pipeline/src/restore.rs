@@ -213,6 +213,8 @@ fn wanted(
     owners: &mut [&mut dyn Registered],
     rank: usize,
 ) -> Result<Vec<VariableRecord>, PipelineError> {
+    let held: Vec<&str> = manifest.variables.iter().filter(|v| v.rank == rank).map(|v| v.name.as_str()).collect();
+    owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables = registry::collect(&shared)?;
     let saved = variables.iter().filter(|v| v.role.is_saved_for(manifest.resume));
@@ -246,10 +248,11 @@ fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
     }
 }
 
-/// What the next lossy version may be coded against: the iterate of a lossy one.
+/// What the next lossy version may be coded against: the iterate and the directions of a lossy one.
 fn followed(candidate: Candidate) -> Vec<Decoded> {
     let is_lossy = candidate.manifest.scheme == Scheme::Lossy;
-    candidate.variables.into_iter().filter(|d| is_lossy && d.record.role == Role::Iterate).collect()
+    let is_lossy = |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction);
+    candidate.variables.into_iter().filter(is_lossy).collect()
 }
 
 fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {

@@ -126,7 +126,7 @@ impl Session {
             config.store.discard_drafts()?;
         }
         ours.barrier()?;
-        let verifier = config.reference.map(|r| Verifier::new(r, config.codecs, ours.as_ref())).transpose()?;
+        let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
         let worker = Worker {
             name: config.name,

@@ -11,6 +11,7 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
 use crate::chain::Follow;
+use crate::direction::EnergyNorm;
 use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
@@ -31,7 +32,7 @@ pub struct Reference {
 /// Derives, tries and measures bounds.
 pub(crate) struct Verifier {
     reference: Reference,
-    codecs: CodecTable,
+    energy: EnergyNorm,
     norms: Norms,
     fingerprint: Fingerprint,
     search: Option<(f64, VerifiedSearch)>,
@@ -41,6 +42,7 @@ pub(crate) struct Verifier {
 /// What is to be encoded, and under which plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
+    pub(crate) codecs: CodecTable,
     pub(crate) plan: &'a Plan,
     pub(crate) progress: &'a Progress,
     pub(crate) staged: &'a Staged,
@@ -51,7 +53,7 @@ pub(crate) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn coding(&self, bound: Bound) -> Coding<'a> {
+    pub(crate) fn coding(&self, bound: Bound) -> Coding<'a> {
         Coding { codec: self.codec, bound, follow: self.follow, abort: self.abort }
     }
 }
@@ -69,8 +71,8 @@ impl Room {
     }
 
     /// Decodes what was encoded.
-    pub(crate) fn decode(&mut self, request: &Request<'_>, codecs: CodecTable) -> Result<(), PipelineError> {
-        decode_frames(&request.staged.record, &self.frames, request.follow, codecs, &mut self.decoded)
+    pub(crate) fn decode(&mut self, request: &Request<'_>) -> Result<(), PipelineError> {
+        decode_frames(&request.staged.record, &self.frames, request.follow, request.codecs, &mut self.decoded)
     }
 }
 
@@ -88,16 +90,15 @@ impl Encoded {
         let BoundRule::Fixed(bound) = request.plan.rule else {
             return Err(PipelineError::NeedsOperator { rule: request.plan.rule.to_string() });
         };
-        let start = clock.now();
-        encode(request.staged, request.coding(bound), &mut room.frames)?;
-        let encode_seconds = since(clock.now(), start);
-        Ok(Self { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds: 0.0 })
+        let mut times = Times::new(clock);
+        times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames))?;
+        Ok(times.encoded(bound))
     }
 }
 
 impl Verifier {
     /// Takes the norms of the problem. Collective.
-    pub(crate) fn new(reference: Reference, codecs: CodecTable, comm: &dyn Comm) -> Result<Self, PipelineError> {
+    pub(crate) fn new(reference: Reference, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
         let mut sums = [rhs.iter().map(|b| b * b).sum::<f64>(), frobenius_squared(operator)?];
         comm.sum(&mut sums)?;
@@ -114,8 +115,9 @@ impl Verifier {
             abs_product: None,
         };
         let fingerprint = fingerprint(operator, rhs, comm)?;
+        let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
         let residual = vec![0.0; operator.rows()];
-        Ok(Self { reference, codecs, norms, fingerprint, search: None, residual })
+        Ok(Self { reference, energy, norms, fingerprint, search: None, residual })
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -136,7 +138,7 @@ impl Verifier {
         clock: &dyn Clock,
         room: &mut Room,
     ) -> Result<Encoded, PipelineError> {
-        let mut times = Times { clock, encode_seconds: 0.0, verify_seconds: 0.0 };
+        let mut times = Times::new(clock);
         let x = unpadded(&request.staged.values, request.staged);
         self.norms.residual = times.verify(|| residual_norm(&self.reference, &mut self.residual, x, comm))?;
         self.norms.iterate = norm(x, comm)?;
@@ -151,7 +153,7 @@ impl Verifier {
         let mut bound = self.first_bound(request.plan, x, comm)?;
         loop {
             let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
-            let done = done.and_then(|()| times.encode(|| room.decode(&request, self.codecs)));
+            let done = done.and_then(|()| times.encode(|| room.decode(&request)));
             agree(done, comm)?;
             let decoded = unpadded(&room.decoded, request.staged);
             let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
@@ -160,11 +162,21 @@ impl Verifier {
             match self.judge(request.plan.rule, true_norm, bound, verified) {
                 Verdict::Retry(tighter) => bound = tighter,
                 Verdict::Accepted => {
-                    let Times { encode_seconds, verify_seconds, .. } = times;
-                    return Ok(Encoded { bound, residual: record, encode_seconds, verify_seconds });
+                    return Ok(Encoded { residual: record, ..times.encoded(bound) });
                 }
             }
         }
+    }
+
+    /// Encodes a direction under the plan's bound in the energy norm, and decodes it. Collective.
+    pub(crate) fn encode_direction(
+        &mut self,
+        request: Request<'_>,
+        comm: &dyn Comm,
+        clock: &dyn Clock,
+        room: &mut Room,
+    ) -> Result<Encoded, PipelineError> {
+        self.energy.encode((request, &self.reference), comm, clock, room)
     }
 
     /// The bound to try first.
@@ -206,21 +218,31 @@ impl Verifier {
 }
 
 /// Clocks the two kinds of work.
-struct Times<'a> {
+pub(crate) struct Times<'a> {
     clock: &'a dyn Clock,
     encode_seconds: f64,
     verify_seconds: f64,
 }
 
-impl Times<'_> {
-    fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
+impl<'a> Times<'a> {
+    pub(crate) fn new(clock: &'a dyn Clock) -> Self {
+        Self { clock, encode_seconds: 0.0, verify_seconds: 0.0 }
+    }
+
+    /// What was encoded under `bound` in this time.
+    pub(crate) fn encoded(&self, bound: Bound) -> Encoded {
+        let (encode_seconds, verify_seconds) = (self.encode_seconds, self.verify_seconds);
+        Encoded { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds }
+    }
+
+    pub(crate) fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = self.clock.now();
         let result = work();
         self.encode_seconds += since(self.clock.now(), start);
         result
     }
 
-    fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = self.clock.now();
         let result = work();
         self.verify_seconds += since(self.clock.now(), start);
@@ -236,7 +258,7 @@ fn residual_norm(reference: &Reference, r: &mut [f64], x: &[f64], comm: &dyn Com
 }
 
 /// The error of any rank is every rank's error, so that none waits for the others in vain.
-fn agree(done: Result<(), PipelineError>, comm: &dyn Comm) -> Result<(), PipelineError> {
+pub(crate) fn agree(done: Result<(), PipelineError>, comm: &dyn Comm) -> Result<(), PipelineError> {
     let worst = comm.max(i64::from(done.is_err()))?;
     match done {
         Ok(()) if worst > 0 => {
@@ -247,7 +269,7 @@ fn agree(done: Result<(), PipelineError>, comm: &dyn Comm) -> Result<(), Pipelin
 }
 
 /// The values of the iterate without their padding; none when they are not doubles.
-fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
+pub(crate) fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
     match values {
         Buffer::F64(values) => &values[..staged.record.len as usize],
         _ => &[],

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord, Manifest,
-    Plan, Progress, ResidualRecord, Role, Scheme, Store, StoreError, VariableRecord,
+    Plan, Progress, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -252,9 +252,13 @@ impl Worker {
 
     /// Fills `self.room.frames` with the encoded variable.
     fn encode(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
-        let is_iterate = staged.record.role == Role::Iterate;
-        if job.plan.scheme == Scheme::Lossy && is_iterate {
-            return self.encode_iterate(job, staged, tally);
+        let is_lossy = match staged.record.role {
+            Role::Iterate => true,
+            Role::Direction => job.plan.resume == Resume::Deflated && self.measures(staged),
+            Role::Dynamic | Role::Recomputed { .. } | Role::Static => false,
+        };
+        if job.plan.scheme == Scheme::Lossy && is_lossy {
+            return self.encode_lossy(job, staged, tally);
         }
         let small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
         let id = match job.plan.scheme {
@@ -271,31 +275,42 @@ impl Worker {
         Ok(())
     }
 
-    fn encode_iterate(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
+    /// Whether there is an operator to measure a variable with.
+    fn measures(&self, staged: &Staged) -> bool {
+        self.verifier.as_ref().is_some_and(|verifier| verifier.fits(staged))
+    }
+
+    /// The iterate, or a direction.
+    fn encode_lossy(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
         let codec = (self.codecs)(job.plan.codec).map_err(failed)?;
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
         let follow = self.chains.follow(version, &staged.record, codec.as_ref());
-        let request = Request { plan, progress, staged, codec: codec.as_ref(), follow, abort: &self.abort };
+        let codecs = self.codecs;
+        let request = Request { codecs, plan, progress, staged, codec: codec.as_ref(), follow, abort: &self.abort };
+        let (comm, clock, room) = (self.comm.as_ref(), self.clock.as_ref(), &mut self.room);
+        let is_iterate = staged.record.role == Role::Iterate;
         let encoded = match &mut self.verifier {
-            Some(verifier) if verifier.fits(staged) => {
-                verifier.encode(request, self.comm.as_ref(), self.clock.as_ref(), &mut self.room)
-            }
-            _ => Encoded::fixed(request, self.clock.as_ref(), &mut self.room).and_then(|encoded| {
-                request.follow.is_chained().then(|| self.room.decode(&request, self.codecs)).transpose()?;
+            Some(verifier) if verifier.fits(staged) && is_iterate => verifier.encode(request, comm, clock, room),
+            Some(verifier) if verifier.fits(staged) => verifier.encode_direction(request, comm, clock, room),
+            _ => Encoded::fixed(request, clock, room).and_then(|encoded| {
+                request.follow.is_chained().then(|| room.decode(&request)).transpose()?;
                 Ok(encoded)
             }),
         };
         let encoded = encoded.map_err(unmade)?;
+        tally.spent.encode_seconds += encoded.encode_seconds;
+        tally.spent.verify_seconds += encoded.verify_seconds;
         if follow.is_chained() {
             let links = links(&self.room.frames, follow);
             self.chains.drafted(version, &staged.record, &mut self.room.decoded, links);
+        }
+        if !is_iterate {
+            return Ok(());
         }
         tally.bound = encoded.bound;
         tally.achieved_error = self.room.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
         tally.residual =
             ResidualRecord { norm: tally.residual.norm, rhs_norm: tally.residual.rhs_norm, ..encoded.residual };
-        tally.spent.encode_seconds += encoded.encode_seconds;
-        tally.spent.verify_seconds += encoded.verify_seconds;
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,
             theta: 0.5,
+            delta: 0.1,
+            lossy_resume: Resume::Restarted,
             resume: None,
             asynchronous: true,
             extra_fraction: 0.1,
@@ -134,6 +136,20 @@ impl Builder {
         self
     }
 
+    /// What lossy versions hold enough for: [`Resume::Deflated`] keeps CG's directions too.
+    #[must_use]
+    pub fn lossy_resume(mut self, resume: Resume) -> Self {
+        self.policy.lossy_resume = resume;
+        self
+    }
+
+    /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
+    #[must_use]
+    pub fn delta(mut self, delta: f64) -> Self {
+        self.policy.delta = delta;
+        self
+    }
+
     /// What every version must hold enough for, in place of what its scheme usually does.
     #[must_use]
     pub fn resume(mut self, resume: Resume) -> Self {
@@ -145,7 +161,7 @@ impl Builder {
     #[must_use]
     pub fn plan(mut self, plan: Plan) -> Self {
         (self.policy.lossy_codec, self.policy.lossless_codec) = (plan.codec, plan.codec);
-        (self.policy.rule, self.policy.theta) = (plan.rule, plan.theta);
+        (self.policy.rule, self.policy.theta, self.policy.delta) = (plan.rule, plan.theta, plan.delta);
         self.resume(plan.resume).scheme(plan.scheme)
     }
 

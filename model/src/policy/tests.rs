@@ -11,6 +11,8 @@ fn config() -> PolicyConfig {
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,
         theta: 0.5,
+        delta: 0.1,
+        lossy_resume: Resume::Restarted,
         resume: None,
         asynchronous: false,
         extra_fraction: 0.0,

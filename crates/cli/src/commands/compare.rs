@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if args.protection.failures.is_none() && args.protection.mtti_seconds().is_some() {
         args.protection.failures = Some(FailureChoice::Inject);
     }
-    args.protection.check(&args.schemes)?;
+    args.protection.check(&args.schemes, args.method.method)?;
     if args.protection.kills() {
         let text = "compare drops state in-process: use --failures inject or at:IT (or run with --failures kill)";
         return Err(Exit::Usage.because(text));

@@ -73,7 +73,7 @@ impl Args {
     }
 
     fn check(&self) -> Result<()> {
-        self.protection.check(&[self.scheme])?;
+        self.protection.check(&[self.scheme], self.method.method)?;
         let in_memory = self.protection.tiers == Some(Tiers::Memory);
         let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
         let kills = self.protection.kills();

@@ -1,0 +1,94 @@
+//! The bound of a search direction: what matters of it is measured in the norm the method deflates in.
+//!
+//! A saved direction serves a deflated resume as well as its error is small in the energy norm,
+//! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2 trace(A) / 3`, which
+//! gives the first bound to try; the error found decides.
+
+use recoup_core::{Bound, Clock, Comm, Operator};
+
+use crate::PipelineError;
+use crate::verify::{Encoded, Reference, Request, Room, Times, agree, unpadded};
+use crate::version::encode;
+
+/// Bounds tried before the direction is saved without loss.
+const TRIES_MAX: u32 = 4;
+/// A bound is chosen for an error this much below the one allowed.
+const MARGIN: f64 = 0.95;
+
+/// Measures directions in the energy norm of the operator.
+pub(crate) struct EnergyNorm {
+    trace: f64,
+    difference: Vec<f64>,
+    product: Vec<f64>,
+}
+
+impl EnergyNorm {
+    /// Takes the trace of the operator, or `sqrt(n) ||A||_F` above it where the diagonal is not known. Collective.
+    pub(crate) fn new(operator: &dyn Operator, frobenius: f64, comm: &dyn Comm) -> Result<Self, PipelineError> {
+        let diagonal = operator.diagonal();
+        let mut sums = [diagonal.iter().flatten().sum(), f64::from(u8::from(diagonal.is_none()))];
+        comm.sum(&mut sums)?;
+        let [known, unknown] = sums;
+        let trace = if unknown == 0.0 { known } else { (operator.global_rows() as f64).sqrt() * frobenius };
+        Ok(Self { trace, difference: Vec::new(), product: vec![0.0; operator.rows()] })
+    }
+
+    /// `v . A v` over all ranks.
+    fn squared(&mut self, operator: &dyn Operator, v: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+        let mut sum = [operator.apply_dot(v, &mut self.product)?];
+        comm.sum(&mut sum)?;
+        Ok(sum[0])
+    }
+
+    /// `(p' - p) . A (p' - p)` over all ranks.
+    fn squared_error(
+        &mut self,
+        operator: &dyn Operator,
+        [p, decoded]: [&[f64]; 2],
+        comm: &dyn Comm,
+    ) -> Result<f64, PipelineError> {
+        let mut difference = std::mem::take(&mut self.difference);
+        difference.clear();
+        difference.extend(decoded.iter().zip(p).map(|(decoded, p)| decoded - p));
+        let squared = self.squared(operator, &difference, comm);
+        self.difference = difference;
+        squared
+    }
+
+    /// Encodes a direction, and decodes it, under the largest bound that keeps its error in the energy norm below
+    /// `delta`; without loss where the operator gives no such norm. Collective: every rank tries the same bounds.
+    pub(crate) fn encode(
+        &mut self,
+        (request, reference): (Request<'_>, &Reference),
+        comm: &dyn Comm,
+        clock: &dyn Clock,
+        room: &mut Room,
+    ) -> Result<Encoded, PipelineError> {
+        let operator = reference.operator.as_ref();
+        let (mut times, delta) = (Times::new(clock), request.plan.delta);
+        let p = unpadded(&request.staged.values, request.staged);
+        let whole = times.verify(|| self.squared(operator, p, comm))?;
+        let mut bound = first_bound(delta, whole, self.trace);
+        for attempt in 1.. {
+            let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
+            let done = done.and_then(|()| times.encode(|| room.decode(&request)));
+            agree(done, comm)?;
+            let Bound::Absolute(e) = bound else { break };
+            let decoded = unpadded(&room.decoded, request.staged);
+            let error = times.verify(|| self.squared_error(operator, [p, decoded], comm))?;
+            let error = (error.max(0.0) / whole).sqrt();
+            if error <= delta {
+                break;
+            }
+            let tighter = Bound::Absolute(e * (MARGIN * delta / error).min(0.5));
+            bound = if attempt < TRIES_MAX && error.is_finite() { tighter } else { Bound::Lossless };
+        }
+        Ok(times.encoded(bound))
+    }
+}
+
+/// The bound under which errors spread evenly come to `MARGIN * delta`.
+fn first_bound(delta: f64, squared_norm: f64, trace: f64) -> Bound {
+    let e = MARGIN * delta * (3.0 * squared_norm / trace).sqrt();
+    if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless }
+}

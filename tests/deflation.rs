@@ -1,0 +1,137 @@
+//! Does CG go on from a lossy direction as if nothing had happened?
+
+use std::path::PathBuf;
+
+use recoup::core::{Plan, Resume, Scheme};
+use recoup::model::failures::{AtIterations, Never};
+use recoup::pipeline::{Ended, EventKind, RunReport};
+use recoup::solvers::{Csr, RightHandSide, read_matrix};
+
+use crate::support::{Problem, plan};
+
+/// Lossy versions that hold the iterate and the direction.
+fn deflated() -> Plan {
+    Plan { resume: Resume::Deflated, ..plan(Scheme::Lossy) }
+}
+
+fn matrix(name: &str) -> Csr {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data").join(format!("{name}.mtx.gz"));
+    read_matrix(&path).unwrap()
+}
+
+/// A negative definite matrix turned positive definite.
+fn negated(a: &Csr) -> Csr {
+    let mut negative = nalgebra_sparse::CsrMatrix::from(a);
+    negative.values_mut().iter_mut().for_each(|value| *value = -*value);
+    Csr::try_from(&negative).unwrap()
+}
+
+/// A CG solve saved every `every` iterations, through failures after the iterations given.
+fn run(problem: &Problem, plan: Plan, every: u64, failures: &[u64]) -> RunReport {
+    let dir = tempfile::tempdir().unwrap();
+    let session = problem.builder(dir.path(), plan, every).synchronous(true).build().unwrap();
+    let report = problem.run("cg", Some(session), AtIterations::new(failures));
+    assert_eq!((report.ended, &report.failed), (Ended::Converged, &Vec::new()));
+    report
+}
+
+/// Extra iterations of one recovery at each of nine instants, as fractions of the undisturbed solve.
+fn extra(problem: &Problem, plan: Plan) -> Vec<f64> {
+    let undisturbed = problem.run("cg", None, Never).progress.iteration;
+    let instants = (1..=9).map(|tenth| (undisturbed * tenth / 10).max(1));
+    let extra = |at| {
+        let report = run(problem, plan, at, &[at + 1]);
+        assert_eq!(resumed_as(&report), [plan.resume], "at {at} of {undisturbed}");
+        (report.progress.iteration as f64 - undisturbed as f64) / undisturbed as f64
+    };
+    instants.map(extra).collect()
+}
+
+fn resumed_as(report: &RunReport) -> Vec<Resume> {
+    let resume = |kind: &EventKind| match kind {
+        EventKind::Recovery(restored) => Some(restored.resume),
+        _ => None,
+    };
+    report.events.iter().filter_map(|event| resume(&event.kind)).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn worst(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+#[test]
+fn a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth() {
+    let sherman1 = Problem::of(negated(&matrix("sherman1")), RightHandSide::Smooth);
+    for (name, problem) in [("40^3", Problem::poisson(40)), ("-sherman1", sherman1)] {
+        let (plain, deflated) = (extra(&problem, plan(Scheme::Lossy)), extra(&problem, deflated()));
+        assert!(mean(&plain) > 0.05, "{name}: {plain:?}");
+        assert!(mean(&deflated) <= 0.01, "{name}: {deflated:?}");
+    }
+}
+
+#[test]
+fn every_recovery_keeps_its_direction() {
+    let problem = Problem::poisson(24);
+    let undisturbed = problem.run("cg", None, Never).progress.iteration;
+    let failures: Vec<u64> = (1..).map(|k| 15 * k + 1).take_while(|it| *it < undisturbed).collect();
+    let iterations = |plan| run(&problem, plan, 15, &failures).progress.iteration;
+    let (plain, deflated) = (iterations(plan(Scheme::Lossy)), iterations(deflated()));
+    assert!(failures.len() >= 4);
+    assert!(plain as f64 > 1.3 * undisturbed as f64, "{plain} after {undisturbed}");
+    assert!(deflated as f64 <= 1.05 * undisturbed as f64, "{deflated} after {undisturbed}");
+}
+
+/// What was deflated once is deflated in the same bits after an exact resume.
+#[test]
+fn an_exact_resume_repeats_a_deflated_solve_bit_for_bit() {
+    let problem = Problem::poisson(12);
+    let dir = tempfile::tempdir().unwrap();
+    let saving = |plan, every| problem.builder(dir.path(), plan, every).synchronous(true).build().unwrap();
+    problem.run_to(10, Some(saving(deflated(), 10)));
+    let exact = saving(plan(Scheme::Exact), 20);
+    let undisturbed = problem.run("cg", Some(exact), Never);
+    assert_eq!(resumed_as(&undisturbed), [Resume::Deflated]);
+    let resumed = problem.run("cg", Some(saving(plan(Scheme::Exact), 1000)), Never);
+    assert_eq!(resumed_as(&resumed), [Resume::Exact]);
+    let tail = undisturbed.history.len() - resumed.history.len();
+    assert!(!resumed.history.is_empty() && tail > 0);
+    assert_eq!(undisturbed.history[tail..], resumed.history);
+}
+
+/// `cargo test --release -p recoup-tests deflation -- --ignored --nocapture`: minutes.
+#[test]
+#[ignore = "minutes: every matrix and 64^3"]
+fn deflated_restarts_on_every_matrix() {
+    let poisson = |rhs| Problem::poisson_with(64, rhs);
+    let smooth = |a| Problem::of(a, RightHandSide::Smooth);
+    let problems = [
+        ("64^3, random", poisson(RightHandSide::Random { seed: 7 })),
+        ("64^3, smooth", poisson(RightHandSide::Smooth)),
+        ("bcsstk14", smooth(matrix("bcsstk14"))),
+        ("-sherman1", smooth(negated(&matrix("sherman1")))),
+        ("nos7", smooth(matrix("nos7"))),
+        ("copter2_lap", smooth(matrix("copter2_lap"))),
+        ("wathen_small", smooth(matrix("wathen_small"))),
+    ];
+    println!("extra iterations of a recovery in %, mean and worst of 9 instants");
+    println!("{:14}{:>16}{:>16}{:>16}", "", "lossy x", "lossy x+p", "traditional");
+    for (name, problem) in problems {
+        let plans = [plan(Scheme::Lossy), deflated(), plan(Scheme::Traditional)];
+        let [plain, ours, traditional] = plans.map(|plan| extra(&problem, plan));
+        let cell = |extra: &[f64]| format!("{:.2}, {:.2}", 100.0 * mean(extra), 100.0 * worst(extra));
+        println!("{name:14}{:>16}{:>16}{:>16}", cell(&plain), cell(&ours), cell(&traditional));
+        let better = mean(&plain).min(mean(&traditional));
+        assert!(mean(&ours) <= better + 0.02, "{name}");
+    }
+    let problem = Problem::poisson(48);
+    let undisturbed = problem.run("cg", None, Never).progress.iteration;
+    let failures: Vec<u64> = (1..).map(|k| 25 * k + 1).take_while(|it| *it < undisturbed).collect();
+    let [plain, ours] =
+        [plan(Scheme::Lossy), deflated()].map(|plan| run(&problem, plan, 25, &failures).progress.iteration);
+    println!("48^3, a failure every 25 iterations: undisturbed {undisturbed}, lossy x {plain}, lossy x+p {ours}");
+    assert!(ours as f64 <= 1.05 * undisturbed as f64);
+}
