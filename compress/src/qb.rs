@@ -20,7 +20,6 @@ mod tile;
 
 use std::sync::Arc;
 
-use rayon::ThreadPool;
 use recoup_core::{
     Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Parent, Values, ValuesMut,
 };
@@ -32,6 +31,7 @@ use self::coder::Coder;
 pub use self::cuda::{QbCuda, Timing, source as cuda_source};
 use self::frame::{DTYPE, ENTRY, HEADER, Header, Mode, damaged};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
+use self::run::Team;
 pub use self::simd::Level;
 use crate::{bytes, effective_bound};
 
@@ -42,7 +42,7 @@ pub const FILTER: u32 = 53_570;
 #[derive(Clone, Debug)]
 pub struct Qb {
     level: Level,
-    pool: Option<Arc<ThreadPool>>,
+    team: Option<Arc<Team>>,
     way: Option<Way>,
 }
 
@@ -74,7 +74,7 @@ impl Contents {
 
 impl Default for Qb {
     fn default() -> Self {
-        Self { level: Level::best(), pool: None, way: None }
+        Self { level: Level::best(), team: None, way: None }
     }
 }
 
@@ -87,9 +87,9 @@ impl Qb {
         if threads <= 1 {
             return Ok(Self::default());
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(|error| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() })?;
-        Ok(Self { pool: Some(Arc::new(pool)), ..Self::default() })
+        let team = Team::new(threads)
+            .map_err(|error| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() })?;
+        Ok(Self { team: Some(Arc::new(team)), ..Self::default() })
     }
 
     /// The same at another level of vector instructions; the bytes are the same at all.
@@ -140,16 +140,16 @@ impl Qb {
         target.clear();
         target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
         let source = (problem.values, parent.map(|(values, _)| values));
-        let (level, pool, dead_band) = (self.level, self.pool.as_deref(), plan.dead_band(problem));
+        let (level, team, dead_band) = (self.level, self.team.as_deref(), plan.dead_band(problem));
         let (table, error) = match mode {
             Mode::Lossless => {
-                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, pool, target)
+                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, team, target)
             }
             Mode::Absolute(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, pool, target)
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, target)
             }
             Mode::Relative(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, pool, target)
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, target)
             }
         };
         let (bound, parent) = (problem.bound.value(), parent.map(|(_, hash)| hash));
@@ -179,14 +179,14 @@ impl Qb {
             (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
         };
         let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
-        let (level, pool, dead_band, io) = (self.level, self.pool.as_deref(), None, (target, parent));
+        let (level, team, dead_band, io) = (self.level, self.team.as_deref(), None, (target, parent));
         let damaged = match header.mode {
-            Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, pool),
+            Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, team),
             Mode::Absolute(lattice) => {
-                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, pool)
+                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, team)
             }
             Mode::Relative(lattice) => {
-                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, pool)
+                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, team)
             }
         };
         if damaged.is_empty() {

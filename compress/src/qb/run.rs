@@ -1,8 +1,10 @@
 //! All blocks of a frame, run after run, on one thread or several.
 
-use rayon::ThreadPool;
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use std::sync::Mutex;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use rayon::slice::{ParallelSlice, ParallelSliceMut};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::block::Opened;
 use super::coder::{Coder, DecodeScratch, Scratch};
@@ -18,12 +20,50 @@ struct Run {
     error: f64,
 }
 
+/// Threads that share the runs of a frame.
+#[derive(Debug)]
+pub(super) struct Team {
+    pool: ThreadPool,
+    /// Runs to be used again: their memory is mapped already, which takes longer than to fill it.
+    spare: Mutex<Vec<Run>>,
+}
+
+impl Team {
+    pub(super) fn new(threads: usize) -> Result<Self, ThreadPoolBuildError> {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+        Ok(Self { pool, spare: Mutex::new(Vec::new()) })
+    }
+
+    /// Runs without blocks; those that were given back first.
+    fn empty_runs(&self, count: usize) -> Vec<Run> {
+        let spare = self.spare.lock().map(|mut spare| std::mem::take(&mut *spare));
+        let mut runs = spare.unwrap_or_default();
+        runs.resize_with(count, Run::default);
+        runs.iter_mut().for_each(Run::clear);
+        runs
+    }
+
+    fn give_back(&self, runs: Vec<Run>) {
+        if let Ok(mut spare) = self.spare.lock() {
+            *spare = runs;
+        }
+    }
+}
+
+impl Run {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.table.clear();
+        self.error = 0.0;
+    }
+}
+
 /// Appends all blocks to `target`; their table, and the largest error.
 pub(super) fn encode<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
     shape: Shape,
     (values, parent): (&[T], Option<&[T]>),
-    pool: Option<&ThreadPool>,
+    team: Option<&Team>,
     target: &mut Vec<u8>,
 ) -> (Vec<Entry>, f64)
 where
@@ -33,7 +73,7 @@ where
         let start = run * shape.run_values();
         parent.map(|parent| &parent[start..start + values.len()])
     };
-    let Some(pool) = pool else {
+    let Some(team) = team else {
         let (mut scratch, mut all) = (Scratch::new(), Run { bytes: std::mem::take(target), ..Run::default() });
         for (run, values) in values.chunks(shape.run_values()).enumerate() {
             encode_run(coder, shape.run(values.len()), (values, part(run, values)), &mut scratch, &mut all);
@@ -41,23 +81,32 @@ where
         *target = all.bytes;
         return (all.table, all.error);
     };
-    let runs: Vec<Run> = pool.install(|| {
-        let chunks = values.par_chunks(shape.run_values()).enumerate();
-        let coded = chunks.map_init(Scratch::new, |scratch, (run, values)| {
-            let mut coded = Run::default();
-            encode_run(coder, shape.run(values.len()), (values, part(run, values)), scratch, &mut coded);
-            coded
+    let mut runs = team.empty_runs(values.len().div_ceil(shape.run_values()));
+    team.pool.install(|| {
+        let chunks = values.par_chunks(shape.run_values()).zip(runs.par_iter_mut()).enumerate();
+        chunks.for_each_init(Scratch::new, |scratch, (run, (values, coded))| {
+            encode_run(coder, shape.run(values.len()), (values, part(run, values)), scratch, coded);
         });
-        coded.collect()
+        gather(&runs, target);
     });
-    let mut table = Vec::with_capacity(shape.blocks());
-    let mut error = 0.0f64;
-    for run in runs {
-        target.extend_from_slice(&run.bytes);
-        table.extend_from_slice(&run.table);
-        error = error.max(run.error);
-    }
+    let table = runs.iter().flat_map(|run| &run.table).copied().collect();
+    let error = runs.iter().map(|run| run.error).fold(0.0, f64::max);
+    team.give_back(runs);
     (table, error)
+}
+
+/// Appends the bytes of all runs, each by whoever is free.
+fn gather(runs: &[Run], target: &mut Vec<u8>) {
+    let start = target.len();
+    target.resize(start + runs.iter().map(|run| run.bytes.len()).sum::<usize>(), 0);
+    let mut rest = &mut target[start..];
+    let mut places = Vec::with_capacity(runs.len());
+    for run in runs {
+        let (place, next) = rest.split_at_mut(run.bytes.len());
+        places.push((place, &run.bytes));
+        rest = next;
+    }
+    places.into_par_iter().for_each(|(place, bytes)| place.copy_from_slice(bytes));
 }
 
 fn encode_run<T: Scalar, L: Lattice<T>>(
@@ -83,7 +132,7 @@ pub(super) fn decode<T: Scalar, L: Lattice<T>>(
     shape: Shape,
     (table, blocks): (&[Entry], &[u8]),
     (target, parent): (&mut [T], Option<&[T]>),
-    pool: Option<&ThreadPool>,
+    team: Option<&Team>,
 ) -> Vec<usize>
 where
     Exact: Lattice<T>,
@@ -112,12 +161,12 @@ where
         }
         damaged
     };
-    let Some(pool) = pool else {
+    let Some(team) = team else {
         let mut scratch = DecodeScratch::new();
         let runs = target.chunks_mut(run_values).enumerate();
         return runs.flat_map(|(run, target)| decode_run(&mut scratch, run, target)).collect();
     };
-    let damaged: Vec<Vec<usize>> = pool.install(|| {
+    let damaged: Vec<Vec<usize>> = team.pool.install(|| {
         let runs = target.par_chunks_mut(run_values).enumerate();
         runs.map_init(DecodeScratch::new, |scratch, (run, target)| decode_run(scratch, run, target)).collect()
     });
