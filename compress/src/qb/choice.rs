@@ -149,6 +149,6 @@ impl<'a, T: Scalar> Problem<'a, T> {
             coder.encode((plan.shape, block), (self.values, parent), scratch, &mut target);
             n += plan.shape.block_values(block);
         }
-        target.len() as f64 / n.max(1) as f64
+        8.0 * target.len() as f64 / n.max(1) as f64
     }
 }
