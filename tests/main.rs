@@ -12,6 +12,7 @@ mod qb_cases;
 mod qb_streams;
 mod readers;
 mod refusal;
+mod rivals;
 mod rollback;
 mod support;
 mod verdict;

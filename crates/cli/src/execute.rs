@@ -109,6 +109,7 @@ impl<'a> Execution<'a> {
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             keep: usize::from(self.protection.keep),
+            rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,

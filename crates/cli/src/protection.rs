@@ -25,7 +25,8 @@ const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, zstd].
+    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, or pco or sz3 where the storage is
+    /// so slow that their ratio pays; zstd].
     #[arg(long, value_name = "qb|zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
     pub(crate) codec: Option<CodecId>,
 
@@ -306,6 +307,11 @@ impl ProtectionArgs {
             asynchronous: !self.is_synchronous(),
             extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
         }
+    }
+
+    /// Codecs that may take the place of the default one where the storage is slow.
+    pub(crate) fn rivals(&self) -> Vec<CodecId> {
+        if self.codec.is_none() { recoup::RIVALS.to_vec() } else { Vec::new() }
     }
 
     /// The codec that sets the pace of a scheme.

@@ -90,6 +90,22 @@ pub enum Values<'a> {
     Bytes(&'a [u8]),
 }
 
+impl<'a> Values<'a> {
+    /// The values from `start`, `len` of them.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    #[must_use]
+    pub fn slice(self, start: usize, len: usize) -> Values<'a> {
+        match self {
+            Self::F64(v) => Values::F64(&v[start..start + len]),
+            Self::F32(v) => Values::F32(&v[start..start + len]),
+            Self::I64(v) => Values::I64(&v[start..start + len]),
+            Self::Bytes(v) => Values::Bytes(&v[start..start + len]),
+        }
+    }
+}
+
 impl Values<'_> {
     /// Number of elements.
     #[must_use]

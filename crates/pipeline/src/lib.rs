@@ -15,6 +15,7 @@ mod reader;
 mod registry;
 mod restore;
 mod retention;
+mod rivals;
 mod runner;
 mod session;
 mod staging;

@@ -13,6 +13,7 @@ use recoup_core::{
 
 use crate::chain::{Chains, Decoded};
 use crate::meter::Meter;
+use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
 use crate::timing::since;
 use crate::verify::{Reference, Room, Verifier};
@@ -41,6 +42,8 @@ pub struct SessionConfig {
     pub timing: Timing,
     /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,
+    /// Codecs that may take the place of the plan's for lossy variables, where their better ratio pays on this storage.
+    pub rivals: Vec<CodecId>,
     /// Versions from one whose iterate stands alone to the next, where the codec of lossy ones can code against
     /// the version before; 1 for versions that all stand alone. Above 1, one more copy of the iterate is held.
     pub key_every: usize,
@@ -126,6 +129,7 @@ impl Session {
             config.store.discard_drafts()?;
         }
         ours.barrier()?;
+        let bandwidth = known_bandwidth(config.timing, config.bytes_per_second);
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
         let worker = Worker {
@@ -136,6 +140,7 @@ impl Session {
                 config.keep.max(2)
             }),
             chains: Chains::new(config.key_every),
+            rivals: Rivals::new(config.codecs, config.rivals, Bandwidth::new(bandwidth)),
             store: config.store.clone(),
             codecs: config.codecs,
             comm: theirs,
@@ -158,7 +163,7 @@ impl Session {
             clock: config.clock,
             comm: ours,
             fingerprint,
-            meter: Meter::with_bandwidth(known_bandwidth(config.timing, config.bytes_per_second)),
+            meter: Meter::with_bandwidth(bandwidth),
             timing: config.timing,
             policy: config.policy,
             synchronous: config.synchronous,

@@ -44,12 +44,7 @@ impl Buffer {
 
     /// The values from `start`, `len` of them.
     pub(crate) fn slice(&self, start: usize, len: usize) -> Values<'_> {
-        match self {
-            Self::F64(v) => Values::F64(&v[start..start + len]),
-            Self::F32(v) => Values::F32(&v[start..start + len]),
-            Self::I64(v) => Values::I64(&v[start..start + len]),
-            Self::Bytes(v) => Values::Bytes(&v[start..start + len]),
-        }
+        self.all().slice(start, len)
     }
 
     /// All values.

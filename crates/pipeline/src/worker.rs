@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Clock, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord, Manifest,
-    Plan, Progress, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
+    Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord,
+    Manifest, Plan, Progress, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Chains, Decoded, Follow};
+use crate::rivals::Rivals;
 use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
 use crate::timing::since;
@@ -121,6 +122,7 @@ pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) retention: Retention,
     pub(crate) chains: Chains,
+    pub(crate) rivals: Rivals,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) codecs: CodecTable,
     pub(crate) comm: Box<dyn Comm>,
@@ -185,6 +187,7 @@ impl Worker {
             Err(_) => self.chains.discard(),
         }
         let payload_bytes = verdict?;
+        self.rivals.bandwidth.wrote(payload_bytes, tally.spent.write_seconds);
         Ok(Saved {
             version: job.progress.iteration,
             plan: job.plan,
@@ -280,9 +283,18 @@ impl Worker {
         self.verifier.as_ref().is_some_and(|verifier| verifier.fits(staged))
     }
 
+    /// The codec of a lossy variable.
+    fn pick(&mut self, job: &Job, staged: &Staged) -> Result<Arc<dyn Codec>, Unmade> {
+        let planned = (self.codecs)(job.plan.codec).map_err(failed)?;
+        let follow = self.chains.follow(job.progress.iteration, &staged.record, planned.as_ref());
+        let asked = (job.plan.codec, staged);
+        let id = self.rivals.pick(asked, follow, self.comm.as_ref(), self.clock.as_ref()).map_err(failed)?;
+        if id == job.plan.codec { Ok(planned) } else { (self.codecs)(id).map_err(failed) }
+    }
+
     /// The iterate, or a direction.
     fn encode_lossy(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
-        let codec = (self.codecs)(job.plan.codec).map_err(failed)?;
+        let codec = self.pick(job, staged)?;
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
         let follow = self.chains.follow(version, &staged.record, codec.as_ref());
         let codecs = self.codecs;
@@ -298,6 +310,7 @@ impl Worker {
             }),
         };
         let encoded = encoded.map_err(unmade)?;
+        self.rivals.coded(staged, codec.id(), encoded.bound);
         tally.spent.encode_seconds += encoded.encode_seconds;
         tally.spent.verify_seconds += encoded.verify_seconds;
         if follow.is_chained() {

@@ -14,6 +14,10 @@ use recoup_pipeline::{PipelineError, Reference, Session, SessionConfig, Timing};
 /// Versions from one that stands alone to the next, when nothing else is said.
 pub const KEY_EVERY: usize = 10;
 
+/// Codecs that take the place of QB for lossy variables where the storage is slow enough, when no codec is named: slower
+/// ones, often with better ratios. One that is not in the build is no rival.
+pub const RIVALS: [CodecId; 2] = [CodecId::Pco, CodecId::Sz3];
+
 /// Starts a session on a directory: `recoup::open(dir)`, a few choices, `build()`.
 ///
 /// Without further choices: the scheme and the interval are decided from measured costs, lossy
@@ -36,6 +40,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             asynchronous: true,
             extra_fraction: 0.1,
         },
+        rivals: RIVALS.to_vec(),
         scheme: None,
         interval: Interval::Auto,
         keep: 2,
@@ -60,6 +65,7 @@ pub struct Builder {
     key_every: usize,
     tolerance: f64,
     bytes_per_second: Option<f64>,
+    rivals: Vec<CodecId>,
     reference: Option<Reference>,
     clock: Arc<dyn Clock>,
     timing: Timing,
@@ -108,9 +114,10 @@ impl Builder {
         self
     }
 
-    /// Codec of lossy versions.
+    /// Codec of lossy versions [default: QB, or one of [`RIVALS`] where the storage is so slow that its ratio pays].
     #[must_use]
     pub fn lossy_codec(mut self, codec: CodecId) -> Self {
+        self.rivals.clear();
         self.policy.lossy_codec = codec;
         self
     }
@@ -160,6 +167,7 @@ impl Builder {
     /// Everything about a checkpoint at once.
     #[must_use]
     pub fn plan(mut self, plan: Plan) -> Self {
+        self.rivals.clear();
         (self.policy.lossy_codec, self.policy.lossless_codec) = (plan.codec, plan.codec);
         (self.policy.rule, self.policy.theta, self.policy.delta) = (plan.rule, plan.theta, plan.delta);
         self.resume(plan.resume).scheme(plan.scheme)
@@ -300,6 +308,7 @@ impl Builder {
             clock: self.clock,
             timing: self.timing,
             keep: self.keep,
+            rivals: self.rivals,
             key_every: self.key_every,
             synchronous,
             tolerance: self.tolerance,
