@@ -45,6 +45,8 @@ pub(crate) fn all() -> Vec<Vector> {
     vec![
         vector("CG x", x, Some(early), grid),
         vector("CG x, late", late, Some(late_before), grid),
+        vector("CG x, b = ones", cg(N, RightHandSide::Ones, "x")[1].clone(), None, grid),
+        vector("CG x, b smooth", cg(N, RightHandSide::Smooth, "x")[1].clone(), None, grid),
         vector("CG p", direction, None, grid),
         vector("GMRES x", gmres(), None, Context::grid([SMALL; 3])),
         {
