@@ -112,7 +112,7 @@ pub(crate) fn plan(scheme: Scheme) -> Plan {
         Scheme::Lossless => (CodecId::Zstd, Resume::Traditional),
         Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
     };
-    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.1, resume }
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume }
 }
 
 /// A lossy plan under a fixed absolute bound.

@@ -40,7 +40,7 @@ pub(crate) struct ProtectionArgs {
     pub(crate) theta: Option<f64>,
 
     /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A.
-    #[arg(long, value_name = "D", default_value = "0.1", value_parser = positive, help_heading = "Checkpoints")]
+    #[arg(long, value_name = "D", default_value = "0.05", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) delta: f64,
 
     /// Computing between two checkpoints: auto (optimal for the MTTI), seconds, or iterations as in 15it.

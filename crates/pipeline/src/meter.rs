@@ -86,7 +86,7 @@ mod tests {
         let (scheme, codec, resume) = (Scheme::Traditional, CodecId::Raw, Resume::Traditional);
         Saved {
             version: 1,
-            plan: Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.1, resume },
+            plan: Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume },
             bound: Bound::Lossless,
             achieved_error: 0.0,
             raw_bytes: 8,

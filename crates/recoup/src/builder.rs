@@ -34,7 +34,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,
             theta: 0.5,
-            delta: 0.1,
+            delta: 0.05,
             lossy_resume: Resume::Restarted,
             resume: None,
             asynchronous: true,
@@ -150,7 +150,7 @@ impl Builder {
         self
     }
 
-    /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
+    /// Allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta ||p||_A` [default: 0.05].
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
         self.policy.delta = delta;
