@@ -35,7 +35,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             rule: BoundRule::Verified,
             theta: 0.5,
             delta: 0.05,
-            lossy_resume: Resume::Restarted,
+            lossy_resume: Resume::Deflated,
             resume: None,
             asynchronous: true,
             extra_fraction: 0.1,
@@ -143,7 +143,8 @@ impl Builder {
         self
     }
 
-    /// What lossy versions hold enough for: [`Resume::Deflated`] keeps CG's directions too.
+    /// What lossy versions hold enough for [default: [`Resume::Deflated`], the iterate and, of a method that has them, its
+    /// directions].
     #[must_use]
     pub fn lossy_resume(mut self, resume: Resume) -> Self {
         self.policy.lossy_resume = resume;
