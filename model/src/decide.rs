@@ -11,6 +11,7 @@ use recoup_core::{Cost, Scheme};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::Coding;
+use crate::horizon::{Horizon, Protection};
 use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
 
 /// What a decision depends on. All times are seconds.
@@ -39,6 +40,8 @@ pub struct Answer {
     pub interval_seconds: f64,
     /// Expected overhead over productive time for [`Scheme::None`] and each scheme asked about.
     pub expected_overhead: Vec<(Scheme, f64)>,
+    /// The optimal interval of each of them.
+    pub intervals: Vec<(Scheme, f64)>,
     /// Theorem 1: extra iterations up to which lossy beats traditional; `None` when not both were asked
     /// about, or nothing fails.
     pub max_extra_iterations: Option<f64>,
@@ -52,6 +55,13 @@ impl Answer {
     pub fn expected(&self, scheme: Scheme) -> f64 {
         let found = self.expected_overhead.iter().find(|(other, _)| *other == scheme);
         found.map_or(f64::INFINITY, |(_, overhead)| *overhead)
+    }
+
+    /// The optimal interval of one scheme; infinite when none of its checkpoints pays, or it was not asked about.
+    #[must_use]
+    pub fn interval(&self, scheme: Scheme) -> f64 {
+        let found = self.intervals.iter().find(|(other, _)| *other == scheme);
+        found.map_or(f64::INFINITY, |(_, interval)| *interval)
     }
 }
 
@@ -79,11 +89,13 @@ impl Question {
             recovery_seconds: 0.0,
         });
         let mut expected_overhead = vec![(Scheme::None, unprotected)];
+        let mut intervals = vec![(Scheme::None, f64::INFINITY)];
         let mut best = (Scheme::None, unprotected, f64::INFINITY, f64::INFINITY);
         for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
             let timing = self.timing(cost);
             let (overhead, share) = (timing.overhead_fraction(), timing.share());
             expected_overhead.push((*scheme, overhead));
+            intervals.push((*scheme, timing.interval_seconds()));
             // Where no scheme makes progress to first order, the least share loses least.
             let hopeless = overhead.is_infinite() && best.1.is_infinite() && share < best.3;
             if overhead < best.1 || hopeless {
@@ -94,11 +106,49 @@ impl Question {
             scheme: best.0,
             interval_seconds: best.2,
             expected_overhead,
+            intervals,
             max_extra_iterations: self.max_extra_iterations(),
             why: String::new(),
         };
         answer.why = self.why_of(&answer, answer.scheme);
         answer
+    }
+
+    /// The scheme of least expected time until the end of a run whose end is near or known, with as many checkpoints
+    /// as pay ([`crate::horizon`]); `fallback_seconds` is the recovery from the version there is now, 0 for none. Of a
+    /// run without end it is [`Question::answer`]. The reason is left to [`Question::why_of`].
+    #[must_use]
+    pub fn answer_to_the_end(&self, fallback_seconds: f64) -> Answer {
+        if self.remaining_seconds.is_infinite() && self.mtti_seconds.is_finite() {
+            return self.answer();
+        }
+        let (remaining_seconds, at_risk_seconds) = (self.remaining_seconds, self.at_risk_seconds);
+        let horizon = Horizon { remaining_seconds, at_risk_seconds, fallback_seconds };
+        let none = Unprotected {
+            mtti_seconds: self.mtti_seconds,
+            remaining_seconds,
+            at_risk_seconds,
+            recovery_seconds: fallback_seconds,
+        };
+        let mut best = (Scheme::None, Protection::none(unprotected_overhead_fraction(&none)));
+        let mut expected_overhead = vec![(Scheme::None, best.1.overhead_fraction)];
+        let mut intervals = vec![(Scheme::None, f64::INFINITY)];
+        for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
+            let found = horizon.best(&self.timing(cost));
+            expected_overhead.push((*scheme, found.overhead_fraction));
+            intervals.push((*scheme, found.interval_seconds));
+            if found.overhead_fraction < best.1.overhead_fraction {
+                best = (*scheme, found);
+            }
+        }
+        Answer {
+            scheme: best.0,
+            interval_seconds: best.1.interval_seconds,
+            expected_overhead,
+            intervals,
+            max_extra_iterations: self.max_extra_iterations(),
+            why: String::new(),
+        }
     }
 
     /// Theorem 1 with every cost as given: where both shares are equal,
@@ -120,7 +170,7 @@ impl Question {
     pub fn why_of(&self, answer: &Answer, scheme: Scheme) -> String {
         let mut why = format!("{scheme} costs {} (", percent(answer.expected(scheme)));
         match self.costs.iter().find(|(other, _)| *other == scheme && scheme != Scheme::None) {
-            Some((_, cost)) => self.describe(&mut why, cost),
+            Some((_, cost)) => self.describe(&mut why, cost, answer.interval(scheme)),
             None => {
                 let (remaining, at_risk) = (short(self.remaining_seconds), short(self.at_risk_seconds));
                 let _ = write!(why, "{remaining} s remain, {at_risk} s at risk");
@@ -138,12 +188,12 @@ impl Question {
         why
     }
 
-    fn describe(&self, why: &mut String, cost: &Cost) {
+    fn describe(&self, why: &mut String, cost: &Cost, interval_seconds: f64) {
         let timing = self.timing(cost);
         let _ = write!(
             why,
             "every {} s, blocking {} s, drain {} s, recovery {} s, {} extra iterations",
-            short(timing.interval_seconds()),
+            short(interval_seconds),
             short(timing.blocking_seconds),
             short(timing.drain_seconds),
             short(cost.recovery_seconds),
@@ -194,6 +244,7 @@ impl Machine {
             recovery_seconds: encoded / self.read_bytes_per_second + per_rank / coding.decode_bytes_per_second,
             ratio: coding.ratio,
             extra_iterations: 0.0,
+            residual_jump: 0.0,
         }
     }
 }

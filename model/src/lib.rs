@@ -19,6 +19,7 @@ pub mod bound;
 pub mod decide;
 pub mod extra_iterations;
 pub mod failures;
+pub mod horizon;
 pub mod interval;
 pub mod multilevel;
 pub mod overhead;
@@ -27,6 +28,7 @@ pub mod residual_bound;
 mod rng;
 pub mod simulate;
 pub mod simulate_multilevel;
+pub mod simulate_policy;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};

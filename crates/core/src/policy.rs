@@ -64,6 +64,8 @@ pub struct Cost {
     pub ratio: f64,
     /// Extra iterations a recovery costs.
     pub extra_iterations: f64,
+    /// `||b - A x'|| / ||r||` of what was encoded; zero where it was not measured.
+    pub residual_jump: f64,
 }
 
 /// What a policy sees at a safe point.

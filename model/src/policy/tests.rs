@@ -1,10 +1,16 @@
 //! Runs of policies against a machine whose costs are known.
 
+use recoup_core::{Cost, Policy};
+
+use super::cost::{LOSSLESS_GUESS, LOSSY_GUESS, bandwidth, raw_bytes};
 use super::*;
+use crate::bound::Coding;
+use crate::decide::Machine;
+use crate::interval::Interval;
 
 const BYTES: u64 = 8 * 2_097_152;
 
-fn config() -> PolicyConfig {
+pub(super) fn config() -> PolicyConfig {
     PolicyConfig {
         mtti_seconds: 300.0,
         lossy_codec: CodecId::Zfp,
@@ -20,7 +26,7 @@ fn config() -> PolicyConfig {
 }
 
 /// A state of a solve that started at residual 1 and loses 5 % per iteration of 0.1 s.
-fn seen(iteration: u64, since: u64) -> Observation {
+pub(super) fn seen(iteration: u64, since: u64) -> Observation {
     Observation {
         iteration,
         elapsed_seconds: 0.1 * iteration as f64,

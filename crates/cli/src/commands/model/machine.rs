@@ -100,6 +100,7 @@ impl Machine {
             recovery_seconds: seconds,
             ratio: traditional / seconds,
             extra_iterations,
+            ..Cost::default()
         };
         let given = [
             (Scheme::Traditional, Some(traditional), 0.0),
@@ -121,7 +122,7 @@ impl Machine {
             let copy = per_rank / self.speed_copy;
             let (blocking_seconds, drain_seconds) = if self.asynchronous { (copy, all) } else { (all, 0.0) };
             let recovery_seconds = per_rank / decode + transfer;
-            Cost { blocking_seconds, drain_seconds, recovery_seconds, ratio, extra_iterations }
+            Cost { blocking_seconds, drain_seconds, recovery_seconds, ratio, extra_iterations, ..Cost::default() }
         };
         let now = f64::INFINITY;
         vec![

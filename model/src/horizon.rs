@@ -1,0 +1,151 @@
+//! How often to save what remains of a run that ends: not any more when the end is near.
+//!
+//! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no checkpoint at its
+//! end: with `k` more of them, `L` seconds of unsaved and remaining work fall into `k + 1` segments, the last of them
+//! without a checkpoint. Each segment's expectation is exact for exponential failures (Daly 2006,
+//! doi 10.1016/j.future.2004.11.016, Eq. 20); what drains is lost beside the segment, to first order.
+
+use crate::interval::Checkpointing;
+use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
+
+/// What lies ahead, and what would be lost now. All times are seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Horizon {
+    /// Computing still to do; infinite when not known.
+    pub remaining_seconds: f64,
+    /// Computing done since the last version, or the start.
+    pub at_risk_seconds: f64,
+    /// Recovery from that version, its extra computing included; 0 where only the start is left.
+    pub fallback_seconds: f64,
+}
+
+/// How to save until the end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Protection {
+    /// Checkpoints still to take; infinite for a run without end.
+    pub checkpoints: f64,
+    /// Computing between two of them; infinite when none is to be taken.
+    pub interval_seconds: f64,
+    /// Expected overhead over the remaining computing.
+    pub overhead_fraction: f64,
+}
+
+impl Protection {
+    /// Of a run that saves nothing any more.
+    #[must_use]
+    pub fn none(overhead_fraction: f64) -> Self {
+        Self { checkpoints: 0.0, interval_seconds: f64::INFINITY, overhead_fraction }
+    }
+}
+
+impl Horizon {
+    /// The number of checkpoints of least expected time, and what it costs.
+    #[must_use]
+    pub fn best(&self, timing: &Timing) -> Protection {
+        if timing.mtti_seconds.is_infinite() || self.remaining_seconds <= 0.0 {
+            return Protection::none(0.0);
+        }
+        let of = Checkpointing { mtti_seconds: timing.mtti_seconds, checkpoint_seconds: timing.blocking_seconds };
+        let endless = of.exact_seconds().max(timing.drain_seconds);
+        if self.remaining_seconds.is_infinite() {
+            let overhead_fraction = timing.overhead_fraction();
+            return Protection { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
+        }
+        let work = self.at_risk_seconds + self.remaining_seconds;
+        let most =
+            if timing.drain_seconds > 0.0 { (work / timing.drain_seconds - 1.0).max(0.0) } else { f64::INFINITY };
+        let near = (work / endless).floor();
+        let counts = (-2..=1).map(|step| (near + f64::from(step)).min(most.floor())).filter(|&count| count >= 1.0);
+        let none = Protection::none(self.overhead_fraction(timing, 0.0));
+        counts.fold(none, |best, checkpoints| {
+            let overhead_fraction = self.overhead_fraction(timing, checkpoints);
+            // Not a number when both are infinite: then any checkpoint is better than none.
+            if overhead_fraction >= best.overhead_fraction && overhead_fraction.is_finite() {
+                return best;
+            }
+            Protection { checkpoints, interval_seconds: work / (checkpoints + 1.0), overhead_fraction }
+        })
+    }
+
+    /// Expected overhead over the remaining computing with this many more checkpoints.
+    #[must_use]
+    pub fn overhead_fraction(&self, timing: &Timing, checkpoints: f64) -> f64 {
+        let mtti = timing.mtti_seconds;
+        let unprotected = Unprotected {
+            mtti_seconds: mtti,
+            remaining_seconds: self.remaining_seconds,
+            at_risk_seconds: self.at_risk_seconds,
+            recovery_seconds: self.fallback_seconds,
+        };
+        if checkpoints < 1.0 || mtti.is_infinite() {
+            return unprotected_overhead_fraction(&unprotected);
+        }
+        let segment = (self.at_risk_seconds + self.remaining_seconds) / (checkpoints + 1.0);
+        // A checkpoint that is overdue comes at once, and the others share what remains.
+        let until_first = (segment - self.at_risk_seconds).max(0.0);
+        let others = (self.remaining_seconds - until_first) / checkpoints;
+        let remaining_seconds = until_first + timing.blocking_seconds;
+        let first = remaining_seconds
+            * (1.0 + unprotected_overhead_fraction(&Unprotected { remaining_seconds, ..unprotected }));
+        let after = timing.drain_seconds + timing.recovery_seconds + timing.extra_seconds;
+        let expected = |seconds: f64| (after / mtti).exp() * (seconds / mtti).exp_m1() * mtti;
+        let saved = (checkpoints - 1.0) * expected(others + timing.blocking_seconds);
+        (first + saved + expected(others)) / self.remaining_seconds - 1.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Simulation;
+
+    fn timing(checkpoint_seconds: f64) -> Timing {
+        Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
+    }
+
+    fn from_the_start(remaining_seconds: f64) -> Horizon {
+        Horizon { remaining_seconds, at_risk_seconds: 0.0, fallback_seconds: 0.0 }
+    }
+
+    #[test]
+    fn nothing_is_saved_where_the_loss_is_below_the_price() {
+        // One checkpoint of C in the middle of L saves about L^2 / 4 MTTI: it pays from L = 2 sqrt(MTTI C) on.
+        let break_even = 2.0 * (3600.0f64 * 120.0).sqrt();
+        assert_eq!(from_the_start(0.8 * break_even).best(&timing(120.0)).checkpoints, 0.0);
+        assert!(from_the_start(1.2 * break_even).best(&timing(120.0)).checkpoints >= 1.0);
+        assert_eq!(from_the_start(1e9).best(&Timing { mtti_seconds: f64::INFINITY, ..timing(1.0) }).checkpoints, 0.0);
+    }
+
+    #[test]
+    fn long_runs_have_the_interval_of_runs_without_end() {
+        for checkpoint_seconds in [1.0, 25.0, 120.0] {
+            let endless = from_the_start(f64::INFINITY).best(&timing(checkpoint_seconds)).interval_seconds;
+            let long = from_the_start(1e7).best(&timing(checkpoint_seconds)).interval_seconds;
+            assert!((long / endless - 1.0).abs() < 1e-3, "{long} {endless}");
+        }
+    }
+
+    #[test]
+    fn expectation_is_what_the_simulation_finds_for_a_run_that_ends() {
+        for (checkpoint_seconds, work_seconds) in [(120.0, 3000.0), (25.0, 7200.0), (300.0, 9000.0)] {
+            let timing = timing(checkpoint_seconds);
+            let horizon = from_the_start(work_seconds);
+            let best = horizon.best(&timing);
+            let run =
+                Simulation { timing, interval_seconds: best.interval_seconds, work_seconds, trials: 4000, seed: 5 };
+            let found = run.run().overhead_fraction;
+            // The simulation reads something back even where nothing was saved: R for each failure before that.
+            let first_failures = (best.interval_seconds + checkpoint_seconds) / timing.mtti_seconds;
+            let allowed = 2.0 * found.half_width + 2.0 * first_failures * timing.recovery_seconds / work_seconds;
+            assert!((found.mean - best.overhead_fraction).abs() <= allowed, "{best:?} {found:?} {allowed}");
+        }
+    }
+
+    #[test]
+    fn unsaved_work_makes_a_checkpoint_due_earlier() {
+        let horizon = Horizon { at_risk_seconds: 3000.0, ..from_the_start(1500.0) };
+        let best = horizon.best(&timing(25.0));
+        assert!(best.checkpoints >= 1.0 && best.interval_seconds < 3000.0, "{best:?}");
+        assert_eq!(from_the_start(100.0).best(&timing(25.0)).checkpoints, 0.0);
+    }
+}

@@ -1,0 +1,80 @@
+//! The policy for what the user fixed.
+
+use recoup_core::{Decision, Observation, Plan, Policy, Scheme};
+
+use super::{InForce, PolicyConfig, is_due, is_probe_due, probe};
+use crate::decide::Question;
+use crate::interval::Interval;
+
+/// One plan, at a fixed interval or at the optimal one for its measured cost.
+#[derive(Clone, Debug)]
+pub struct FixedPolicy {
+    config: PolicyConfig,
+    plan: Plan,
+    interval: Interval,
+    in_force: Option<InForce>,
+    has_probed: bool,
+}
+
+impl FixedPolicy {
+    /// Saves with `scheme` at `interval`.
+    #[must_use]
+    pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
+        Self { plan: config.plan(scheme), config, interval, in_force: None, has_probed: false }
+    }
+
+    /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
+    /// not known.
+    fn interval(&self, seen: &Observation) -> Option<(f64, bool, String)> {
+        let scheme = self.plan.scheme;
+        match self.interval {
+            _ if scheme == Scheme::None => Some((f64::INFINITY, false, "nothing is saved, as asked".to_owned())),
+            Interval::Iterations(iterations) => {
+                let is_due = seen.since_checkpoint_iterations >= iterations;
+                let seconds = iterations as f64 * seen.iteration_seconds;
+                Some((seconds, is_due, format!("{scheme} every {iterations} iterations, as asked")))
+            }
+            Interval::Seconds(seconds) => {
+                Some((seconds, is_due(seen, seconds), format!("{scheme} every {seconds} s, as asked")))
+            }
+            Interval::Auto => {
+                let cost = self.config.cost(scheme, seen)?;
+                let timing = Question {
+                    mtti_seconds: self.config.mtti_seconds,
+                    iteration_seconds: seen.iteration_seconds,
+                    remaining_seconds: f64::INFINITY,
+                    at_risk_seconds: seen.since_checkpoint_seconds,
+                    asynchronous: self.config.asynchronous,
+                    costs: Vec::new(),
+                }
+                .timing(&cost);
+                let in_force = self.in_force.filter(|held| !held.has_moved_to(timing.interval_seconds()));
+                let seconds = in_force.map_or(timing.interval_seconds(), |held| held.interval_seconds);
+                let why = format!(
+                    "{scheme} every {seconds:.3} s: optimal for {:.4} s blocking, {:.4} s drain and an MTTI of {} s",
+                    timing.blocking_seconds, timing.drain_seconds, self.config.mtti_seconds
+                );
+                Some((seconds, is_due(seen, seconds), why))
+            }
+        }
+    }
+}
+
+impl Policy for FixedPolicy {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        let Some((interval_seconds, is_due, why)) = self.interval(seen) else {
+            let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
+            return probe(&mut self.has_probed, self.plan, is_due);
+        };
+        let next = InForce { scheme: self.plan.scheme, interval_seconds };
+        // An interval in iterations is the same however long they take.
+        let has_changed = match (self.in_force, self.interval) {
+            (None, _) => true,
+            (Some(_), Interval::Iterations(_)) => false,
+            (Some(held), _) => held.has_moved_to(interval_seconds),
+        };
+        self.in_force = Some(next);
+        let save = is_due.then_some(self.plan);
+        Decision { save, in_force: self.plan, why: has_changed.then_some(why), interval_seconds }
+    }
+}

@@ -1,0 +1,140 @@
+//! What the residual's history says: how long the solve still takes, and what recoveries have cost.
+
+use recoup_core::Observation;
+
+/// Samples kept; every second goes when there are more.
+const SAMPLES_MAX: usize = 128;
+/// The recent rate is that of this last part of the iterations, where it holds as many samples as a fit needs.
+const RECENT: f64 = 1.0 / 3.0;
+const FIT_MIN: usize = 8;
+
+/// The logarithm of the relative residual over the iterations of the path that led here.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    samples: Vec<(u64, f64)>,
+    stride: u64,
+    newest: Option<(u64, f64)>,
+}
+
+/// A straight line through the recent logarithms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    /// Fall per iteration.
+    rate: f64,
+    /// Value at the newest iteration.
+    now: f64,
+}
+
+impl History {
+    pub(super) fn new() -> Self {
+        Self { samples: Vec::new(), stride: 1, newest: None }
+    }
+
+    /// Where the solve stood when it was last seen: iteration and logarithm of the relative residual.
+    pub(super) fn newest(&self) -> Option<(u64, f64)> {
+        self.newest
+    }
+
+    /// Takes in one state; iterations at or beyond it are lost work, and forgotten.
+    pub(super) fn see(&mut self, seen: &Observation) {
+        let log = seen.relative_residual.ln();
+        while self.samples.last().is_some_and(|(iteration, _)| *iteration >= seen.iteration) {
+            self.samples.pop();
+        }
+        self.newest = Some((seen.iteration, log));
+        let is_wanted = self.samples.last().is_none_or(|(iteration, _)| seen.iteration - iteration >= self.stride);
+        if !is_wanted || !log.is_finite() {
+            return;
+        }
+        self.samples.push((seen.iteration, log));
+        if self.samples.len() > SAMPLES_MAX {
+            self.stride *= 2;
+            let mut position = 0;
+            self.samples.retain(|_| {
+                position += 1;
+                position % 2 == 1
+            });
+        }
+    }
+
+    /// Iterations to the tolerance at the recent rate, or at that of the whole solve where the recent one does not
+    /// fall; infinite while nothing is known.
+    pub(super) fn remaining_iterations(&self, tolerance: f64) -> f64 {
+        let Some(line) = self.line() else { return f64::INFINITY };
+        let to_fall = (line.now - tolerance.ln()).max(0.0);
+        if to_fall.is_finite() { to_fall / line.rate } else { f64::INFINITY }
+    }
+
+    /// Fall of the logarithm per iteration, recently; `None` while it does not fall.
+    pub(super) fn rate(&self) -> Option<f64> {
+        self.line().map(|line| line.rate)
+    }
+
+    fn line(&self) -> Option<Line> {
+        let (newest, _) = self.newest?;
+        let from = newest as f64 * (1.0 - RECENT);
+        let recent = self.samples.partition_point(|(iteration, _)| (*iteration as f64) < from);
+        let recent = recent.min(self.samples.len().saturating_sub(FIT_MIN));
+        let falls = |line: &Line| line.rate > 0.0;
+        fit(&self.samples[recent..], newest).filter(falls).or_else(|| fit(&self.samples, newest).filter(falls))
+    }
+}
+
+/// Least squares; `None` for less than two samples.
+fn fit(samples: &[(u64, f64)], newest: u64) -> Option<Line> {
+    if samples.len() < 2 {
+        return None;
+    }
+    let n = samples.len() as f64;
+    let mean_x = samples.iter().map(|(x, _)| *x as f64).sum::<f64>() / n;
+    let mean_y = samples.iter().map(|(_, y)| y).sum::<f64>() / n;
+    let cross: f64 = samples.iter().map(|(x, y)| (*x as f64 - mean_x) * (y - mean_y)).sum();
+    let square: f64 = samples.iter().map(|(x, _)| (*x as f64 - mean_x).powi(2)).sum();
+    let slope = cross / square;
+    Some(Line { rate: -slope, now: mean_y + slope * (newest as f64 - mean_x) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::tests::seen;
+
+    fn history(residuals: impl Iterator<Item = f64>) -> History {
+        let mut history = History::new();
+        for (iteration, relative_residual) in residuals.enumerate() {
+            history.see(&Observation { relative_residual, ..seen(iteration as u64, 1) });
+        }
+        history
+    }
+
+    #[test]
+    fn straight_fall_is_extrapolated_to_the_tolerance() {
+        let falling = history((0..=500).map(|i| 0.99f64.powi(i)));
+        let expected = 1e-8f64.ln() / 0.99f64.ln() - 500.0;
+        // The line is exact; sums of 128 products of up to 500 x 5 leave far less than 1e-6 iterations.
+        assert!((falling.remaining_iterations(1e-8) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn recent_rate_counts_where_the_solve_has_become_faster() {
+        let bent = |i: i32| if i < 200 { 0.999f64.powi(i) } else { 0.999f64.powi(200) * 0.97f64.powi(i - 200) };
+        let found = history((0..=400).map(bent)).remaining_iterations(1e-8);
+        let expected = (1e-8f64 / bent(400)).ln() / 0.97f64.ln();
+        assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+    }
+
+    #[test]
+    fn nothing_is_known_while_the_residual_does_not_fall() {
+        assert_eq!(history([1.0, 1.1, 1.2].into_iter()).remaining_iterations(1e-8), f64::INFINITY);
+        assert_eq!(history([1.0].into_iter()).remaining_iterations(1e-8), f64::INFINITY);
+        assert_eq!(history([1.0, 0.9].into_iter()).remaining_iterations(0.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn lost_work_is_forgotten_and_memory_is_bounded() {
+        let mut long = history((0..=100_000).map(|i| 0.9999f64.powi(i)));
+        assert!(long.samples.len() <= SAMPLES_MAX + 1);
+        long.see(&seen(10, 1));
+        assert!(long.samples.iter().all(|(iteration, _)| *iteration <= 10));
+    }
+}
