@@ -1,0 +1,85 @@
+//! What the figures share: the problems, what each choice costs on them, and the runs under failures, each made once.
+
+use std::cell::OnceCell;
+
+use recoup::solvers::RightHandSide;
+
+use crate::Failed;
+use crate::measure::{Choice, Profile, Trial, profile, trials};
+use crate::problem::{Kind, Problem};
+
+/// Right-hand sides of all solves. A random one leaves a rough iterate, a smooth one an iterate as compressible as
+/// the published sizes say theirs was.
+pub(crate) const SIDES: [(&str, RightHandSide); 2] =
+    [("random b", RightHandSide::Random { seed: 1 }), ("smooth b", RightHandSide::Smooth)];
+
+/// One method on one right-hand side, and all choices on it.
+pub(crate) struct Study {
+    pub(crate) problem: Problem,
+    /// By the order of [`Choice::ALL`].
+    pub(crate) profiles: [Profile; 4],
+}
+
+impl Study {
+    /// What a choice costs here.
+    pub(crate) fn profile(&self, choice: Choice) -> &Profile {
+        &self.profiles[choice as usize]
+    }
+}
+
+/// The runs of one method: for each choice, one per seed.
+pub(crate) type Runs = [Vec<Trial>; 4];
+
+/// Everything measured so far.
+pub(crate) struct Lab {
+    /// Runs of each bar.
+    pub(crate) trials: u64,
+    /// Seed of the first.
+    pub(crate) seed: u64,
+    studies: [OnceCell<Vec<Study>>; 2],
+    runs: [OnceCell<Vec<Runs>>; 2],
+}
+
+impl Lab {
+    pub(crate) fn new(trials: u64, seed: u64) -> Self {
+        Self { trials, seed, studies: Default::default(), runs: Default::default() }
+    }
+
+    /// The methods, in the order of [`Kind::ALL`], on a right-hand side of [`SIDES`].
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub(crate) fn studies(&self, side: usize) -> Result<&[Study], Failed> {
+        if let Some(studies) = self.studies[side].get() {
+            return Ok(studies);
+        }
+        let studies = Kind::ALL.into_iter().map(|kind| study(kind, SIDES[side].1)).collect::<Result<_, _>>()?;
+        Ok(self.studies[side].get_or_init(|| studies))
+    }
+
+    /// The runs under failures, in the order of [`Kind::ALL`].
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub(crate) fn runs(&self, side: usize) -> Result<&[Runs], Failed> {
+        if let Some(runs) = self.runs[side].get() {
+            return Ok(runs);
+        }
+        let seeds: Vec<u64> = (self.seed..self.seed + self.trials).collect();
+        let mut runs = Vec::new();
+        for study in self.studies(side)? {
+            let mut all: Runs = Default::default();
+            for (slot, profile) in all.iter_mut().zip(&study.profiles) {
+                *slot = trials(&study.problem, &profile.protection, &seeds)?;
+            }
+            runs.push(all);
+        }
+        Ok(self.runs[side].get_or_init(|| runs))
+    }
+}
+
+fn study(kind: Kind, rhs: RightHandSide) -> Result<Study, Failed> {
+    let problem = Problem::new(kind, rhs)?;
+    let [a, b, c, d] = Choice::ALL.map(|choice| profile(&problem, choice));
+    Ok(Study { problem, profiles: [a?, b?, c?, d?] })
+}
