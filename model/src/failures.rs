@@ -1,11 +1,11 @@
-//! Failure sources: never, after given iterations, or exponential arrivals from a seed.
+//! Failure sources: never, after given iterations, or exponential arrivals from a seed, of memory lost or of bits flipped.
 //!
 //! Promises: the same seed and the same clock give the same failures. A source knows time and
 //! iterations only; what a failure destroys is the runner's business.
 
 use std::time::Duration;
 
-use recoup_core::{Failure, FailureKind, FailureSource, Phase};
+use recoup_core::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 
 use crate::Rng;
 
@@ -93,6 +93,32 @@ impl FailureSource for Exponential {
     }
 }
 
+/// Bit flips of a Poisson process, each of any bit of any value of any vector.
+#[derive(Clone, Debug)]
+pub struct Flips {
+    arrivals: Exponential,
+    rng: Rng,
+}
+
+impl Flips {
+    /// Arrivals `mtti` apart on average, from time zero of the clock.
+    #[must_use]
+    pub fn new(mtti: Duration, seed: u64) -> Self {
+        Self { arrivals: Exponential::new(mtti, seed), rng: Rng::new(seed ^ FLIP_STREAM) }
+    }
+}
+
+/// Sets the random numbers that choose bits apart from those that choose times.
+const FLIP_STREAM: u64 = 0x666c_6970_7365_6564;
+
+impl FailureSource for Flips {
+    fn due(&mut self, now: Duration, iteration: u64, phase: Phase) -> Option<Failure> {
+        let Failure { at, .. } = self.arrivals.due(now, iteration, phase)?;
+        let bit = Bit::Drawn(self.rng.next_u64());
+        Some(Failure { at, kind: FailureKind::BitFlip { target: FlipTarget::Any, bit } })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn flips_keep_their_variable() {
-        let flip = FailureKind::BitFlip { variable: Some("p".to_owned()) };
+    fn flips_keep_their_target() {
+        let flip = FailureKind::BitFlip { target: FlipTarget::Named("p".to_owned()), bit: Bit::At { row: 7, bit: 62 } };
         let mut source = AtIterations::with_kinds(vec![(3, flip.clone())]);
         assert_eq!(source.due(NOW, 3, Phase::Computing), Some(Failure { at: NOW, kind: flip }));
     }
@@ -134,6 +160,23 @@ mod tests {
         for count in counts {
             assert!((f64::from(count) - 1000.0).abs() <= 5.0 * 1000f64.sqrt(), "{counts:?}");
         }
+    }
+
+    #[test]
+    fn flips_come_when_failures_would_and_differ() {
+        let mtti = Duration::from_secs(10);
+        let (mut flips, mut failures) = (Flips::new(mtti, 3), Exponential::new(mtti, 3));
+        let late = Duration::from_secs(10_000);
+        let mut bits = std::collections::HashSet::new();
+        while let Some(failure) = failures.due(late, 0, Phase::Computing) {
+            let flip = flips.due(late, 0, Phase::Computing).unwrap();
+            assert_eq!(flip.at, failure.at);
+            let FailureKind::BitFlip { target: FlipTarget::Any, bit: Bit::Drawn(draw) } = flip.kind else {
+                panic!("{flip:?}")
+            };
+            assert!(bits.insert(draw));
+        }
+        assert_eq!(flips.due(late, 0, Phase::Computing), None);
     }
 
     #[test]

@@ -17,8 +17,8 @@
 //! bitwise; a traditional one recomputes r and rho; a restarted one takes `r = b - A x` for shadow residual and direction.
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, Resume, Role, SolveError, Status, Values,
-    ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::shared::{global_norm, judge, norm, residual, start, vector_variable};
@@ -278,6 +278,10 @@ impl Iteration for Bicgstab<'_> {
             }
         }
         Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::Recurrence
     }
 }
 

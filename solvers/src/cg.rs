@@ -23,8 +23,8 @@
 //! them): 16 bytes per row and iteration for each. Every step is a safe point.
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, Resume, Role, SolveError, Status, Values,
-    ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
@@ -32,6 +32,10 @@ use crate::shared::{judge, norm, residual, start, vector_variable};
 use crate::simd::{descend_block, descend_weighted_block, dot_block, reduce_block, scale_block, weighted_dot_block};
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
+
+/// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of it, far below what
+/// slows the method down.
+const DIRECTION_DEFECT_MAX: f64 = 0.01;
 
 /// How often the true residual may replace the recurrence's before the solve counts as stagnated.
 const REPLACEMENTS_MAX: u32 = 10;
@@ -54,6 +58,8 @@ pub struct Cg<'a> {
     q: Vector,
     z: Option<Vector>,
     rho: [f64; 1],
+    /// `beta (p' . q)` of the last step, while q is still `A p'` and p came from p'.
+    energy: Option<f64>,
     deflation: Deflation,
     replacements: u32,
     progress: Progress,
@@ -76,9 +82,23 @@ impl<'a> Cg<'a> {
         let is_fused = preconditioner.is_identity() || preconditioner.inverse_diagonal().is_some();
         let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
         let (period, tolerance, progress) = (None, stop.rtol * rhs_norm, start(rhs_norm));
-        let (rho, deflation, replacements) = ([0.0], Deflation::default(), 0);
-        let mut cg =
-            Self { system, preconditioner, period, tolerance, x, r, p, q, z, rho, deflation, replacements, progress };
+        let (rho, energy, deflation, replacements) = ([0.0], None, Deflation::default(), 0);
+        let mut cg = Self {
+            system,
+            preconditioner,
+            period,
+            tolerance,
+            x,
+            r,
+            p,
+            q,
+            z,
+            rho,
+            energy,
+            deflation,
+            replacements,
+            progress,
+        };
         copy(system.pool, x0, &mut cg.x);
         cg.restart()?;
         Ok(cg)
@@ -104,6 +124,7 @@ impl<'a> Cg<'a> {
             residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         }
         self.settle(residual_norm);
+        self.energy = None;
         self.precondition()?;
         self.rho = self.global([self.local_rho()])?;
         let (r, weights) = (&self.r[..], self.preconditioner.inverse_diagonal());
@@ -197,6 +218,7 @@ impl<'a> Cg<'a> {
         if !self.progress.is_converged() {
             return Ok(());
         }
+        self.energy = None;
         let true_norm = residual(&self.system, &self.x, &mut self.q)?;
         self.settle(true_norm);
         if self.progress.status != Status::Running {
@@ -286,6 +308,7 @@ impl Iteration for Cg<'_> {
         // x = x + alpha p, p = z + (rho' / rho) p
         self.advance(alpha, next_rho / rho, &parts);
         self.rho = [next_rho];
+        self.energy = Some(next_rho / rho * curvature);
         self.progress.iteration += 1;
         self.judge_recurrence(squared.sqrt())?;
         self.restart_if_due()?;
@@ -294,7 +317,7 @@ impl Iteration for Cg<'_> {
 
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
-        self.replacements = 0;
+        (self.replacements, self.energy) = (0, None);
         self.deflation.settle(&self.system, self.preconditioner, &mut self.q)?;
         match how {
             Resume::Exact => {
@@ -312,6 +335,21 @@ impl Iteration for Cg<'_> {
             }
         }
         Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::Recurrence
+    }
+
+    /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A p'`.
+    /// The defect of the first relative to rho stays what it is from step to step and scales all later step lengths: a
+    /// large one makes the method crawl, one below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is
+    /// `r . z' / rho`: near 1 where the steps have become too short to change the residual.
+    fn has_sound_directions(&self) -> Result<bool, SolveError> {
+        let (pool, [rho]) = (self.system.pool, self.rho);
+        let [along, conjugate] = self.global([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
+        let is_conjugate = self.energy.is_none_or(|energy| conjugate.abs() <= DIRECTION_DEFECT_MAX * energy);
+        Ok((along - rho).abs() <= DIRECTION_DEFECT_MAX * rho && is_conjugate)
     }
 }
 

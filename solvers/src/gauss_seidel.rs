@@ -14,8 +14,8 @@
 //! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is all there is.
 
 use recoup_core::{
-    BreakdownReason, Iteration, Progress, Registered, Resume, Role, SolveError, Status, ValuesMut, Variable,
-    VariableMut,
+    BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut,
+    Variable, VariableMut,
 };
 
 use crate::shared::{judge, norm, residual, start, vector_variable};
@@ -175,6 +175,10 @@ impl Iteration for GaussSeidel<'_> {
         self.progress.iteration = iteration;
         self.measure()?;
         Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::True
     }
 }
 

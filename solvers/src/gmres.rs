@@ -20,8 +20,8 @@
 //! with `r = b - A x`.
 
 use recoup_core::{
-    BreakdownReason, Iteration, Progress, Registered, Resume, Role, SolveError, Status, ValuesMut, Variable,
-    VariableMut,
+    BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut,
+    Variable, VariableMut,
 };
 
 use crate::least_squares::LeastSquares;
@@ -320,6 +320,11 @@ impl Iteration for Gmres<'_> {
             self.begin_cycle()?;
         }
         Ok(self.progress)
+    }
+
+    /// Safe points are cycle ends, where `b - A x` was computed.
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::True
     }
 }
 

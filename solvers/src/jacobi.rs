@@ -15,7 +15,8 @@
 //! Every resume is bitwise exact, as x is all there is; every step is a safe point.
 
 use recoup_core::{
-    Iteration, JacobiSweep, Progress, Registered, Resume, Role, SolveError, Status, ValuesMut, Variable, VariableMut,
+    Iteration, JacobiSweep, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut, Variable,
+    VariableMut,
 };
 
 use crate::preconditioner::inverse_diagonal;
@@ -116,6 +117,10 @@ impl Iteration for Jacobi<'_> {
         self.progress.iteration = iteration;
         self.measure()?;
         Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::SweepBefore
     }
 }
 

@@ -19,11 +19,38 @@ pub enum Phase {
 pub enum FailureKind {
     /// All state in memory is gone.
     FailStop,
-    /// One bit of one value of the named variable is flipped.
+    /// One bit of one value of a vector is flipped, and nobody is told.
     BitFlip {
-        /// The variable; the iterate when not named.
-        variable: Option<String>,
+        /// The vector.
+        target: FlipTarget,
+        /// The bit.
+        bit: Bit,
     },
+}
+
+/// A registered vector of doubles to flip a bit of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlipTarget {
+    /// The iterate.
+    Iterate,
+    /// The one of this name.
+    Named(String),
+    /// Any of them, as likely as every other.
+    Any,
+}
+
+/// Which bit of a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bit {
+    /// This one.
+    At {
+        /// Position of the value in the global vector.
+        row: u64,
+        /// Position of the bit: 0 is the last of the fraction, 52 to 62 are the exponent, 63 is the sign.
+        bit: u32,
+    },
+    /// One drawn uniformly from this random number.
+    Drawn(u64),
 }
 
 /// One failure.

@@ -118,6 +118,21 @@ impl Progress {
     }
 }
 
+/// What the residual norm of a [`Progress`] is the norm of: how far the true residual `||b - A x||` of the iterate may be
+/// from it says whether memory was corrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResidualKind {
+    /// `b - A x`, computed from the iterate.
+    True,
+    /// A recurrence of `b - A x`: equal to it but for the rounding errors of all iterations.
+    Recurrence,
+    /// `b - A x` one Jacobi sweep ago.
+    SweepBefore,
+    /// Something else, or not known: nothing follows from it.
+    #[default]
+    Unknown,
+}
+
 /// An iterative method, one step at a time.
 pub trait Iteration: Registered {
     /// Where the solve stands now.
@@ -135,6 +150,20 @@ pub trait Iteration: Registered {
     /// # Errors
     /// [`SolveError::Resume`] when the method has no such way back.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError>;
+
+    /// What the residual norm is the norm of, at a safe point.
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::Unknown
+    }
+
+    /// Whether the directions of the method still fit its residual. A corrupted direction leaves iterate and residual
+    /// consistent, but can keep the method from ever getting on; a restarted resume in place heals it. Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost.
+    fn has_sound_directions(&self) -> Result<bool, SolveError> {
+        Ok(true)
+    }
 }
 
 /// What a solver reports beside its results.
