@@ -3,6 +3,7 @@
 
 mod bounds;
 mod chains;
+mod corruption;
 mod crashes;
 mod damage;
 mod deflation;

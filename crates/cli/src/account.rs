@@ -4,7 +4,7 @@ use std::fmt;
 
 use recoup::core::Scheme;
 use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
-use recoup::pipeline::{Ended, EventKind, RunReport, Saved, Spent};
+use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::heartbeat::Beat;
@@ -34,7 +34,31 @@ pub(crate) struct Account {
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
     pub(crate) interval_seconds: Option<f64>,
+    pub(crate) flips: FlipsJson,
     pub(crate) decisions: Vec<DecisionJson>,
+}
+
+/// Bits flipped, and what came of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FlipsJson {
+    pub(crate) injected: u64,
+    /// States found corrupted at a save.
+    pub(crate) caught: u64,
+    /// Breakdowns rolled back.
+    pub(crate) rolled_back: u64,
+    /// Restarts because of unsound directions.
+    pub(crate) healed: u64,
+    /// Those nothing was done about.
+    pub(crate) absorbed: u64,
+    /// Iterations done again because of the rollbacks.
+    pub(crate) iterations_lost: u64,
+}
+
+impl FlipsJson {
+    fn of(counts: &FlipCounts) -> Self {
+        let FlipCounts { injected, caught, rolled_back, healed, lost } = *counts;
+        Self { injected, caught, rolled_back, healed, absorbed: counts.absorbed(), iterations_lost: lost }
+    }
 }
 
 /// One line of the decision log.
@@ -75,6 +99,7 @@ impl Account {
             seconds_recovery: report.seconds_recovery,
             seconds_lost_work: report.seconds_lost_work,
             interval_seconds: interval,
+            flips: FlipsJson::of(&report.flips),
             decisions: report.decisions.iter().map(DecisionJson::of).collect(),
         }
     }
@@ -106,6 +131,7 @@ impl Account {
         self.seconds_recovery += last.seconds_recovery;
         self.seconds_total = seconds_total;
         self.interval_seconds = last.interval_seconds;
+        self.flips = last.flips;
         self.decisions.clone_from(&last.decisions);
     }
 
@@ -233,6 +259,7 @@ pub(crate) struct RunJson {
     pub(crate) scheme: String,
     pub(crate) ended: &'static str,
     pub(crate) failures: u64,
+    pub(crate) flips: FlipsJson,
     pub(crate) checkpoints: u64,
     pub(crate) failed_checkpoints: u64,
     pub(crate) recoveries: u64,
@@ -297,6 +324,7 @@ impl RunJson {
             scheme: terms.scheme.to_string(),
             ended: ended_name(terms.ended),
             failures: account.failures,
+            flips: account.flips,
             checkpoints: account.checkpoints,
             failed_checkpoints: account.failed_checkpoints,
             recoveries: account.recoveries,

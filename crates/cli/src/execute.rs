@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::{FailureSource, Iteration, Store, StoreError};
+use recoup::core::{Bit, FailureKind, FailureSource, FlipTarget, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
-use recoup::model::failures::{AtIterations, Exponential, Never};
+use recoup::model::Rng;
+use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
 use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 
 use crate::exit::Exit;
@@ -136,11 +137,24 @@ fn explain(error: PipelineError) -> anyhow::Error {
 
 /// Failures as the options ask for them; those of a killed process come from outside.
 pub(crate) fn failure_source(args: &ProtectionArgs, seed: u64) -> Box<dyn FailureSource> {
+    let mtti = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     match (&args.failures, args.mtti_seconds()) {
         (Some(FailureChoice::At(iterations)), _) => Box::new(AtIterations::new(iterations)),
-        (Some(FailureChoice::Inject), Some(mtti)) => Box::new(Exponential::new(Duration::from_secs_f64(mtti), seed)),
+        (Some(FailureChoice::FlipAt(flips)), _) => Box::new(AtIterations::with_kinds(drawn(flips, seed))),
+        (Some(FailureChoice::Inject), Some(seconds)) => Box::new(Exponential::new(mtti(seconds), seed)),
+        (Some(FailureChoice::Flips), Some(seconds)) => Box::new(Flips::new(mtti(seconds), seed)),
         _ => Box::new(Never),
     }
+}
+
+/// A bit for each flip, from the seed.
+fn drawn(flips: &[(u64, Option<String>)], seed: u64) -> Vec<(u64, FailureKind)> {
+    let mut rng = Rng::new(seed);
+    let kind = |(iteration, variable): &(u64, Option<String>)| {
+        let target = variable.clone().map_or(FlipTarget::Iterate, FlipTarget::Named);
+        (*iteration, FailureKind::BitFlip { target, bit: Bit::Drawn(rng.next_u64()) })
+    };
+    flips.iter().map(kind).collect()
 }
 
 /// A directory, throttled in real time where a bandwidth is given.

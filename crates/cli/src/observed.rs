@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recoup::core::{Clock, Iteration, Progress, Registered, Resume, SolveError, Variable, VariableMut};
+use recoup::core::{Clock, Iteration, Progress, Registered, ResidualKind, Resume, SolveError, Variable, VariableMut};
 use recoup::solvers::Method;
 
 use crate::heartbeat::Heartbeat;
@@ -86,5 +86,13 @@ impl Iteration for Observed<'_> {
             pulse.heartbeat.beat(|beat| (beat.restored, beat.iteration) = (iteration, iteration));
         }
         Ok(progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        self.method.residual_kind()
+    }
+
+    fn has_sound_directions(&self) -> Result<bool, SolveError> {
+        self.method.has_sound_directions()
     }
 }

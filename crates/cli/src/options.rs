@@ -206,6 +206,10 @@ pub(crate) enum FailureChoice {
     Kill,
     /// State dropped after these iterations.
     At(Vec<u64>),
+    /// One bit of a vector flipped after each of these iterations: of the one named, or the iterate.
+    FlipAt(Vec<(u64, Option<String>)>),
+    /// Any bit of any vector flipped at exponential times.
+    Flips,
 }
 
 impl FromStr for FailureChoice {
@@ -216,18 +220,32 @@ impl FromStr for FailureChoice {
             "none" => return Ok(Self::None),
             "inject" => return Ok(Self::Inject),
             "kill" | "kill:job" => return Ok(Self::Kill),
+            "flips" => return Ok(Self::Flips),
             "kill:rank" | "kill:node" => {
                 return Err("killing one rank or node needs --mpi, which is not in this build".to_owned());
             }
             _ => {}
         }
-        if text.starts_with("flip:") {
-            return Err("bit flips in memory are not injected yet".to_owned());
+        if let Some(list) = text.strip_prefix("flip:") {
+            let flips: Option<Vec<_>> = list.split(',').map(flip).collect();
+            let refused = "expected flips after iterations above 0, as in flip:40:x,90:p";
+            return flips.map(Self::FlipAt).ok_or_else(|| refused.to_owned());
         }
-        let list = text.strip_prefix("at:").ok_or("expected none, inject, kill or at:IT[,IT...]")?;
+        let expected = "expected none, inject, kill, at:IT[,IT...], flip:IT[:VARIABLE][,...] or flips";
+        let list = text.strip_prefix("at:").ok_or(expected)?;
         let iterations: Option<Vec<u64>> = list.split(',').map(|it| it.parse().ok().filter(|&it| it > 0)).collect();
         iterations.map(Self::At).ok_or_else(|| "expected iterations above 0, as in at:60,140".to_owned())
     }
+}
+
+/// `IT` or `IT:VARIABLE`.
+fn flip(text: &str) -> Option<(u64, Option<String>)> {
+    let (iteration, variable) = match text.split_once(':') {
+        Some((_, "")) => return None,
+        Some((iteration, variable)) => (iteration, Some(variable.to_owned())),
+        None => (text, None),
+    };
+    iteration.parse().ok().filter(|&it| it > 0).map(|it| (it, variable))
 }
 
 #[cfg(test)]
@@ -256,7 +274,10 @@ mod tests {
     fn failures_are_read_by_name() {
         assert_eq!("at:60,140".parse(), Ok(FailureChoice::At(vec![60, 140])));
         assert_eq!("kill".parse(), Ok(FailureChoice::Kill));
-        for text in ["at:", "at:0", "at:1,x", "flip:3", "kill:rank", "often"] {
+        let flips = vec![(40, Some("x".to_owned())), (90, None)];
+        assert_eq!("flip:40:x,90".parse(), Ok(FailureChoice::FlipAt(flips)));
+        assert_eq!("flips".parse(), Ok(FailureChoice::Flips));
+        for text in ["at:", "at:0", "at:1,x", "flip:", "flip:0:x", "flip:3:", "flip:x", "kill:rank", "often"] {
             assert!(text.parse::<FailureChoice>().is_err(), "{text}");
         }
     }

@@ -75,7 +75,8 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "pfs|memory", help_heading = "Checkpoints")]
     pub(crate) tiers: Option<Tiers>,
 
-    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...].
+    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...];
+    /// or silent ones: flip:IT[:VARIABLE][,...] (a bit of x, or of the vector named), flips (any bit, exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
     pub(crate) failures: Option<FailureChoice>,
 
@@ -227,7 +228,7 @@ impl ProtectionArgs {
         self.sync || (self.is_virtual() && !self.asynchronous)
     }
 
-    /// Whether failures arrive at random, one per MTTI on average.
+    /// Whether failures that lose the memory arrive at random, one per MTTI on average.
     pub(crate) fn has_arrivals(&self) -> bool {
         matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::Kill))
     }
@@ -256,8 +257,9 @@ impl ProtectionArgs {
         if self.tiers == Some(Tiers::NotHere) {
             return Err(Exit::NotAvailable.because("--tiers: this build keeps versions on pfs or in memory"));
         }
-        if self.has_arrivals() && self.mtti_seconds().is_none() {
-            return usage("--failures inject and kill need --mtti SECONDS");
+        let is_random = self.has_arrivals() || self.failures == Some(FailureChoice::Flips);
+        if is_random && self.mtti_seconds().is_none() {
+            return usage("--failures inject, kill and flips need --mtti SECONDS");
         }
         if self.kills() && self.is_virtual() {
             return usage("--failures kill happens in real time; use --failures inject with --virtual-time");

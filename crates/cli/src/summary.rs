@@ -133,12 +133,14 @@ fn of_event(event: &recoup::pipeline::Event, history: &[Sample]) -> Option<Event
     let before = *history.get(position)?;
     let (kind, relative_residual) = match &event.kind {
         Happened::Checkpoint => (EventKind::Checkpoint, before.relative_residual),
-        Happened::Failure(_) => (EventKind::Failure, before.relative_residual),
+        Happened::Failure(_) | Happened::Flip(_) => (EventKind::Failure, before.relative_residual),
         Happened::Recovery(restored) => {
             let residual = restored.residual;
             let norm = residual.verified_norm.or(residual.true_norm).unwrap_or(residual.norm);
             (EventKind::Recovery, if residual.rhs_norm > 0.0 { norm / residual.rhs_norm } else { norm })
         }
+        // What follows from it is an event of its own, but for directions.
+        Happened::Corruption(_) => return None,
         Happened::StartAnew { .. } => (EventKind::Recovery, 1.0),
     };
     Some(Event { kind, at: Sample { executed: event.executed, iteration: event.iteration, relative_residual } })

@@ -124,7 +124,8 @@ fn bad_input_is_named_in_one_line() {
         ("run --poisson3d 4 --method cg --dir d --bound tight", 2, "unknown bound"),
         ("run --poisson3d 4 --method cg --dir d --bound absolute:-1", 2, "not negative"),
         ("run --poisson3d 4 --method cg --dir d --failures inject", 2, "--mtti"),
-        ("run --poisson3d 4 --method cg --dir d --failures flip:3", 2, "flips"),
+        ("run --poisson3d 4 --method cg --dir d --failures flip:3:", 2, "flips"),
+        ("run --poisson3d 4 --method cg --dir d --failures flips", 2, "--mtti"),
         ("run --poisson3d 4 --method jacobi --dir d --state x+p", 2, "x+p"),
         ("run --poisson3d 4 --method cg --dir d --tiers memory,partner:ring2,pfs", 5, "--tiers"),
         ("run --poisson3d 4 --method cg --dir short.mtx --scheme lossy", 1, "short.mtx"),
@@ -152,6 +153,28 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
         let executed = report["iterations_executed"].as_u64().unwrap();
         let lost = report["iterations_lost"].as_u64().unwrap();
         assert!(executed >= report["baseline_iterations"].as_u64().unwrap() + lost.saturating_sub(1), "{report}");
+    }
+}
+
+/// Bits flipped in memory, which nobody is told about.
+#[test]
+fn run_counts_what_became_of_flipped_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    for failures in
+        ["flip:12:x,20:r", "flip:11", "flips --mtti 10 --seed 1 --virtual-time --t-iter 1 --pfs-bandwidth 1e6"]
+    {
+        let name = failures.split(' ').next().unwrap_or_default().replace([':', ','], "-");
+        let report = json(
+            &format!("run {CG} --scheme traditional --sync --dir {name} --interval 5it --failures {failures}"),
+            dir.path(),
+            0,
+        );
+        assert!(report["relative_residual"].as_f64().unwrap() <= 1e-8, "{report}");
+        assert_eq!(report["failures"], 0, "{report}");
+        let flips = |key: &str| report["flips"][key].as_u64().unwrap();
+        assert!(flips("injected") > 0, "{report}");
+        assert!(flips("absorbed") <= flips("injected"), "{report}");
+        assert_eq!(report["iterations_lost"].as_u64().unwrap(), flips("iterations_lost"), "{report}");
     }
 }
 

@@ -4,10 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use recoup_core::{Clock, Failure, FailureSource, Iteration, Phase, Plan, Progress, SolveError, Status};
+use recoup_core::{
+    Clock, Failure, FailureKind, FailureSource, Iteration, Phase, Plan, Progress, Resume, SolveError, Status,
+};
 
-use crate::session::DecisionRecord;
-use crate::{Outcome, PipelineError, Restored, Saved, Session, Timing};
+use crate::flip::flip;
+use crate::health::{Health, Remedy};
+use crate::report::{Corrupted, Ended, Event, EventKind, RunReport};
+use crate::{Outcome, PipelineError, Restored, Session, Timing};
 
 /// When a run gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,83 +20,6 @@ pub struct RunLimits {
     pub iterations: u64,
     /// Iterations executed in all, lost work included: a run that only loses ends.
     pub executed: u64,
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The true residual meets the tolerance.
-    Converged,
-    /// A limit came first.
-    NotConverged,
-    /// The method cannot go on.
-    Breakdown,
-    /// It was asked to stop, and can be resumed.
-    Stopped,
-}
-
-/// Something that happened, for logs and plots.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Event {
-    /// The iteration it happened at.
-    pub iteration: u64,
-    /// On the run's clock.
-    pub seconds: f64,
-    /// Iterations executed so far.
-    pub executed: u64,
-    /// What happened.
-    pub kind: EventKind,
-}
-
-/// What can happen.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EventKind {
-    /// A checkpoint was staged.
-    Checkpoint,
-    /// A failure struck during this phase.
-    Failure(Phase),
-    /// A version was restored.
-    Recovery(Box<Restored>),
-    /// No version was usable: the solve starts from nothing.
-    StartAnew {
-        /// Why, when there were versions.
-        reason: Option<String>,
-    },
-}
-
-/// What a run did.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RunReport {
-    /// How it ended.
-    pub ended: Ended,
-    /// Where the solver stood then.
-    pub progress: Progress,
-    /// Iterations executed in this process, lost work included.
-    pub executed: u64,
-    /// Of those, iterations done again because of a rollback.
-    pub lost: u64,
-    /// Failures that struck.
-    pub failures: u64,
-    /// Versions restored after a failure.
-    pub recoveries: u64,
-    /// Everything that happened, in order.
-    pub events: Vec<Event>,
-    /// Versions that counted.
-    pub saved: Vec<Saved>,
-    /// Versions that did not, and why.
-    pub failed: Vec<(u64, String)>,
-    /// Decisions taken.
-    pub decisions: Vec<DecisionRecord>,
-    /// Relative residual after each executed iteration: (iteration, residual).
-    pub history: Vec<(u64, f64)>,
-    /// On the run's clock, from start to end.
-    pub seconds_total: f64,
-    /// What checkpoints blocked the solver for.
-    pub seconds_blocking: f64,
-    /// Reading versions back.
-    pub seconds_recovery: f64,
-    /// Computing that was lost.
-    pub seconds_lost_work: f64,
 }
 
 /// Makes a fresh solver from the problem: at the start, and after every failure.
@@ -126,6 +53,7 @@ struct Run<'r, 'a> {
     runner: &'r mut Runner<'a>,
     report: RunReport,
     start: Duration,
+    health: Health,
 }
 
 impl<'a> Runner<'a> {
@@ -137,7 +65,7 @@ impl<'a> Runner<'a> {
         let mut solver = make()?;
         let report = RunReport::new(solver.progress());
         let start = self.clock.now();
-        let mut run = Run { runner: self, report, start };
+        let mut run = Run { runner: self, report, start, health: Health::default() };
         if let Some(restored) = run.first_restore(solver.as_mut())? {
             run.event(restored.version, EventKind::Recovery(Box::new(restored)));
         }
@@ -156,12 +84,19 @@ impl<'a> Run<'_, 'a> {
             let progress = solver.progress();
             match progress.status {
                 Status::Converged => return Ok(Ended::Converged),
-                Status::Breakdown(_) => return Ok(Ended::Breakdown),
+                Status::Breakdown(reason) => {
+                    if !self.roll_back(make, solver, Corrupted::Breakdown(reason))? {
+                        return Ok(Ended::Breakdown);
+                    }
+                    continue;
+                }
                 Status::Running if self.is_over_limit(&progress) => return Ok(Ended::NotConverged),
                 Status::Running => {}
             }
             if let Some(failure) = self.advance(solver.as_mut())? {
                 self.recover(make, solver, failure)?;
+            } else if self.is_corrupted(make, solver)? {
+                continue;
             } else if progress.is_safe_point && self.runner.stop.load(Ordering::Acquire) {
                 return Ok(Ended::Stopped);
             }
@@ -177,13 +112,14 @@ impl<'a> Run<'_, 'a> {
     fn advance(&mut self, solver: &mut dyn Iteration) -> Result<Option<(Failure, Phase)>, PipelineError> {
         let progress = solver.step()?;
         self.report.executed += 1;
+        self.health.observe(progress.relative_residual());
         self.report.history.push((progress.iteration, progress.relative_residual()));
         (self.runner.watch)(&progress, self.report.executed);
         let step_seconds = match self.runner.timing {
             Timing::Real => 0.0,
             Timing::Virtual(costs) => costs.iteration_seconds,
         };
-        if let Some(failure) = self.pass(step_seconds, progress.iteration, Phase::Computing) {
+        if let Some(failure) = self.pass(solver, step_seconds, progress.iteration, Phase::Computing) {
             return Ok(Some((failure, Phase::Computing)));
         }
         let Some(session) = &mut self.runner.session else { return Ok(None) };
@@ -191,7 +127,8 @@ impl<'a> Run<'_, 'a> {
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
         let blocking_seconds = self.declared(checkpoint.blocking_seconds);
-        let failure = self.pass(blocking_seconds, progress.iteration, Phase::Checkpoint);
+        let failure = self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
+        self.health.has_saved = true;
         if let Some(session) = &mut self.runner.session {
             session.computing();
         }
@@ -200,9 +137,26 @@ impl<'a> Run<'_, 'a> {
 
     /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
     /// the time has passed by itself.
-    fn pass(&mut self, declared_seconds: f64, iteration: u64, phase: Phase) -> Option<Failure> {
+    fn pass(
+        &mut self,
+        solver: &mut dyn Iteration,
+        declared_seconds: f64,
+        iteration: u64,
+        phase: Phase,
+    ) -> Option<Failure> {
         let end = self.runner.clock.now() + Duration::from_secs_f64(declared_seconds);
-        let failure = self.runner.failures.due(end, iteration, phase);
+        let failure = loop {
+            let failure = self.runner.failures.due(end, iteration, phase);
+            let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break failure };
+            // What happens to a solve that has ended is nobody's loss.
+            if solver.progress().status == Status::Running
+                && let Some(flipped) = flip(solver, target, *bit)
+            {
+                self.report.flips.injected += 1;
+                self.health.flipped();
+                self.event(iteration, EventKind::Flip(flipped));
+            }
+        };
         if declared_seconds > 0.0 {
             self.runner.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
         }
@@ -234,16 +188,75 @@ impl<'a> Run<'_, 'a> {
             version = restored_version;
             self.report.seconds_recovery += seconds;
             let declared_seconds = self.declared(seconds);
-            strike = self.pass(declared_seconds, version, Phase::Recovery).map(|f| (f, Phase::Recovery));
+            strike =
+                self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery).map(|f| (f, Phase::Recovery));
         }
-        let lost = failed_at.saturating_sub(version);
+        self.went_back(failed_at, version);
+        Ok(())
+    }
+
+    /// Accounts for the work lost between a version and where the solve was.
+    fn went_back(&mut self, from: u64, version: u64) -> u64 {
+        let lost = from.saturating_sub(version);
         self.report.lost += lost;
         let iteration_seconds = self.iteration_seconds();
         self.report.seconds_lost_work += lost as f64 * iteration_seconds;
         if let Some(session) = &mut self.runner.session {
             session.restarted(version);
         }
-        Ok(())
+        lost
+    }
+
+    /// Acts on what was found out about the state; whether it was given up for an older one.
+    fn is_corrupted(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+    ) -> Result<bool, PipelineError> {
+        let Some(session) = &mut self.runner.session else { return Ok(false) };
+        if let Some(suspicion) = session.take_suspicion()? {
+            return self.roll_back(make, solver, Corrupted::State(suspicion));
+        }
+        let progress = solver.progress();
+        let is_due = std::mem::take(&mut self.health.has_saved) && progress.status == Status::Running;
+        if is_due && !solver.has_sound_directions()? {
+            self.event(progress.iteration, EventKind::Corruption(Corrupted::Directions));
+            self.report.flips.healed += 1;
+            solver.resume(progress.iteration, Resume::Restarted)?;
+        }
+        Ok(false)
+    }
+
+    /// A state that corruption may have made is given up for the last version; false where that is no remedy.
+    fn roll_back(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+        why: Corrupted,
+    ) -> Result<bool, PipelineError> {
+        let Some(session) = &mut self.runner.session else { return Ok(false) };
+        let remedy = self.health.remedy(&why);
+        if remedy == Remedy::None {
+            return Ok(false);
+        }
+        session.drop_staged()?;
+        let from = solver.progress().iteration;
+        self.event(from, EventKind::Corruption(why));
+        *solver = make()?;
+        let (version, seconds) = self.restore(solver.as_mut())?;
+        if remedy == Remedy::Restart {
+            solver.resume(version, Resume::Restarted)?;
+        }
+        self.report.seconds_recovery += seconds;
+        let lost = self.went_back(from, version);
+        let flips = &mut self.report.flips;
+        flips.lost += lost;
+        *(if matches!(why, Corrupted::State(_)) { &mut flips.caught } else { &mut flips.rolled_back }) += 1;
+        let declared_seconds = self.declared(seconds);
+        if let Some(failure) = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery) {
+            self.recover(make, solver, (failure, Phase::Recovery))?;
+        }
+        Ok(true)
     }
 
     /// The version the solver goes on from (0 for the start) and the time it took.
@@ -279,7 +292,7 @@ impl<'a> Run<'_, 'a> {
         if let Some(restored) = &restored {
             let (declared_seconds, version) = (self.declared(restored.seconds), restored.version);
             self.report.seconds_recovery += restored.seconds;
-            self.pass(declared_seconds, version, Phase::Recovery);
+            self.pass(solver, declared_seconds, version, Phase::Recovery);
         }
         if let Some(session) = &mut self.runner.session {
             session.computing();
@@ -318,6 +331,9 @@ impl<'a> Run<'_, 'a> {
                 match outcome {
                     Outcome::Saved(saved) => self.report.saved.push(*saved),
                     Outcome::Failed { version, message } => self.report.failed.push((version, message)),
+                    Outcome::Suspicious(suspicion) => {
+                        self.report.failed.push((suspicion.version, suspicion.to_string()));
+                    }
                     Outcome::Aborted { version } => {
                         self.report.failed.push((version, "lost with the memory it was staged in".to_owned()));
                     }
@@ -327,27 +343,5 @@ impl<'a> Run<'_, 'a> {
         }
         self.report.seconds_total = crate::timing::since(self.runner.clock.now(), self.start);
         Ok(self.report)
-    }
-}
-
-impl RunReport {
-    fn new(progress: Progress) -> Self {
-        Self {
-            ended: Ended::NotConverged,
-            progress,
-            executed: 0,
-            lost: 0,
-            failures: 0,
-            recoveries: 0,
-            events: Vec::new(),
-            saved: Vec::new(),
-            failed: Vec::new(),
-            decisions: Vec::new(),
-            history: Vec::new(),
-            seconds_total: 0.0,
-            seconds_blocking: 0.0,
-            seconds_recovery: 0.0,
-            seconds_lost_work: 0.0,
-        }
     }
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use recoup_core::{
     Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Progress,
-    Registered, Resume, Status, Store,
+    Registered, ResidualKind, Resume, Status, Store,
 };
 
 use crate::chain::{Chains, Decoded};
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
+use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Reference, Room, Verifier};
 use crate::worker::{Done, Job, Work, Worker};
@@ -105,6 +106,7 @@ pub struct Session {
     decisions: Vec<DecisionRecord>,
     /// Versions a virtual run has made, and when they count.
     durable: Vec<(u64, Duration)>,
+    suspicion: Option<Suspicion>,
     marks: Marks,
 }
 
@@ -116,6 +118,9 @@ struct Marks {
     checkpoint_at: Duration,
     checkpoint_iteration: u64,
     failures: u64,
+    /// What the residual norms of the solver are, and the largest since it started or came back.
+    residual_kind: ResidualKind,
+    residual_peak: f64,
 }
 
 impl Session {
@@ -177,6 +182,7 @@ impl Session {
             outcomes: Vec::new(),
             decisions: Vec::new(),
             durable: Vec::new(),
+            suspicion: None,
             marks: Marks { start: now, computing_since: now, checkpoint_at: now, ..Marks::default() },
         })
     }
@@ -187,10 +193,12 @@ impl Session {
     /// [`PipelineError`]; a version that could not be written is no error but an [`Outcome`], and
     /// the solver goes on.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
-        self.step_with(solver.progress(), &[solver])
+        self.marks.residual_kind = solver.residual_kind();
+        self.stepped(solver.progress(), &[solver])
     }
 
-    /// [`Session::step`] for several owners, in the same order every time.
+    /// [`Session::step`] for several owners, in the same order every time. What their residual norm is the norm of is not
+    /// known, so nothing is concluded from it.
     ///
     /// # Errors
     /// As [`Session::step`].
@@ -199,6 +207,18 @@ impl Session {
         progress: Progress,
         owners: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
+        self.marks.residual_kind = ResidualKind::Unknown;
+        self.stepped(progress, owners)
+    }
+
+    fn stepped(
+        &mut self,
+        progress: Progress,
+        owners: &[&dyn Registered],
+    ) -> Result<Option<Checkpointed>, PipelineError> {
+        if progress.residual_norm.is_finite() {
+            self.marks.residual_peak = self.marks.residual_peak.max(progress.residual_norm);
+        }
         let seconds = since(self.clock.now(), self.marks.computing_since);
         self.meter.iterated(seconds, self.outstanding > 0);
         self.poll()?;
@@ -230,7 +250,13 @@ impl Session {
         let variables = registry::collect(owners)?;
         staging.stage(&variables, plan.resume, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
-        let job = Job { plan, progress, staging, stage_seconds, wait_seconds };
+        let claim = Claim {
+            kind: self.marks.residual_kind,
+            iteration: progress.iteration,
+            norm: progress.residual_norm,
+            peak: self.marks.residual_peak.max(progress.rhs_norm),
+        };
+        let job = Job { plan, progress, claim, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
@@ -288,11 +314,7 @@ impl Session {
     /// # Errors
     /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
     pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
-        self.abort.store(true, Ordering::Release);
-        let waited = self.wait();
-        self.abort.store(false, Ordering::Release);
-        waited?;
-        self.chain_from(Vec::new())?;
+        self.drop_staged()?;
         self.marks.failures += 1;
         // Newest first: none is ever without one it is coded against.
         for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
@@ -305,10 +327,36 @@ impl Session {
         Ok(())
     }
 
+    /// What is staged comes from a state that is given up: versions on their way never count.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
+    pub(crate) fn drop_staged(&mut self) -> Result<(), PipelineError> {
+        self.abort.store(true, Ordering::Release);
+        let waited = self.wait();
+        self.abort.store(false, Ordering::Release);
+        waited?;
+        self.suspicion = None;
+        self.chain_from(Vec::new())
+    }
+
+    /// A staged state that was found corrupted since the last call. Collective.
+    ///
+    /// # Errors
+    /// [`PipelineError::Comm`], [`PipelineError::WorkerGone`].
+    pub(crate) fn take_suspicion(&mut self) -> Result<Option<Suspicion>, PipelineError> {
+        // Ranks hear from their workers at different iterations, but all of the same verdicts in the end.
+        if self.comm.size() > 1 && self.comm.max(i64::from(self.suspicion.is_some()))? > 0 {
+            self.wait()?;
+        }
+        Ok(self.suspicion.take())
+    }
+
     /// A version was restored, or there was none: the interval starts anew.
     pub(crate) fn restarted(&mut self, iteration: u64) {
         self.marks.checkpoint_at = self.clock.now();
         self.marks.checkpoint_iteration = iteration;
+        self.marks.residual_peak = 0.0;
         self.durable.clear();
         self.computing();
     }
@@ -349,7 +397,7 @@ impl Session {
         match &mut outcome {
             Outcome::Saved(saved) => {
                 if let Timing::Virtual(costs) = self.timing {
-                    let products = if saved.residual.tries > 0 { saved.residual.tries + 1 } else { 0 };
+                    let products = saved.residual.tries + u32::from(saved.residual.true_norm.is_some());
                     saved.spent = costs.checkpoint(saved.plan.codec, saved.raw_bytes, saved.payload_bytes, products);
                 }
                 if self.synchronous {
@@ -358,6 +406,10 @@ impl Session {
                 self.meter.saved(saved, self.synchronous);
             }
             Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
+            Outcome::Suspicious(suspicion) => {
+                tracing::warn!(%suspicion, "not saved: the state is corrupted");
+                self.suspicion.get_or_insert(*suspicion);
+            }
             Outcome::Aborted { .. } => {}
         }
         self.outcomes.push(outcome);

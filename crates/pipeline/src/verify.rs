@@ -14,6 +14,7 @@ use crate::chain::Follow;
 use crate::direction::EnergyNorm;
 use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged};
+use crate::suspicion::{Claim, Suspicion, explained};
 use crate::timing::since;
 use crate::version::{Coding, decode_frames, encode};
 
@@ -37,6 +38,12 @@ pub(crate) struct Verifier {
     fingerprint: Fingerprint,
     search: Option<(f64, VerifiedSearch)>,
     residual: Vec<f64>,
+    /// Largest `1 / |a_ii|` of all ranks, where the diagonal is known.
+    inverse_diagonal: Option<f64>,
+    /// Largest `||x||` of what was not suspicious.
+    iterate_peak: f64,
+    /// The version whose iterate the norms are of.
+    measured: Option<u64>,
 }
 
 /// What is to be encoded, and under which plan.
@@ -117,7 +124,39 @@ impl Verifier {
         let fingerprint = fingerprint(operator, rhs, comm)?;
         let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
         let residual = vec![0.0; operator.rows()];
-        Ok(Self { reference, energy, norms, fingerprint, search: None, residual })
+        let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
+        let inverse_diagonal = largest(comm, diagonal)?;
+        let (search, iterate_peak, measured) = (None, 0.0, None);
+        Ok(Self { reference, energy, norms, fingerprint, search, residual, inverse_diagonal, iterate_peak, measured })
+    }
+
+    /// Measures a staged iterate, and holds the residual norm its method claims against the true one. Returns that and
+    /// what is wrong with it. Collective, with the same answer on all ranks.
+    pub(crate) fn examine(
+        &mut self,
+        claim: &Claim,
+        staged: &Staged,
+        comm: &dyn Comm,
+    ) -> Result<(f64, Option<Suspicion>), PipelineError> {
+        self.measured = None;
+        self.measure(claim.iteration, unpadded(&staged.values, staged), comm)?;
+        let true_norm = self.norms.residual;
+        let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
+        let explained = explained(claim, &norms, self.inverse_diagonal);
+        let suspicion = explained.and_then(|explained| Suspicion::of(claim, true_norm, explained));
+        if suspicion.is_none() {
+            self.iterate_peak = norms.iterate;
+        }
+        Ok((true_norm, suspicion))
+    }
+
+    /// `||b - A x||` and `||x||`, once for each version.
+    fn measure(&mut self, version: u64, x: &[f64], comm: &dyn Comm) -> Result<(), PipelineError> {
+        if self.measured.replace(version) != Some(version) {
+            self.norms.residual = residual_norm(&self.reference, &mut self.residual, x, comm)?;
+            self.norms.iterate = norm(x, comm)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
@@ -140,8 +179,9 @@ impl Verifier {
     ) -> Result<Encoded, PipelineError> {
         let mut times = Times::new(clock);
         let x = unpadded(&request.staged.values, request.staged);
-        self.norms.residual = times.verify(|| residual_norm(&self.reference, &mut self.residual, x, comm))?;
-        self.norms.iterate = norm(x, comm)?;
+        times.verify(|| self.measure(request.progress.iteration, x, comm))?;
+        // What is encoded next under this number is another iterate.
+        self.measured = None;
         let true_norm = self.norms.residual;
         let mut record = ResidualRecord {
             norm: request.progress.residual_norm,

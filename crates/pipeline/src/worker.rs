@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord,
-    Manifest, Plan, Progress, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
+    Manifest, Plan, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,7 @@ use crate::chain::{Chains, Decoded, Follow};
 use crate::rivals::Rivals;
 use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
+use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Encoded, Request, Room, Verifier};
 use crate::version::{Coding, encode, links};
@@ -36,6 +37,7 @@ pub(crate) enum Work {
 pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
+    pub(crate) claim: Claim,
     pub(crate) staging: StagingSet,
     pub(crate) stage_seconds: f64,
     pub(crate) wait_seconds: f64,
@@ -104,6 +106,8 @@ pub enum Outcome {
         /// Why.
         message: String,
     },
+    /// It does not: memory was corrupted before it was staged.
+    Suspicious(Suspicion),
     /// It was dropped because the state in memory was lost.
     Aborted {
         /// The version that is not.
@@ -166,6 +170,7 @@ impl Worker {
             let outcome = match self.make(&job) {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
                 Err(Unmade::Aborted) => Outcome::Aborted { version },
+                Err(Unmade::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
                 Err(Unmade::Failed(message)) => Outcome::Failed { version, message },
             };
             if done.send(Done { outcome, staging: job.staging }).is_err() {
@@ -177,6 +182,7 @@ impl Worker {
     fn make(&mut self, job: &Job) -> Result<Saved, Unmade> {
         let mut part = Part::default();
         let mut tally = Tally::new(job);
+        self.examine(job, &mut tally)?;
         let sealed = self.write(job, &mut part, &mut tally);
         let start = self.clock.now();
         let verdict = self.publish(job, part, sealed, &tally);
@@ -198,6 +204,19 @@ impl Worker {
             residual: tally.residual,
             spent: tally.spent,
         })
+    }
+
+    /// Looks at the iterate before anything is written: with a corrupted one there is no version. Where the method's
+    /// residual norm says nothing about the iterate, nothing is computed.
+    fn examine(&mut self, job: &Job, tally: &mut Tally) -> Result<(), Unmade> {
+        let Some(verifier) = &mut self.verifier else { return Ok(()) };
+        let iterate = job.staging.staged.iter().find(|s| s.record.role == Role::Iterate && verifier.fits(s));
+        let Some(iterate) = iterate.filter(|_| job.claim.kind != ResidualKind::Unknown) else { return Ok(()) };
+        let start = self.clock.now();
+        let (true_norm, suspicion) = verifier.examine(&job.claim, iterate, self.comm.as_ref()).map_err(failed)?;
+        tally.spent.verify_seconds += since(self.clock.now(), start);
+        tally.residual.true_norm = Some(true_norm);
+        suspicion.map_or(Ok(()), |suspicion| Err(Unmade::Suspicious(suspicion)))
     }
 
     /// This rank's part of the version, durable but not yet visible.
@@ -334,6 +353,8 @@ impl Worker {
         part.error = match sealed {
             _ if aborted => Some(String::new()),
             Err(Unmade::Failed(message)) => Some(message),
+            // Found before the draft was begun, on all ranks alike.
+            Err(Unmade::Suspicious(suspicion)) => Some(suspicion.to_string()),
             _ => None,
         };
         let parts = self.gather(&part)?;
@@ -415,6 +436,7 @@ impl Tally {
 /// Why a version was not made.
 enum Unmade {
     Aborted,
+    Suspicious(Suspicion),
     Failed(String),
 }
 

@@ -9,7 +9,7 @@ use recoup::SystemClock;
 use recoup::core::{Clock, Store};
 use recoup::pipeline::Ended;
 
-use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms};
 use crate::execute::{Executed, Execution, memory, open_directory, stop_on_signals, stopped_note, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
@@ -142,7 +142,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
 
 /// A run nothing disturbed is its own baseline.
 fn known_baseline(baseline: Baseline, account: &Account) -> Baseline {
-    let is_undisturbed = account.failures == 0 && account.recoveries == 0;
+    let is_undisturbed = account.failures == 0 && account.flips == FlipsJson::default() && account.recoveries == 0;
     Baseline { iterations: baseline.iterations.or(is_undisturbed.then_some(account.executed)), ..baseline }
 }
 
@@ -274,6 +274,20 @@ fn child(args: &Args, path: &std::path::Path) -> Result<Exit> {
     Ok(solve.exit())
 }
 
+fn flip_rows(flips: &FlipsJson, table: &mut Table) {
+    let counts = [
+        ("bits flipped", flips.injected),
+        ("  caught at a save", flips.caught),
+        ("  rolled back", flips.rolled_back),
+        ("  healed by a restart", flips.healed),
+        ("  absorbed", flips.absorbed),
+        ("  iterations done again", flips.iterations_lost),
+    ];
+    for (name, count) in counts {
+        table.row([name.to_owned(), count.to_string()]);
+    }
+}
+
 fn table(report: &RunJson) -> Table {
     let mut table = Table::pairs();
     report.solve.rows(&mut table);
@@ -282,6 +296,9 @@ fn table(report: &RunJson) -> Table {
     table.row(["iterations executed".to_owned(), report.iterations_executed.to_string()]);
     table.row(["  of them done again".to_owned(), report.iterations_lost.to_string()]);
     table.row(["failures".to_owned(), report.failures.to_string()]);
+    if report.flips != FlipsJson::default() {
+        flip_rows(&report.flips, &mut table);
+    }
     table.row(["recoveries".to_owned(), report.recoveries.to_string()]);
     table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
     table.row(["checkpoints".to_owned(), report.checkpoints.to_string()]);

@@ -1,0 +1,123 @@
+//! Whether a breakdown or a suspicious state can still be put down to corruption, or is the method's own doing.
+//!
+//! A corrupted state is cured by going back: the solve then gets past the point where it showed. A genuine breakdown (the
+//! operator is not positive definite, the tolerance is below the attainable accuracy) comes back. So a run goes back as long
+//! as that gets it on, and a second time without progress from the iterate alone, in case a corrupted direction was saved.
+
+use crate::report::Corrupted;
+
+/// Factor by which the smallest residual must have fallen since a rollback for the next one not to count as a repetition.
+const PROGRESS: f64 = 0.5;
+
+/// What to do about a state that may be corrupted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// Go on from the last version as faithfully as it allows.
+    Restore,
+    /// Go on from the iterate of the last version alone.
+    Restart,
+    /// Nothing: it is genuine.
+    None,
+}
+
+/// What is remembered to tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Health {
+    /// A checkpoint was taken since the directions were last looked at.
+    pub(crate) has_saved: bool,
+    /// Rollbacks without progress.
+    repeated: u32,
+    /// Smallest relative residual so far.
+    smallest: f64,
+    /// The same at the last rollback.
+    smallest_before: f64,
+    /// Suspicions have been repeated in vain: the residual this method reports is no measure of its state.
+    is_incomparable: bool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        let (smallest, smallest_before) = (f64::INFINITY, f64::INFINITY);
+        Self { has_saved: false, repeated: 0, smallest, smallest_before, is_incomparable: false }
+    }
+}
+
+impl Health {
+    /// An iteration was done.
+    pub(crate) fn observe(&mut self, relative_residual: f64) {
+        self.smallest = self.smallest.min(relative_residual);
+        if self.smallest <= PROGRESS * self.smallest_before && self.smallest_before.is_finite() {
+            self.repeated = 0;
+        }
+    }
+
+    /// A bit was flipped on purpose: what comes is no repetition.
+    pub(crate) fn flipped(&mut self) {
+        self.repeated = 0;
+    }
+
+    /// What to do now.
+    pub(crate) fn remedy(&mut self, why: &Corrupted) -> Remedy {
+        let is_state = matches!(why, Corrupted::State(_));
+        if is_state && self.is_incomparable {
+            return Remedy::None;
+        }
+        self.smallest_before = self.smallest;
+        self.repeated += 1;
+        match self.repeated {
+            1 => Remedy::Restore,
+            2 => Remedy::Restart,
+            _ => {
+                self.is_incomparable |= is_state;
+                Remedy::None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::BreakdownReason;
+
+    use super::*;
+
+    const BREAKDOWN: Corrupted = Corrupted::Breakdown(BreakdownReason::NotFinite);
+
+    #[test]
+    fn a_breakdown_that_comes_back_is_genuine() {
+        let mut health = Health::default();
+        health.observe(0.1);
+        assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restore);
+        health.observe(0.09);
+        assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restart);
+        health.observe(0.08);
+        assert_eq!(health.remedy(&BREAKDOWN), Remedy::None);
+    }
+
+    #[test]
+    fn progress_and_new_flips_make_it_a_new_one() {
+        let mut health = Health::default();
+        health.observe(0.1);
+        for residual in [0.05, 0.02, 0.01] {
+            assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restore);
+            health.observe(residual);
+        }
+        for _ in 0..5 {
+            health.flipped();
+            assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restore);
+        }
+    }
+
+    #[test]
+    fn a_method_suspected_in_vain_is_left_alone() {
+        let state =
+            Corrupted::State(crate::Suspicion { version: 1, recurrence_norm: 1.0, true_norm: 2.0, explained: 0.1 });
+        let mut health = Health::default();
+        health.observe(1.0);
+        let remedies = [(); 4].map(|()| health.remedy(&state));
+        assert_eq!(remedies, [Remedy::Restore, Remedy::Restart, Remedy::None, Remedy::None]);
+        health.observe(1e-9);
+        assert_eq!(health.remedy(&state), Remedy::None);
+        assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restore);
+    }
+}

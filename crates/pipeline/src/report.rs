@@ -1,0 +1,148 @@
+//! What a run reports: how it ended, what happened, and what it cost.
+
+use recoup_core::{BreakdownReason, Phase, Progress};
+
+use crate::flip::Flipped;
+use crate::session::DecisionRecord;
+use crate::{Restored, Saved, Suspicion};
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The true residual meets the tolerance.
+    Converged,
+    /// A limit came first.
+    NotConverged,
+    /// The method cannot go on.
+    Breakdown,
+    /// It was asked to stop, and can be resumed.
+    Stopped,
+}
+
+/// Something that happened, for logs and plots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The iteration it happened at.
+    pub iteration: u64,
+    /// On the run's clock.
+    pub seconds: f64,
+    /// Iterations executed so far.
+    pub executed: u64,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// A checkpoint was staged.
+    Checkpoint,
+    /// A failure struck during this phase.
+    Failure(Phase),
+    /// A bit was flipped, and nobody was told.
+    Flip(Flipped),
+    /// The state turned out to be corrupted.
+    Corruption(Corrupted),
+    /// A version was restored.
+    Recovery(Box<Restored>),
+    /// No version was usable: the solve starts from nothing.
+    StartAnew {
+        /// Why, when there were versions.
+        reason: Option<String>,
+    },
+}
+
+/// How corruption showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Corrupted {
+    /// At a save, by its residual: rolled back.
+    State(Suspicion),
+    /// The method broke down, for which corruption is the likelier reason the first times: rolled back.
+    Breakdown(BreakdownReason),
+    /// The directions no longer fitted the residual: the method was restarted from its iterate.
+    Directions,
+}
+
+/// Bits flipped in a run, and what came of them. What was neither caught, rolled back nor healed was absorbed by the
+/// method: it went on, if with more iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlipCounts {
+    /// Bits flipped on purpose.
+    pub injected: u64,
+    /// States found corrupted at a save.
+    pub caught: u64,
+    /// Breakdowns rolled back.
+    pub rolled_back: u64,
+    /// Restarts because of unsound directions.
+    pub healed: u64,
+    /// Iterations done again because of these rollbacks; in `lost` too.
+    pub lost: u64,
+}
+
+impl FlipCounts {
+    /// Flips nothing was done about. One flip can show more than once, so this is a lower bound.
+    #[must_use]
+    pub fn absorbed(&self) -> u64 {
+        self.injected.saturating_sub(self.caught + self.rolled_back + self.healed)
+    }
+}
+
+/// What a run did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunReport {
+    /// How it ended.
+    pub ended: Ended,
+    /// Where the solver stood then.
+    pub progress: Progress,
+    /// Iterations executed in this process, lost work included.
+    pub executed: u64,
+    /// Of those, iterations done again because of a rollback.
+    pub lost: u64,
+    /// Failures that struck.
+    pub failures: u64,
+    /// Versions restored after a failure.
+    pub recoveries: u64,
+    /// Everything that happened, in order.
+    pub events: Vec<Event>,
+    /// Versions that counted.
+    pub saved: Vec<Saved>,
+    /// Bits flipped, and what came of them.
+    pub flips: FlipCounts,
+    /// Versions that did not, and why.
+    pub failed: Vec<(u64, String)>,
+    /// Decisions taken.
+    pub decisions: Vec<DecisionRecord>,
+    /// Relative residual after each executed iteration: (iteration, residual).
+    pub history: Vec<(u64, f64)>,
+    /// On the run's clock, from start to end.
+    pub seconds_total: f64,
+    /// What checkpoints blocked the solver for.
+    pub seconds_blocking: f64,
+    /// Reading versions back.
+    pub seconds_recovery: f64,
+    /// Computing that was lost.
+    pub seconds_lost_work: f64,
+}
+
+impl RunReport {
+    pub(crate) fn new(progress: Progress) -> Self {
+        Self {
+            ended: Ended::NotConverged,
+            progress,
+            executed: 0,
+            lost: 0,
+            failures: 0,
+            recoveries: 0,
+            events: Vec::new(),
+            saved: Vec::new(),
+            flips: FlipCounts::default(),
+            failed: Vec::new(),
+            decisions: Vec::new(),
+            history: Vec::new(),
+            seconds_total: 0.0,
+            seconds_blocking: 0.0,
+            seconds_recovery: 0.0,
+            seconds_lost_work: 0.0,
+        }
+    }
+}
