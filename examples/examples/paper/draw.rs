@@ -60,7 +60,7 @@ pub(crate) fn bars(axes: Axes<'_>, legend: &[&str], groups: Vec<Group>) -> Scene
         plot.with_group(group.label, bars.collect::<Vec<_>>())
     });
     let plots: Vec<Plot> = vec![plot.with_legend(legend.to_vec()).with_error(errors).into()];
-    let layout = layout(&plots, axes);
+    let layout = layout(&plots, axes).with_x_tick_rotate(-20.0);
     render_multiple(plots, layout)
 }
 

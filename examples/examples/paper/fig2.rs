@@ -65,7 +65,7 @@ fn sheet(measured: &[Measured]) -> Sheet {
     sheet.parameters.extend(measured.iter().zip(SIDES).map(|(m, (side, _))| format!("{}, {side}", m.problem)));
     sheet
         .parameters
-        .push("one failure per run at each of 24 instants, versions at Young's interval; codec qb".to_owned());
+        .push("one failure per run at each of 24 instants, versions at Young's interval; codec qb, raw where exact, pco for ours".to_owned());
     sheet.limits.push("the points of the figure one by one: the text gives only their range.");
     sheet
 }
