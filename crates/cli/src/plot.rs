@@ -247,6 +247,19 @@ fn sizes(runs: &[RunSummary], colours: Colours) -> Option<Scene> {
     Some(render_multiple(plots, layout))
 }
 
+/// Bars side by side in groups, as a drawing of its own; every group has a bar for each word of the legend.
+pub(crate) fn grouped_bars(groups: &[(String, Vec<f64>)], legend: &[&'static str], y_label: &str) -> String {
+    let colours = Colours::Page;
+    let mut bars = BarPlot::new().with_width(0.7);
+    for (name, values) in groups {
+        let group = values.iter().enumerate().map(|(index, &value)| (value, colours.series(index)));
+        bars = bars.with_group(name.as_str(), group.collect::<Vec<_>>());
+    }
+    let plots: Vec<Plot> = vec![bars.with_legend(legend.to_vec()).into()];
+    let layout = layout(&plots, colours).with_y_label(y_label);
+    standalone(&own_ids(&scalable(&SvgBackend::new().render_scene(&render_multiple(plots, layout))), "bars"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

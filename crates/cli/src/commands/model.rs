@@ -1,20 +1,19 @@
 //! `recoup model`: plan intervals, bounds and schemes for a machine, without running anything.
 
+mod decide;
 mod machine;
-
-use std::collections::BTreeMap;
+mod scenario;
+mod simulate;
 
 use anyhow::Result;
 use clap::Subcommand;
-use recoup::core::Scheme;
 use recoup::model::bound::Comparison;
 use recoup::model::extra_iterations::Stationary;
 use recoup::model::interval::Checkpointing;
 use recoup::model::overhead::Timing;
-use recoup::model::simulate::{Estimate, Simulation};
 use serde::Serialize;
 
-use self::machine::{Machine, at_least_zero, below_one, positive};
+use self::machine::{at_least_zero, below_one, positive};
 use crate::exit::Exit;
 use crate::output::{Output, Table, percent, seconds};
 
@@ -44,11 +43,11 @@ enum Question {
                             --error-bound 1e-4")]
     Stationary(StationaryArgs),
     /// Which scheme to save with on this machine, how often, and why in numbers.
-    #[command(after_help = machine::EXAMPLES)]
-    Decide(Machine),
+    #[command(after_help = machine::EXAMPLES, after_long_help = format!("{}\n\n{}", machine::EXAMPLES, scenario::EXAMPLE))]
+    Decide(decide::Args),
     /// The same question put to a simulation: means with 95 % confidence intervals beside the formulas.
-    #[command(after_help = "Takes what `recoup model decide` takes, and:\n  --trials 1000 --seed 1")]
-    Simulate(SimulateArgs),
+    #[command(after_help = simulate::EXAMPLES, after_long_help = format!("{}\n\n{}", simulate::EXAMPLES, scenario::EXAMPLE))]
+    Simulate(simulate::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,30 +104,18 @@ struct StationaryArgs {
     error_bound: f64,
 }
 
-#[derive(Debug, clap::Args)]
-struct SimulateArgs {
-    #[command(flatten)]
-    machine: Machine,
-    /// Runs per scheme.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
-    trials: u32,
-    /// Seed of the failures; a seed repeats exactly.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-}
-
 /// Answers one question.
 ///
 /// # Errors
-/// When stdout cannot be written to.
+/// When a scenario makes no sense, or a report or stdout cannot be written to.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.question {
         Question::Interval(args) => output.emit(&interval(args), interval_table),
         Question::Overhead(args) => output.emit(&overhead(args), overhead_table),
         Question::Bound(args) => output.emit(&bound(args), bound_table),
         Question::Stationary(args) => output.emit(&stationary(args), stationary_table),
-        Question::Decide(machine) => output.emit(&decide(machine), decide_table),
-        Question::Simulate(args) => output.emit(&simulate(args), simulate_table),
+        Question::Decide(args) => decide::run(args, output),
+        Question::Simulate(args) => simulate::run(args, output),
     }?;
     Ok(Exit::Done)
 }
@@ -219,105 +206,5 @@ fn stationary_table(found: &ExtraIterations) -> Table {
     table.row(["extra iterations, mean restart", &format!("{:.2}", found.extra_iterations_low)]);
     table.row(["extra iterations, last restart", &format!("{:.2}", found.extra_iterations_high)]);
     table.note("The formula of the paper; it assumes that the error falls by R in every iteration.");
-    table
-}
-
-/// An infinite overhead or interval is `null` in JSON.
-#[derive(Debug, Serialize)]
-struct Decided {
-    scheme: Scheme,
-    interval_s: f64,
-    expected_overhead: BTreeMap<Scheme, f64>,
-    max_extra_iterations: Option<f64>,
-    why: String,
-}
-
-fn decide(machine: &Machine) -> Decided {
-    let answer = machine.question().answer();
-    Decided {
-        scheme: answer.scheme,
-        interval_s: answer.interval_seconds,
-        expected_overhead: answer.expected_overhead.iter().copied().collect(),
-        max_extra_iterations: answer.max_extra_iterations,
-        why: answer.why,
-    }
-}
-
-fn decide_table(found: &Decided) -> Table {
-    let mut table = Table::new(&["scheme", "expected overhead"]);
-    for (scheme, overhead) in &found.expected_overhead {
-        table.row([scheme.to_string(), percent(*overhead)]);
-    }
-    table.note("");
-    table.note(format!("save {}, every {}", found.scheme, seconds(found.interval_s)));
-    if let Some(most) = found.max_extra_iterations {
-        table.note(format!("lossy beats traditional up to {most:.1} extra iterations per recovery"));
-    }
-    table.note(format!("why: {}", found.why));
-    table
-}
-
-#[derive(Debug, Serialize)]
-struct Simulated {
-    trials: u32,
-    seed: u64,
-    schemes: BTreeMap<Scheme, SimulatedScheme>,
-}
-
-#[derive(Debug, Serialize)]
-struct SimulatedScheme {
-    interval_s: f64,
-    expected_overhead: f64,
-    overhead_fraction: f64,
-    /// Half the width of the 95 % confidence interval of `overhead_fraction`.
-    overhead_half_width: f64,
-    failures_mean: f64,
-    checkpoints_mean: f64,
-    unfinished: u32,
-}
-
-fn simulate(args: &SimulateArgs) -> Simulated {
-    let question = args.machine.question();
-    let answer = question.answer();
-    let schemes = question.costs.iter().map(|(scheme, cost)| {
-        let timing = question.timing(cost);
-        let interval_s = if *scheme == Scheme::None { f64::INFINITY } else { timing.interval_seconds() };
-        let simulation = Simulation {
-            timing,
-            interval_seconds: interval_s,
-            work_seconds: question.remaining_seconds,
-            trials: args.trials,
-            seed: args.seed,
-        };
-        let outcome = simulation.run();
-        let Estimate { mean, half_width } = outcome.overhead_fraction;
-        let found = SimulatedScheme {
-            interval_s,
-            expected_overhead: answer.expected(*scheme),
-            overhead_fraction: mean,
-            overhead_half_width: half_width,
-            failures_mean: outcome.failures_mean,
-            checkpoints_mean: outcome.checkpoints_mean,
-            unfinished: outcome.unfinished,
-        };
-        (*scheme, found)
-    });
-    Simulated { trials: args.trials, seed: args.seed, schemes: schemes.collect() }
-}
-
-fn simulate_table(found: &Simulated) -> Table {
-    let mut table = Table::new(&["scheme", "interval", "formula", "simulated", "95 %", "failures", "checkpoints"]);
-    for (scheme, of) in &found.schemes {
-        table.row([
-            scheme.to_string(),
-            seconds(of.interval_s),
-            percent(of.expected_overhead),
-            percent(of.overhead_fraction),
-            format!("+-{}", percent(of.overhead_half_width)),
-            format!("{:.2}", of.failures_mean),
-            format!("{:.1}", of.checkpoints_mean),
-        ]);
-    }
-    table.note(format!("{} runs per scheme from seed {}", found.trials, found.seed));
     table
 }

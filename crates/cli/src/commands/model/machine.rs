@@ -1,7 +1,14 @@
-//! The machine and the job a decision is made for, as the command line describes them.
+//! The machine and the job a decision is made for, as the command line or a file describes them.
 
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 use recoup::core::{Cost, Scheme};
 use recoup::model::decide::Question;
+
+use super::scenario::Scenario;
+use crate::exit::Exit;
+use crate::plot::grouped_bars;
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
@@ -13,25 +20,79 @@ The same from measured times
   recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 \\
       --ckpt 120 --ckpt-lossless 95 --ckpt-lossy 25 --extra-iterations 20";
 
-/// The machine and the job.
+/// What a decision is made for.
+pub(super) enum Subject {
+    /// Numbers on the command line.
+    Numbers(Question),
+    /// A file.
+    File(Box<Scenario>),
+}
+
+/// The machine and the job, from a file or in numbers.
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("cost").required(true).args(["bytes", "ckpt"])))]
+pub(super) struct Given {
+    /// Take machine, method and schemes from this file (TOML; `--help` shows one).
+    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["mtti", "t_iter", "iterations", "bytes", "ckpt"])]
+    scenario: Option<PathBuf>,
+    #[command(flatten)]
+    machine: Option<Machine>,
+    /// Draw the overheads of the schemes into this directory, as `overhead.svg`.
+    #[arg(long, value_name = "DIR")]
+    pub(super) report: Option<PathBuf>,
+}
+
+impl Given {
+    /// Reads the file, or takes the numbers.
+    ///
+    /// # Errors
+    /// As [`Scenario::read`]; [`Exit::Usage`] where neither is given.
+    pub(super) fn subject(&self) -> Result<Subject> {
+        match (&self.scenario, &self.machine) {
+            (Some(path), _) => Ok(Subject::File(Box::new(Scenario::read(path)?))),
+            (None, Some(machine)) => Ok(Subject::Numbers(machine.question())),
+            (None, None) => {
+                Err(Exit::Usage.because("--scenario, or --mtti, --t-iter, --iterations and --bytes or --ckpt"))
+            }
+        }
+    }
+
+    /// Draws, where a report was asked for, the overheads of each scheme in percent under these headings.
+    ///
+    /// # Errors
+    /// When the directory or the file cannot be written.
+    pub(super) fn draw(&self, groups: &[(String, Vec<f64>)], legend: &[&'static str]) -> Result<()> {
+        let Some(dir) = &self.report else { return Ok(()) };
+        let groups: Vec<_> =
+            groups.iter().filter(|(_, all)| all.iter().all(|value| value.is_finite())).cloned().collect();
+        if groups.is_empty() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+        let path = dir.join("overhead.svg");
+        let svg = grouped_bars(&groups, legend, "% of the productive time");
+        std::fs::write(&path, svg).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+/// The machine and the job in numbers.
+#[derive(Debug, clap::Args)]
 pub(super) struct Machine {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, required_unless_present = "scenario")]
     mtti: f64,
     /// Time of one iteration.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, required_unless_present = "scenario")]
     t_iter: f64,
     /// Iterations to convergence without failures.
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive, required_unless_present = "scenario")]
     iterations: f64,
     /// Extra iterations a lossy recovery costs.
     #[arg(long, value_name = "N", value_parser = at_least_zero, default_value = "0")]
     extra_iterations: f64,
 
     /// Bytes of all dynamic variables on all ranks: what traditional and lossless save.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "bandwidth")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "bandwidth", conflicts_with = "ckpt")]
+    #[arg(required_unless_present_any = ["ckpt", "scenario"])]
     bytes: Option<f64>,
     /// Bytes of the iterate on all ranks: what lossy saves; as --bytes when not given.
     #[arg(long, value_name = "SIZE", value_parser = size)]
