@@ -21,8 +21,6 @@ const MTTI_SECONDS: f64 = 86_400.0;
 /// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
 /// of those done.
 const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
-/// The same where the version holds a direction.
-const EXTRA_FRACTION_DEFLATED: f64 = 0.005;
 
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
@@ -294,6 +292,7 @@ impl ProtectionArgs {
 
     /// What the policies are told.
     pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
+        let loses_space = matches!(method, MethodKind::Cg | MethodKind::Bicgstab);
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
@@ -308,11 +307,7 @@ impl ProtectionArgs {
                 StateKind::Exact => Resume::Exact,
             }),
             asynchronous: !self.is_synchronous(),
-            extra_fraction: match (method, self.state) {
-                (MethodKind::Bicgstab, _) | (MethodKind::Cg, Some(StateKind::X)) => EXTRA_FRACTION_KRYLOV,
-                (MethodKind::Cg, _) => EXTRA_FRACTION_DEFLATED,
-                _ => 0.0,
-            },
+            extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
         }
     }
 
