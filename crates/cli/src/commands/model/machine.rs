@@ -78,13 +78,13 @@ impl Given {
 #[derive(Debug, clap::Args)]
 pub(super) struct Machine {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, required_unless_present = "scenario")]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, required = false, required_unless_present = "scenario")]
     mtti: f64,
     /// Time of one iteration.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, required_unless_present = "scenario")]
+    #[arg(long, value_name = "SECONDS", value_parser = positive, required = false, required_unless_present = "scenario")]
     t_iter: f64,
     /// Iterations to convergence without failures.
-    #[arg(long, value_name = "N", value_parser = positive, required_unless_present = "scenario")]
+    #[arg(long, value_name = "N", value_parser = positive, required = false, required_unless_present = "scenario")]
     iterations: f64,
     /// Extra iterations a lossy recovery costs.
     #[arg(long, value_name = "N", value_parser = at_least_zero, default_value = "0")]
