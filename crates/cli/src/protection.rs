@@ -25,8 +25,8 @@ const EXTRA_FRACTION_KRYLOV: f64 = 0.1;
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, or pco or sz3 where the storage is
-    /// so slow that their ratio pays; zstd].
+    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, or pco or sz3 where the
+    /// storage is so slow that their ratio pays; zstd].
     #[arg(long, value_name = "qb|zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
     pub(crate) codec: Option<CodecId>,
 
@@ -76,7 +76,8 @@ pub(crate) struct ProtectionArgs {
     pub(crate) tiers: Option<Tiers>,
 
     /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...];
-    /// or silent ones: flip:IT[:VARIABLE][,...] (a bit of x, or of the vector named), flips (any bit, exponential times).
+    /// or silent ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named), flips (any
+    /// bit, at exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
     pub(crate) failures: Option<FailureChoice>,
 
