@@ -24,6 +24,27 @@ pub(crate) type CallKey = (u64, u64);
 /// Names one road of messages: communicator, sender, receiver.
 pub(crate) type RoadKey = (u64, usize, usize);
 
+/// The messages under way whose values are of type `T`, by road.
+type Roads<T> = BTreeMap<RoadKey, VecDeque<Vec<T>>>;
+
+/// What travels from one rank to another. Values and bytes have roads of their own.
+pub(crate) trait Parcel: Copy {
+    /// Where such messages wait.
+    fn roads(state: &mut State) -> &mut Roads<Self>;
+}
+
+impl Parcel for f64 {
+    fn roads(state: &mut State) -> &mut Roads<Self> {
+        &mut state.values
+    }
+}
+
+impl Parcel for u8 {
+    fn roads(state: &mut State) -> &mut Roads<Self> {
+        &mut state.bytes
+    }
+}
+
 #[derive(Debug)]
 struct Call {
     brought: Vec<Option<Message>>,
@@ -31,13 +52,14 @@ struct Call {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     /// The first rank that was lost.
     lost: Option<usize>,
     /// Ranks whose function has returned: they will join no further call.
     left: Vec<bool>,
     calls: BTreeMap<CallKey, Call>,
-    roads: BTreeMap<RoadKey, VecDeque<Vec<f64>>>,
+    values: Roads<f64>,
+    bytes: Roads<u8>,
 }
 
 /// The meeting place of all ranks of one launch.
@@ -99,19 +121,19 @@ impl Hub {
     }
 
     /// Puts values on a road.
-    pub(crate) fn send(&self, road: RoadKey, values: &[f64]) -> Result<(), CommError> {
+    pub(crate) fn send<T: Parcel>(&self, road: RoadKey, values: &[T]) -> Result<(), CommError> {
         let mut state = self.lock();
         refuse_if_lost(&state)?;
-        state.roads.entry(road).or_default().push_back(values.to_vec());
+        T::roads(&mut state).entry(road).or_default().push_back(values.to_vec());
         self.changed.notify_all();
         Ok(())
     }
 
     /// Takes the oldest values off a road, waiting for them.
-    pub(crate) fn receive(&self, road: RoadKey) -> Result<Vec<f64>, CommError> {
+    pub(crate) fn receive<T: Parcel>(&self, road: RoadKey) -> Result<Vec<T>, CommError> {
         let mut state = self.lock();
         loop {
-            if let Some(values) = state.roads.get_mut(&road).and_then(VecDeque::pop_front) {
+            if let Some(values) = T::roads(&mut state).get_mut(&road).and_then(VecDeque::pop_front) {
                 return Ok(values);
             }
             refuse_if_lost(&state)?;

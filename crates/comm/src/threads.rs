@@ -144,7 +144,7 @@ impl Comm for Threads {
         // All are taken even when one does not fit, so that the next exchange finds its own.
         let mut result = Ok(());
         for (from, target) in receives {
-            let values = self.hub.receive((self.group, *from, self.rank))?;
+            let values: Vec<f64> = self.hub.receive((self.group, *from, self.rank))?;
             if values.len() == target.len() {
                 target.copy_from_slice(&values);
             } else if result.is_ok() {
@@ -152,6 +152,13 @@ impl Comm for Threads {
             }
         }
         result
+    }
+
+    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+        for (to, bytes) in sends {
+            self.hub.send((self.group, self.rank, *to), bytes)?;
+        }
+        from.iter().map(|from| self.hub.receive((self.group, *from, self.rank))).collect()
     }
 
     fn barrier(&self) -> Result<(), CommError> {

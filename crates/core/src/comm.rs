@@ -2,8 +2,8 @@
 
 /// A group of ranks that compute together. Lent to solvers, replaceable on resume.
 ///
-/// All calls but `rank`, `size` and `exchange` are collective: every rank makes them in the same
-/// order. Every call can say that a rank is lost.
+/// All calls but `rank`, `size` and the two exchanges are collective: every rank makes them in the
+/// same order. Every call can say that a rank is lost.
 pub trait Comm: Send {
     /// This rank's number, below `size`.
     fn rank(&self) -> usize;
@@ -49,6 +49,14 @@ pub trait Comm: Send {
     /// [`CommError::RankLost`] when a partner is gone, [`CommError::Length`] when one sends
     /// another number of values than is expected.
     fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError>;
+
+    /// Sends bytes to and receives bytes from other ranks, any lengths: what came from each rank of
+    /// `from`, in that order. Messages of one pair of ranks keep their order; they never mix with
+    /// those of [`Comm::exchange`].
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a partner is gone.
+    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError>;
 
     /// Returns when every rank has called it.
     ///

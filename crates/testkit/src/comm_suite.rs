@@ -14,6 +14,9 @@ pub fn run(comm: &dyn Comm) {
     gather_is_in_rank_order(comm).expect(lost);
     exchange_keeps_order_and_partners(comm).expect(lost);
     exchange_names_a_wrong_length(comm).expect(lost);
+    bytes_of_any_length_arrive_in_the_order_asked(comm).expect(lost);
+    all_ranks_exchange_bytes_with_all(comm).expect(lost);
+    bytes_do_not_mix_with_values(comm).expect(lost);
     dup_does_not_mix_with_its_parent(comm).expect(lost);
     comm.barrier().expect(lost);
 }
@@ -73,6 +76,47 @@ fn exchange_names_a_wrong_length(comm: &dyn Comm) -> Result<(), CommError> {
     let result = comm.exchange(&[(own, &[1.0, 2.0])], &mut [(own, &mut [0.0])]);
     assert_eq!(result, Err(CommError::Length { rank: own, expected: 1, found: 2 }));
     comm.barrier()
+}
+
+/// Any length, none and a long one included: more than a transport sends at once unasked.
+fn bytes_of_any_length_arrive_in_the_order_asked(comm: &dyn Comm) -> Result<(), CommError> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    for length in [0, 1, 7, 4096, 3_000_001] {
+        let of = |rank: usize| -> Vec<u8> { (0..length).map(|k| (k % 251 + rank) as u8).collect() };
+        let own = of(rank);
+        let received = comm.exchange_bytes(&[(right, &own), (right, b"second"), (right, b"")], &[left, left, left])?;
+        assert_eq!(received.len(), 3);
+        assert!(received[0] == of(left), "{length} bytes from rank {left} are not what it sent");
+        assert_eq!((received[1].as_slice(), received[2].as_slice()), (b"second".as_slice(), b"".as_slice()));
+    }
+    assert_eq!(comm.exchange_bytes(&[], &[])?, Vec::<Vec<u8>>::new());
+    Ok(())
+}
+
+fn all_ranks_exchange_bytes_with_all(comm: &dyn Comm) -> Result<(), CommError> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let message = |from: usize, to: usize| vec![(16 * from + to) as u8; from + 3 * to];
+    let messages: Vec<Vec<u8>> = (0..size).map(|to| message(rank, to)).collect();
+    let sends: Vec<(usize, &[u8])> = messages.iter().enumerate().map(|(to, bytes)| (to, bytes.as_slice())).collect();
+    let from: Vec<usize> = (0..size).rev().collect();
+    let expected: Vec<Vec<u8>> = from.iter().map(|&from| message(from, rank)).collect();
+    assert_eq!(comm.exchange_bytes(&sends, &from)?, expected);
+    Ok(())
+}
+
+fn bytes_do_not_mix_with_values(comm: &dyn Comm) -> Result<(), CommError> {
+    let (rank, size) = (comm.rank(), comm.size());
+    if size == 1 {
+        return Ok(());
+    }
+    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    comm.exchange(&[(right, &[1.5])], &mut [])?;
+    let received = comm.exchange_bytes(&[(right, b"bytes")], &[left])?;
+    let mut value = [0.0];
+    comm.exchange(&[], &mut [(left, &mut value)])?;
+    assert_eq!((received, value), (vec![b"bytes".to_vec()], [1.5]));
+    Ok(())
 }
 
 fn dup_does_not_mix_with_its_parent(comm: &dyn Comm) -> Result<(), CommError> {
