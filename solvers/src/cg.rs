@@ -29,7 +29,7 @@ use recoup_core::{
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
 use crate::shared::{judge, norm, residual, start, vector_variable};
-use crate::simd::{descend_block, descend_weighted_block, dot_block, reduce_block, scale_block, weighted_dot_block};
+use crate::simd::{descend_block, descend_scaled_block, dot_block, reduce_block, scale_block, scaled_dot_block};
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -79,7 +79,7 @@ impl<'a> Cg<'a> {
         system.validate(x0)?;
         let rhs_norm = norm(&system, system.b)?;
         let [x, r, p, q] = Vector::several(system.pool, x0.len());
-        let is_fused = preconditioner.is_identity() || preconditioner.inverse_diagonal().is_some();
+        let is_fused = preconditioner.is_identity() || preconditioner.diagonal().is_some();
         let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
         let (period, tolerance, progress) = (None, stop.rtol * rhs_norm, start(rhs_norm));
         let (rho, energy, deflation, replacements) = ([0.0], None, Deflation::default(), 0);
@@ -127,13 +127,13 @@ impl<'a> Cg<'a> {
         self.energy = None;
         self.precondition()?;
         self.rho = self.global([self.local_rho()])?;
-        let (r, weights) = (&self.r[..], self.preconditioner.inverse_diagonal());
+        let (r, diagonal) = (&self.r[..], self.preconditioner.diagonal());
         let z = self.z.as_deref().unwrap_or(r);
         let (deflation, parts) = (&self.deflation, self.deflation.parts(&self.system, r)?);
         // p = z, A-orthogonal to the deflated directions
         self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
-            match weights {
-                Some(weights) => scale_block(&weights[rows.clone()], &z[rows.clone()], p),
+            match diagonal {
+                Some(diagonal) => scale_block(&diagonal[rows.clone()], &z[rows.clone()], p),
                 None => p.copy_from_slice(&z[rows.clone()]),
             }
             deflation.remove_parts(&rows, &parts, p);
@@ -144,12 +144,12 @@ impl<'a> Cg<'a> {
     /// This rank's part of r . z.
     fn local_rho(&self) -> f64 {
         let (pool, r) = (self.system.pool, &self.r[..]);
-        match (&self.z, self.preconditioner.inverse_diagonal()) {
+        match (&self.z, self.preconditioner.diagonal()) {
             (Some(z), _) => dot(pool, r, z),
             (None, None) => norm_squared(pool, r),
-            (None, Some(weights)) => {
+            (None, Some(diagonal)) => {
                 let [sum] =
-                    pool.sum_rows(r.len(), (), |rows, ()| [weighted_dot_block(&weights[rows.clone()], &r[rows])]);
+                    pool.sum_rows(r.len(), (), |rows, ()| [scaled_dot_block(&diagonal[rows.clone()], &r[rows])]);
                 sum
             }
         }
@@ -172,12 +172,12 @@ impl<'a> Cg<'a> {
     /// x += alpha p, p = z + beta p, A-orthogonal to the deflated directions.
     fn advance(&mut self, alpha: f64, beta: f64, parts: &[f64]) {
         let (x, p, r) = (&mut self.x[..], &mut self.p[..], &self.r[..]);
-        let (z, weights) = (self.z.as_deref().unwrap_or(r), self.preconditioner.inverse_diagonal());
+        let (z, diagonal) = (self.z.as_deref().unwrap_or(r), self.preconditioner.diagonal());
         let deflation = &self.deflation;
         self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| {
-            match weights {
-                Some(weights) => {
-                    descend_weighted_block([alpha, beta], [&z[rows.clone()], &weights[rows.clone()]], x, p)
+            match diagonal {
+                Some(diagonal) => {
+                    descend_scaled_block([alpha, beta], [&z[rows.clone()], &diagonal[rows.clone()]], x, p)
                 }
                 None => descend_block([alpha, beta], &z[rows.clone()], x, p),
             }
@@ -188,14 +188,14 @@ impl<'a> Cg<'a> {
     /// r -= alpha q, and of the new r: ||r||^2, rho = r . z and what of the deflated directions is in z.
     fn reduce(&mut self, alpha: f64) -> Result<[f64; SUMS], SolveError> {
         let (pool, q, deflation) = (self.system.pool, &self.q[..], &self.deflation);
-        let weights = self.preconditioner.inverse_diagonal();
+        let diagonal = self.preconditioner.diagonal();
         let mut all = [0.0; SUMS];
         let sums = &mut all[..2 + deflation.len()];
         pool.sum_rows_into(q.len(), &mut self.r[..], sums, |rows, r, sums| {
             reduce_block(alpha, &q[rows.clone()], r);
             let squared = dot_block(r, r);
             sums[0] += squared;
-            sums[1] += weights.map_or(squared, |weights| weighted_dot_block(&weights[rows.clone()], r));
+            sums[1] += diagonal.map_or(squared, |diagonal| scaled_dot_block(&diagonal[rows.clone()], r));
             deflation.add_parts(&rows, r, &mut sums[2..]);
         });
         self.precondition()?;
@@ -364,7 +364,7 @@ impl Method for Cg<'_> {
 
     fn bytes_per_iteration(&self) -> f64 {
         // product: p, q; reduce: q, r, r and D; advance: x, x, p, p, r and D, or M with r, z and the product r . z
-        let arrays = match (&self.z, self.preconditioner.inverse_diagonal()) {
+        let arrays = match (&self.z, self.preconditioner.diagonal()) {
             (Some(_), _) => 2 + 3 + 5 + 4,
             (None, Some(_)) => 2 + 4 + 6,
             (None, None) => 2 + 3 + 5,

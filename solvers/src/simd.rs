@@ -101,14 +101,14 @@ kernels! {
     }
 
     /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
-    fn weighted_dot_block(weights: &[f64], r: &[f64]) -> f64 {
-        sum_block([r, weights], |[r, weight]| r * (weight * r))
+    fn scaled_dot_block(diagonal: &[f64], r: &[f64]) -> f64 {
+        sum_block([r, diagonal], |[r, d]| r * (r / d))
     }
 
     /// `z = D^-1 r` of one block.
-    fn scale_block(weights: &[f64], r: &[f64], z: &mut [f64]) {
-        for ((z, weight), r) in z.iter_mut().zip(weights).zip(r) {
-            *z = weight * r;
+    fn scale_block(diagonal: &[f64], r: &[f64], z: &mut [f64]) {
+        for ((z, d), r) in z.iter_mut().zip(diagonal).zip(r) {
+            *z = r / d;
         }
     }
 
@@ -121,12 +121,12 @@ kernels! {
         }
     }
 
-    /// As [`descend_block`] with `z = D^-1 r`; the pair is r and `D^-1`.
-    fn descend_weighted_block(factors: [f64; 2], pair: [&[f64]; 2], x: &mut [f64], p: &mut [f64]) {
-        let ([alpha, beta], [r, weights]) = (factors, pair);
-        for (((x, p), r), weight) in x.iter_mut().zip(p).zip(r).zip(weights) {
+    /// As [`descend_block`] with `z = D^-1 r`; the pair is r and D.
+    fn descend_scaled_block(factors: [f64; 2], pair: [&[f64]; 2], x: &mut [f64], p: &mut [f64]) {
+        let ([alpha, beta], [r, diagonal]) = (factors, pair);
+        for (((x, p), r), d) in x.iter_mut().zip(p).zip(r).zip(diagonal) {
             *x += alpha * *p;
-            *p = weight * r + beta * *p;
+            *p = r / d + beta * *p;
         }
     }
 

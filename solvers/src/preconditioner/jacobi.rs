@@ -1,4 +1,4 @@
-//! The diagonal of A. Keeps `1 / a_ii`: n values.
+//! The diagonal of A, n values. It divides, so that z is rounded once.
 
 use recoup_core::{Operator, SolveError};
 
@@ -9,7 +9,7 @@ use crate::{Pool, Vector};
 /// `M = diag(A)`.
 #[derive(Clone, Debug)]
 pub struct JacobiPreconditioner {
-    inverse_diagonal: Vector,
+    diagonal: Vector,
 }
 
 impl JacobiPreconditioner {
@@ -18,19 +18,25 @@ impl JacobiPreconditioner {
     /// # Errors
     /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is none to read.
     pub fn new(a: &dyn Operator) -> Result<Self, SolveError> {
-        let inverse_diagonal = inverse_diagonal("the Jacobi preconditioner", a)?;
-        Ok(Self { inverse_diagonal: Vector::copy_of(&Pool::new(1), &inverse_diagonal, 5) })
+        let diagonal = diagonal("the Jacobi preconditioner", a)?;
+        Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, 5) })
     }
 }
 
-/// `1 / a_ii`, for the method or preconditioner `what`.
+/// `1 / a_ii`, for the method `what`.
 pub(crate) fn inverse_diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
-    let mut diagonal = a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })?;
+    let mut diagonal = diagonal(what, a)?;
+    diagonal.iter_mut().for_each(|value| *value = value.recip());
+    Ok(diagonal)
+}
+
+/// `a_ii`, each with a finite reciprocal, for the method or preconditioner `what`.
+fn diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
+    let diagonal = a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })?;
     let is_useless = |value: f64| value == 0.0 || !value.recip().is_finite();
     if let Some(row) = diagonal.iter().position(|&value| is_useless(value)) {
         return Err(SolveError::Diagonal { what, row, value: diagonal[row] });
     }
-    diagonal.iter_mut().for_each(|value| *value = value.recip());
     Ok(diagonal)
 }
 
@@ -41,15 +47,15 @@ impl Preconditioner for JacobiPreconditioner {
 
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
         // z = D^-1 r
-        pool.for_rows(r.len(), z, |rows, z| scale_block(&self.inverse_diagonal[rows.clone()], &r[rows], z));
+        pool.for_rows(r.len(), z, |rows, z| scale_block(&self.diagonal[rows.clone()], &r[rows], z));
         Ok(())
     }
 
-    fn inverse_diagonal(&self) -> Option<&[f64]> {
-        Some(&self.inverse_diagonal)
+    fn diagonal(&self) -> Option<&[f64]> {
+        Some(&self.diagonal)
     }
 
     fn bytes(&self) -> u64 {
-        8 * self.inverse_diagonal.len() as u64
+        8 * self.diagonal.len() as u64
     }
 }

@@ -29,8 +29,8 @@ pub trait Preconditioner {
     /// [`SolveError`] when a rank is lost.
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError>;
 
-    /// `M^-1` when it is a diagonal, so that solvers may fuse it into their passes.
-    fn inverse_diagonal(&self) -> Option<&[f64]> {
+    /// M when it is a diagonal, so that solvers may fuse the division by it into their passes.
+    fn diagonal(&self) -> Option<&[f64]> {
         None
     }
 
