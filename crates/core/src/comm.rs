@@ -91,4 +91,15 @@ pub enum CommError {
         /// Values received.
         found: usize,
     },
+    /// A callback of the program that lent the communicator failed.
+    #[error("the program's {what} returned {code}")]
+    Callback {
+        /// Which callback.
+        what: &'static str,
+        /// What it returned.
+        code: i32,
+    },
+    /// The communicator was closed while a call waited.
+    #[error("the communicator is closed")]
+    Closed,
 }

@@ -1,0 +1,302 @@
+//! The communicator a program lends: a small struct of callbacks, so that librecoup links no MPI.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use recoup::core::{Comm, CommError};
+
+use crate::home::{Abandoned, Home};
+
+/// Callbacks of a communicator may be made from a thread of the library, at the same time as the program's own calls of
+/// other communicators: `MPI_THREAD_MULTIPLE`.
+///
+/// Without it they are made inside calls of the library only, on the thread that makes the call: versions then get on
+/// a piece at a time, in each recoup_step.
+pub const RECOUP_COMM_ANY_THREAD: u32 = 1;
+
+/// One message of an exchange.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RecoupPart {
+    /// The other rank.
+    pub rank: i32,
+    /// Bytes of the message; both sides know them.
+    pub bytes: u64,
+    /// Where they are, or where they go.
+    pub data: *mut c_void,
+}
+
+/// A communicator. Callbacks return 0, or a code of the program's own, which makes the call of the library fail with
+/// RECOUP_E_COMM. They must not call the library. All but `exchange` and `free` are collective, and made in the same
+/// order on all ranks.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct RecoupComm {
+    /// Handed to every callback.
+    pub ctx: *mut c_void,
+    /// This rank, from 0.
+    pub rank: i32,
+    /// Ranks there are.
+    pub size: i32,
+    /// 0 or RECOUP_COMM_ANY_THREAD.
+    pub flags: u32,
+    /// Gives every rank the `bytes` bytes at `data` of `root`.
+    pub broadcast: Option<unsafe extern "C" fn(ctx: *mut c_void, data: *mut c_void, bytes: u64, root: i32) -> c_int>,
+    /// Fills `all`, on every rank, with the bytes of all ranks in rank order; rank r gives `bytes[r]` of them, from `mine`.
+    pub allgatherv: Option<
+        unsafe extern "C" fn(ctx: *mut c_void, mine: *const c_void, all: *mut c_void, bytes: *const u64) -> c_int,
+    >,
+    /// Sends and receives at the same time; a rank may be its own partner. Several messages between two ranks arrive in order.
+    pub exchange: Option<
+        unsafe extern "C" fn(
+            ctx: *mut c_void,
+            sends: *const RecoupPart,
+            n_sends: u64,
+            receives: *const RecoupPart,
+            n_receives: u64,
+        ) -> c_int,
+    >,
+    /// Fills `copy` with a communicator of the same ranks whose calls never mix with this one's.
+    pub dup: Option<unsafe extern "C" fn(ctx: *mut c_void, copy: *mut RecoupComm) -> c_int>,
+    /// Frees what `dup` made; the communicator given to recoup_open remains the program's.
+    pub free: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
+}
+
+// SAFETY: the struct is plain data; the flags say from which thread the callbacks may be made, and `Home` sees to it.
+unsafe impl Send for RecoupComm {}
+
+impl RecoupComm {
+    /// Whether ranks are in order and every callback is there.
+    pub(crate) fn is_whole(&self) -> bool {
+        let in_order = 0 <= self.rank && self.rank < self.size && self.flags & !RECOUP_COMM_ANY_THREAD == 0;
+        let transfers = self.broadcast.is_some() && self.allgatherv.is_some() && self.exchange.is_some();
+        in_order && transfers && self.dup.is_some() && self.free.is_some()
+    }
+
+    pub(crate) fn free_now(self) {
+        if let Some(free) = self.free {
+            // SAFETY: the program made `ctx` for its own callbacks; ours is the only copy and is used no more.
+            unsafe { free(self.ctx) }
+        }
+    }
+}
+
+/// [`Comm`] over the callbacks of a program.
+///
+/// Sums are added in rank order from gathered parts, so they do not depend on the program's MPI.
+pub struct CallbackComm {
+    raw: RecoupComm,
+    home: Arc<Home>,
+    channel: u32,
+    /// Made by `dup`, so freed by us.
+    is_ours: bool,
+}
+
+impl CallbackComm {
+    /// A communicator of its own, for use outside a handle; `None` when callbacks are missing or ranks are out of order.
+    ///
+    /// Without [`RECOUP_COMM_ANY_THREAD`] it works on the thread that calls this, and no other.
+    ///
+    /// # Safety
+    /// The callbacks do what [`RecoupComm`] says, as long as this and its dups live.
+    #[must_use]
+    pub unsafe fn new(raw: RecoupComm) -> Option<Self> {
+        let home = Arc::new(Home::default());
+        // For good: there is no handle whose calls could be told apart.
+        std::mem::forget(home.enter());
+        raw.is_whole().then(|| Self::at_home(raw, home))
+    }
+
+    /// The communicator of a handle.
+    pub(crate) fn at_home(raw: RecoupComm, home: Arc<Home>) -> Self {
+        let channel = home.new_channel();
+        Self { raw, home, channel, is_ours: false }
+    }
+
+    fn is_free_threaded(&self) -> bool {
+        self.raw.flags & RECOUP_COMM_ANY_THREAD != 0
+    }
+
+    /// Runs a callback where it may run.
+    fn call(&self, what: &'static str, callback: impl FnOnce(&RecoupComm) -> Option<c_int>) -> Result<(), CommError> {
+        /// A callback that `Home` may carry to another thread.
+        struct Carried<F>(F);
+        // SAFETY: the program's callback expects to run on the program's thread, and what else `callback` holds are
+        // slices of the caller, who waits.
+        unsafe impl<F> Send for Carried<F> {}
+        impl<F: FnOnce(&RecoupComm) -> Option<c_int>> Carried<F> {
+            fn run(self, raw: &RecoupComm) -> Option<c_int> {
+                (self.0)(raw)
+            }
+        }
+        let raw = self.raw;
+        let carried = Carried(callback);
+        let code = if self.is_free_threaded() {
+            carried.run(&raw)
+        } else {
+            let run = move || carried.run(&raw);
+            self.home.call(self.channel, run).map_err(|Abandoned| CommError::Closed)?
+        };
+        match code {
+            Some(0) => Ok(()),
+            code => Err(CommError::Callback { what, code: code.unwrap_or(-1) }),
+        }
+    }
+
+    /// Gathers parts whose lengths every rank knows.
+    fn allgatherv(&self, mine: &[u8], lengths: &[u64]) -> Result<Vec<u8>, CommError> {
+        let mut all = vec![0; lengths.iter().sum::<u64>() as usize];
+        self.call("allgatherv", |raw| {
+            // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
+            raw.allgatherv.map(|f| unsafe {
+                f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr())
+            })
+        })?;
+        Ok(all)
+    }
+
+    /// Eight bytes of every rank.
+    fn allgather_word(&self, word: [u8; 8]) -> Result<Vec<[u8; 8]>, CommError> {
+        let all = self.allgatherv(&word, &vec![8; self.size()])?;
+        Ok(all.chunks_exact(8).map(|word| word.try_into().unwrap_or_default()).collect())
+    }
+
+    /// The bitwise and of all ranks.
+    pub(crate) fn all_of(&self, mask: u64) -> Result<u64, CommError> {
+        let masks = self.allgather_word(mask.to_le_bytes())?;
+        Ok(masks.into_iter().fold(u64::MAX, |all, mask| all & u64::from_le_bytes(mask)))
+    }
+
+    fn broadcast_in_place(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        self.call("broadcast", |raw| {
+            // SAFETY: the slice has as many bytes as it says, and as many on every rank.
+            raw.broadcast.map(|f| unsafe { f(raw.ctx, bytes.as_mut_ptr().cast(), bytes.len() as u64, root as i32) })
+        })
+    }
+
+    /// Messages whose lengths both sides know.
+    fn exchange_known(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), CommError> {
+        let part = |rank: usize, data: *const u8, bytes: usize| {
+            let (rank, data) = (rank as i32, data.cast_mut().cast());
+            RecoupPart { rank, bytes: bytes as u64, data }
+        };
+        let sends: Vec<RecoupPart> = sends.iter().map(|(to, m)| part(*to, m.as_ptr(), m.len())).collect();
+        let receives: Vec<RecoupPart> = receives.iter_mut().map(|(from, m)| part(*from, m.as_mut_ptr(), m.len())).collect();
+        let (n_sends, n_receives) = (sends.len() as u64, receives.len() as u64);
+        self.call("exchange", |raw| {
+            // SAFETY: every part describes a slice that lives until the callback returns; those received into are ours alone.
+            raw.exchange.map(|f| unsafe { f(raw.ctx, sends.as_ptr(), n_sends, receives.as_ptr(), n_receives) })
+        })
+    }
+
+    /// Sends bytes to ranks and returns those of the ranks in `from`, in that order. Lengths travel first.
+    ///
+    /// # Errors
+    /// [`CommError::Callback`].
+    pub fn exchange_parts(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+        let lengths: Vec<[u8; 8]> = sends.iter().map(|(_, message)| (message.len() as u64).to_le_bytes()).collect();
+        let announced: Vec<(usize, &[u8])> = sends.iter().zip(&lengths).map(|((to, _), n)| (*to, &n[..])).collect();
+        let mut receives: Vec<(usize, Vec<u8>)> = from.iter().map(|&rank| (rank, vec![0; 8])).collect();
+        self.exchange_known(&announced, &mut receives)?;
+        for (_, message) in &mut receives {
+            let length = u64::from_le_bytes(message[..].try_into().unwrap_or_default());
+            *message = vec![0; length as usize];
+        }
+        self.exchange_known(sends, &mut receives)?;
+        Ok(receives.into_iter().map(|(_, message)| message).collect())
+    }
+}
+
+impl Comm for CallbackComm {
+    fn rank(&self) -> usize {
+        self.raw.rank as usize
+    }
+
+    fn size(&self) -> usize {
+        self.raw.size as usize
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        let mine: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        for (rank, part) in self.gather(&mine)?.into_iter().enumerate() {
+            if part.len() != mine.len() {
+                return Err(CommError::Length { rank, expected: values.len(), found: part.len() / 8 });
+            }
+            for (sum, bytes) in values.iter_mut().zip(part.chunks_exact(8)) {
+                let value = f64::from_le_bytes(bytes.try_into().unwrap_or_default());
+                *sum = if rank == 0 { value } else { *sum + value };
+            }
+        }
+        Ok(())
+    }
+
+    fn min(&self, value: i64) -> Result<i64, CommError> {
+        let all = self.allgather_word(value.to_le_bytes())?;
+        Ok(all.into_iter().map(i64::from_le_bytes).fold(value, i64::min))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let mut length = (bytes.len() as u64).to_le_bytes();
+        self.broadcast_in_place(root, &mut length)?;
+        bytes.resize(u64::from_le_bytes(length) as usize, 0);
+        if bytes.is_empty() { Ok(()) } else { self.broadcast_in_place(root, bytes) }
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let lengths = self.allgather_word((bytes.len() as u64).to_le_bytes())?;
+        let lengths: Vec<u64> = lengths.into_iter().map(u64::from_le_bytes).collect();
+        let all = self.allgatherv(bytes, &lengths)?;
+        let mut rest = &all[..];
+        let mut take = |length: u64| {
+            let (part, after) = rest.split_at(length as usize);
+            rest = after;
+            part.to_vec()
+        };
+        Ok(lengths.into_iter().map(&mut take).collect())
+    }
+
+    fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError> {
+        let bytes: Vec<Vec<u8>> =
+            sends.iter().map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
+        let sends: Vec<(usize, &[u8])> = sends.iter().zip(&bytes).map(|((to, _), bytes)| (*to, &bytes[..])).collect();
+        let from: Vec<usize> = receives.iter().map(|(rank, _)| *rank).collect();
+        let mut result = Ok(());
+        for ((rank, target), found) in receives.iter_mut().zip(self.exchange_parts(&sends, &from)?) {
+            if found.len() == target.len() * 8 {
+                let values = found.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap_or_default()));
+                target.iter_mut().zip(values).for_each(|(target, value)| *target = value);
+            } else if result.is_ok() {
+                result = Err(CommError::Length { rank: *rank, expected: target.len(), found: found.len() / 8 });
+            }
+        }
+        result
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        self.allgather_word([0; 8]).map(drop)
+    }
+
+    fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
+        let mut copy = RecoupComm { ctx: std::ptr::null_mut(), ..self.raw };
+        let mut channel = 0;
+        self.call("dup", |raw| {
+            // SAFETY: `copy` is a whole struct for the program to fill.
+            let code = raw.dup.map(|f| unsafe { f(raw.ctx, &raw mut copy) });
+            channel = self.home.new_channel();
+            code
+        })?;
+        if !copy.is_whole() || (copy.rank, copy.size) != (self.raw.rank, self.raw.size) {
+            return Err(CommError::Callback { what: "dup", code: -1 });
+        }
+        Ok(Box::new(Self { raw: copy, home: Arc::clone(&self.home), channel, is_ours: true }))
+    }
+}
+
+impl Drop for CallbackComm {
+    fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
+        if self.is_free_threaded() { self.raw.free_now() } else { self.home.free(self.raw) }
+    }
+}
