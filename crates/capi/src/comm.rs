@@ -20,6 +20,8 @@ pub const RECOUP_COMM_ANY_THREAD: u32 = 1;
 pub struct RecoupPart {
     /// The other rank.
     pub rank: i32,
+    /// From 0 to 3: messages of different tags never take each other's place.
+    pub tag: i32,
     /// Bytes of the message; both sides know them.
     pub bytes: u64,
     /// Where they are, or where they go.
@@ -93,27 +95,14 @@ pub struct CallbackComm {
 }
 
 impl CallbackComm {
-    /// A communicator of its own, for use outside a handle; `None` when callbacks are missing or ranks are out of order.
-    ///
-    /// Without [`RECOUP_COMM_ANY_THREAD`] it works on the thread that calls this, and no other.
-    ///
-    /// # Safety
-    /// The callbacks do what [`RecoupComm`] says, as long as this and its dups live.
-    #[must_use]
-    pub unsafe fn new(raw: RecoupComm) -> Option<Self> {
-        let home = Arc::new(Home::default());
-        // For good: there is no handle whose calls could be told apart.
-        std::mem::forget(home.enter());
-        raw.is_whole().then(|| Self::at_home(raw, home))
-    }
-
     /// The communicator of a handle.
     pub(crate) fn at_home(raw: RecoupComm, home: Arc<Home>) -> Self {
         let channel = home.new_channel();
         Self { raw, home, channel, is_ours: false }
     }
 
-    fn is_free_threaded(&self) -> bool {
+    /// Whether callbacks may be made from any thread.
+    pub(crate) fn is_free_threaded(&self) -> bool {
         self.raw.flags & RECOUP_COMM_ANY_THREAD != 0
     }
 
@@ -148,9 +137,8 @@ impl CallbackComm {
         let mut all = vec![0; lengths.iter().sum::<u64>() as usize];
         self.call("allgatherv", |raw| {
             // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
-            raw.allgatherv.map(|f| unsafe {
-                f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr())
-            })
+            raw.allgatherv
+                .map(|f| unsafe { f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr()) })
         })?;
         Ok(all)
     }
@@ -175,13 +163,19 @@ impl CallbackComm {
     }
 
     /// Messages whose lengths both sides know.
-    fn exchange_known(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), CommError> {
+    fn exchange_known(
+        &self,
+        tag: i32,
+        sends: &[(usize, &[u8])],
+        receives: &mut [(usize, Vec<u8>)],
+    ) -> Result<(), CommError> {
         let part = |rank: usize, data: *const u8, bytes: usize| {
             let (rank, data) = (rank as i32, data.cast_mut().cast());
-            RecoupPart { rank, bytes: bytes as u64, data }
+            RecoupPart { rank, tag, bytes: bytes as u64, data }
         };
         let sends: Vec<RecoupPart> = sends.iter().map(|(to, m)| part(*to, m.as_ptr(), m.len())).collect();
-        let receives: Vec<RecoupPart> = receives.iter_mut().map(|(from, m)| part(*from, m.as_mut_ptr(), m.len())).collect();
+        let receives: Vec<RecoupPart> =
+            receives.iter_mut().map(|(from, m)| part(*from, m.as_mut_ptr(), m.len())).collect();
         let (n_sends, n_receives) = (sends.len() as u64, receives.len() as u64);
         self.call("exchange", |raw| {
             // SAFETY: every part describes a slice that lives until the callback returns; those received into are ours alone.
@@ -189,20 +183,22 @@ impl CallbackComm {
         })
     }
 
-    /// Sends bytes to ranks and returns those of the ranks in `from`, in that order. Lengths travel first.
-    ///
-    /// # Errors
-    /// [`CommError::Callback`].
-    pub fn exchange_parts(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+    /// Messages whose lengths travel first, under the tag before theirs.
+    fn exchange_parts(
+        &self,
+        tag: i32,
+        sends: &[(usize, &[u8])],
+        from: impl Iterator<Item = usize>,
+    ) -> Result<Vec<Vec<u8>>, CommError> {
         let lengths: Vec<[u8; 8]> = sends.iter().map(|(_, message)| (message.len() as u64).to_le_bytes()).collect();
         let announced: Vec<(usize, &[u8])> = sends.iter().zip(&lengths).map(|((to, _), n)| (*to, &n[..])).collect();
-        let mut receives: Vec<(usize, Vec<u8>)> = from.iter().map(|&rank| (rank, vec![0; 8])).collect();
-        self.exchange_known(&announced, &mut receives)?;
+        let mut receives: Vec<(usize, Vec<u8>)> = from.map(|rank| (rank, vec![0; 8])).collect();
+        self.exchange_known(tag - 1, &announced, &mut receives)?;
         for (_, message) in &mut receives {
             let length = u64::from_le_bytes(message[..].try_into().unwrap_or_default());
             *message = vec![0; length as usize];
         }
-        self.exchange_known(sends, &mut receives)?;
+        self.exchange_known(tag, sends, &mut receives)?;
         Ok(receives.into_iter().map(|(_, message)| message).collect())
     }
 }
@@ -259,9 +255,9 @@ impl Comm for CallbackComm {
         let bytes: Vec<Vec<u8>> =
             sends.iter().map(|(_, values)| values.iter().flat_map(|v| v.to_le_bytes()).collect()).collect();
         let sends: Vec<(usize, &[u8])> = sends.iter().zip(&bytes).map(|((to, _), bytes)| (*to, &bytes[..])).collect();
-        let from: Vec<usize> = receives.iter().map(|(rank, _)| *rank).collect();
+        let found = self.exchange_parts(1, &sends, receives.iter().map(|(rank, _)| *rank))?;
         let mut result = Ok(());
-        for ((rank, target), found) in receives.iter_mut().zip(self.exchange_parts(&sends, &from)?) {
+        for ((rank, target), found) in receives.iter_mut().zip(found) {
             if found.len() == target.len() * 8 {
                 let values = found.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().unwrap_or_default()));
                 target.iter_mut().zip(values).for_each(|(target, value)| *target = value);
@@ -270,6 +266,10 @@ impl Comm for CallbackComm {
             }
         }
         result
+    }
+
+    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+        self.exchange_parts(3, sends, from.iter().copied())
     }
 
     fn barrier(&self) -> Result<(), CommError> {

@@ -53,7 +53,8 @@ unsafe impl Send for Task {}
 pub(crate) struct Abandoned;
 
 /// The program is inside a call of the library.
-pub(crate) struct Inside<'a>(&'a Home);
+#[must_use]
+pub struct Inside<'a>(&'a Home);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
@@ -97,7 +98,8 @@ impl Home {
         let borrowed: *mut (dyn FnMut() + Send + '_) = &raw mut run;
         // SAFETY: only the lifetime changes. The pointer is used while its slot is `Running`, and this function returns
         // after the slot was `Done` or, still `Waiting`, was removed under the lock.
-        let task = unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(borrowed) };
+        let task =
+            unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(borrowed) };
         while state.slots.contains_key(&channel) && !state.is_abandoned {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -4,5 +4,8 @@
 
 mod comm;
 mod home;
+mod lent;
 
 pub use comm::{CallbackComm, RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
+pub use home::Inside;
+pub use lent::Lent;

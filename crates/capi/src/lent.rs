@@ -1,0 +1,104 @@
+//! A communicator lent for as long as a handle lives, and the rounds in which the checkpoint worker gets on with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use recoup::core::{Comm, CommError};
+
+use crate::comm::{CallbackComm, RecoupComm};
+use crate::home::{Home, Inside};
+
+/// The bit that says a rank has nothing under way.
+const IDLE: u64 = 1 << 63;
+/// How long a rank rests between two looks at the others.
+const REST: Duration = Duration::from_micros(200);
+
+/// The program's communicator, and the thread its callbacks run on.
+pub struct Lent {
+    home: Arc<Home>,
+    /// `None` for a job of one rank without a communicator.
+    comm: Option<CallbackComm>,
+}
+
+impl Lent {
+    /// Takes a communicator, or none for a job of one rank. `None` when callbacks are missing or ranks are out of order.
+    ///
+    /// # Safety
+    /// The callbacks do what [`RecoupComm`] says, as long as this lives.
+    #[must_use]
+    pub unsafe fn new(raw: Option<RecoupComm>) -> Option<Self> {
+        let home = Arc::new(Home::default());
+        if raw.is_some_and(|raw| !raw.is_whole()) {
+            return None;
+        }
+        let comm = raw.map(|raw| CallbackComm::at_home(raw, Arc::clone(&home)));
+        Some(Self { home, comm })
+    }
+
+    /// The communicator.
+    #[must_use]
+    pub fn comm(&self) -> &dyn Comm {
+        self.comm.as_ref().map_or(&recoup::comm::Solo, |comm| comm)
+    }
+
+    /// Where callbacks run.
+    pub(crate) fn home(&self) -> &Arc<Home> {
+        &self.home
+    }
+
+    /// The calling thread is the program's, inside a call of the library, until the guard goes. Callbacks run on it
+    /// at once; those other threads want wait for [`Lent::advance`].
+    #[must_use]
+    pub fn enter(&self) -> Inside<'_> {
+        self.home.enter()
+    }
+
+    /// One round: runs what waits on all ranks. Says whether all ranks are idle. Collective, inside [`Lent::enter`].
+    ///
+    /// # Errors
+    /// [`CommError`] of the program's communicator.
+    pub fn advance(&self, is_idle: bool) -> Result<bool, CommError> {
+        let Some(comm) = &self.comm else {
+            self.serve(self.home.waiting());
+            return Ok(is_idle);
+        };
+        let idle = if is_idle { IDLE } else { 0 };
+        let all = comm.all_of(idle | self.home.waiting())?;
+        self.serve(all & !IDLE);
+        Ok(all & IDLE != 0)
+    }
+
+    fn serve(&self, mut channels: u64) {
+        while channels != 0 {
+            self.home.serve(channels.trailing_zeros());
+            channels &= channels - 1;
+        }
+    }
+
+    /// Rounds until all ranks are idle. Collective, inside [`Lent::enter`].
+    ///
+    /// # Errors
+    /// [`CommError`] of the program's communicator.
+    pub fn finish(&self, mut is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
+        loop {
+            let idle = is_idle();
+            if self.advance(idle)? {
+                return Ok(());
+            }
+            if !idle {
+                self.home.rest(REST);
+            }
+        }
+    }
+
+    /// What still waits fails, and so does every later call from another thread.
+    pub fn abandon(&self) {
+        self.home.abandon();
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.home.sweep();
+    }
+}
