@@ -216,22 +216,37 @@ impl Session {
         progress: Progress,
         owners: &[&dyn Registered],
     ) -> Result<Option<Checkpointed>, PipelineError> {
+        let plan = self.decided(progress, owners)?;
+        let taken = plan.map(|plan| self.checkpoint(plan, progress, owners)).transpose()?;
+        self.computing();
+        Ok(taken)
+    }
+
+    /// Decides as [`Session::step_with`] does, and leaves it to the caller to take the checkpoint, with the plan given: now,
+    /// or at the next safe point, once what belongs to it is made. Collective.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn due(&mut self, progress: Progress, owners: &[&dyn Registered]) -> Result<Option<Plan>, PipelineError> {
+        self.marks.residual_kind = ResidualKind::Unknown;
+        let plan = self.decided(progress, owners)?;
+        self.computing();
+        Ok(plan)
+    }
+
+    fn decided(&mut self, progress: Progress, owners: &[&dyn Registered]) -> Result<Option<Plan>, PipelineError> {
         if progress.residual_norm.is_finite() {
             self.marks.residual_peak = self.marks.residual_peak.max(progress.residual_norm);
         }
         let seconds = since(self.clock.now(), self.marks.computing_since);
         self.meter.iterated(seconds, self.outstanding > 0);
         self.poll()?;
-        let mut taken = None;
-        if progress.is_safe_point && progress.status == Status::Running {
-            let decision = self.decide(&progress, owners)?;
-            self.log(&progress, &decision);
-            if let Some(plan) = decision.save {
-                taken = Some(self.checkpoint(plan, progress, owners)?);
-            }
+        if !progress.is_safe_point || progress.status != Status::Running {
+            return Ok(None);
         }
-        self.computing();
-        Ok(taken)
+        let decision = self.decide(&progress, owners)?;
+        self.log(&progress, &decision);
+        Ok(decision.save)
     }
 
     /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
@@ -378,6 +393,15 @@ impl Session {
             let done = self.done.recv().map_err(|_| PipelineError::WorkerGone)?;
             self.take(done);
         }
+    }
+
+    /// Checkpoints taken that have no outcome yet. Does not wait.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`].
+    pub fn outstanding(&mut self) -> Result<usize, PipelineError> {
+        self.poll()?;
+        Ok(self.outstanding)
     }
 
     fn poll(&mut self) -> Result<(), PipelineError> {
