@@ -2,7 +2,7 @@
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
-#                                and the compiler of CUDA kernels where its wheel can be had
+#                                the compiler of CUDA kernels where its wheel can be had, and Open MPI
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
@@ -42,6 +42,8 @@ missing() {
     have g++ || have c++ || echo g++
     have_libclang || echo libclang-dev
     have python3 || echo python3
+    have mpicc || echo libopenmpi-dev
+    have mpirun || echo openmpi-bin
     [ "$what" = long ] || return 0
     have pkg-config && pkg-config --exists libzstd || echo libzstd-dev
 }
@@ -50,9 +52,9 @@ stop_with_instructions() {
     say "missing: $*"
     say "install them and run make again:"
     say "  Debian, Ubuntu   apt-get install $*"
-    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3 libzstd-devel"
-    say "  Arch             pacman -S gcc pkgconf hdf5 clang python zstd"
-    say "  macOS            brew install pkg-config hdf5 llvm python zstd"
+    say "  Fedora           dnf install gcc gcc-c++ pkgconf-pkg-config hdf5-devel clang-devel python3 openmpi-devel libzstd-devel"
+    say "  Arch             pacman -S gcc pkgconf hdf5 clang python openmpi zstd"
+    say "  macOS            brew install pkg-config hdf5 llvm python open-mpi zstd"
     exit 1
 }
 

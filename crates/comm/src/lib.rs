@@ -1,11 +1,16 @@
-//! Communicators: one rank ([`Solo`]), and ranks as threads of one process ([`Threads`]).
+//! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the feature `mpi`
+//! ranks as processes of an MPI job (`Mpi`).
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no call
 //! that hangs because a rank is gone. Must not know solvers, codecs or stores.
 
 mod hub;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod solo;
 mod threads;
 
+#[cfg(feature = "mpi")]
+pub use mpi::{Mpi, MpiError, MpiJob, ThreadLevel};
 pub use solo::Solo;
 pub use threads::Threads;

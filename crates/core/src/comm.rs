@@ -50,6 +50,22 @@ pub trait Comm: Send {
     /// another number of values than is expected.
     fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError>;
 
+    /// As [`Comm::exchange`], with `work` done while the values travel, where the communicator can. It is done once,
+    /// whatever becomes of the exchange.
+    ///
+    /// # Errors
+    /// As [`Comm::exchange`].
+    fn exchange_while(
+        &self,
+        sends: &[(usize, &[f64])],
+        receives: &mut [(usize, &mut [f64])],
+        work: &mut dyn FnMut(),
+    ) -> Result<(), CommError> {
+        let exchanged = self.exchange(sends, receives);
+        work();
+        exchanged
+    }
+
     /// Sends bytes to and receives bytes from other ranks, any lengths: what came from each rank of
     /// `from`, in that order. Messages of one pair of ranks keep their order; they never mix with
     /// those of [`Comm::exchange`].
@@ -80,6 +96,12 @@ pub enum CommError {
     RankLost {
         /// The lost rank.
         rank: usize,
+    },
+    /// The library that connects the ranks refuses a call.
+    #[error("the library that connects the ranks reports error class {class}")]
+    Library {
+        /// The library's number for it.
+        class: i32,
     },
     /// A message had another length than agreed.
     #[error("message from rank {rank}: {expected} values expected, {found} found")]

@@ -14,6 +14,7 @@ pub fn run(comm: &dyn Comm) {
     gather_is_in_rank_order(comm).expect(lost);
     exchange_keeps_order_and_partners(comm).expect(lost);
     exchange_names_a_wrong_length(comm).expect(lost);
+    exchange_does_the_work_meanwhile_once(comm).expect(lost);
     bytes_of_any_length_arrive_in_the_order_asked(comm).expect(lost);
     all_ranks_exchange_bytes_with_all(comm).expect(lost);
     bytes_do_not_mix_with_values(comm).expect(lost);
@@ -76,6 +77,18 @@ fn exchange_names_a_wrong_length(comm: &dyn Comm) -> Result<(), CommError> {
     let result = comm.exchange(&[(own, &[1.0, 2.0])], &mut [(own, &mut [0.0])]);
     assert_eq!(result, Err(CommError::Length { rank: own, expected: 1, found: 2 }));
     comm.barrier()
+}
+
+/// More values than a transport sends at once unasked.
+fn exchange_does_the_work_meanwhile_once(comm: &dyn Comm) -> Result<(), CommError> {
+    let (rank, size) = (comm.rank(), comm.size());
+    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    for length in [1, 40_000] {
+        let (own, mut target, mut times) = (vec![rank as f64; length], vec![-1.0; length], 0);
+        comm.exchange_while(&[(right, &own)], &mut [(left, &mut target)], &mut || times += 1)?;
+        assert_eq!((times, target), (1, vec![left as f64; length]));
+    }
+    Ok(())
 }
 
 /// Any length, none and a long one included: more than a transport sends at once unasked.

@@ -9,5 +9,6 @@ pub mod codec_suite;
 pub mod comm_suite;
 pub mod crashing_store;
 pub mod failures;
+pub mod mpirun;
 pub mod solver_suite;
 pub mod store_suite;

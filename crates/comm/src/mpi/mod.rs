@@ -1,0 +1,345 @@
+//! Ranks as processes of an MPI job.
+//!
+//! Promises: errors of the library are returned, not fatal; sums are added in rank order, so that all ranks have the
+//! same bits; any number of threads may use communicators of one rank at the same time, each its own. Where MPI grants
+//! no more than one call at a time (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library.
+//! Sums, minima and gathers bring every rank's values to every rank: they are meant for a few values.
+
+mod sys;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use recoup_core::{Comm, CommError};
+
+use self::sys::{Fault, MESSAGE_MAX, Pause, Pending, Raw, Wire};
+
+/// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
+const VALUES: i32 = 1;
+const LENGTH: i32 = 2;
+const BYTES: i32 = 3;
+
+/// Naps in one second of waiting.
+const LOOKS_PER_SECOND: u32 = 10_000;
+
+/// Why MPI cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MpiError {
+    /// The process has started MPI before.
+    #[error("MPI was started before in this process")]
+    StartedBefore,
+    /// The library refuses.
+    #[error("MPI: error class {class}")]
+    Library {
+        /// `MPI_ERR_...`.
+        class: i32,
+    },
+    /// Only the first thread may call the library.
+    #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
+    OneThread,
+}
+
+impl From<Fault> for MpiError {
+    fn from(fault: Fault) -> Self {
+        Self::Library { class: fault.class }
+    }
+}
+
+/// How many threads may call the library at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadLevel {
+    /// Any, one at a time.
+    Serialized,
+    /// Any.
+    Multiple,
+}
+
+/// MPI, from its start to its end: one per process.
+#[derive(Debug)]
+pub struct MpiJob {
+    world: Raw,
+    level: ThreadLevel,
+}
+
+impl MpiJob {
+    /// Starts MPI and asks for `MPI_THREAD_MULTIPLE`.
+    ///
+    /// # Errors
+    /// [`MpiError`] when it was started before, refuses, or grants too few threads.
+    pub fn start() -> Result<Self, MpiError> {
+        Self::start_with(ThreadLevel::Multiple)
+    }
+
+    /// Starts MPI and asks for `level`.
+    ///
+    /// # Errors
+    /// As [`MpiJob::start`].
+    pub fn start_with(level: ThreadLevel) -> Result<Self, MpiError> {
+        static STARTED: AtomicBool = AtomicBool::new(false);
+        if STARTED.swap(true, Ordering::AcqRel) {
+            return Err(MpiError::StartedBefore);
+        }
+        let wanted = match level {
+            ThreadLevel::Serialized => sys::Threads::Serialized,
+            ThreadLevel::Multiple => sys::Threads::Multiple,
+        };
+        let level = match sys::start(wanted)? {
+            sys::Threads::One => return Err(MpiError::OneThread),
+            sys::Threads::Serialized => ThreadLevel::Serialized,
+            sys::Threads::Multiple => ThreadLevel::Multiple,
+        };
+        Ok(Self { world: Raw::world()?, level })
+    }
+
+    /// The level granted.
+    #[must_use]
+    pub fn level(&self) -> ThreadLevel {
+        self.level
+    }
+
+    /// A communicator of all processes. Collective.
+    ///
+    /// # Errors
+    /// [`MpiError::Library`].
+    pub fn comm(&self) -> Result<Mpi, MpiError> {
+        Ok(Mpi::new(self.world.dup()?)?)
+    }
+
+    /// Waits until all processes have called it, at most so long; whether they have.
+    #[must_use]
+    pub fn meet(&self, patience: Duration) -> bool {
+        let mut pending = Pending::new();
+        if pending.barrier(self.world).is_err() {
+            return false;
+        }
+        let mut pause = Pause::default();
+        for _ in 0..patience.as_secs_f64().ceil() as u32 * LOOKS_PER_SECOND {
+            if pending.test() {
+                return pending.wait().is_ok();
+            }
+            pause.wait();
+        }
+        // Nobody waits for it any more: the caller ends the process.
+        std::mem::forget(pending);
+        false
+    }
+
+    /// Ends all processes of the job with this exit code.
+    pub fn abort(&self, code: u8) -> ! {
+        sys::abort(i32::from(code));
+        std::process::exit(i32::from(code))
+    }
+}
+
+impl Drop for MpiJob {
+    /// Ends MPI. Collective.
+    fn drop(&mut self) {
+        // What fails here has nobody left to be told.
+        let _ended = sys::end();
+    }
+}
+
+/// A communicator of an MPI job.
+#[derive(Debug)]
+pub struct Mpi {
+    raw: Raw,
+    rank: usize,
+    size: usize,
+    /// Values of all ranks, kept for the next sum.
+    room: RefCell<Vec<f64>>,
+}
+
+impl Mpi {
+    fn new(raw: Raw) -> Result<Self, Fault> {
+        Ok(Self { raw, rank: raw.rank()?, size: raw.size()?, room: RefCell::new(Vec::new()) })
+    }
+
+    /// The `own` values of all ranks, equally many, one after the other in `all`.
+    fn gather_equal<T: Wire>(&self, own: &[T], all: &mut [T]) -> Result<(), CommError> {
+        let mut pending = Pending::new();
+        pending.gather(self.raw, own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+    }
+
+    /// What a fault means to the callers of a communicator.
+    fn error(&self, fault: Fault) -> CommError {
+        CommError::Library { class: fault.class }
+    }
+
+    fn begin_exchange<'b>(
+        &self,
+        pending: &mut Pending<'b>,
+        sends: &'b [(usize, &[f64])],
+        receives: &'b mut [(usize, &mut [f64])],
+    ) -> Result<(), Fault> {
+        for (from, target) in receives {
+            pending.receive(self.raw, (*from, VALUES), target);
+        }
+        for (to, values) in sends {
+            pending.send(self.raw, (*to, VALUES), values)?;
+        }
+        Ok(())
+    }
+
+    /// Contents, into room of the right length.
+    fn swap_bytes(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), Fault> {
+        let mut pending = Pending::new();
+        for (from, target) in receives {
+            for piece in target.chunks_mut(MESSAGE_MAX) {
+                pending.receive(self.raw, (*from, BYTES), piece);
+            }
+        }
+        for (to, bytes) in sends {
+            for piece in bytes.chunks(MESSAGE_MAX) {
+                pending.send(self.raw, (*to, BYTES), piece)?;
+            }
+        }
+        pending.wait()
+    }
+
+    /// The lengths of what comes from each rank of `from`.
+    fn swap_lengths(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<usize>, Fault> {
+        let own: Vec<[i64; 1]> = sends.iter().map(|(_, bytes)| [bytes.len() as i64]).collect();
+        let mut lengths = vec![[0_i64; 1]; from.len()];
+        let mut pending = Pending::new();
+        for (from, length) in from.iter().zip(&mut lengths) {
+            pending.receive(self.raw, (*from, LENGTH), length);
+        }
+        for ((to, _), length) in sends.iter().zip(&own) {
+            pending.send(self.raw, (*to, LENGTH), length)?;
+        }
+        pending.wait()?;
+        drop(pending);
+        Ok(lengths.into_iter().map(|[length]| length as usize).collect())
+    }
+
+    fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+        let mut pending = Pending::new();
+        for piece in bytes.chunks_mut(MESSAGE_MAX) {
+            pending.broadcast(self.raw, root, piece)?;
+        }
+        pending.wait()
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        self.raw.free();
+    }
+}
+
+impl Comm for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        if self.size == 1 || values.is_empty() {
+            return Ok(());
+        }
+        let mut all = self.room.borrow_mut();
+        all.clear();
+        all.resize(values.len() * self.size, 0.0);
+        self.gather_equal(values, &mut all)?;
+        let (first, others) = all.split_at(values.len());
+        values.copy_from_slice(first);
+        for part in others.chunks_exact(values.len()) {
+            values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(())
+    }
+
+    fn min(&self, value: i64) -> Result<i64, CommError> {
+        let mut all = vec![0; self.size];
+        self.gather_equal(&[value], &mut all)?;
+        Ok(all.into_iter().fold(value, i64::min))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let mut length = [bytes.len() as i64];
+        let mut pending = Pending::new();
+        let told = pending.broadcast(self.raw, root, &mut length).and_then(|()| pending.wait());
+        drop(pending);
+        told.map_err(|fault| self.error(fault))?;
+        bytes.resize(length[0] as usize, 0);
+        self.broadcast_bytes(root, bytes).map_err(|fault| self.error(fault))
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let mut lengths = vec![0_i64; self.size];
+        self.gather_equal(&[bytes.len() as i64], &mut lengths)?;
+        let total = lengths.iter().sum::<i64>();
+        if total == 0 {
+            // Some libraries take such a call for a mistake.
+            return Ok(vec![Vec::new(); self.size]);
+        }
+        if total > MESSAGE_MAX as i64 {
+            let own = |rank| if rank == self.rank { bytes.to_vec() } else { Vec::new() };
+            let mut all: Vec<Vec<u8>> = (0..self.size).map(own).collect();
+            for (root, bytes) in all.iter_mut().enumerate() {
+                self.broadcast(root, bytes)?;
+            }
+            return Ok(all);
+        }
+        let counts: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
+        let starts: Vec<i32> =
+            counts.iter().scan(0, |end, &count| Some(std::mem::replace(end, *end + count))).collect();
+        let mut all = vec![0; total as usize];
+        let mut pending = Pending::new();
+        let gathered = pending.gather_parts(self.raw, bytes, (&mut all, [&counts, &starts]));
+        let gathered = gathered.and_then(|()| pending.wait());
+        drop(pending);
+        gathered.map_err(|fault| self.error(fault))?;
+        let part = |(&start, &count): (&i32, &i32)| all[start as usize..(start + count) as usize].to_vec();
+        Ok(starts.iter().zip(&counts).map(part).collect())
+    }
+
+    fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError> {
+        self.exchange_while(sends, receives, &mut || {})
+    }
+
+    fn exchange_while(
+        &self,
+        sends: &[(usize, &[f64])],
+        receives: &mut [(usize, &mut [f64])],
+        work: &mut dyn FnMut(),
+    ) -> Result<(), CommError> {
+        let expected: Vec<(usize, usize)> = receives.iter().map(|(rank, target)| (*rank, target.len())).collect();
+        let mut pending = Pending::new();
+        let begun = self.begin_exchange(&mut pending, sends, receives);
+        work();
+        begun.map_err(|fault| self.error(fault))?;
+        pending.finish();
+        // All are taken even when one does not fit, so that the next exchange finds its own.
+        let mut wrong_length = None;
+        for (index, outcome) in pending.outcomes().enumerate() {
+            let found = outcome.map_err(|fault| self.error(fault))?;
+            if let Some(&(rank, expected)) = expected.get(index).filter(|(_, expected)| *expected != found) {
+                wrong_length.get_or_insert(CommError::Length { rank, expected, found });
+            }
+        }
+        wrong_length.map_or(Ok(()), Err)
+    }
+
+    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+        let lengths = self.swap_lengths(sends, from).map_err(|fault| self.error(fault))?;
+        let mut received: Vec<_> = from.iter().zip(lengths).map(|(&from, length)| (from, vec![0; length])).collect();
+        self.swap_bytes(sends, &mut received).map_err(|fault| self.error(fault))?;
+        Ok(received.into_iter().map(|(_, bytes)| bytes).collect())
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        let mut pending = Pending::new();
+        pending.barrier(self.raw).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+    }
+
+    fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
+        let dup = self.raw.dup().and_then(Self::new).map_err(|fault| self.error(fault))?;
+        Ok(Box::new(dup))
+    }
+}

@@ -1,0 +1,412 @@
+//! The only calls of MPI: each returns its error class, none ends the program.
+//!
+//! Nothing here blocks but start, end and [`Raw::dup`]: everything else is begun and then asked about, so that two
+//! threads of a rank can wait for different collective calls even where MPI allows one call at a time.
+#![expect(unsafe_code, reason = "calls the MPI library")]
+
+use std::marker::PhantomData;
+use std::os::raw::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mpi_sys as ffi;
+
+/// Values in one message at most: their number is a C int.
+pub(super) const MESSAGE_MAX: usize = 1 << 30;
+/// Looks before a waiting thread lets others run.
+const SPINS: u32 = 500;
+/// Looks before it sleeps between them.
+const YIELDS: u32 = 2000;
+/// How long it sleeps.
+const NAP: Duration = Duration::from_micros(50);
+
+/// MPI said no: the class of its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// `MPI_ERR_...`.
+    pub(super) class: i32,
+}
+
+/// Calls take turns where the library does not allow several at once.
+static TURN: Mutex<()> = Mutex::new(());
+static TAKES_TURNS: AtomicBool = AtomicBool::new(false);
+static IS_UP: AtomicBool = AtomicBool::new(false);
+
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    TAKES_TURNS.load(Ordering::Relaxed).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// One call, in its turn.
+fn call(call: impl FnOnce() -> c_int) -> Result<(), Fault> {
+    let _turn = turn();
+    check(call())
+}
+
+fn check(code: c_int) -> Result<(), Fault> {
+    if code == ffi::MPI_SUCCESS as c_int {
+        return Ok(());
+    }
+    let mut class = code;
+    // SAFETY: `class` is a valid place; a class that cannot be had leaves the code in it.
+    unsafe { ffi::MPI_Error_class(code, &raw mut class) };
+    Err(Fault { class })
+}
+
+/// How many threads may call at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Threads {
+    /// Only the one that started MPI.
+    One,
+    /// Any, one at a time.
+    Serialized,
+    /// Any.
+    Multiple,
+}
+
+/// Starts MPI for the process; the level granted.
+pub(super) fn start(wanted: Threads) -> Result<Threads, Fault> {
+    // SAFETY: constants of the library.
+    let (serialized, multiple) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
+    let asked = if wanted == Threads::Multiple { multiple } else { serialized };
+    let mut granted = 0;
+    // SAFETY: MPI allows null for the arguments, and `granted` is a valid place.
+    check(unsafe { ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), asked, &raw mut granted) })?;
+    let level = if granted >= multiple && wanted == Threads::Multiple {
+        Threads::Multiple
+    } else if granted >= serialized {
+        Threads::Serialized
+    } else {
+        Threads::One
+    };
+    TAKES_TURNS.store(level != Threads::Multiple, Ordering::Relaxed);
+    IS_UP.store(true, Ordering::Release);
+    Ok(level)
+}
+
+/// Ends MPI for the process.
+pub(super) fn end() -> Result<(), Fault> {
+    IS_UP.store(false, Ordering::Release);
+    // SAFETY: MPI is up, and no communicator calls it from now on (`Raw::free` looks at `IS_UP`).
+    call(|| unsafe { ffi::MPI_Finalize() })
+}
+
+/// Ends all processes of the job with this code.
+pub(super) fn abort(code: i32) {
+    // SAFETY: allowed whenever MPI is up; not called otherwise.
+    unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
+}
+
+/// Numbers that travel.
+pub(super) trait Wire: Copy + Send + 'static {
+    /// What MPI calls them.
+    fn datatype() -> ffi::MPI_Datatype;
+}
+
+macro_rules! wire {
+    ($($kind:ty = $name:ident),+) => {$(
+        impl Wire for $kind {
+            fn datatype() -> ffi::MPI_Datatype {
+                // SAFETY: a constant of the library.
+                unsafe { ffi::$name }
+            }
+        }
+    )+};
+}
+
+wire!(f64 = RSMPI_DOUBLE, i64 = RSMPI_INT64_T, u8 = RSMPI_UINT8_T);
+
+/// A communicator of the library.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Raw(ffi::MPI_Comm);
+
+// SAFETY: a handle is a number or the address of something the library guards itself.
+unsafe impl Send for Raw {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Raw {}
+
+impl Raw {
+    /// All processes of the job; its errors are returned from now on.
+    pub(super) fn world() -> Result<Self, Fault> {
+        // SAFETY: a constant of the library.
+        let world = Self(unsafe { ffi::RSMPI_COMM_WORLD });
+        world.return_errors()?;
+        Ok(world)
+    }
+
+    fn return_errors(self) -> Result<(), Fault> {
+        // SAFETY: a communicator and a constant of the library.
+        call(|| unsafe { ffi::MPI_Comm_set_errhandler(self.0, ffi::RSMPI_ERRORS_RETURN) })
+    }
+
+    pub(super) fn rank(self) -> Result<usize, Fault> {
+        let mut rank = 0;
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { ffi::MPI_Comm_rank(self.0, &raw mut rank) })?;
+        Ok(rank as usize)
+    }
+
+    pub(super) fn size(self) -> Result<usize, Fault> {
+        let mut size = 0;
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { ffi::MPI_Comm_size(self.0, &raw mut size) })?;
+        Ok(size as usize)
+    }
+
+    /// A communicator of the same ranks. The request completes when all of them have asked.
+    pub(super) fn dup(self) -> Result<Self, Fault> {
+        // SAFETY: a constant of the library.
+        let mut new = Box::new(Self(unsafe { ffi::RSMPI_COMM_NULL }));
+        let mut pending = Pending::new();
+        // SAFETY: `new` outlives the request: `pending` is waited for before it is read.
+        pending.begin(|request| unsafe { ffi::MPI_Comm_idup(self.0, &raw mut new.0, request) })?;
+        pending.wait()?;
+        new.return_errors()?;
+        Ok(*new)
+    }
+
+    /// Gives the communicator back, unless MPI has ended.
+    pub(super) fn free(mut self) {
+        if IS_UP.load(Ordering::Acquire) {
+            // SAFETY: a communicator made by `dup`, freed once. What fails is lost: there is nobody to tell.
+            let _freed = call(|| unsafe { ffi::MPI_Comm_free(&raw mut self.0) });
+        }
+    }
+}
+
+/// Requests under way, and the exclusive use of their buffers until they are done.
+pub(super) struct Pending<'b> {
+    requests: Vec<Request>,
+    buffers: PhantomData<&'b mut [u8]>,
+}
+
+/// One request.
+enum Request {
+    /// A receive whose message has not come. Its length is looked at before it is taken: libraries were seen to write
+    /// beyond the room given for a message that is too long.
+    Awaited(Room),
+    /// The library is at work; the number of values that come.
+    UnderWay {
+        handle: ffi::MPI_Request,
+        values: usize,
+        #[expect(dead_code, reason = "room for a message that does not fit, while it comes")]
+        overflow: Vec<u8>,
+    },
+    /// Values it took, or why not.
+    Done(Result<usize, Fault>),
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy)]
+struct Room {
+    comm: Raw,
+    from: c_int,
+    tag: c_int,
+    start: *mut u8,
+    values: usize,
+    value_bytes: usize,
+    datatype: ffi::MPI_Datatype,
+}
+
+impl<'b> Pending<'b> {
+    pub(super) fn new() -> Self {
+        Self { requests: Vec::new(), buffers: PhantomData }
+    }
+
+    fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), Fault> {
+        self.requests.push(Request::begun(0, begin)?);
+        Ok(())
+    }
+
+    /// Sends `values`, at most [`MESSAGE_MAX`].
+    pub(super) fn send<T: Wire>(&mut self, comm: Raw, (to, tag): (usize, i32), values: &'b [T]) -> Result<(), Fault> {
+        let (start, count) = (values.as_ptr().cast(), values.len() as c_int);
+        self.begin(|request| {
+            // SAFETY: `values` is borrowed until the request is done.
+            unsafe { ffi::MPI_Isend(start, count, T::datatype(), to as c_int, tag, comm.0, request) }
+        })
+    }
+
+    /// Receives into `target`; a message of another length is taken and thrown away.
+    pub(super) fn receive<T: Wire>(&mut self, comm: Raw, (from, tag): (usize, i32), target: &'b mut [T]) {
+        self.requests.push(Request::Awaited(Room {
+            comm,
+            from: from as c_int,
+            tag,
+            start: target.as_mut_ptr().cast(),
+            values: target.len(),
+            value_bytes: size_of::<T>(),
+            datatype: T::datatype(),
+        }));
+    }
+
+    /// Gives every rank the `values` of `root`, at most [`MESSAGE_MAX`].
+    pub(super) fn broadcast<T: Wire>(&mut self, comm: Raw, root: usize, values: &'b mut [T]) -> Result<(), Fault> {
+        let (start, count) = (values.as_mut_ptr().cast(), values.len() as c_int);
+        self.begin(|request| {
+            // SAFETY: `values` is exclusively borrowed until the request is done.
+            unsafe { ffi::MPI_Ibcast(start, count, T::datatype(), root as c_int, comm.0, request) }
+        })
+    }
+
+    /// Puts the `own` values of all ranks, equally many, into `all` in rank order.
+    pub(super) fn gather<T: Wire>(&mut self, comm: Raw, own: &'b [T], all: &'b mut [T]) -> Result<(), Fault> {
+        let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
+        self.begin(|request| {
+            let kind = T::datatype();
+            // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of every rank.
+            unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm.0, request) }
+        })
+    }
+
+    /// Puts the `own` bytes of all ranks into `all` where `parts` says: their counts, and where they begin.
+    pub(super) fn gather_parts(
+        &mut self,
+        comm: Raw,
+        own: &'b [u8],
+        (all, parts): (&'b mut [u8], [&'b [c_int]; 2]),
+    ) -> Result<(), Fault> {
+        let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
+        let [counts, starts] = parts.map(<[c_int]>::as_ptr);
+        self.begin(|request| {
+            let kind = u8::datatype();
+            // SAFETY: all four are borrowed until the request is done, and the parts lie within `all`.
+            unsafe { ffi::MPI_Iallgatherv(from, count, kind, to, counts, starts, kind, comm.0, request) }
+        })
+    }
+
+    /// Returns when every rank has begun it.
+    pub(super) fn barrier(&mut self, comm: Raw) -> Result<(), Fault> {
+        // SAFETY: a communicator; there are no buffers.
+        self.begin(|request| unsafe { ffi::MPI_Ibarrier(comm.0, request) })
+    }
+
+    /// Looks once; whether all are done.
+    pub(super) fn test(&mut self) -> bool {
+        let _turn = turn();
+        let mut is_done = true;
+        for index in 0..self.requests.len() {
+            let (before, rest) = self.requests.split_at_mut(index);
+            // Messages of one sender are taken in the order in which they are asked for.
+            let road = rest[0].road();
+            if road.is_none() || before.iter().all(|earlier| earlier.road() != road) {
+                rest[0].advance();
+            }
+            is_done &= matches!(rest[0], Request::Done(_));
+        }
+        is_done
+    }
+
+    /// Waits for all; what the first that failed says.
+    pub(super) fn wait(&mut self) -> Result<(), Fault> {
+        self.finish();
+        self.outcomes().find_map(Result::err).map_or(Ok(()), Err)
+    }
+
+    /// Waits for all, or for the first that fails.
+    pub(super) fn finish(&mut self) {
+        let mut pause = Pause::default();
+        while !self.test() && self.outcomes().all(|outcome| outcome.is_ok()) {
+            pause.wait();
+        }
+    }
+
+    /// How each ended, in the order in which they were begun: the number of values it received.
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<usize, Fault>> {
+        self.requests
+            .iter()
+            .filter_map(|request| if let Request::Done(outcome) = request { Some(*outcome) } else { None })
+    }
+}
+
+impl Request {
+    fn begun(values: usize, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<Self, Fault> {
+        // SAFETY: a constant of the library.
+        let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
+        call(|| begin(&raw mut handle))?;
+        Ok(Self::UnderWay { handle, values, overflow: Vec::new() })
+    }
+
+    /// Where the message it still waits for comes from.
+    fn road(&self) -> Option<(c_int, c_int)> {
+        if let Self::Awaited(room) = self { Some((room.from, room.tag)) } else { None }
+    }
+
+    /// Looks once whether there is something to do, in the caller's turn.
+    fn advance(&mut self) {
+        if let Self::Awaited(room) = self {
+            match room.take_message() {
+                Ok(None) => {}
+                Ok(Some(begun)) => *self = begun,
+                Err(fault) => *self = Self::Done(Err(fault)),
+            }
+        }
+        if let Self::UnderWay { handle, values, .. } = self {
+            let mut flag = 0;
+            // SAFETY: a constant of the library.
+            let ignored = unsafe { ffi::RSMPI_STATUS_IGNORE };
+            // SAFETY: a request under way, and valid places.
+            let tested = check(unsafe { ffi::MPI_Test(handle, &raw mut flag, ignored) });
+            if flag != 0 || tested.is_err() {
+                *self = Self::Done(tested.map(|()| *values));
+            }
+        }
+    }
+}
+
+impl Room {
+    /// Begins to receive the message if it has come.
+    fn take_message(&self) -> Result<Option<Request>, Fault> {
+        let (mut flag, mut count) = (0, 0);
+        // SAFETY: a constant of the library.
+        let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
+        // SAFETY: plain integers and pointers, for which zero is a value.
+        let mut status: ffi::MPI_Status = unsafe { std::mem::zeroed() };
+        // SAFETY: a communicator and valid places.
+        check(unsafe {
+            ffi::MPI_Improbe(self.from, self.tag, self.comm.0, &raw mut flag, &raw mut message, &raw mut status)
+        })?;
+        if flag == 0 {
+            return Ok(None);
+        }
+        // SAFETY: the status of the message, and a valid place.
+        check(unsafe { ffi::MPI_Get_count(&raw const status, self.datatype, &raw mut count) })?;
+        let values = usize::try_from(count).unwrap_or(0);
+        let fits = values == self.values;
+        let mut overflow = if fits { Vec::new() } else { vec![0_u8; values * self.value_bytes] };
+        let start = if fits { self.start } else { overflow.as_mut_ptr() };
+        // SAFETY: a constant of the library.
+        let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
+        // SAFETY: there is room for just this message, exclusively borrowed or kept until the request is done.
+        check(unsafe { ffi::MPI_Imrecv(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
+        Ok(Some(Request::UnderWay { handle, values, overflow }))
+    }
+}
+
+impl Drop for Pending<'_> {
+    /// Buffers are not given back before the library is done with them; messages that have not come are not waited for.
+    fn drop(&mut self) {
+        self.requests.retain(|request| request.road().is_none());
+        let mut pause = Pause::default();
+        while !self.test() {
+            pause.wait();
+        }
+    }
+}
+
+/// Waiting: first at full speed, then letting others run, then asleep in between.
+#[derive(Default)]
+pub(super) struct Pause {
+    looks: u32,
+}
+
+impl Pause {
+    pub(super) fn wait(&mut self) {
+        self.looks = self.looks.saturating_add(1);
+        match self.looks {
+            ..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(NAP),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Starts jobs under `mpirun`, and never waits for one without end.
+
+use std::fmt;
+use std::io;
+use std::process::{Command, ExitStatus, Stdio};
+
+/// Seconds a job may take.
+const SECONDS_MAX: u32 = 120;
+
+/// A job that has ended.
+#[derive(Debug)]
+pub struct Job {
+    /// How `mpirun` ended.
+    pub status: ExitStatus,
+    /// What the ranks printed.
+    pub stdout: String,
+    /// What they complained about.
+    pub stderr: String,
+}
+
+impl Job {
+    /// Every rank ended with 0.
+    #[must_use]
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+}
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}\n{}", self.status, self.stdout, self.stderr)
+    }
+}
+
+/// Whether there is an `mpirun`.
+#[must_use]
+pub fn is_there() -> bool {
+    let version = Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
+}
+
+/// `mpirun` on this machine for so many ranks, as many as there are cores or more; `program` adds the program.
+#[must_use]
+pub fn command(ranks: usize) -> Command {
+    let mut command = Command::new("timeout");
+    let seconds = SECONDS_MAX.to_string();
+    command.args(["--kill-after=5", &seconds, "mpirun", "--oversubscribe", "-n", &ranks.to_string()]);
+    // Containers run as root; waiting ranks let others have the core; no network is needed on one machine.
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.envs([("OMPI_MCA_mpi_yield_when_idle", "1"), ("OMPI_MCA_hwloc_base_binding_policy", "none")]);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a job of so many ranks to its end; `program` adds what they run.
+///
+/// # Panics
+/// When `mpirun` cannot be started.
+#[must_use]
+pub fn job(ranks: usize, program: impl FnOnce(&mut Command)) -> Job {
+    let mut command = command(ranks);
+    program(&mut command);
+    finished(command.output())
+}
+
+fn finished(output: io::Result<std::process::Output>) -> Job {
+    let output = output.expect("mpirun can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Job { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
