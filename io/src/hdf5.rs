@@ -51,6 +51,7 @@ pub struct Hdf5Store {
     root: PathBuf,
     access: Access,
     throttle: Option<Throttle>,
+    replaces: bool,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<File>,
 }
@@ -78,13 +79,21 @@ impl Hdf5Store {
         if lock.is_some() {
             publish::sync_directory(dir)?;
         }
-        Ok(Self { root, access, throttle: None, _lock: lock })
+        Ok(Self { root, access, throttle: None, replaces: false, _lock: lock })
     }
 
     /// The same store behind a bandwidth limit on payloads, both ways.
     #[must_use]
     pub fn with_throttle(self, throttle: Throttle) -> Self {
         Self { throttle: Some(throttle), ..self }
+    }
+
+    /// The same store for programs that write a version again: the new one takes the place of the old one, which counts
+    /// until then, in one step where the file system can exchange two directories. Where it cannot, the old one is set
+    /// aside a moment before.
+    #[must_use]
+    pub fn with_replacement(self) -> Self {
+        Self { replaces: true, ..self }
     }
 
     /// The runs that have versions, drafts or a lock in `dir`, in alphabetical order.
@@ -156,14 +165,34 @@ impl Hdf5Store {
         let text = envelope::seal(&manifest).map_err(lie)?;
         publish::write_file(&draft.join(VERSION_FILE), &bytes)?;
         publish::write_file(&draft.join(MANIFEST), text.as_bytes())?;
-        publish::publish(draft, &self.version_path(version))
+        let path = self.version_path(version);
+        if !path.exists() {
+            return publish::publish(draft, &path);
+        }
+        if !publish::replace(draft, &path)? {
+            let aside = self.root.join(SET_ASIDE);
+            publish::create_directory(&aside)?;
+            put_aside(&path, &aside)?;
+            return publish::publish(draft, &path);
+        }
+        // What was the version is a draft now; one that stays is cleared by the next.
+        publish::remove_directory(draft).ok();
+        Ok(())
     }
+}
+
+/// Renames a version's directory into `aside`, under a name that is free there.
+fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names = std::iter::once(name.clone()).chain((1..).map(|k| format!("{name}-{k}")));
+    let target = names.map(|name| aside.join(name)).find(|path| !path.exists());
+    publish::rename(path, &target.expect("an endless list holds a free name"))
 }
 
 impl Store for Hdf5Store {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.require_write()?;
-        if self.version_path(version).exists() {
+        if !self.replaces && self.version_path(version).exists() {
             return Err(StoreError::Exists { version });
         }
         let draft = self.draft_path(version);
@@ -180,7 +209,7 @@ impl Store for Hdf5Store {
         self.require_write()?;
         let version = manifest.version;
         let draft = self.draft_path(version);
-        if self.version_path(version).exists() {
+        if !self.replaces && self.version_path(version).exists() {
             return Err(StoreError::Exists { version });
         }
         if !draft.is_dir() {
@@ -247,11 +276,7 @@ impl Store for Hdf5Store {
         publish::create_directory(&aside)?;
         // Newest first: killed in between, no version is without one it is coded against.
         for &version in newer.iter().rev() {
-            let name = version_name(version);
-            let names = std::iter::once(name.clone()).chain((1..).map(|k| format!("{name}-{k}")));
-            let target = names.map(|name| aside.join(name)).find(|path| !path.exists());
-            let target = target.expect("an endless list holds a free name");
-            publish::rename(&self.version_path(version), &target)?;
+            put_aside(&self.version_path(version), &aside)?;
         }
         Ok(newer)
     }

@@ -119,6 +119,40 @@ pub(crate) fn publish(draft: &Path, version: &Path) -> Result<(), StoreError> {
     })
 }
 
+/// Makes a draft whose files are all synced the version in place of the one that is there, which becomes the draft: an
+/// exchange in one step. Says `false`, with nothing done, where the file system has no such step.
+///
+/// # Errors
+/// The old version counts still.
+pub(crate) fn replace(draft: &Path, version: &Path) -> Result<bool, StoreError> {
+    sync_directory(draft)?;
+    match step(Step::Rename, version, || exchange(draft, version)) {
+        Ok(()) => {}
+        Err(StoreError::Io { source, .. }) if cannot_exchange(&source) => return Ok(false),
+        Err(error) => return Err(error),
+    }
+    sync_directory(parent(version)).inspect_err(|_| {
+        exchange(draft, version).ok();
+    })?;
+    Ok(true)
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Kernels say that a file system lacks the step in several ways.
+fn cannot_exchange(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+}
+
 fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
