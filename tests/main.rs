@@ -11,6 +11,7 @@ mod disk_full;
 mod golden;
 mod qb_cases;
 mod qb_streams;
+mod ranks;
 mod readers;
 mod refusal;
 mod rivals;

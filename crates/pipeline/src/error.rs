@@ -68,11 +68,16 @@ pub enum PipelineError {
         /// The problem of the version.
         found: Fingerprint,
     },
-    /// The versions were written by another number of ranks.
-    #[error("version {version} was written by {found} ranks, this job has {expected}")]
+    /// The version was written by another number of ranks and holds what belongs to each of them alone.
+    #[error(
+        "version {version} was written by {found} ranks, this job has {expected}: variable {variable} is each rank's own \
+         and cannot be spread anew"
+    )]
     RankCount {
         /// The version.
         version: u64,
+        /// The variable, registered as rank-local.
+        variable: String,
         /// Ranks now.
         expected: usize,
         /// Ranks then.

@@ -14,6 +14,7 @@ mod flip;
 mod health;
 mod meter;
 mod reader;
+mod redistribute;
 mod registry;
 mod report;
 mod restore;

@@ -7,6 +7,7 @@ use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, Variab
 
 use crate::PipelineError;
 use crate::chain::{Link, payload_hash};
+use crate::redistribute::Piece;
 use crate::session::CodecTable;
 use crate::staging::{Buffer, frame_len, frames};
 use crate::version::{Payload, decode, read_frame};
@@ -99,6 +100,37 @@ impl<'a> ChainReader<'a> {
             damaged.push(PipelineError::Variable { version: manifest.version, variable, rank, what });
         }
         if damaged.is_empty() { Ok(read) } else { Err(damaged) }
+    }
+
+    /// Reads a run of values of some rank's part of a variable: decodes the frames they lie in, and no others.
+    ///
+    /// # Errors
+    /// All damaged frames, in run order.
+    pub(crate) fn piece(
+        &mut self,
+        manifest: &Manifest,
+        piece: &Piece,
+        target: &mut Buffer,
+    ) -> Result<(), Vec<PipelineError>> {
+        let (record, end) = (&piece.source, piece.start + piece.len);
+        let mut frame_values = Buffer::new(record.element);
+        frame_values.resize(frame_len(record));
+        let mut damaged = Vec::new();
+        let of_part = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
+        for frame in manifest.frames.iter().filter(of_part) {
+            let (from, to) = (piece.start.max(frame.start), end.min(frame.start + frame.len));
+            if from >= to {
+                continue;
+            }
+            let decoded = frame_values.slice_mut(0, frame_len(record));
+            if let Err(error) = self.walk(manifest.version, record, frame, decoded) {
+                damaged.push(error);
+                continue;
+            }
+            let at = (piece.at + from - piece.start) as usize;
+            frame_values.copy_to((from - frame.start) as usize, target.slice_mut(at, (to - from) as usize));
+        }
+        if damaged.is_empty() { Ok(()) } else { Err(damaged) }
     }
 
     /// Decodes the chain of a frame from its key on, the frame itself into `target`.

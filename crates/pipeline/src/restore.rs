@@ -2,10 +2,11 @@
 
 use recoup_core::{
     Iteration, Manifest, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
-    VariableRecord,
 };
 
 use crate::chain::Decoded;
+use crate::redistribute::{self, Place, Wanted};
+use crate::staging::{self, Buffer};
 use crate::timing::since;
 use crate::{ChainReader, PipelineError, Session, Timing, registry};
 
@@ -14,6 +15,9 @@ use crate::{ChainReader, PipelineError, Session, Timing, registry};
 pub struct Restored {
     /// The version, and the iteration to go on from.
     pub version: u64,
+    /// Ranks that wrote it; where this job has another number, its rows were spread anew, and the next version stands
+    /// alone.
+    pub ranks: usize,
     /// The scheme it was saved under.
     pub scheme: Scheme,
     /// The most faithful resume it holds enough for.
@@ -39,6 +43,8 @@ pub struct Skipped {
 struct Candidate {
     manifest: Manifest,
     variables: Vec<Decoded>,
+    /// The next version may be coded against it: every rank has what it wrote.
+    is_own: bool,
 }
 
 /// Why a version is not the one.
@@ -143,20 +149,24 @@ impl Session {
         if let Err(foreign) = self.check_problem(&manifest) {
             return Ok(Err(Refusal::Foreign(foreign)));
         }
-        let wanted = wanted(&manifest, owners, self.comm.rank());
-        let wanted = match wanted {
+        let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
+        let wanted = match wanted(&manifest, owners, place) {
             Ok(wanted) => wanted,
             Err(error) => return Ok(Err(Refusal::Foreign(error))),
         };
         let mut variables = Vec::with_capacity(wanted.len());
         let mut damage = Vec::new();
-        for record in wanted {
-            match reader.variable(&manifest, &record) {
-                Ok(read) => variables.push(Decoded { version, record, values: read.values, links: read.links }),
+        let is_own = wanted.iter().all(|wanted| matches!(wanted, Wanted::Own(_)));
+        for wanted in wanted {
+            match read(reader, &manifest, wanted) {
+                Ok(decoded) => variables.push(decoded),
                 Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
             }
         }
-        if damage.is_empty() { Ok(Ok(Candidate { manifest, variables })) } else { Ok(Err(Refusal::Damaged(damage))) }
+        match damage.as_slice() {
+            [] => Ok(Ok(Candidate { manifest, variables, is_own })),
+            _ => Ok(Err(Refusal::Damaged(damage))),
+        }
     }
 
     fn check_problem(&self, manifest: &Manifest) -> Result<(), PipelineError> {
@@ -166,8 +176,7 @@ impl Session {
         {
             return Err(PipelineError::OtherProblem { version, expected, found });
         }
-        let (expected, found) = (self.comm.size(), manifest.ranks);
-        if expected == found { Ok(()) } else { Err(PipelineError::RankCount { version, expected, found }) }
+        Ok(())
     }
 
     /// The same verdict on every rank: usable by all, or what each found wrong.
@@ -207,34 +216,31 @@ impl Session {
     }
 }
 
-/// The records of the variables the owners expect from a version, each compared with what is registered.
-fn wanted(
-    manifest: &Manifest,
-    owners: &mut [&mut dyn Registered],
-    rank: usize,
-) -> Result<Vec<VariableRecord>, PipelineError> {
-    let held: Vec<&str> = manifest.variables.iter().filter(|v| v.rank == rank).map(|v| v.name.as_str()).collect();
+/// Where this rank finds the variables the owners expect from a version, each compared with what is registered.
+fn wanted(manifest: &Manifest, owners: &mut [&mut dyn Registered], place: Place) -> Result<Vec<Wanted>, PipelineError> {
+    let held = redistribute::names(manifest, place);
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables = registry::collect(&shared)?;
     let saved = variables.iter().filter(|v| v.role.is_saved_for(manifest.resume));
-    let record = |variable: &recoup_core::Variable<'_>| {
-        let refuse = |what: String| PipelineError::Variable {
-            version: manifest.version,
-            variable: variable.name.to_owned(),
-            rank,
-            what,
-        };
-        let found = manifest.variables.iter().find(|v| v.rank == rank && v.name == variable.name);
-        let found = found.ok_or_else(|| refuse("registered, but the version does not hold it".to_owned()))?;
-        let (len, element) = (variable.values.len() as u64, variable.values.element());
-        if found.len != len || found.element != element {
-            let what = format!("{len} {element} registered, {} {} saved", found.len, found.element);
-            return Err(refuse(what));
+    saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
+}
+
+/// Reads and decodes one variable; one put together from pieces has no links, so nothing is coded against it.
+fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Result<Decoded, Vec<PipelineError>> {
+    let version = manifest.version;
+    let (record, pieces) = match wanted {
+        Wanted::Own(record) => {
+            let read = reader.variable(manifest, &record)?;
+            return Ok(Decoded { version, record, values: read.values, links: read.links });
         }
-        Ok(found.clone())
+        Wanted::Pieces { target, pieces } => (target, pieces),
     };
-    saved.map(record).collect()
+    let mut values = Buffer::new(record.element);
+    values.resize(record.len as usize);
+    let errors = pieces.iter().filter_map(|piece| reader.piece(manifest, piece, &mut values).err());
+    let errors: Vec<PipelineError> = errors.flatten().collect();
+    if errors.is_empty() { Ok(Decoded { version, record, values, links: Vec::new() }) } else { Err(errors) }
 }
 
 /// Copies decoded values into the owners' variables.
@@ -242,7 +248,7 @@ fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
             if let Some(decoded) = candidate.variables.iter().find(|decoded| decoded.record.name == name) {
-                decoded.values.copy_to(values);
+                decoded.values.copy_to(0, values);
             }
         }
     }
@@ -250,7 +256,7 @@ fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
 
 /// What the next lossy version may be coded against: the iterate and the directions of a lossy one.
 fn followed(candidate: Candidate) -> Vec<Decoded> {
-    let is_lossy = candidate.manifest.scheme == Scheme::Lossy;
+    let is_lossy = candidate.manifest.scheme == Scheme::Lossy && candidate.is_own;
     let is_lossy = |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction);
     candidate.variables.into_iter().filter(is_lossy).collect()
 }
@@ -258,6 +264,7 @@ fn followed(candidate: Candidate) -> Vec<Decoded> {
 fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {
     Restored {
         version: manifest.version,
+        ranks: manifest.ranks,
         scheme: manifest.scheme,
         resume: manifest.resume,
         residual: manifest.residual,

@@ -81,13 +81,14 @@ impl Buffer {
         }
     }
 
-    /// Copies the first values out into `target`; lengths and types were compared before.
-    pub(crate) fn copy_to(&self, target: ValuesMut<'_>) {
-        match (self, target) {
-            (Self::F64(v), ValuesMut::F64(t)) => t.copy_from_slice(&v[..t.len()]),
-            (Self::F32(v), ValuesMut::F32(t)) => t.copy_from_slice(&v[..t.len()]),
-            (Self::I64(v), ValuesMut::I64(t)) => t.copy_from_slice(&v[..t.len()]),
-            (Self::Bytes(v), ValuesMut::Bytes(t)) => t.copy_from_slice(&v[..t.len()]),
+    /// Copies values from `start` on out into `target`; lengths and types were compared before.
+    pub(crate) fn copy_to(&self, start: usize, target: ValuesMut<'_>) {
+        let len = target.as_values().len();
+        match (self.slice(start, len), target) {
+            (Values::F64(v), ValuesMut::F64(t)) => t.copy_from_slice(v),
+            (Values::F32(v), ValuesMut::F32(t)) => t.copy_from_slice(v),
+            (Values::I64(v), ValuesMut::I64(t)) => t.copy_from_slice(v),
+            (Values::Bytes(v), ValuesMut::Bytes(t)) => t.copy_from_slice(v),
             _ => unreachable!("element types are compared before values are copied"),
         }
     }

@@ -1,0 +1,179 @@
+//! Where a rank finds its part of a variable in a version, whoever wrote it: its own part as it was, or pieces of the
+//! parts of others.
+//!
+//! Promises: contiguous rows come back by their global numbers, replicated values from any rank, and what each rank has
+//! for itself only on as many ranks as wrote it. Must not know codecs or stores.
+
+use recoup_core::{Distribution, Manifest, Variable, VariableRecord};
+
+use crate::PipelineError;
+
+/// How this rank gets the values of one registered variable.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// This rank wrote it, just as it is wanted.
+    Own(VariableRecord),
+    /// From the parts of others, in row order.
+    Pieces {
+        /// The variable as this rank has it now.
+        target: VariableRecord,
+        /// What to read.
+        pieces: Vec<Piece>,
+    },
+}
+
+/// A run of values of some rank's part.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    /// The part it lies in.
+    pub(crate) source: VariableRecord,
+    /// First value, counted in that part.
+    pub(crate) start: u64,
+    /// Values.
+    pub(crate) len: u64,
+    /// Where they go: first value, counted in the part wanted.
+    pub(crate) at: u64,
+}
+
+/// One rank of a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+}
+
+/// The names of all variables a rank may find in a version.
+pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
+    let is_ours = |v: &&VariableRecord| v.rank == place.rank || manifest.ranks != place.ranks;
+    let mut names: Vec<&str> = manifest.variables.iter().filter(is_ours).map(|v| v.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Where the values of `variable` are in a version; `target` is its record on this rank.
+pub(crate) fn find(
+    manifest: &Manifest,
+    variable: &Variable<'_>,
+    target: VariableRecord,
+    place: Place,
+) -> Result<Wanted, PipelineError> {
+    let refuse = |what: String| PipelineError::Variable {
+        version: manifest.version,
+        variable: variable.name.to_owned(),
+        rank: place.rank,
+        what,
+    };
+    let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == variable.name).collect();
+    let own = parts.iter().find(|v| v.rank == place.rank);
+    let Some(found) = own.or(parts.first()) else {
+        return Err(refuse("registered, but the version does not hold it".to_owned()));
+    };
+    if found.element != target.element {
+        let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
+        return Err(refuse(what));
+    }
+    if let Some(own) = own
+        && manifest.ranks == place.ranks
+        && is_same_part(own, &target)
+    {
+        return Ok(Wanted::Own((*own).clone()));
+    }
+    let pieces = match (target.distribution, found.distribution) {
+        (Distribution::Rows { first, global }, Distribution::Rows { global: saved, .. }) if global == saved => {
+            rows(&parts, first, target.len)
+        }
+        (Distribution::Rows { global, .. }, Distribution::Rows { global: saved, .. }) => {
+            return Err(refuse(format!("{global} rows registered, {saved} saved")));
+        }
+        (Distribution::Replicated, Distribution::Replicated) if found.len == target.len => {
+            vec![Piece { source: (*found).clone(), start: 0, len: found.len, at: 0 }]
+        }
+        (Distribution::RankLocal, Distribution::RankLocal) if manifest.ranks != place.ranks => {
+            return Err(PipelineError::RankCount {
+                version: manifest.version,
+                variable: variable.name.to_owned(),
+                expected: place.ranks,
+                found: manifest.ranks,
+            });
+        }
+        (wanted, saved) if std::mem::discriminant(&wanted) != std::mem::discriminant(&saved) => {
+            return Err(refuse(format!("{} registered, {} saved", spread(wanted), spread(saved))));
+        }
+        _ => {
+            let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
+            return Err(refuse(what));
+        }
+    };
+    Ok(Wanted::Pieces { target, pieces })
+}
+
+/// Whether a part holds the very values wanted, in the same order.
+fn is_same_part(found: &VariableRecord, target: &VariableRecord) -> bool {
+    found.len == target.len && found.distribution == target.distribution
+}
+
+/// The pieces of `parts` that cover `len` global rows from `first` on.
+fn rows(parts: &[&VariableRecord], first: u64, len: u64) -> Vec<Piece> {
+    let piece = |source: &&VariableRecord| {
+        let Distribution::Rows { first: theirs, .. } = source.distribution else { return None };
+        let (start, end) = (first.max(theirs), (first + len).min(theirs + source.len));
+        (start < end).then(|| Piece {
+            source: (*source).clone(),
+            start: start - theirs,
+            len: end - start,
+            at: start - first,
+        })
+    };
+    let mut pieces: Vec<Piece> = parts.iter().filter_map(piece).collect();
+    pieces.sort_by_key(|piece| piece.at);
+    pieces
+}
+
+fn spread(distribution: Distribution) -> &'static str {
+    match distribution {
+        Distribution::Rows { .. } => "rows of a global array",
+        Distribution::Replicated => "replicated values",
+        Distribution::RankLocal => "each rank's own values",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_core::{ElementType, Role};
+
+    use super::*;
+
+    fn part(rank: usize, first: u64, len: u64) -> VariableRecord {
+        VariableRecord {
+            name: "x".to_owned(),
+            rank,
+            role: Role::Iterate,
+            element: ElementType::F64,
+            len,
+            dims: [len as usize, 1, 1],
+            stride: 1,
+            frame_dims: [4, 1, 1],
+            distribution: Distribution::Rows { first, global: 20 },
+        }
+    }
+
+    #[test]
+    fn pieces_cover_every_row_once_in_order() {
+        let parts = [part(2, 11, 9), part(0, 0, 5), part(1, 5, 6), part(3, 20, 0)];
+        let parts: Vec<&VariableRecord> = parts.iter().collect();
+        for first in 0..=20 {
+            for len in 0..=20 - first {
+                let mut next = 0;
+                for piece in rows(&parts, first, len) {
+                    let Distribution::Rows { first: theirs, .. } = piece.source.distribution else { unreachable!() };
+                    assert_eq!(piece.at, next);
+                    assert_eq!(theirs + piece.start, first + next);
+                    assert!(piece.start + piece.len <= piece.source.len && piece.len > 0);
+                    next += piece.len;
+                }
+                assert_eq!(next, len, "rows {first}..{}", first + len);
+            }
+        }
+    }
+}
