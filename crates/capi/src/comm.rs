@@ -66,6 +66,8 @@ pub struct RecoupComm {
 
 // SAFETY: the struct is plain data; the flags say from which thread the callbacks may be made, and `Home` sees to it.
 unsafe impl Send for RecoupComm {}
+// SAFETY: as above; calls of one handle exclude each other.
+unsafe impl Sync for RecoupComm {}
 
 impl RecoupComm {
     /// Whether ranks are in order and every callback is there.

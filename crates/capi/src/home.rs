@@ -78,6 +78,11 @@ impl Home {
         state.inside == Some(std::thread::current().id())
     }
 
+    /// Whether this thread is already inside a call: in a callback of the program, then.
+    pub(crate) fn is_inside(&self) -> bool {
+        Self::is_here(&self.lock())
+    }
+
     /// A number for the calls of one more communicator: the same on all ranks, as they make them in the same order.
     /// Beyond the last, communicators share one; their calls then wait for each other.
     pub(crate) fn new_channel(&self) -> u32 {

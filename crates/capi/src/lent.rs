@@ -13,6 +13,12 @@ const IDLE: u64 = 1 << 63;
 /// How long a rank rests between two looks at the others.
 const REST: Duration = Duration::from_micros(200);
 
+/// What a round found.
+struct Round {
+    is_idle: bool,
+    has_served: bool,
+}
+
 /// The program's communicator, and the thread its callbacks run on.
 pub struct Lent {
     home: Arc<Home>,
@@ -48,24 +54,40 @@ impl Lent {
 
     /// The calling thread is the program's, inside a call of the library, until the guard goes. Callbacks run on it
     /// at once; those other threads want wait for [`Lent::advance`].
-    #[must_use]
     pub fn enter(&self) -> Inside<'_> {
         self.home.enter()
     }
 
-    /// One round: runs what waits on all ranks. Says whether all ranks are idle. Collective, inside [`Lent::enter`].
+    /// Whether callbacks may be made from any thread.
+    #[must_use]
+    pub fn is_free_threaded(&self) -> bool {
+        self.comm.as_ref().is_none_or(CallbackComm::is_free_threaded)
+    }
+
+    /// Runs what waits on all ranks, and what comes up on its heels, but waits for nothing long. Says whether all ranks
+    /// are idle. Collective, inside [`Lent::enter`].
     ///
     /// # Errors
     /// [`CommError`] of the program's communicator.
-    pub fn advance(&self, is_idle: bool) -> Result<bool, CommError> {
-        let Some(comm) = &self.comm else {
-            self.serve(self.home.waiting());
-            return Ok(is_idle);
+    pub fn advance(&self, mut is_idle: impl FnMut() -> bool) -> Result<bool, CommError> {
+        loop {
+            let round = self.round(is_idle())?;
+            if round.is_idle || !round.has_served {
+                return Ok(round.is_idle);
+            }
+            self.home.rest(REST);
+        }
+    }
+
+    /// Runs what waits on all ranks.
+    fn round(&self, is_idle: bool) -> Result<Round, CommError> {
+        let mine = self.home.waiting() | if is_idle { IDLE } else { 0 };
+        let all = match &self.comm {
+            Some(comm) => comm.all_of(mine)?,
+            None => mine,
         };
-        let idle = if is_idle { IDLE } else { 0 };
-        let all = comm.all_of(idle | self.home.waiting())?;
         self.serve(all & !IDLE);
-        Ok(all & IDLE != 0)
+        Ok(Round { is_idle: all & IDLE != 0, has_served: all & !IDLE != 0 })
     }
 
     fn serve(&self, mut channels: u64) {
@@ -80,15 +102,15 @@ impl Lent {
     /// # Errors
     /// [`CommError`] of the program's communicator.
     pub fn finish(&self, mut is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
-        loop {
-            let idle = is_idle();
-            if self.advance(idle)? {
-                return Ok(());
-            }
-            if !idle {
-                self.home.rest(REST);
-            }
+        while !self.round(is_idle())?.is_idle {
+            self.home.rest(REST);
         }
+        Ok(())
+    }
+
+    /// Frees communicators other threads have left over.
+    pub(crate) fn sweep(&self) {
+        self.home.sweep();
     }
 
     /// What still waits fails, and so does every later call from another thread.

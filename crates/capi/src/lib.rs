@@ -1,11 +1,25 @@
-//! recoup for C, Fortran and PETSc: the C interface of `librecoup`.
-
+#![doc = include_str!("../docs/c.md")]
 #![expect(unsafe_code, reason = "the C interface takes pointers and calls back")]
 
+mod calls;
 mod comm;
+mod handle;
 mod home;
 mod lent;
+mod operator;
+mod options;
+mod protected;
+mod statics;
+mod status;
 
+pub use calls::*;
 pub use comm::{CallbackComm, RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
+pub use handle::{RecoupHandle, RecoupStats};
 pub use home::Inside;
 pub use lent::Lent;
+pub use operator::{RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
+pub use protected::{
+    RECOUP_BYTES, RECOUP_DIRECTION, RECOUP_DYNAMIC, RECOUP_F32, RECOUP_F64, RECOUP_I64, RECOUP_ITERATE,
+    RECOUP_RANK_LOCAL, RECOUP_RECOMPUTED, RECOUP_RECURRENCE, RECOUP_REPLICATED, RECOUP_STATIC, RecoupRebuild,
+};
+pub use status::*;

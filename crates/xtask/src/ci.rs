@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{cargo, succeed, tidy};
+use crate::{cargo, header, succeed, tidy};
 
 /// Features that compile a large foreign library: minutes each.
 const LONG_FEATURES: [&str; 1] = ["sz3"];
@@ -17,6 +17,8 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     succeed(cargo(root).args(["fmt", "--all", "--check"]))?;
     step("tidy");
     tidy::run(root)?;
+    step("C header");
+    header::check(root)?;
     step("clippy");
     succeed(cargo(root).args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("documentation");

@@ -1,4 +1,4 @@
-//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `codecs`.
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
 //! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
@@ -6,6 +6,7 @@
 
 mod ci;
 mod golden;
+mod header;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ enum Task {
         #[arg(long)]
         replace: bool,
     },
+    /// Write the C header from the sources of the C interface.
+    Header,
     /// Ratio, rates and errors of every codec on the vectors of real solves, in turns; minutes.
     Codecs {
         /// SZ3 too, whose binary is under the GPL.
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Task::Ci { long } => ci::run(&root(), long),
         Task::Tidy => tidy::run(&root()),
         Task::Golden { replace } => golden::run(&root(), replace),
+        Task::Header => header::run(&root()),
         Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
     };
     match outcome {

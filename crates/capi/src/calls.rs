@@ -1,0 +1,339 @@
+//! The calls of recoup.h.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use recoup::core::Resume;
+
+use crate::comm::RecoupComm;
+use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
+use crate::lent::Lent;
+use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
+use crate::options::Options;
+use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
+use crate::status::{Failure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
+
+/// For `how`: from the iterate alone; the method starts anew from there.
+pub const RECOUP_RESTARTED: i32 = 0;
+/// For `how`: the directions are back too, for a deflated restart.
+pub const RECOUP_DEFLATED: i32 = 1;
+/// For `how`: what the recurrence needs is back; the residual is recomputed.
+pub const RECOUP_TRADITIONAL: i32 = 2;
+/// For `how`: everything is back, bit for bit.
+pub const RECOUP_EXACT: i32 = 3;
+
+const _: () = assert!(Resume::Restarted as i32 == RECOUP_RESTARTED && Resume::Deflated as i32 == RECOUP_DEFLATED);
+const _: () = assert!(Resume::Traditional as i32 == RECOUP_TRADITIONAL && Resume::Exact as i32 == RECOUP_EXACT);
+
+/// Opens a handle, and writes it to `handle`. Nothing is read or written yet.
+///
+/// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
+/// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, mtti (seconds),
+/// rtol, pfs-bandwidth (bytes per second), and sync, which makes every checkpoint wait until it counts. `comm` is NULL for
+/// a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.
+///
+/// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
+///
+/// # Safety
+/// `options` is NULL or a C string, `comm` and `handle` are NULL or point to such a thing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_open(
+    options: *const c_char,
+    comm: *const RecoupComm,
+    handle: *mut RecoupHandle,
+) -> i32 {
+    guarded(|| {
+        let target = out("handle", handle)?;
+        // SAFETY: as the caller promises.
+        let options: Options = unsafe { text("options", options) }?.parse()?;
+        // SAFETY: as the caller promises.
+        let raw = unsafe { comm.as_ref() }.copied();
+        // SAFETY: the program lends its callbacks as long as the handle lives.
+        let lent = unsafe { Lent::new(raw) };
+        let lent = lent.ok_or_else(|| Failure::argument("comm: a callback is missing, or rank and size do not fit"))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { target.write(Handle::open(options, lent)) };
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Lends a variable: `count` values of `type` at `values`, this rank's share.
+///
+/// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all ranks. The share starts at element `first` of
+/// `global`; or `first` is RECOUP_RANK_LOCAL or RECOUP_REPLICATED, and `global` is not looked at. The memory must stay
+/// there until the handle is closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore. Protecting
+/// a name again moves the variable.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
+///
+/// # Safety
+/// `name` is NULL or a C string; `values` has `count` values of `type`, unless it is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_protect(
+    handle: RecoupHandle,
+    name: *const c_char,
+    role: i32,
+    r#type: i32,
+    values: *mut c_void,
+    count: u64,
+    first: u64,
+    global: u64,
+) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text("name", name) }?;
+        check_name(name)?;
+        let region = Region::new(name, (role, r#type), (values, count), (first, global))?;
+        handle.with(|_, core| {
+            let is_started = core.is_started();
+            let (this, other) = match role {
+                RECOUP_STATIC => (&mut core.statics, &core.protected),
+                _ => (&mut core.protected, &core.statics),
+            };
+            if other.holds(name) {
+                return Err(Failure::new(RECOUP_E_NAME, format!("variable {name}: taken")));
+            }
+            this.add(region, is_started)
+        })?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx fastest: they are then encoded
+/// in fewer bytes. The product is the variable's count.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, nx: u64, ny: u64, nz: u64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        // SAFETY: as the caller promises.
+        let name = unsafe { text("name", name) }?;
+        handle.with(|_, core| core.protected.set_grid(name, [nx, ny, nz]))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those from `first` of
+/// `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
+/// measurement, and another problem's versions are refused.
+///
+/// `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
+///
+/// # Safety
+/// `rhs` has `rows` values, unless it is NULL; `apply` reads and writes as many, and may be called until the handle is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_operator(
+    handle: RecoupHandle,
+    apply: RecoupApply,
+    ctx: *mut c_void,
+    rows: u64,
+    first: u64,
+    global: u64,
+    rhs: *const f64,
+    flags: u32,
+) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let apply = apply.ok_or_else(|| Failure::argument("apply is NULL"))?;
+        let is_inside = first.checked_add(rows).is_some_and(|end| end <= global) && global > 0;
+        let is_memory = rows < (isize::MAX / 8) as u64 && (rows == 0 || (!rhs.is_null() && rhs.is_aligned()));
+        if !is_inside || !is_memory || flags & !RECOUP_OPERATOR_ANY_THREAD != 0 {
+            let what = format!("operator: rows {first} + {rows} of {global}, rhs at {rhs:p}, flags {flags}");
+            return Err(Failure::argument(what));
+        }
+        let rows = rows as usize;
+        // SAFETY: as the caller promises.
+        let rhs = if rows == 0 { &[] } else { unsafe { std::slice::from_raw_parts(rhs, rows) } };
+        let (home, is_free_threaded) = (handle.lent.home().clone(), flags & RECOUP_OPERATOR_ANY_THREAD != 0);
+        let operator = CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, home };
+        handle.with(|_, core| core.set_operator(operator, rhs))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
+/// what is recomputed from the variables, or on a device.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+///
+/// # Safety
+/// `rebuild` may be called with `ctx` until the handle is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: RecoupRebuild, ctx: *mut c_void) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        if rebuild.is_none() {
+            return Err(Failure::argument("rebuild is NULL"));
+        }
+        handle.with(|_, core| {
+            core.add_rebuild(rebuild, ctx);
+            Ok(())
+        })?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Brings all variables back from the newest version that is whole and of this problem, on all ranks; writes the
+/// iteration to go on from, and how: RECOUP_RESTARTED or better. `how` may be NULL. After an error no variable that the
+/// versions hold has changed. Collective.
+///
+/// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER,
+/// RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_DAMAGED, RECOUP_E_OTHER_PROBLEM, RECOUP_E_MISMATCH, RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
+///
+/// # Safety
+/// `iteration` and `how` are NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u64, how: *mut i32) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let iteration = out("iteration", iteration)?;
+        let Some((version, resume)) = handle.with(|this, core| core.restore(this))? else {
+            return Ok(RECOUP_NO_VERSION);
+        };
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { iteration.write(version) };
+        if !how.is_null() {
+            // SAFETY: as above.
+            unsafe { how.write(resume as i32) };
+        }
+        Ok(RECOUP_OK)
+    })
+}
+
+/// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r|| and ||b||, in any norm,
+/// or 0 where there is no such thing. Returns after a copy; the version is made behind the program. Collective.
+///
+/// A version that cannot be made is no error here: the solver goes on, and recoup_wait tells.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_COMM, RECOUP_E_OPERATOR.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let at = at(iteration, residual_norm, rhs_norm)?;
+        handle.with(|this, core| if core.decide(this, at)? { core.save(this, at) } else { Ok(()) })?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// The first half of recoup_step: decides only, and writes 1 to `due` when it is time to save, else 0. For methods whose
+/// state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a later iteration. Collective.
+///
+/// As recoup_step.
+///
+/// # Safety
+/// `due` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_due(
+    handle: RecoupHandle,
+    iteration: u64,
+    residual_norm: f64,
+    rhs_norm: f64,
+    due: *mut i32,
+) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let due = out("due", due)?;
+        let at = at(iteration, residual_norm, rhs_norm)?;
+        let is_due = handle.with(|this, core| core.decide(this, at))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { due.write(i32::from(is_due)) };
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be decided). Collective.
+///
+/// As recoup_step.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let at = at(iteration, residual_norm, rhs_norm)?;
+        handle.with(|this, core| core.save(this, at))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Waits until all versions taken are made. Collective.
+///
+/// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        handle.with(|this, core| {
+            core.finish(&this.lent)?;
+            core.failure()
+        })?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Writes what became of the versions so far.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
+///
+/// # Safety
+/// `stats` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupStats) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let target = out("stats", stats)?;
+        let stats = handle.with(|_, core| Ok(core.stats()))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { target.write(stats) };
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used again. Collective.
+///
+/// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
+    guarded(|| Handle::close(handle).map(|()| RECOUP_OK))
+}
+
+fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<At, Failure> {
+    let is_norm = |norm: f64| norm >= 0.0 && norm.is_finite();
+    if !is_norm(residual_norm) || !is_norm(rhs_norm) || iteration > i64::MAX as u64 {
+        let what = format!("iteration {iteration}, ||r|| {residual_norm}, ||b|| {rhs_norm}");
+        return Err(Failure::argument(what));
+    }
+    Ok(At { iteration, residual_norm, rhs_norm })
+}
+
+/// Where a result goes.
+fn out<T>(what: &str, target: *mut T) -> Result<*mut T, Failure> {
+    let is_place = !target.is_null() && target.is_aligned();
+    if is_place { Ok(target) } else { Err(Failure::argument(format!("{what} is NULL or not aligned"))) }
+}
+
+/// # Safety
+/// `text` is NULL or a C string that lives as long as the call.
+unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, Failure> {
+    if text.is_null() {
+        return Err(Failure::argument(format!("{what} is NULL")));
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(is_allowed) {
+        let what =
+            format!("variable name {name:?}: expected 1 to 64 letters, digits, '_', '-' and '.', the last not first");
+        return Err(Failure::new(RECOUP_E_NAME, what));
+    }
+    Ok(())
+}

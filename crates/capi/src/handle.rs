@@ -1,0 +1,322 @@
+//! What stands behind a handle: a session that starts with its first use, and its rounds on the program's threads.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use recoup::core::{Plan, Progress, Registered, Resume, Scheme, Status};
+use recoup::pipeline::{Outcome, Reference, Session};
+
+use crate::lent::Lent;
+use crate::operator::CallbackOperator;
+use crate::options::Options;
+use crate::protected::{Protected, RecoupRebuild};
+use crate::statics;
+use crate::status::{
+    Failure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR, RECOUP_E_ORDER,
+};
+
+/// A handle: one run's checkpoints. 0 is none. Handles are not used again after recoup_close.
+pub type RecoupHandle = u64;
+
+/// What became of the versions of a handle so far.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecoupStats {
+    /// Versions that count.
+    pub versions: u64,
+    /// Versions that could not be made.
+    pub failed: u64,
+    /// Number of the newest version made, 0 before the first.
+    pub newest: u64,
+    /// Bytes of this rank before encoding, over all versions.
+    pub raw_bytes: u64,
+    /// Bytes of this rank as written.
+    pub payload_bytes: u64,
+    /// Seconds the solver waited for copies and for room.
+    pub seconds_blocking: f64,
+    /// Seconds of encoding and decoding, behind the solver.
+    pub seconds_encode: f64,
+    /// Seconds of products for the verified bound.
+    pub seconds_verify: f64,
+    /// Seconds of writing, syncing and publishing.
+    pub seconds_write: f64,
+}
+
+/// An open handle.
+pub(crate) struct Handle {
+    pub(crate) lent: Lent,
+    options: Options,
+    core: Mutex<Core>,
+}
+
+/// What its calls change.
+#[derive(Default)]
+pub(crate) struct Core {
+    pub(crate) protected: Protected,
+    pub(crate) statics: Protected,
+    operator: Option<Reference>,
+    operator_is_free_threaded: bool,
+    rebuilds: Vec<Rebuild>,
+    session: Option<Session>,
+    /// Versions are on their way, on some rank.
+    is_under_way: bool,
+    are_statics_saved: bool,
+    due: Option<Plan>,
+    stats: RecoupStats,
+    failed: Option<String>,
+    is_closed: bool,
+}
+
+struct Rebuild {
+    callback: RecoupRebuild,
+    ctx: *mut c_void,
+}
+
+// SAFETY: `ctx` is the program's, for its callback, which is called inside calls of the library only.
+unsafe impl Send for Rebuild {}
+
+/// Where a solve stands, as the program says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) iteration: u64,
+    pub(crate) residual_norm: f64,
+    pub(crate) rhs_norm: f64,
+}
+
+impl At {
+    fn progress(self) -> Progress {
+        let Self { iteration, residual_norm, rhs_norm } = self;
+        Progress { iteration, residual_norm, rhs_norm, status: Status::Running, is_safe_point: true }
+    }
+}
+
+static HANDLES: Mutex<BTreeMap<RecoupHandle, Arc<Handle>>> = Mutex::new(BTreeMap::new());
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
+    HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handle {
+    pub(crate) fn open(options: Options, lent: Lent) -> RecoupHandle {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        handles().insert(number, Arc::new(Self { lent, options, core: Mutex::default() }));
+        number
+    }
+
+    /// The handle of a number.
+    pub(crate) fn of(number: RecoupHandle) -> Result<Arc<Self>, Failure> {
+        let handle = handles().get(&number).cloned();
+        let handle = handle.ok_or_else(|| Failure::new(RECOUP_E_HANDLE, format!("{number} is not an open handle")))?;
+        if handle.lent.home().is_inside() {
+            return Err(Failure::new(RECOUP_E_ORDER, "a callback called the handle it belongs to"));
+        }
+        Ok(handle)
+    }
+
+    /// Runs `body` alone on this handle, as a call of the program.
+    pub(crate) fn with<R>(&self, body: impl FnOnce(&Self, &mut Core) -> Result<R, Failure>) -> Result<R, Failure> {
+        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        if core.is_closed {
+            return Err(Failure::new(RECOUP_E_HANDLE, "the handle is closed"));
+        }
+        let _inside = self.lent.enter();
+        body(self, &mut core)
+    }
+
+    pub(crate) fn close(number: RecoupHandle) -> Result<(), Failure> {
+        let handle = Self::of(number)?;
+        handles().remove(&number);
+        handle.with(|this, core| {
+            let finished = core.finish(&this.lent);
+            this.lent.abandon();
+            core.session = None;
+            core.operator = None;
+            core.is_closed = true;
+            this.lent.sweep();
+            finished?;
+            core.failure()
+        })
+    }
+}
+
+impl Core {
+    pub(crate) fn is_started(&self) -> bool {
+        self.session.is_some()
+    }
+
+    pub(crate) fn set_operator(&mut self, operator: CallbackOperator, rhs: &[f64]) -> Result<(), Failure> {
+        if self.is_started() {
+            return Err(Failure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
+        }
+        self.operator_is_free_threaded = operator.is_free_threaded;
+        self.operator = Some(Reference { operator: Arc::new(operator), rhs: rhs.into() });
+        Ok(())
+    }
+
+    pub(crate) fn add_rebuild(&mut self, callback: RecoupRebuild, ctx: *mut c_void) {
+        self.rebuilds.push(Rebuild { callback, ctx });
+    }
+
+    /// Opens the session with the first call that needs it. Collective.
+    fn start(&mut self, this: &Handle) -> Result<(), Failure> {
+        if self.is_started() {
+            return Ok(());
+        }
+        if self.protected.is_empty() {
+            return Err(Failure::new(RECOUP_E_ORDER, "nothing is protected"));
+        }
+        if self.operator.is_none() && this.options.needs_operator() {
+            let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";
+            return Err(Failure::new(RECOUP_E_OPERATOR, what));
+        }
+        let mut builder = this.options.builder(self.operator.is_some());
+        if let Some(Reference { operator, rhs }) = &self.operator {
+            builder = builder.system(Arc::clone(operator), Arc::clone(rhs));
+        }
+        self.session = Some(builder.build_on(this.lent.comm())?);
+        Ok(())
+    }
+
+    fn session(&mut self) -> Result<&mut Session, Failure> {
+        self.session.as_mut().ok_or_else(|| Failure::new(RECOUP_E_ORDER, "nothing was restored or saved yet"))
+    }
+
+    /// Decides whether a checkpoint is due. Collective.
+    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<bool, Failure> {
+        self.start(this)?;
+        let owners: [&dyn Registered; 1] = [&self.protected];
+        let Some(session) = &mut self.session else { return Ok(false) };
+        let plan = session.due(at.progress(), &owners)?.filter(|plan| plan.scheme != Scheme::None);
+        self.due = plan.or(self.due);
+        self.collect();
+        self.advance(this)?;
+        self.session()?.computing();
+        Ok(self.due.is_some())
+    }
+
+    /// Saves: as decided, or as the scheme has it when nothing was. Collective.
+    pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), Failure> {
+        self.start(this)?;
+        self.save_statics(this)?;
+        // One of two staging buffers must be free, for the worker may need this thread to free the other.
+        self.wait_for(&this.lent, 1)?;
+        let has_operator = self.operator.is_some();
+        let options = &this.options;
+        let plan =
+            self.due.take().unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)));
+        let owners: [&dyn Registered; 1] = [&self.protected];
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.checkpoint(plan, at.progress(), &owners)?;
+        self.is_under_way = true;
+        if options.is_synchronous {
+            self.finish(&this.lent)?;
+        } else {
+            self.advance(this)?;
+        }
+        self.session()?.computing();
+        Ok(())
+    }
+
+    /// Brings everything back from the newest usable version. Collective.
+    pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, Resume)>, Failure> {
+        self.start(this)?;
+        self.finish(&this.lent)?;
+        let Some(session) = &mut self.session else { return Ok(None) };
+        let restored = session.restore_with(&mut [&mut self.protected])?;
+        let Some(restored) = restored else { return Ok(None) };
+        if !self.statics.is_empty() {
+            statics::restore(&this.options, &this.lent, &mut self.statics)?;
+            self.are_statics_saved = true;
+        }
+        for Rebuild { callback, ctx } in &self.rebuilds {
+            // SAFETY: the program gave both for this call.
+            let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.version, restored.resume as i32) });
+            if code != 0 {
+                return Err(Failure::new(RECOUP_E_CALLBACK, format!("the program's rebuild returned {code}")));
+            }
+        }
+        self.due = None;
+        Ok(Some((restored.version, restored.resume)))
+    }
+
+    /// What never changes is saved before the first version. Collective.
+    fn save_statics(&mut self, this: &Handle) -> Result<(), Failure> {
+        if !self.are_statics_saved && !self.statics.is_empty() {
+            statics::save(&this.options, &this.lent, &self.statics)?;
+            self.are_statics_saved = true;
+        }
+        Ok(())
+    }
+
+    /// Whether the worker may need the program's thread.
+    fn is_served(&self, lent: &Lent) -> bool {
+        !lent.is_free_threaded() || (self.operator.is_some() && !self.operator_is_free_threaded)
+    }
+
+    /// Gets on with what is under way, as far as it goes without waiting. Collective.
+    fn advance(&mut self, this: &Handle) -> Result<(), Failure> {
+        if self.is_under_way && self.is_served(&this.lent) {
+            let Some(session) = &mut self.session else { return Ok(()) };
+            let is_idle = this.lent.advance(|| session.outstanding().map_or(true, |n| n == 0))?;
+            self.is_under_way = !is_idle;
+            self.collect();
+        }
+        Ok(())
+    }
+
+    /// Waits until at most so many versions are under way on every rank. Collective.
+    fn wait_for(&mut self, lent: &Lent, at_most: usize) -> Result<(), Failure> {
+        let is_served = self.is_served(lent);
+        let Some(session) = &mut self.session else { return Ok(()) };
+        if self.is_under_way && is_served {
+            lent.finish(|| session.outstanding().map_or(true, |n| n <= at_most))?;
+        } else if at_most == 0 {
+            session.wait()?;
+        }
+        self.is_under_way &= at_most > 0;
+        self.collect();
+        Ok(())
+    }
+
+    /// Waits for everything under way. Collective.
+    pub(crate) fn finish(&mut self, lent: &Lent) -> Result<(), Failure> {
+        self.wait_for(lent, 0)
+    }
+
+    /// The first version that could not be made since this was asked last.
+    pub(crate) fn failure(&mut self) -> Result<(), Failure> {
+        self.failed.take().map_or(Ok(()), |message| Err(Failure::new(RECOUP_E_NOT_SAVED, message)))
+    }
+
+    /// Takes note of what became of versions.
+    fn collect(&mut self) {
+        let outcomes = self.session.as_mut().map(Session::take_outcomes).unwrap_or_default();
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Saved(saved) => {
+                    self.stats.versions += 1;
+                    self.stats.newest = saved.version;
+                    self.stats.raw_bytes += saved.raw_bytes;
+                    self.stats.payload_bytes += saved.payload_bytes;
+                    self.stats.seconds_blocking += saved.spent.blocking_seconds();
+                    self.stats.seconds_encode += saved.spent.encode_seconds;
+                    self.stats.seconds_verify += saved.spent.verify_seconds;
+                    self.stats.seconds_write += saved.spent.write_seconds;
+                }
+                Outcome::Failed { version, message } => {
+                    self.stats.failed += 1;
+                    self.failed.get_or_insert(format!("version {version}: {message}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn stats(&mut self) -> RecoupStats {
+        self.collect();
+        self.stats
+    }
+}

@@ -1,0 +1,122 @@
+//! `A`, known by its product only.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use recoup::core::{CommError, JacobiSweep, Operator};
+
+use crate::home::{Abandoned, Home, OPERATOR};
+
+/// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as the solver works.
+///
+/// Without it, it is called inside calls of the library only, on the thread that makes the call, and what it takes is
+/// part of what the solver waits for.
+pub const RECOUP_OPERATOR_ANY_THREAD: u32 = 1;
+
+/// y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
+pub type RecoupApply = Option<unsafe extern "C" fn(ctx: *mut c_void, x: *const f64, y: *mut f64) -> c_int>;
+
+/// The program's operator.
+pub(crate) struct CallbackOperator {
+    pub(crate) apply: unsafe extern "C" fn(ctx: *mut c_void, x: *const f64, y: *mut f64) -> c_int,
+    pub(crate) ctx: *mut c_void,
+    pub(crate) rows: usize,
+    pub(crate) first: u64,
+    pub(crate) global: u64,
+    pub(crate) is_free_threaded: bool,
+    pub(crate) home: Arc<Home>,
+}
+
+// SAFETY: `ctx` is the program's, for its callback only; the flag says from which thread that may be made.
+unsafe impl Send for CallbackOperator {}
+// SAFETY: as above; one worker applies it, and it waits for the program's thread unless the flag allows otherwise.
+unsafe impl Sync for CallbackOperator {}
+
+impl CallbackOperator {
+    fn product(&self, x: &[f64], y: &mut [f64]) -> c_int {
+        // SAFETY: both slices have as many values as the program said there are rows.
+        unsafe { (self.apply)(self.ctx, x.as_ptr(), y.as_mut_ptr()) }
+    }
+}
+
+impl Operator for CallbackOperator {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn first_row(&self) -> u64 {
+        self.first
+    }
+
+    fn global_rows(&self) -> u64 {
+        self.global
+    }
+
+    fn nonzeros(&self) -> u64 {
+        0
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
+        let code = if self.is_free_threaded {
+            self.product(x, y)
+        } else {
+            self.home.call(OPERATOR, || self.product(x, y)).map_err(|Abandoned| CommError::Closed)?
+        };
+        if code == 0 { Ok(()) } else { Err(CommError::Callback { what: "operator", code }) }
+    }
+
+    /// The program's product, whatever its order is.
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        self.apply(x, y)
+    }
+
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, y)?;
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+    }
+
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, r)?;
+        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
+        Ok(r.iter().map(|r| r * r).sum())
+    }
+
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
+        let squared = self.residual(b, x, target)?;
+        // x + omega D^-1 r
+        let corrections = x.iter().zip(inverse_diagonal);
+        target.iter_mut().zip(corrections).for_each(|(r, (x, inverse))| *r = x + omega * inverse * *r);
+        Ok(squared)
+    }
+
+    fn diagonal(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn abs_apply(&self, _x: &[f64], _y: &mut [f64]) -> Option<Result<(), CommError>> {
+        None
+    }
+
+    fn frobenius_squared(&self) -> Option<f64> {
+        None
+    }
+
+    fn largest_row_sum(&self) -> Option<f64> {
+        None
+    }
+
+    fn largest_column_sum(&self) -> Option<f64> {
+        None
+    }
+
+    /// The entries are not known: another operator of the same size and right-hand side is not told apart.
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,235 @@
+//! The options string: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of the program's flags.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use recoup::Builder;
+use recoup::core::{BoundRule, CodecId, Resume, Scheme};
+use recoup::model::Interval;
+
+use crate::status::{Failure, RECOUP_E_OPTIONS};
+
+/// Every key, for the message about an unknown one.
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, sync, mtti, rtol, \
+                    pfs-bandwidth";
+
+/// What was asked for; what was not is left to the defaults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) dir: String,
+    name: Option<String>,
+    /// `Some(None)`: decided from measured costs.
+    scheme: Option<Option<Scheme>>,
+    codec: Option<CodecId>,
+    bound: Option<BoundRule>,
+    theta: Option<f64>,
+    delta: Option<f64>,
+    interval: Option<Interval>,
+    state: Option<Resume>,
+    keep: Option<usize>,
+    key_every: Option<usize>,
+    /// Every checkpoint is waited for.
+    pub(crate) is_synchronous: bool,
+    mtti_seconds: Option<f64>,
+    rtol: Option<f64>,
+    bytes_per_second: Option<f64>,
+}
+
+impl FromStr for Options {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        let mut options = Self::default();
+        for word in words(text)? {
+            let (key, value) = word.split_once('=').unwrap_or((&word, ""));
+            options.set(key, value)?;
+        }
+        if options.dir.is_empty() {
+            return Err(refuse("dir=DIRECTORY is missing".to_owned()));
+        }
+        if options.scheme == Some(None) && options.interval.is_some_and(|interval| interval != Interval::Auto) {
+            return Err(refuse("scheme=auto finds the interval itself: leave one of them out".to_owned()));
+        }
+        Ok(options)
+    }
+}
+
+impl Options {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+        let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
+        match key.replace('_', "-").as_str() {
+            "dir" => value.clone_into(&mut self.dir),
+            "name" => self.name = Some(value.to_owned()),
+            "scheme" => self.scheme = Some(scheme(value).ok_or_else(|| expected(SCHEMES))?),
+            "codec" => {
+                self.codec = Some(value.parse().map_err(|e: recoup::core::CodecError| expected(&e.to_string()))?)
+            }
+            "bound" => self.bound = Some(value.parse().map_err(|e| expected(&format!("{e}")))?),
+            "theta" => self.theta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "delta" => self.delta = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "interval" => {
+                self.interval = Some(value.parse().map_err(|_| expected("auto, seconds or iterations as in 20it"))?)
+            }
+            "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p or exact"))?),
+            "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
+            "sync" => return Err(expected("yes or no")),
+            "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
+        }
+        Ok(())
+    }
+
+    /// The scheme: as asked; otherwise lossy, or decided from costs, where there is an operator to verify a bound with,
+    /// and lossless where there is none.
+    fn scheme(&self, has_operator: bool) -> Option<Scheme> {
+        let is_fixed = self.interval.is_some_and(|interval| interval != Interval::Auto);
+        match self.scheme {
+            Some(asked) => asked,
+            None if !has_operator => Some(Scheme::Lossless),
+            None if is_fixed => Some(Scheme::Lossy),
+            None => None,
+        }
+    }
+
+    /// Whether the bound cannot be kept without an operator.
+    pub(crate) fn needs_operator(&self) -> bool {
+        let is_fixed = matches!(self.bound, Some(BoundRule::Fixed(_)));
+        !is_fixed && matches!(self.scheme, Some(None | Some(Scheme::Lossy)))
+    }
+
+    /// Name of the run.
+    pub(crate) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or("solve")
+    }
+
+    /// The session they describe.
+    pub(crate) fn builder(&self, has_operator: bool) -> Builder {
+        let interval = self.interval.unwrap_or(Interval::Auto);
+        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval);
+        if let Some(scheme) = self.scheme(has_operator) {
+            builder = builder.scheme(scheme);
+        }
+        if let Some(codec) = self.codec {
+            builder = builder.lossy_codec(codec).lossless_codec(codec);
+        }
+        if let Some(resume) = self.state {
+            builder = builder.resume(resume);
+        }
+        if let Some(seconds) = self.mtti_seconds {
+            builder = builder.mtti(Duration::from_secs_f64(seconds.min(1e15)));
+        }
+        if let Some(rate) = self.bytes_per_second {
+            builder = builder.bandwidth(rate);
+        }
+        builder = self.bound.into_iter().fold(builder, Builder::bound);
+        builder = self.theta.into_iter().fold(builder, Builder::theta);
+        builder = self.delta.into_iter().fold(builder, Builder::delta);
+        builder = self.keep.into_iter().fold(builder, Builder::keep);
+        builder = self.key_every.into_iter().fold(builder, Builder::key_every);
+        self.rtol.into_iter().fold(builder, Builder::tolerance)
+    }
+
+    /// The scheme of a checkpoint nothing was decided about.
+    pub(crate) fn scheme_now(&self, has_operator: bool) -> Scheme {
+        self.scheme(has_operator).unwrap_or(Scheme::Lossless)
+    }
+}
+
+const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
+const POSITIVE: &str = "a number above 0";
+const COUNT: &str = "a count of at least 1";
+
+fn refuse(message: String) -> Failure {
+    Failure::new(RECOUP_E_OPTIONS, message)
+}
+
+fn scheme(text: &str) -> Option<Option<Scheme>> {
+    Some(match text {
+        "none" => Some(Scheme::None),
+        "traditional" => Some(Scheme::Traditional),
+        "exact" => Some(Scheme::Exact),
+        "lossless" => Some(Scheme::Lossless),
+        "lossy" => Some(Scheme::Lossy),
+        "auto" => None,
+        _ => return None,
+    })
+}
+
+fn state(text: &str) -> Option<Resume> {
+    match text {
+        "x" => Some(Resume::Restarted),
+        "x+p" => Some(Resume::Deflated),
+        "exact" => Some(Resume::Exact),
+        _ => None,
+    }
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|value: &f64| *value > 0.0 && value.is_finite())
+}
+
+fn count(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|count| (1..=65_535).contains(count))
+}
+
+/// Words between white space, which double quotes keep together.
+fn words(text: &str) -> Result<Vec<String>, Failure> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    for character in text.chars() {
+        match character {
+            '"' => is_quoted = !is_quoted,
+            c if c.is_whitespace() && !is_quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    if is_quoted { Err(refuse("a double quote is not closed".to_owned())) } else { Ok(words) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        let failure = text.parse::<Options>().unwrap_err();
+        assert_eq!(failure.code, RECOUP_E_OPTIONS);
+        failure.message
+    }
+
+    #[test]
+    fn every_key_is_understood() {
+        let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
+                    keep=3 key-every=5 sync=yes mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
+        let options: Options = text.parse().unwrap();
+        assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
+        assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
+        assert_eq!((options.keep, options.key_every, options.is_synchronous), (Some(3), Some(5), true));
+    }
+
+    #[test]
+    fn unknown_keys_and_impossible_values_are_refused_by_name() {
+        assert!(message("dir=d intervall=3").contains("\"intervall\""));
+        assert!(message("name=n").contains("dir="));
+        for bad in ["theta=-1", "theta=nan", "keep=0", "interval=0it", "scheme=lossyy", "codec=x", "state=y", "bound=z"]
+        {
+            assert!(message(&format!("dir=d {bad}")).starts_with(bad), "{bad}");
+        }
+        assert!(message("dir=\"d").contains("quote"));
+        assert!(message("dir=d scheme=auto interval=20it").contains("interval"));
+    }
+
+    #[test]
+    fn scheme_follows_from_what_is_there() {
+        let of = |text: &str| text.parse::<Options>().unwrap();
+        assert_eq!(of("dir=d").scheme(false), Some(Scheme::Lossless));
+        assert_eq!(of("dir=d").scheme(true), None);
+        assert_eq!(of("dir=d interval=5it").scheme(true), Some(Scheme::Lossy));
+        assert!(of("dir=d scheme=lossy").needs_operator());
+        assert!(!of("dir=d scheme=lossy bound=absolute:1e-6").needs_operator());
+    }
+}

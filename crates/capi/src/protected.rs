@@ -1,0 +1,241 @@
+//! The program's variables: where they are, what they are, and what is called after they came back.
+
+use std::ffi::{c_int, c_void};
+
+use recoup::core::{Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
+
+use crate::status::{Failure, RECOUP_E_NAME, RECOUP_E_ORDER};
+
+/// The vector the solver improves: saved in every version, and the one that may be lossy.
+pub const RECOUP_ITERATE: i32 = 0;
+/// A search direction that a restarted method is deflated with, or that its recurrence needs; may be lossy.
+pub const RECOUP_DIRECTION: i32 = 1;
+/// Saved exactly in every version.
+pub const RECOUP_DYNAMIC: i32 = 2;
+/// Never changes: saved once, exactly, beside the versions.
+pub const RECOUP_STATIC: i32 = 3;
+/// What the recurrence needs to go on: saved by the schemes traditional, lossless and exact.
+pub const RECOUP_RECURRENCE: i32 = 4;
+/// Rebuilt from the others after a restore; saved by the scheme exact alone.
+pub const RECOUP_RECOMPUTED: i32 = 5;
+
+/// double, real(c_double).
+pub const RECOUP_F64: i32 = 0;
+/// float, real(c_float).
+pub const RECOUP_F32: i32 = 1;
+/// int64_t, integer(c_int64_t).
+pub const RECOUP_I64: i32 = 2;
+/// Bytes without meaning to us.
+pub const RECOUP_BYTES: i32 = 3;
+
+/// For `first`: each rank has its own values, of no common shape.
+pub const RECOUP_RANK_LOCAL: u64 = u64::MAX;
+/// For `first`: the same values on every rank.
+pub const RECOUP_REPLICATED: u64 = u64::MAX - 1;
+
+/// Rebuilds what a version does not hold. `how` is RECOUP_RESTARTED or better. Returns 0, or a code of the program's own.
+pub type RecoupRebuild = Option<unsafe extern "C" fn(ctx: *mut c_void, iteration: u64, how: c_int) -> c_int>;
+
+/// One variable.
+#[derive(Debug)]
+pub(crate) struct Region {
+    name: String,
+    pub(crate) role: Role,
+    memory: Memory,
+    distribution: Distribution,
+    dims: [usize; 3],
+}
+
+/// Values of the program.
+#[derive(Debug)]
+struct Memory {
+    element: ElementType,
+    start: *mut c_void,
+    count: usize,
+}
+
+// SAFETY: the memory is the program's, which promises not to touch it during a call; it does not belong to a thread.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// Refuses what cannot be memory.
+    fn new(element: ElementType, start: *mut c_void, count: u64) -> Option<Self> {
+        let count = usize::try_from(count).ok()?;
+        let bytes = count.checked_mul(element.size()).filter(|bytes| isize::try_from(*bytes).is_ok())?;
+        let address = start as usize;
+        let is_there = address != 0 && address.is_multiple_of(element.size()) && address.checked_add(bytes).is_some();
+        (count == 0 || is_there).then_some(Self { element, start, count })
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        let end = |memory: &Self| memory.start as usize + memory.count * memory.element.size();
+        let is_empty = self.count == 0 || other.count == 0;
+        !is_empty && (self.start as usize) < end(other) && (other.start as usize) < end(self)
+    }
+
+    fn values(&self) -> Values<'_> {
+        // SAFETY: the program lends `count` aligned values at this address while the call lasts, as `Memory::new` was
+        // told and has checked as far as it can.
+        unsafe {
+            match self.element {
+                ElementType::F32 => Values::F32(slice(self.start, self.count)),
+                ElementType::I64 => Values::I64(slice(self.start, self.count)),
+                ElementType::Bytes => Values::Bytes(slice(self.start, self.count)),
+                _ => Values::F64(slice(self.start, self.count)),
+            }
+        }
+    }
+
+    fn values_mut(&mut self) -> ValuesMut<'_> {
+        // SAFETY: as in `values`; regions do not overlap, so this is the only slice.
+        unsafe {
+            match self.element {
+                ElementType::F32 => ValuesMut::F32(slice_mut(self.start, self.count)),
+                ElementType::I64 => ValuesMut::I64(slice_mut(self.start, self.count)),
+                ElementType::Bytes => ValuesMut::Bytes(slice_mut(self.start, self.count)),
+                _ => ValuesMut::F64(slice_mut(self.start, self.count)),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// There are `count` aligned values, unless it is 0.
+unsafe fn slice<'a, T>(start: *mut c_void, count: usize) -> &'a [T] {
+    // SAFETY: as the caller promises.
+    if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(start.cast(), count) } }
+}
+
+/// # Safety
+/// As [`slice`], and nobody else uses them.
+unsafe fn slice_mut<'a, T>(start: *mut c_void, count: usize) -> &'a mut [T] {
+    // SAFETY: as the caller promises.
+    if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(start.cast(), count) } }
+}
+
+impl Region {
+    /// Refuses what cannot be a variable.
+    pub(crate) fn new(
+        name: &str,
+        (role, element): (i32, i32),
+        (start, count): (*mut c_void, u64),
+        (first, global): (u64, u64),
+    ) -> Result<Self, Failure> {
+        let refuse = |what: String| Failure::argument(format!("variable {name}: {what}"));
+        let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
+        let element = element_of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
+        let memory = Memory::new(element, start, count)
+            .ok_or_else(|| refuse(format!("no {count} values of type {element} can be at {start:p}")))?;
+        let distribution = distribution((first, global), count)
+            .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
+        if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {
+            return Err(refuse("no values".to_owned()));
+        }
+        let dims = [memory.count, 1, 1];
+        Ok(Self { name: name.to_owned(), role, memory, distribution, dims })
+    }
+
+    fn has_shape_of(&self, other: &Self) -> bool {
+        let shape = |region: &Self| (region.role, region.memory.element, region.memory.count, region.distribution);
+        shape(self) == shape(other)
+    }
+}
+
+fn role_of(role: i32) -> Option<Role> {
+    Some(match role {
+        RECOUP_ITERATE => Role::Iterate,
+        RECOUP_DIRECTION => Role::Direction,
+        // What is saved once is a variable like others in a run of its own.
+        RECOUP_DYNAMIC | RECOUP_STATIC => Role::Dynamic,
+        RECOUP_RECURRENCE => Role::Recomputed { saved_for: Resume::Traditional },
+        RECOUP_RECOMPUTED => Role::Recomputed { saved_for: Resume::Exact },
+        _ => return None,
+    })
+}
+
+fn element_of(element: i32) -> Option<ElementType> {
+    Some(match element {
+        RECOUP_F64 => ElementType::F64,
+        RECOUP_F32 => ElementType::F32,
+        RECOUP_I64 => ElementType::I64,
+        RECOUP_BYTES => ElementType::Bytes,
+        _ => return None,
+    })
+}
+
+/// How values are spread over the ranks, by `first` and `global`.
+fn distribution((first, global): (u64, u64), count: u64) -> Option<Distribution> {
+    match first {
+        RECOUP_RANK_LOCAL => Some(Distribution::RankLocal),
+        RECOUP_REPLICATED => Some(Distribution::Replicated),
+        first if first.checked_add(count)? <= global => Some(Distribution::Rows { first, global }),
+        _ => None,
+    }
+}
+
+/// All variables of one kind, in the order they were protected.
+#[derive(Debug, Default)]
+pub(crate) struct Protected {
+    regions: Vec<Region>,
+}
+
+impl Protected {
+    /// Adds a region, or moves the one of the same name; only moving is possible once `is_started`.
+    pub(crate) fn add(&mut self, region: Region, is_started: bool) -> Result<(), Failure> {
+        let at = self.regions.iter().position(|other| other.name == region.name);
+        let mut others = self.regions.iter().enumerate().filter(|(i, _)| Some(*i) != at).map(|(_, other)| other);
+        if let Some(other) = others.find(|other| other.memory.overlaps(&region.memory)) {
+            return Err(Failure::argument(format!("variable {} overlaps {}", region.name, other.name)));
+        }
+        match at {
+            Some(at) if self.regions[at].has_shape_of(&region) => self.regions[at].memory = region.memory,
+            Some(at) if !is_started => self.regions[at] = region,
+            None if !is_started => self.regions.push(region),
+            _ => {
+                let what =
+                    format!("variable {}: only its address can change after the first restore or step", region.name);
+                return Err(Failure::new(RECOUP_E_ORDER, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that the values of a variable lie on a grid.
+    pub(crate) fn set_grid(&mut self, name: &str, dims: [u64; 3]) -> Result<(), Failure> {
+        let Some(region) = self.regions.iter_mut().find(|region| region.name == name) else {
+            return Err(Failure::new(RECOUP_E_NAME, format!("variable {name}: not protected")));
+        };
+        let values = dims.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
+        if values != Some(region.memory.count as u64) {
+            let what = format!("variable {name}: extents {dims:?}, {} values", region.memory.count);
+            return Err(Failure::argument(what));
+        }
+        region.dims = dims.map(|extent| extent as usize);
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.regions.is_empty()
+    }
+
+    pub(crate) fn holds(&self, name: &str) -> bool {
+        self.regions.iter().any(|region| region.name == name)
+    }
+}
+
+impl Registered for Protected {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        fn lend(region: &Region) -> Variable<'_> {
+            let Region { name, role, memory, distribution, dims } = region;
+            Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
+        }
+        self.regions.iter().map(lend).collect()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        fn lend(Region { name, memory, .. }: &mut Region) -> VariableMut<'_> {
+            VariableMut { name, values: memory.values_mut() }
+        }
+        self.regions.iter_mut().map(lend).collect()
+    }
+}

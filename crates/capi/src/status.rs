@@ -1,0 +1,151 @@
+//! What calls return: an integer, and a message for the thread that called.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use recoup::core::CommError;
+use recoup::pipeline::PipelineError;
+
+/// Done.
+pub const RECOUP_OK: i32 = 0;
+/// There is no version yet: start from the beginning. No error.
+pub const RECOUP_NO_VERSION: i32 = 1;
+/// A pointer is NULL, a size or a number is out of its range, or regions overlap.
+pub const RECOUP_E_ARGUMENT: i32 = -1;
+/// Not an open handle.
+pub const RECOUP_E_HANDLE: i32 = -2;
+/// The options have an unknown key or an impossible value.
+pub const RECOUP_E_OPTIONS: i32 = -3;
+/// Not now: variables and operator come before the first restore or step, and callbacks must not call their handle.
+pub const RECOUP_E_ORDER: i32 = -4;
+/// The name is taken, too long or has characters that are not allowed.
+pub const RECOUP_E_NAME: i32 = -5;
+/// The directory is not ours, not writable, full or used by another process.
+pub const RECOUP_E_STORE: i32 = -6;
+/// There are versions, but none is whole.
+pub const RECOUP_E_DAMAGED: i32 = -7;
+/// The versions belong to another problem.
+pub const RECOUP_E_OTHER_PROBLEM: i32 = -8;
+/// A version holds other variables, or other sizes, than are protected.
+pub const RECOUP_E_MISMATCH: i32 = -9;
+/// A callback of the communicator failed, or a rank is lost.
+pub const RECOUP_E_COMM: i32 = -10;
+/// A callback of the program returned an error.
+pub const RECOUP_E_CALLBACK: i32 = -11;
+/// The bound needs recoup_operator, or a norm that an operator by callback cannot give.
+pub const RECOUP_E_OPERATOR: i32 = -12;
+/// A version that was taken could not be made; older ones remain, and the solver may go on.
+pub const RECOUP_E_NOT_SAVED: i32 = -13;
+/// A mistake of the library.
+pub const RECOUP_E_INTERNAL: i32 = -99;
+
+/// A code below 0, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) code: i32,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(RECOUP_E_ARGUMENT, message)
+    }
+}
+
+impl From<PipelineError> for Failure {
+    fn from(error: PipelineError) -> Self {
+        let code = match &error {
+            PipelineError::Store(_) | PipelineError::Rank { .. } => RECOUP_E_STORE,
+            PipelineError::Comm(_) => RECOUP_E_COMM,
+            PipelineError::Name { .. } => RECOUP_E_NAME,
+            PipelineError::Shape { .. } => RECOUP_E_ARGUMENT,
+            PipelineError::NeedsOperator { .. } | PipelineError::MissingNorm(_) => RECOUP_E_OPERATOR,
+            PipelineError::OtherProblem { .. } => RECOUP_E_OTHER_PROBLEM,
+            PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
+            PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
+            PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
+            _ => RECOUP_E_INTERNAL,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<CommError> for Failure {
+    fn from(error: CommError) -> Self {
+        Self::new(RECOUP_E_COMM, error.to_string())
+    }
+}
+
+impl From<recoup::Error> for Failure {
+    fn from(error: recoup::Error) -> Self {
+        match error {
+            recoup::Error::Store(error) => Self::new(RECOUP_E_STORE, error.to_string()),
+            recoup::Error::Pipeline(error) => error.into(),
+            error => Self::new(RECOUP_E_INTERNAL, error.to_string()),
+        }
+    }
+}
+
+thread_local! {
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// Runs the body of a call: errors become codes and messages, panics do not get out.
+pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    let failure = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(code)) => return code,
+        Ok(Err(failure)) => failure,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Failure::new(RECOUP_E_INTERNAL, format!("panicked: {text}"))
+        }
+    };
+    let text = CString::new(failure.message.replace('\0', " ")).unwrap_or_default();
+    // Without its thread-local storage a thread that ends has no message.
+    let _ = MESSAGE.try_with(|message| *message.borrow_mut() = text);
+    failure.code
+}
+
+/// The message of the last call of this thread that returned a code below 0; empty when none did. Valid until the next
+/// call of this thread that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_message() -> *const c_char {
+    MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// What a code means, in a few words. Valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
+    let text: &CStr = match code {
+        RECOUP_OK => c"done",
+        RECOUP_NO_VERSION => c"there is no version yet",
+        RECOUP_E_ARGUMENT => c"an argument is NULL or out of its range",
+        RECOUP_E_HANDLE => c"not an open handle",
+        RECOUP_E_OPTIONS => c"unknown or impossible option",
+        RECOUP_E_ORDER => c"not at this point of the program",
+        RECOUP_E_NAME => c"the name is taken or not allowed",
+        RECOUP_E_STORE => c"the directory cannot be used",
+        RECOUP_E_DAMAGED => c"no version is whole",
+        RECOUP_E_OTHER_PROBLEM => c"the versions belong to another problem",
+        RECOUP_E_MISMATCH => c"the versions hold other variables",
+        RECOUP_E_COMM => c"the communicator failed",
+        RECOUP_E_CALLBACK => c"a callback of the program failed",
+        RECOUP_E_OPERATOR => c"the bound needs an operator",
+        RECOUP_E_NOT_SAVED => c"a version could not be made",
+        RECOUP_E_INTERNAL => c"a mistake of the library",
+        _ => c"unknown code",
+    };
+    text.as_ptr()
+}
+
+/// The library's version, as in "0.1.0". Valid for ever.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
