@@ -60,7 +60,7 @@ fn silenced(line: &str) -> Option<String> {
 fn unsafe_code(source: &Source, line: &str) -> Option<String> {
     let may = UNSAFE_FILES.contains(&source.file_name())
         || source.path.contains("/sys/")
-        || source.path.starts_with("crates/capi/");
+        || ["crates/capi/", "crates/veloc/"].iter().any(|ffi| source.path.starts_with(ffi));
     let code = line.split("//").next().unwrap_or_default();
     let needle = concat!("uns", "afe");
     let followed_by = ["{", "fn ", "impl ", "extern "];

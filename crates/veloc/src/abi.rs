@@ -1,0 +1,416 @@
+//! The C functions. Each takes its arguments apart, and turns an error into a line on standard error and -1.
+//!
+//! One client serves the process; calls from several threads are made one after another. No panic leaves.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use recoup_c::{Lent, RecoupComm};
+
+use crate::{Client, Config, Error, Parsed, Region, Selection, say};
+
+/// What a call that worked returns.
+pub const CODE_SUCCESS: c_int = 0;
+
+/// What a call that failed returns.
+pub const CODE_FAILURE: c_int = -1;
+
+/// Bytes of a routed file's name, its end included.
+pub const MAX_NAME: usize = 1024;
+
+/// The client of this process.
+static OPEN: Mutex<Option<Client>> = Mutex::new(None);
+
+fn open() -> MutexGuard<'static, Option<Client>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The code of a call that needs no client.
+fn code(work: impl FnOnce() -> Result<c_int, Error>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
+            say(None, &error.to_string());
+            CODE_FAILURE
+        }
+        Err(_) => CODE_FAILURE,
+    }
+}
+
+/// The code of a call that needs one.
+fn with(call: &'static str, work: impl FnOnce(&mut Client) -> Result<c_int, Error>) -> c_int {
+    code(|| {
+        let mut open = open();
+        let Some(client) = open.as_mut() else {
+            return Err(Error::Order { call, what: "VELOC_Init or VELOC_Init_single comes first" });
+        };
+        match work(client) {
+            // The rank that failed has said why.
+            Err(Error::Rank { .. }) => Ok(CODE_FAILURE),
+            Err(error) => {
+                client.say(&error);
+                Ok(CODE_FAILURE)
+            }
+            code => code,
+        }
+    })
+}
+
+fn done((): ()) -> c_int {
+    CODE_SUCCESS
+}
+
+/// A string of the program; what is none is the empty one, which is no name, so that collective calls fail together.
+///
+/// # Safety
+/// `text` is null or ends with a zero byte, and stays as it is meanwhile.
+unsafe fn text<'a>(text: *const c_char) -> &'a str {
+    if text.is_null() {
+        return "";
+    }
+    // SAFETY: as the caller promises.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
+}
+
+/// # Safety
+/// `ids` is null or holds `n` numbers.
+unsafe fn selection<'a>(call: &'static str, mode: c_int, ids: *const c_int, n: c_int) -> Result<Selection<'a>, Error> {
+    let refuse = |what: String| Err(Error::Argument { call, what });
+    let ids = match usize::try_from(n) {
+        _ if mode == 0 => &[],
+        Ok(0) => &[],
+        // SAFETY: as the caller promises.
+        Ok(n) if !ids.is_null() => unsafe { std::slice::from_raw_parts(ids, n) },
+        _ => return refuse(format!("{n} numbers at {ids:?}")),
+    };
+    match mode {
+        0 => Ok(Selection::All),
+        1 => Ok(Selection::Some(ids)),
+        2 => Ok(Selection::Rest(ids)),
+        _ => refuse(format!("mode {mode}: 0 (all), 1 (some) or 2 (rest) expected")),
+    }
+}
+
+fn config(path: &str, warns: bool) -> Result<Config, Error> {
+    let Parsed { config, warnings } = Config::read(Path::new(path))?;
+    warnings.iter().filter(|_| warns).for_each(|warning| say(None, &format!("configuration {path}: {warning}")));
+    Ok(config)
+}
+
+fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_int {
+    code(|| {
+        let mut open = open();
+        if open.is_some() {
+            return Err(Error::Order { call, what: "it was called before" });
+        }
+        *open = Some(make()?);
+        Ok(CODE_SUCCESS)
+    })
+}
+
+/// What `VELOC_Init` is made of: a communicator of callbacks in place of MPI's, of which a copy is made.
+///
+/// # Safety
+/// `comm` is null or points to a communicator whose callbacks keep their promises on any thread; `cfg` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_veloc_init(comm: *const RecoupComm, cfg: *const c_char) -> c_int {
+    start("VELOC_Init", || {
+        let refuse = || Error::Argument { call: "VELOC_Init", what: "no communicator".to_owned() };
+        // SAFETY: `comm` is null or points to a communicator.
+        let raw = *unsafe { comm.as_ref() }.ok_or_else(refuse)?;
+        // SAFETY: its callbacks do what they should.
+        let comm = unsafe { Lent::new(Some(raw)) }.ok_or_else(refuse)?.comm().dup()?;
+        // SAFETY: `cfg` is null or a string.
+        let config = config(unsafe { text(cfg) }, raw.rank == 0);
+        Client::of_ranks(comm, config)
+    })
+}
+
+/// Starts a client by itself.
+///
+/// # Safety
+/// `cfg` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Init_single(unique_id: c_uint, cfg: *const c_char) -> c_int {
+    start("VELOC_Init_single", || {
+        // SAFETY: as the caller promises.
+        let config = config(unsafe { text(cfg) }, true)?;
+        Ok(Client::single(unique_id, config))
+    })
+}
+
+/// Ends the client; with `drain` only when all copies have arrived.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Finalize(drain: c_int) -> c_int {
+    code(|| {
+        let taken = open().take();
+        let first = Error::Order { call: "VELOC_Finalize", what: "VELOC_Init or VELOC_Init_single comes first" };
+        taken.ok_or(first)?.finalize(drain != 0).map(done)
+    })
+}
+
+/// Protects `count` elements of `base_size` bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Mem_protect(id: c_int, ptr: *mut c_void, count: usize, base_size: usize) -> c_int {
+    with("VELOC_Mem_protect", |client| {
+        let region = Region::new(ptr.cast(), count, base_size)?;
+        client.protect(None, id, region).map(done)
+    })
+}
+
+/// Protects memory for checkpoints of one name.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Region_protect(
+    id: c_int,
+    ptr: *mut c_void,
+    count: usize,
+    base_size: usize,
+    name: *const c_char,
+) -> c_int {
+    with("VELOC_Region_protect", |client| {
+        let region = Region::new(ptr.cast(), count, base_size)?;
+        // SAFETY: as the caller promises.
+        client.protect(Some(unsafe { text(name) }), id, region).map(done)
+    })
+}
+
+/// Forgets a region.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Mem_unprotect(id: c_int) -> c_int {
+    with("VELOC_Mem_unprotect", |client| client.unprotect(None, id).map(done))
+}
+
+/// Forgets all regions that have no name.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Mem_clear() -> c_int {
+    with("VELOC_Mem_clear", |client| {
+        client.clear(None);
+        Ok(CODE_SUCCESS)
+    })
+}
+
+/// Forgets a region of one name.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Region_unprotect(id: c_int, name: *const c_char) -> c_int {
+    with("VELOC_Region_unprotect", |client| {
+        // SAFETY: as the caller promises.
+        client.unprotect(Some(unsafe { text(name) }), id).map(done)
+    })
+}
+
+/// Forgets all regions of one name.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Region_clear(name: *const c_char) -> c_int {
+    with("VELOC_Region_clear", |client| {
+        // SAFETY: as the caller promises.
+        let name = unsafe { text(name) };
+        if name.is_empty() {
+            return Err(Error::Argument { call: "VELOC_Region_clear", what: "no name".to_owned() });
+        }
+        client.clear(Some(name));
+        Ok(CODE_SUCCESS)
+    })
+}
+
+/// Allows a region of doubles an error of at most `bound`. Not one of VELOC's calls.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Region_lossy(id: c_int, bound: f64) -> c_int {
+    with("VELOC_Region_lossy", |client| client.allow_error(id, bound).map(done))
+}
+
+/// Where a file is to be written, or read back.
+///
+/// # Safety
+/// `original` is null or a string; `routed` is null or has room for `VELOC_MAX_NAME` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Route_file(original: *const c_char, routed: *mut c_char) -> c_int {
+    with("VELOC_Route_file", |client| {
+        let refuse = |what: String| Error::Argument { call: "VELOC_Route_file", what };
+        if routed.is_null() {
+            return Err(refuse("no room for the name".to_owned()));
+        }
+        // SAFETY: as the caller promises.
+        let path = client.route(unsafe { text(original) })?;
+        let bytes = path.as_os_str().as_encoded_bytes();
+        if bytes.len() >= MAX_NAME {
+            return Err(refuse(format!("{} is longer than VELOC_MAX_NAME, {MAX_NAME}", path.display())));
+        }
+        // SAFETY: there is room for so many bytes, as the caller promises; a path of ours is no memory of theirs.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), routed.cast(), bytes.len());
+            routed.add(bytes.len()).write(0);
+        }
+        Ok(CODE_SUCCESS)
+    })
+}
+
+/// Removes this rank's versions of one name from scratch.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Cleanup(name: *const c_char) -> c_int {
+    // SAFETY: as the caller promises.
+    with("VELOC_Cleanup", |client| client.clean_up(unsafe { text(name) }).map(done))
+}
+
+/// Begins a checkpoint.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Checkpoint_begin(name: *const c_char, version: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(done))
+}
+
+/// Takes the regions named.
+///
+/// # Safety
+/// `ids` is null or holds `no_ids` numbers; protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Checkpoint_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
+    with("VELOC_Checkpoint_selective", |client| {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let selection = selection("VELOC_Checkpoint_selective", mode, ids, no_ids)?;
+            client.checkpoint_take(selection).map(done)
+        }
+    })
+}
+
+/// Takes all regions.
+///
+/// # Safety
+/// Protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Checkpoint_mem() -> c_int {
+    // SAFETY: as the caller promises.
+    with("VELOC_Checkpoint_mem", |client| unsafe { client.checkpoint_take(Selection::All) }.map(done))
+}
+
+/// Ends a checkpoint.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Checkpoint_end(success: c_int) -> c_int {
+    with("VELOC_Checkpoint_end", |client| client.checkpoint_end(success != 0).map(done))
+}
+
+/// Waits for the copy under way.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Checkpoint_wait() -> c_int {
+    with("VELOC_Checkpoint_wait", |client| client.wait().map(done))
+}
+
+/// 0 when no copy is under way, -1 while one is.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Checkpoint_finished() -> c_int {
+    let answer = |client: &mut Client| Ok(if client.is_finished() { CODE_SUCCESS } else { CODE_FAILURE });
+    with("VELOC_Checkpoint_finished", answer)
+}
+
+/// A whole checkpoint of all regions.
+///
+/// # Safety
+/// `name` is null or a string; protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Checkpoint(name: *const c_char, version: c_int) -> c_int {
+    with("VELOC_Checkpoint", |client| {
+        // SAFETY: as the caller promises.
+        client.checkpoint_begin(unsafe { text(name) }, version)?;
+        // SAFETY: as the caller promises.
+        let taken = unsafe { client.checkpoint_take(Selection::All) };
+        let ended = client.checkpoint_end(taken.is_ok());
+        taken.and(ended).map(done)
+    })
+}
+
+/// The newest version below `version`, or of all for 0, that is whole on all ranks; -1 when there is none.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Restart_test(name: *const c_char, version: c_int) -> c_int {
+    with("VELOC_Restart_test", |client| {
+        // SAFETY: as the caller promises.
+        let found = client.restart_test(unsafe { text(name) }, version)?;
+        Ok(found.and_then(|version| c_int::try_from(version).ok()).unwrap_or(CODE_FAILURE))
+    })
+}
+
+/// Opens a version to take its values back.
+///
+/// # Safety
+/// `name` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Restart_begin(name: *const c_char, version: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(done))
+}
+
+/// Gives the regions named back.
+///
+/// # Safety
+/// `ids` is null or holds `no_ids` numbers; protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Recover_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
+    with("VELOC_Recover_selective", |client| {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let selection = selection("VELOC_Recover_selective", mode, ids, no_ids)?;
+            client.recover(selection).map(done)
+        }
+    })
+}
+
+/// Bytes of a region of the version being restored.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Recover_size(id: c_int) -> c_int {
+    with("VELOC_Recover_size", |client| {
+        let bytes = client.recover_size(id)?;
+        let refuse = |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes are no int") };
+        c_int::try_from(bytes).map_err(refuse)
+    })
+}
+
+/// Gives all regions back.
+///
+/// # Safety
+/// Protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Recover_mem() -> c_int {
+    // SAFETY: as the caller promises.
+    with("VELOC_Recover_mem", |client| unsafe { client.recover(Selection::All) }.map(done))
+}
+
+/// Ends a restart.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Restart_end(success: c_int) -> c_int {
+    with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(done))
+}
+
+/// A whole restart of all regions.
+///
+/// # Safety
+/// `name` is null or a string; protected memory is there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VELOC_Restart(name: *const c_char, version: c_int) -> c_int {
+    with("VELOC_Restart", |client| {
+        // SAFETY: as the caller promises.
+        client.restart_begin(unsafe { text(name) }, version)?;
+        // SAFETY: as the caller promises.
+        let recovered = unsafe { client.recover(Selection::All) };
+        let ended = client.restart_end(recovered.is_ok());
+        recovered.and(ended).map(done)
+    })
+}

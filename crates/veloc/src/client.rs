@@ -1,0 +1,535 @@
+//! The client: one process's side of every call, in safe words.
+//!
+//! Collective calls end on all ranks alike: whatever one rank could not do is told to the others before any of them
+//! goes on. The calls that only touch this process's regions and files are not collective.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use recoup_core::{Bound, Clock, Comm, Store};
+use recoup_io::SystemClock;
+
+use crate::agree::{agree, broadcast};
+use crate::copies::Part;
+use crate::draft::{Checkpoint, Sealed, Ticket};
+use crate::flush::{Flush, Job, retain};
+use crate::places::{Places, Shelf};
+use crate::regions::{Regions, Selection};
+use crate::restart::{Restart, Verdict, examine, versions};
+use crate::{Config, Error, Region};
+
+/// Longest name of a checkpoint: with what is put before it, a file's name.
+const NAME_BYTES_MAX: usize = 200;
+
+/// What the program is in the middle of.
+enum Phase {
+    Idle,
+    Checkpoint(Box<Checkpoint>),
+    Restart(Box<Restart>),
+}
+
+/// A version that was read and verified by a test, for the restart that follows.
+struct Candidate {
+    name: String,
+    version: u64,
+    part: Part,
+}
+
+/// One process's checkpoints.
+pub struct Client {
+    comm: Box<dyn Comm>,
+    config: Config,
+    places: Places,
+    regions: Regions,
+    shelves: BTreeMap<String, Shelf>,
+    phase: Phase,
+    candidate: Option<Candidate>,
+    flush: Option<Flush>,
+    clock: SystemClock,
+    /// When the last copy to persistent storage was begun.
+    flushed_at: Option<Duration>,
+    /// Versions restored and not checkpointed after: what is newer belongs to a run that was given up.
+    restored: BTreeMap<String, u64>,
+    told: BTreeSet<String>,
+}
+
+impl Client {
+    /// A client of all ranks of `comm`, each with what came of reading its configuration. Collective.
+    ///
+    /// # Errors
+    /// That of the first rank that could not, on all ranks alike.
+    pub fn of_ranks(comm: Box<dyn Comm>, config: Result<Config, Error>) -> Result<Self, Error> {
+        let config = agree(comm.as_ref(), "VELOC_Init", config)?;
+        let places = Places::of_rank(&config, comm.rank());
+        Ok(Self::new(comm, config, places))
+    }
+
+    /// A client by itself; `id` tells it apart from others.
+    #[must_use]
+    pub fn single(id: u32, config: Config) -> Self {
+        let places = Places::of_single(&config, id);
+        Self::new(Box::new(recoup_comm::Solo), config, places)
+    }
+
+    fn new(comm: Box<dyn Comm>, config: Config, places: Places) -> Self {
+        let regions = Regions::with_bounds(config.lossy.clone());
+        Self {
+            comm,
+            config,
+            places,
+            regions,
+            shelves: BTreeMap::new(),
+            phase: Phase::Idle,
+            candidate: None,
+            flush: None,
+            clock: SystemClock::new(),
+            flushed_at: None,
+            restored: BTreeMap::new(),
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// This rank.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+
+    /// Registers memory under a number, for all checkpoints or for those called `name`.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a name that is none.
+    pub fn protect(&mut self, name: Option<&str>, id: i32, region: Region) -> Result<(), Error> {
+        if let Some(name) = name {
+            check_name("VELOC_Region_protect", name)?;
+        }
+        self.regions.protect(name, id, region);
+        Ok(())
+    }
+
+    /// Forgets a region.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when there is none.
+    pub fn unprotect(&mut self, name: Option<&str>, id: i32) -> Result<(), Error> {
+        if self.regions.unprotect(name, id) {
+            return Ok(());
+        }
+        Err(Error::Argument { call: "unprotect", what: format!("region {id} is not protected") })
+    }
+
+    /// Forgets all regions, or those of one name.
+    pub fn clear(&mut self, name: Option<&str>) {
+        self.regions.clear(name);
+    }
+
+    /// Allows a region of doubles to be stored with an error of at most `bound`, 0 for none.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a bound that is none.
+    pub fn allow_error(&mut self, id: i32, bound: f64) -> Result<(), Error> {
+        let lie = |e: recoup_core::ParseBoundError| Error::Argument { call: "VELOC_Region_lossy", what: e.to_string() };
+        let bound = Bound::Absolute(bound).validated().map_err(lie)?;
+        self.regions.lossy.insert(id, bound);
+        Ok(())
+    }
+
+    /// Begins a checkpoint. Collective.
+    ///
+    /// # Errors
+    /// On all ranks alike.
+    pub fn checkpoint_begin(&mut self, name: &str, version: i32) -> Result<(), Error> {
+        let call = "VELOC_Checkpoint_begin";
+        let ready = self.ready(call, name, version);
+        let version = self.agree(&format!("{call}({name}, {version})"), ready)?;
+        self.candidate = None;
+        let shelf = self.shelf(name)?;
+        self.give_up_newer(name, &shelf)?;
+        let ticket = broadcast(self.comm.as_ref(), &(token(), self.is_due()))?;
+        let ticket = Ticket { token: ticket.0, goes_on: ticket.1 };
+        let begun = Checkpoint::begin((name, version), ticket, shelf, self.places.files(name));
+        let begun = self.agree(call, begun)?;
+        self.mention_left_out(name);
+        self.phase = Phase::Checkpoint(Box::new(begun));
+        Ok(())
+    }
+
+    /// Takes the regions meant, as they are now.
+    ///
+    /// # Safety
+    /// The protected memory is there, and nobody writes it meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Order`] outside a checkpoint, [`Error::Argument`] for regions that are not there; what the store reports
+    /// also fails the end.
+    pub unsafe fn checkpoint_take(&mut self, selection: Selection<'_>) -> Result<(), Error> {
+        match &mut self.phase {
+            // SAFETY: as the caller promises.
+            Phase::Checkpoint(checkpoint) => unsafe { checkpoint.take(&self.regions, selection) },
+            _ => Err(Error::Order { call: "VELOC_Checkpoint_mem", what: "no checkpoint is begun" }),
+        }
+    }
+
+    /// Ends a checkpoint: it counts when every rank ended it well. Collective.
+    ///
+    /// # Errors
+    /// On all ranks alike; the checkpoint does not count then, unless the message says that it is in scratch.
+    pub fn checkpoint_end(&mut self, success: bool) -> Result<(), Error> {
+        let call = "VELOC_Checkpoint_end";
+        let (rank, ranks) = (self.comm.rank(), self.comm.size());
+        let sealed = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Checkpoint(_) if !success => Err(Error::Declined { call, rank }),
+            Phase::Checkpoint(mut checkpoint) => checkpoint.seal(rank, ranks).map(|sealed| (checkpoint, sealed)),
+            other => {
+                self.phase = other;
+                Err(Error::Order { call, what: "no checkpoint is begun" })
+            }
+        };
+        // One copy at a time, on all ranks: what the last one left is gone before the next begins.
+        self.finish_flush();
+        let (checkpoint, sealed) = self.agree(call, sealed)?;
+        self.publish(&checkpoint, &sealed)?;
+        if checkpoint.ticket.goes_on {
+            self.start_flush(&checkpoint, sealed)?;
+            if !self.config.asynchronous {
+                let waited = self.wait();
+                return self.agree(call, waited);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no copy is under way.
+    ///
+    /// # Errors
+    /// [`Error::Flush`] when it does not count.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        self.flush.take().map_or(Ok(()), Flush::wait)
+    }
+
+    /// Whether no copy is under way.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.flush.as_ref().is_none_or(Flush::is_finished)
+    }
+
+    /// The newest version below `bound`, or of all when it is 0, that is whole on all ranks. Collective.
+    ///
+    /// Where there is none, the newest that belongs to another number of ranks, so that a program does not begin anew
+    /// unaware; it cannot be restored.
+    ///
+    /// # Errors
+    /// On all ranks alike.
+    pub fn restart_test(&mut self, name: &str, bound: i32) -> Result<Option<u64>, Error> {
+        let call = "VELOC_Restart_test";
+        let ready = self.ready(call, name, bound);
+        let bound = self.agree(&format!("{call}({name}, {bound})"), ready)?;
+        self.candidate = None;
+        let waited = self.wait();
+        self.report_flush(waited);
+        let shelf = self.shelf(name)?;
+        let mut others = None;
+        for version in versions(self.comm.as_ref(), &shelf)? {
+            if bound > 0 && version >= bound {
+                continue;
+            }
+            match examine(self.comm.as_ref(), &shelf, version)? {
+                Verdict::Whole(part) => {
+                    self.candidate = Some(Candidate { name: name.to_owned(), version, part });
+                    return Ok(Some(version));
+                }
+                Verdict::NotWhole(what) => self.say_once(&Error::NotWhole { name: name.to_owned(), version, what }),
+                Verdict::OtherRanks(ranks) => {
+                    self.say_once(&self.rank_count(name, version, ranks));
+                    others = others.or(Some(version));
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    /// Opens a version to take its values back: all of them were read and verified. Collective.
+    ///
+    /// # Errors
+    /// On all ranks alike; no memory has been touched.
+    pub fn restart_begin(&mut self, name: &str, version: i32) -> Result<(), Error> {
+        let call = "VELOC_Restart_begin";
+        let ready = self.ready(call, name, version);
+        let version = self.agree(&format!("{call}({name}, {version})"), ready)?;
+        let part = match self.candidate.take() {
+            Some(candidate) if candidate.name == name && candidate.version == version => candidate.part,
+            _ => self.load(name, version)?,
+        };
+        let begun = Restart::begin(name, version, part, self.places.files(name));
+        self.phase = Phase::Restart(Box::new(self.agree(call, begun)?));
+        Ok(())
+    }
+
+    /// Gives the regions meant back, all of them or none.
+    ///
+    /// # Safety
+    /// The protected memory is there, and nobody else touches it meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version, is not protected, or has
+    /// another length.
+    pub unsafe fn recover(&self, selection: Selection<'_>) -> Result<(), Error> {
+        match &self.phase {
+            // SAFETY: as the caller promises.
+            Phase::Restart(restart) => unsafe { restart.recover(&self.regions, selection) },
+            _ => Err(Error::Order { call: "VELOC_Recover_mem", what: "no restart is begun" }),
+        }
+    }
+
+    /// Bytes of a region of the version being restored.
+    ///
+    /// # Errors
+    /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version.
+    pub fn recover_size(&self, id: i32) -> Result<usize, Error> {
+        match &self.phase {
+            Phase::Restart(restart) => restart.size(id),
+            _ => Err(Error::Order { call: "VELOC_Recover_size", what: "no restart is begun" }),
+        }
+    }
+
+    /// Ends a restart. Collective.
+    ///
+    /// # Errors
+    /// On all ranks alike, when one of them says that it failed.
+    pub fn restart_end(&mut self, success: bool) -> Result<(), Error> {
+        let call = "VELOC_Restart_end";
+        let rank = self.comm.rank();
+        let ended = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Restart(_) if !success => Err(Error::Declined { call, rank }),
+            Phase::Restart(restart) => Ok((restart.name.clone(), restart.version)),
+            other => {
+                self.phase = other;
+                Err(Error::Order { call, what: "no restart is begun" })
+            }
+        };
+        let (name, version) = self.agree(call, ended)?;
+        self.restored.insert(name, version);
+        Ok(())
+    }
+
+    /// Where the file called `original` is to be written, or read back.
+    ///
+    /// # Errors
+    /// [`Error::Order`] outside both, [`Error::Argument`] for a file that is not in the version.
+    pub fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
+        match &mut self.phase {
+            Phase::Checkpoint(checkpoint) => checkpoint.route(original),
+            Phase::Restart(restart) => restart.route(original),
+            Phase::Idle => Err(Error::Order { call: "VELOC_Route_file", what: "no checkpoint or restart is begun" }),
+        }
+    }
+
+    /// Removes this rank's versions called `name` from scratch.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for a name that is none, [`Error::Order`] in the middle of a checkpoint or restart.
+    pub fn clean_up(&mut self, name: &str) -> Result<(), Error> {
+        let call = "VELOC_Cleanup";
+        check_name(call, name)?;
+        if !matches!(self.phase, Phase::Idle) {
+            return Err(Error::Order { call, what: "a checkpoint or restart is begun" });
+        }
+        self.candidate = None;
+        let waited = self.wait();
+        self.report_flush(waited);
+        let opened = self.shelves.get(name).map(|shelf| shelf.scratch.clone());
+        let scratch = match opened {
+            Some(scratch) => scratch,
+            None if self.places.has_scratch(name) => std::sync::Arc::new(self.places.open_scratch(name)?),
+            None => return Ok(()),
+        };
+        for version in scratch.versions()?.into_iter().rev() {
+            scratch.remove(version)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the client. What is on its way to persistent storage arrives with `drain`; without, it is given up, and the
+    /// version stays in scratch.
+    ///
+    /// # Errors
+    /// [`Error::Flush`] for a copy that does not count.
+    pub fn finalize(mut self, drain: bool) -> Result<(), Error> {
+        let given_up = !drain && !self.is_finished();
+        match self.flush.take() {
+            None => Ok(()),
+            Some(flush) if given_up => {
+                let stopped = flush.stop();
+                self.report_flush(stopped);
+                Ok(())
+            }
+            Some(flush) => flush.wait(),
+        }
+    }
+
+    /// Writes a line to standard error.
+    pub fn say(&self, error: &Error) {
+        crate::say(Some(self.rank()), &error.to_string());
+    }
+
+    /// What all ranks know is said once.
+    fn say_once(&self, error: &Error) {
+        if self.rank() == 0 {
+            self.say(error);
+        }
+    }
+
+    fn agree<T>(&self, call: &str, mine: Result<T, Error>) -> Result<T, Error> {
+        agree(self.comm.as_ref(), call, mine)
+    }
+
+    /// The version, when the arguments are in order and nothing is begun.
+    fn ready(&self, call: &'static str, name: &str, version: i32) -> Result<u64, Error> {
+        check_name(call, name)?;
+        let refuse = |_| Error::Argument { call, what: format!("version {version}: 0 or more expected") };
+        let version = u64::try_from(version).map_err(refuse)?;
+        match self.phase {
+            Phase::Idle => Ok(version),
+            Phase::Checkpoint(_) => Err(Error::Order { call, what: "a checkpoint is begun and not ended" }),
+            Phase::Restart(_) => Err(Error::Order { call, what: "a restart is begun and not ended" }),
+        }
+    }
+
+    /// The stores of a name, opened when it is first used. Collective.
+    fn shelf(&mut self, name: &str) -> Result<Shelf, Error> {
+        if let Some(shelf) = self.shelves.get(name) {
+            return Ok(shelf.clone());
+        }
+        let scratch = self.places.open_scratch(name);
+        // A file system that every process mounts for itself may show the directory late, but the lock is rank 0's.
+        let first = (self.comm.rank() == 0).then(|| self.places.open_persistent(name)).transpose();
+        let (scratch, first) = self.agree(name, scratch.and_then(|scratch| Ok((scratch, first?))))?;
+        let persistent = first.map_or_else(|| self.places.join_persistent(name), Ok);
+        let persistent = self.agree(name, persistent)?;
+        let shelf = Shelf { scratch: scratch.into(), persistent: persistent.into() };
+        self.shelves.insert(name.to_owned(), shelf.clone());
+        Ok(shelf)
+    }
+
+    /// The first checkpoint after a restart: newer versions are of a run that was given up. Collective.
+    fn give_up_newer(&mut self, name: &str, shelf: &Shelf) -> Result<(), Error> {
+        let Some(version) = self.restored.remove(name) else { return Ok(()) };
+        let waited = self.wait();
+        self.report_flush(waited);
+        let removed = shelf.scratch.versions().and_then(|found| {
+            found.into_iter().rev().filter(|&found| found > version).try_for_each(|newer| shelf.scratch.remove(newer))
+        });
+        let is_first = self.comm.rank() == 0;
+        let aside = removed.and_then(|()| match is_first {
+            true => shelf.persistent.set_aside_newer(Some(version)).map(drop),
+            false => Ok(()),
+        });
+        self.agree(name, aside.map_err(Error::from))
+    }
+
+    /// Rank 0's word counts.
+    fn is_due(&self) -> bool {
+        let Some(interval) = self.config.persistent_interval else { return false };
+        self.flushed_at.is_none_or(|at| self.clock.now() - at >= interval)
+    }
+
+    /// Makes the version count in scratch, on all ranks or on none. Collective.
+    fn publish(&self, checkpoint: &Checkpoint, sealed: &Sealed) -> Result<(), Error> {
+        let scratch = &checkpoint.shelf.scratch;
+        let mine = scratch.publish(&sealed.manifest);
+        let published = mine.is_ok();
+        let verdict = self.agree("publish", mine.map_err(Error::from));
+        if verdict.is_err() && published {
+            // A part that other ranks lack never counts; it is removed so as not to take up room.
+            scratch.remove(checkpoint.version).ok();
+        }
+        verdict?;
+        if let Some(keep) = self.config.scratch_versions {
+            retain(scratch, keep, checkpoint.version);
+        }
+        Ok(())
+    }
+
+    /// Sends the version on its way to persistent storage. Collective.
+    fn start_flush(&mut self, checkpoint: &Checkpoint, sealed: Sealed) -> Result<(), Error> {
+        self.flushed_at = Some(self.clock.now());
+        let Checkpoint { name, version, ticket, shelf, .. } = checkpoint;
+        let handover = self.places.handover(name, ticket.token);
+        let draft = (self.comm.rank() == 0).then(|| {
+            let draft = shelf.persistent.begin(*version, 0)?;
+            std::fs::create_dir_all(&handover).map_err(|source| Error::file("create", &handover, source))?;
+            Ok(draft)
+        });
+        let draft = self.agree("flush", draft.transpose());
+        let draft = draft.map_err(|e| Error::Flush { version: *version, what: format!("{e}; it is in scratch") })?;
+        self.flush = Some(Flush::start(Job {
+            name: name.clone(),
+            version: *version,
+            token: ticket.token,
+            rank: self.comm.rank(),
+            ranks: self.comm.size(),
+            shelf: shelf.clone(),
+            handover,
+            filters: sealed.filters,
+            keep: self.config.max_versions,
+            patience: self.config.watchdog_interval,
+            draft,
+        })?);
+        Ok(())
+    }
+
+    /// Nobody asked how the last copy went, so it is said.
+    fn finish_flush(&mut self) {
+        let waited = self.wait();
+        self.report_flush(waited);
+    }
+
+    fn report_flush(&self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.say(&error);
+        }
+    }
+
+    /// One version, whole on all ranks. Collective.
+    fn load(&mut self, name: &str, version: u64) -> Result<Part, Error> {
+        let waited = self.wait();
+        self.report_flush(waited);
+        let shelf = self.shelf(name)?;
+        match examine(self.comm.as_ref(), &shelf, version)? {
+            Verdict::Whole(part) => Ok(part),
+            Verdict::NotWhole(what) => Err(Error::NotWhole { name: name.to_owned(), version, what }),
+            Verdict::OtherRanks(ranks) => Err(self.rank_count(name, version, ranks)),
+        }
+    }
+
+    fn rank_count(&self, name: &str, version: u64, expected: usize) -> Error {
+        Error::RankCount { name: name.to_owned(), version, expected, found: self.comm.size() }
+    }
+
+    /// That a name of its own leaves the other regions out is not plain to see, so it is said once.
+    fn mention_left_out(&mut self, name: &str) {
+        let (held, left_out) = (self.regions.of(name).len(), self.regions.left_out(name));
+        if left_out > 0 && self.rank() == 0 && self.told.insert(name.to_owned()) {
+            let what = format!("{name} holds its {held} named regions, and not the {left_out} of VELOC_Mem_protect");
+            crate::say(Some(0), &what);
+        }
+    }
+}
+
+/// Letters, digits, `_` and `.`, as VELOC has them.
+fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
+    let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.') && name.len() <= NAME_BYTES_MAX;
+    if is_name {
+        return Ok(());
+    }
+    let what = format!("{name:?} is no name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");
+    Err(Error::Argument { call, what })
+}
+
+/// A number that no other checkpoint has.
+fn token() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}

@@ -1,0 +1,171 @@
+//! A region on its road: its bytes to frames, and frames back to bytes.
+
+use recoup_core::{
+    Bound, CodecId, Context, Distribution, ElementType, Filter, Frame, FrameRecord, Manifest, Role, Storage, Store,
+    Values, ValuesMut, VariableRecord,
+};
+use recoup_pipeline::ChainReader;
+
+use crate::Error;
+
+/// Raw bytes a frame aims at.
+const FRAME_BYTES_TARGET: usize = 8 << 20;
+
+/// The variable that says which files a version holds, and of whose it is.
+pub(crate) const META: &str = "veloc";
+
+/// The variable of a region.
+pub(crate) fn region_name(id: i32) -> String {
+    format!("region.{id}")
+}
+
+/// The region of a variable.
+pub(crate) fn region_id(variable: &str) -> Option<i32> {
+    variable.strip_prefix("region.")?.parse().ok()
+}
+
+/// The variable of a routed file.
+pub(crate) fn file_name(index: usize) -> String {
+    format!("file.{index}")
+}
+
+/// A variable, and its frames.
+pub(crate) type Coded = (VariableRecord, Vec<Frame>);
+
+/// Bytes as they are.
+pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<Coded, Error> {
+    let record = record(name, Role::Dynamic, ElementType::Bytes, bytes.len());
+    encode(record, Values::Bytes(bytes), (CodecId::Raw, Bound::Lossless))
+}
+
+/// Doubles under a bound; `bytes` holds whole ones.
+pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<Coded, Error> {
+    let word = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    let values: Vec<f64> = bytes.chunks_exact(8).map(word).collect();
+    let record = record(name, Role::Iterate, ElementType::F64, values.len());
+    encode(record, Values::F64(&values), (CodecId::Qb, bound))
+}
+
+fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableRecord {
+    let n_frames = (len * element.size()).div_ceil(FRAME_BYTES_TARGET).max(1);
+    VariableRecord {
+        name: name.to_owned(),
+        rank: 0,
+        role,
+        element,
+        len: len as u64,
+        dims: [len, 1, 1],
+        stride: 1,
+        frame_dims: [len.div_ceil(n_frames).max(1), 1, 1],
+        distribution: Distribution::RankLocal,
+    }
+}
+
+fn encode(record: VariableRecord, values: Values<'_>, (codec, bound): (CodecId, Bound)) -> Result<Coded, Error> {
+    let frame_len = record.frame_dims[0];
+    let codec = recoup_compress::codec(codec)?;
+    let mut frames = Vec::with_capacity(values.len().div_ceil(frame_len));
+    for (run, start) in (0..values.len()).step_by(frame_len).enumerate() {
+        let len = frame_len.min(values.len() - start);
+        let mut payload = Vec::new();
+        let context = Context::flat(frame_len);
+        let part = values.slice(start, len);
+        let encoded = match padded(part, frame_len) {
+            None => codec.encode(part, bound, &context, &mut payload)?,
+            Some(Padded::Bytes(v)) => codec.encode(Values::Bytes(&v), bound, &context, &mut payload)?,
+            Some(Padded::F64(v)) => codec.encode(Values::F64(&v), bound, &context, &mut payload)?,
+        };
+        let record = FrameRecord {
+            variable: record.name.clone(),
+            rank: record.rank,
+            run,
+            start: start as u64,
+            len: len as u64,
+            codec: codec.id(),
+            storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
+            bound: encoded.bound,
+            achieved_error: encoded.achieved_error,
+            payload_bytes: payload.len() as u64,
+            crc32c: crc32c::crc32c(&payload),
+            parents: Vec::new(),
+            place: None,
+        };
+        frames.push(Frame { record, filters: encoded.filters, payload });
+    }
+    Ok((record, frames))
+}
+
+/// A last frame's values, made as many as in the others.
+enum Padded {
+    Bytes(Vec<u8>),
+    F64(Vec<f64>),
+}
+
+fn padded(values: Values<'_>, frame_len: usize) -> Option<Padded> {
+    match values {
+        _ if values.len() == frame_len => None,
+        Values::F64(v) => Some(Padded::F64(extended(v, frame_len))),
+        Values::Bytes(v) => Some(Padded::Bytes(extended(v, frame_len))),
+        _ => None,
+    }
+}
+
+fn extended<T: Copy>(values: &[T], len: usize) -> Vec<T> {
+    let mut extended = values.to_vec();
+    if let Some(&last) = values.last() {
+        extended.resize(len, last);
+    }
+    extended
+}
+
+/// The bytes of a variable, every frame's checksum verified before it is decoded.
+pub(crate) fn decode(store: &dyn Store, manifest: &Manifest, record: &VariableRecord) -> Result<Vec<u8>, Error> {
+    let frame_len: usize = record.frame_dims.iter().product();
+    let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
+    let mut reader = ChainReader::new(store, recoup_compress::codec);
+    let mut bytes = Vec::new();
+    for frame in manifest.frames.iter().filter(ours) {
+        if record.element == ElementType::F64 {
+            let mut values = vec![0.0; frame_len];
+            reader.frame(manifest.version, record, frame, ValuesMut::F64(&mut values))?;
+            bytes.extend(values[..frame.len as usize].iter().flat_map(|v| v.to_ne_bytes()));
+        } else {
+            let start = bytes.len();
+            bytes.resize(start + frame_len, 0);
+            reader.frame(manifest.version, record, frame, ValuesMut::Bytes(&mut bytes[start..]))?;
+            bytes.truncate(start + frame.len as usize);
+        }
+    }
+    Ok(bytes)
+}
+
+/// The filters of a variable's frames, which the manifest does not keep.
+pub(crate) fn filters(frames: &[Frame]) -> Vec<Filter> {
+    frames.iter().find(|f| !f.filters.is_empty()).map(|f| f.filters.clone()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_alike_and_cover_every_byte() {
+        for len in [0, 1, 7, FRAME_BYTES_TARGET, FRAME_BYTES_TARGET + 1, 2 * FRAME_BYTES_TARGET + 3] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+            let (record, frames) = encode_bytes("region.0", &bytes).unwrap();
+            let frame_len = record.frame_dims[0];
+            assert!(frame_len <= FRAME_BYTES_TARGET);
+            assert!(frames.iter().all(|f| f.payload.len() == frame_len), "{len}");
+            let held = frames.iter().flat_map(|f| f.payload[..f.record.len as usize].iter().copied());
+            assert!(held.eq(bytes), "{len}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_regions_survive_their_names() {
+        for id in [0, 7, -3, i32::MAX, i32::MIN] {
+            assert_eq!(region_id(&region_name(id)), Some(id));
+        }
+        assert_eq!(region_id("file.1"), None);
+    }
+}

@@ -1,0 +1,262 @@
+//! The configuration: the keys of VELOC's INI file, each of which the environment overrides as `VELOC_<KEY>`.
+//!
+//! Keys that name a part recoup does not have, or does always, are accepted; where that makes a difference, one line
+//! on standard error says so.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use recoup_core::{Bound, BoundRule};
+
+use crate::Error;
+
+/// Where versions rest, and what becomes of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Fast, and lost with its node.
+    pub scratch: PathBuf,
+    /// What outlives the job, shared by all ranks.
+    pub persistent: PathBuf,
+    /// Copies to persistent storage are made behind the program.
+    pub asynchronous: bool,
+    /// Versions kept in scratch; `None` for all.
+    pub scratch_versions: Option<usize>,
+    /// Versions kept in persistent storage; `None` for all.
+    pub max_versions: Option<usize>,
+    /// Least time between two copies to persistent storage; `None` for no copies.
+    pub persistent_interval: Option<Duration>,
+    /// Longest wait for another rank's part of a copy.
+    pub watchdog_interval: Duration,
+    /// Bounds of the regions that may be stored with an error.
+    pub lossy: BTreeMap<i32, Bound>,
+}
+
+/// A configuration, and what there is to say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// The configuration.
+    pub config: Config,
+    /// One line per key that does not do what its name says.
+    pub warnings: Vec<String>,
+}
+
+/// What becomes of a key that changes nothing.
+enum Idle {
+    /// The same thing happens without it.
+    Silent,
+    /// Why it has no effect, said unless the value is one that asks for nothing.
+    Said(&'static str),
+}
+
+/// Where another rank's part of a copy does not come, its process is lost and the job with it; long enough for any file
+/// system.
+const WATCHDOG_DEFAULT: Duration = Duration::from_secs(3600);
+
+/// Values that switch a part off.
+const OFF: [&str; 5] = ["", "-1", "0", "false", "no"];
+
+/// Keys with a meaning here.
+const KEYS: [&str; 8] = [
+    "scratch",
+    "persistent",
+    "mode",
+    "scratch_versions",
+    "max_versions",
+    "persistent_interval",
+    "watchdog_interval",
+    "lossy",
+];
+
+/// Keys of VELOC without one.
+const IDLE: [(&str, Idle); 11] = [
+    ("meta", Idle::Silent),
+    ("threaded", Idle::Silent),
+    ("max_parallelism", Idle::Silent),
+    ("log_prefix", Idle::Said("messages go to standard error")),
+    ("ec_interval", Idle::Said("there is no erasure coding between nodes; persistent copies are what is kept")),
+    ("failure_domain", Idle::Said("there is no erasure coding between nodes")),
+    ("axl_type", Idle::Said("files are copied by recoup itself")),
+    ("aggregated", Idle::Said("a version is one directory with a file per rank")),
+    ("daos_pool", Idle::Said("DAOS is not supported")),
+    ("daos_cont", Idle::Said("DAOS is not supported")),
+    ("chksum", Idle::Silent),
+];
+
+impl Config {
+    /// Reads a file, with the environment's word above the file's.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a file that cannot be read, a line that is no `key = value`, a key that is missing and a
+    /// value that is none.
+    pub fn read(path: &Path) -> Result<Parsed, Error> {
+        let lie = |what: String| Error::Config { path: path.display().to_string(), what };
+        let text = std::fs::read_to_string(path).map_err(|e| lie(e.to_string()))?;
+        let overrides = |key: &str| std::env::var(format!("VELOC_{}", key.to_ascii_uppercase())).ok();
+        Self::parse(&text, overrides).map_err(lie)
+    }
+
+    fn parse(text: &str, overrides: impl Fn(&str) -> Option<String>) -> Result<Parsed, String> {
+        let (mut values, mut warnings) = pairs(text)?;
+        for key in KEYS.iter().chain(IDLE.iter().map(|(key, _)| key)) {
+            if let Some(value) = overrides(key) {
+                values.insert((*key).to_owned(), value.trim().to_owned());
+            }
+        }
+        warnings.extend(values.iter().filter_map(|(key, value)| warning(key, value)));
+        let get = |key: &str| values.get(key).map(String::as_str).filter(|value| !value.is_empty());
+        let need = |key: &str| get(key).ok_or_else(|| format!("key {key} is missing"));
+        let config = Self {
+            scratch: absolute(need("scratch")?)?,
+            persistent: absolute(need("persistent")?)?,
+            asynchronous: match need("mode")? {
+                "async" => true,
+                "sync" => false,
+                other => return Err(format!("mode = {other}: sync or async expected")),
+            },
+            scratch_versions: versions("scratch_versions", get("scratch_versions"))?,
+            max_versions: versions("max_versions", get("max_versions"))?,
+            persistent_interval: match seconds("persistent_interval", get("persistent_interval"))? {
+                None => Some(Duration::ZERO),
+                Some(interval) => interval,
+            },
+            watchdog_interval: match seconds("watchdog_interval", get("watchdog_interval"))? {
+                Some(Some(interval)) if !interval.is_zero() => interval,
+                _ => WATCHDOG_DEFAULT,
+            },
+            lossy: get("lossy").map_or(Ok(BTreeMap::new()), bounds)?,
+        };
+        Ok(Parsed { config, warnings })
+    }
+}
+
+/// The pairs of a file, the last of a key counts; a section's name has no meaning.
+fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> {
+    let (mut values, mut warnings) = (BTreeMap::new(), Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        let line = without_comment(line);
+        if line.starts_with('[') && line.ends_with(']') {
+            warnings.push(format!("section {line} has no meaning"));
+        } else if !line.is_empty() {
+            let pair = line.split_once('=').ok_or_else(|| format!("line {}: no key = value", index + 1))?;
+            values.insert(pair.0.trim().to_ascii_lowercase(), pair.1.trim().to_owned());
+        }
+    }
+    Ok((values, warnings))
+}
+
+/// A comment starts a line or follows a blank.
+fn without_comment(line: &str) -> &str {
+    let starts = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
+    let comment = line.char_indices().find(|&(at, c)| matches!(c, '#' | ';') && starts(at));
+    comment.map_or(line, |(at, _)| &line[..at]).trim()
+}
+
+fn warning(key: &str, value: &str) -> Option<String> {
+    if key == "chksum" && OFF.contains(&value) {
+        return Some("chksum: checksums are always on".to_owned());
+    }
+    match IDLE.iter().find(|(name, _)| *name == key) {
+        Some((_, Idle::Silent)) => None,
+        Some((_, Idle::Said(why))) => (!OFF.contains(&value)).then(|| format!("{key} has no effect: {why}")),
+        None if KEYS.contains(&key) => None,
+        None => Some(format!("unknown key {key}")),
+    }
+}
+
+/// The program may change its directory later.
+fn absolute(path: &str) -> Result<PathBuf, String> {
+    std::path::absolute(path).map_err(|e| format!("{path}: {e}"))
+}
+
+/// 0 and less keep all.
+fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let count: i64 = value.parse().map_err(|_| format!("{key} = {value}: a whole number expected"))?;
+    Ok(usize::try_from(count).ok().filter(|&count| count > 0))
+}
+
+/// Not given, off (less than 0), or so many seconds.
+fn seconds(key: &str, value: Option<&str>) -> Result<Option<Option<Duration>>, String> {
+    let Some(value) = value else { return Ok(None) };
+    let seconds: i64 = value.parse().map_err(|_| format!("{key} = {value}: whole seconds or -1 expected"))?;
+    Ok(Some(u64::try_from(seconds).ok().map(Duration::from_secs)))
+}
+
+/// `id:bound` pairs with commas between; a bare number is an absolute bound.
+fn bounds(text: &str) -> Result<BTreeMap<i32, Bound>, String> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let refuse = || format!("lossy = {part}: id:bound expected, such as 3:1e-6 or 3:range:1e-4");
+            let (id, rule) = part.split_once(':').ok_or_else(refuse)?;
+            let rule = if rule.contains(':') { rule.trim().to_owned() } else { format!("absolute:{}", rule.trim()) };
+            match (id.trim().parse(), rule.parse()) {
+                (Ok(id), Ok(BoundRule::Fixed(bound))) => Ok((id, bound)),
+                _ => Err(refuse()),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "scratch = /s\npersistent = /p\nmode = async\n";
+
+    fn parse(text: &str) -> Result<Parsed, String> {
+        Config::parse(text, |_| None)
+    }
+
+    #[test]
+    fn least_configuration_keeps_all_and_copies_all() {
+        let Parsed { config, warnings } = parse(LEAST).unwrap();
+        assert_eq!((config.scratch, config.persistent), ("/s".into(), "/p".into()));
+        assert!(config.asynchronous && warnings.is_empty());
+        assert_eq!((config.scratch_versions, config.max_versions), (None, None));
+        assert_eq!(config.persistent_interval, Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn every_key_is_read_and_comments_are_not() {
+        let text = "# both\nscratch=/s # fast\n; no\npersistent =\t/p#1\nmode= sync\nmax_versions = 3\n\
+                    scratch_versions = 0\npersistent_interval = -1\nlossy = 1:1e-3, -2:range:1e-4,\n";
+        let Parsed { config, warnings } = parse(text).unwrap();
+        assert_eq!((config.persistent.to_str(), config.asynchronous), (Some("/p#1"), false));
+        assert_eq!((config.max_versions, config.scratch_versions, config.persistent_interval), (Some(3), None, None));
+        assert_eq!(config.lossy, BTreeMap::from([(1, Bound::Absolute(1e-3)), (-2, Bound::Range(1e-4))]));
+        assert_eq!(warnings, [""; 0]);
+    }
+
+    #[test]
+    fn environment_overrides_the_file() {
+        let overrides = |key: &str| (key == "mode").then(|| "sync".to_owned());
+        assert!(!Config::parse(LEAST, overrides).unwrap().config.asynchronous);
+    }
+
+    #[test]
+    fn keys_without_effect_are_named_once_and_only_where_they_ask_for_something() {
+        let text = format!("{LEAST}ec_interval = 5\nec_interval = 6\naxl_type=\nfailure_domain = rack\nspeed = 9\n");
+        let warnings = parse(&text).unwrap().warnings;
+        assert_eq!(warnings.len(), 3, "{warnings:?}");
+        assert!(parse(&format!("{LEAST}ec_interval = -1\nchksum = true\n")).unwrap().warnings.is_empty());
+        assert_eq!(parse(&format!("{LEAST}chksum = false\n")).unwrap().warnings.len(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        for (text, word) in [
+            ("scratch = /s\nmode = sync\n", "persistent"),
+            ("scratch = /s\npersistent = /p\n", "mode"),
+            ("scratch = /s\npersistent = /p\nmode = later\n", "later"),
+            ("scratch\n", "line 1"),
+            (&format!("{LEAST}max_versions = many\n"), "many"),
+            (&format!("{LEAST}lossy = 1\n"), "lossy"),
+            (&format!("{LEAST}lossy = 1:-1e-3\n"), "lossy"),
+            (&format!("{LEAST}lossy = 1:verified\n"), "lossy"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One rank's part of a version, read back: nothing is given out that was not verified.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use recoup_core::{Manifest, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::coding::{META, decode, file_name, region_id};
+
+/// What a version says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    /// The same on all ranks, and another for every checkpoint ever taken: parts that belong together have it in common.
+    pub(crate) token: u64,
+    /// The rank whose part it is.
+    pub(crate) rank: usize,
+    /// Ranks there were.
+    pub(crate) ranks: usize,
+    /// What the program called its files.
+    pub(crate) files: Vec<String>,
+}
+
+/// A part, whole and in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) token: u64,
+    pub(crate) regions: BTreeMap<i32, Vec<u8>>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+}
+
+/// What a store has of a version for one rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All of it.
+    Whole(Part),
+    /// A version of another number of ranks.
+    Others {
+        /// So many.
+        ranks: usize,
+    },
+    /// Something that cannot be used, and why.
+    Damaged(String),
+    /// Nothing.
+    Absent,
+}
+
+/// What is sought: a version, as one rank of so many has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) version: u64,
+    /// This rank.
+    pub(crate) rank: usize,
+    /// Ranks there are.
+    pub(crate) ranks: usize,
+    /// The rank the store has it under: scratch holds one rank, its own 0.
+    pub(crate) stored_rank: usize,
+}
+
+impl Wanted {
+    /// Reads everything, checks everything.
+    pub(crate) fn load(self, store: &dyn Store) -> Found {
+        match self.try_load(store) {
+            Ok(found) => found,
+            Err(error) => Found::Damaged(error.to_string()),
+        }
+    }
+
+    fn try_load(self, store: &dyn Store) -> Result<Found, Error> {
+        let Some((manifest, meta)) = self.meta(store)? else { return Ok(Found::Absent) };
+        if meta.ranks != self.ranks {
+            return Ok(Found::Others { ranks: meta.ranks });
+        }
+        let Some(meta) = meta.of(self.rank) else {
+            return Ok(Found::Damaged(format!("the part of rank {} lies where this rank's should", meta.rank)));
+        };
+        let mut part = Part { token: meta.token, regions: BTreeMap::new(), files: BTreeMap::new() };
+        for record in manifest.variables.iter().filter(|v| v.rank == self.stored_rank) {
+            if let Some(id) = region_id(&record.name) {
+                part.regions.insert(id, decode(store, &manifest, record)?);
+            }
+        }
+        for (index, name) in meta.files.iter().enumerate() {
+            let held = |v: &&recoup_core::VariableRecord| v.rank == self.stored_rank && v.name == file_name(index);
+            match manifest.variables.iter().find(held) {
+                Some(record) => drop(part.files.insert(name.clone(), decode(store, &manifest, record)?)),
+                None => return Ok(Found::Damaged(format!("file {name} is not in it"))),
+            }
+        }
+        Ok(Found::Whole(part))
+    }
+
+    /// The token of the version, and nothing else of it; `None` when that cannot be had.
+    pub(crate) fn token(self, store: &dyn Store) -> Option<u64> {
+        let (_, meta) = self.meta(store).ok()??;
+        Some(meta.of(self.rank).filter(|meta| meta.ranks == self.ranks)?.token)
+    }
+
+    /// A version of another number of ranks has no part of ours perhaps: any part says how many there were.
+    fn meta(self, store: &dyn Store) -> Result<Option<(Manifest, Meta)>, Error> {
+        let manifest = match store.manifest(self.version) {
+            Err(StoreError::Missing { .. }) => return Ok(None),
+            manifest => manifest?,
+        };
+        let ours = manifest.variables.iter().find(|v| v.name == META && v.rank == self.stored_rank);
+        let any = || manifest.variables.iter().find(|v| v.name == META);
+        let Some(record) = ours.or_else(any) else {
+            let version = self.version;
+            return Err(StoreError::Manifest { version, what: "not a version of this interface".to_owned() }.into());
+        };
+        let bytes = decode(store, &manifest, record)?;
+        let lie = |e: serde_json::Error| StoreError::Manifest { version: self.version, what: format!("{META}: {e}") };
+        let meta = serde_json::from_slice(&bytes).map_err(lie)?;
+        Ok(Some((manifest, meta)))
+    }
+}
+
+impl Meta {
+    fn of(&self, rank: usize) -> Option<&Self> {
+        (self.rank == rank).then_some(self)
+    }
+}
+
+/// What one rank can offer of a version, as the others are told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Offer {
+    pub(crate) tokens: BTreeSet<u64>,
+    /// It was written by so many other ranks.
+    pub(crate) others: Option<usize>,
+    /// What is wrong with the copies that are not offered.
+    pub(crate) damage: Vec<String>,
+}
+
+impl Offer {
+    pub(crate) fn add(&mut self, place: &str, found: &Found) {
+        match found {
+            Found::Whole(part) => drop(self.tokens.insert(part.token)),
+            Found::Others { ranks } => self.others = Some(*ranks),
+            Found::Damaged(what) => self.damage.push(format!("{place}: {what}")),
+            Found::Absent => self.damage.push(format!("{place}: not there")),
+        }
+    }
+}
+
+/// A token that every rank offers.
+pub(crate) fn common(offers: &[Offer]) -> Option<u64> {
+    let (first, others) = offers.split_first()?;
+    first.tokens.iter().copied().find(|token| others.iter().all(|offer| offer.tokens.contains(token)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_different_attempts_have_nothing_in_common() {
+        let offer = |tokens: &[u64]| Offer { tokens: tokens.iter().copied().collect(), ..Offer::default() };
+        assert_eq!(common(&[offer(&[1]), offer(&[2])]), None);
+        assert_eq!(common(&[offer(&[1, 2]), offer(&[2])]), Some(2));
+        assert_eq!(common(&[offer(&[1]), offer(&[])]), None);
+    }
+}

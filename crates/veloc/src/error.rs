@@ -1,0 +1,128 @@
+//! Why a call fails: the text a program finds on its standard error, beside the code -1.
+
+use recoup_core::{CodecError, CommError, StoreError};
+use recoup_pipeline::PipelineError;
+
+/// What a call of the interface reports.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call out of order.
+    #[error("{call}: {what}")]
+    Order {
+        /// The call.
+        call: &'static str,
+        /// What it needs, or what is in its way.
+        what: &'static str,
+    },
+    /// An argument that cannot be.
+    #[error("{call}: {what}")]
+    Argument {
+        /// The call.
+        call: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The configuration cannot be used.
+    #[error("configuration {path}: {what}")]
+    Config {
+        /// Its file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file of the program or of ours.
+    #[error("{action} {path}: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A version that is not whole on all ranks.
+    #[error("version {version} of {name} cannot be restored: {what}")]
+    NotWhole {
+        /// The checkpoint's name.
+        name: String,
+        /// The version.
+        version: u64,
+        /// What each rank found.
+        what: String,
+    },
+    /// A version of another number of ranks.
+    #[error("version {version} of {name} was written by {expected} ranks, and there are {found}")]
+    RankCount {
+        /// The checkpoint's name.
+        name: String,
+        /// The version.
+        version: u64,
+        /// Ranks that wrote it.
+        expected: usize,
+        /// Ranks there are.
+        found: usize,
+    },
+    /// A region of a version does not fit what is protected.
+    #[error("region {id} of version {version}: {what}")]
+    Region {
+        /// Its number.
+        id: i32,
+        /// The version.
+        version: u64,
+        /// What does not fit.
+        what: String,
+    },
+    /// The program said that its checkpoint or restart failed.
+    #[error("{call}: rank {rank} reports that it failed")]
+    Declined {
+        /// The call.
+        call: &'static str,
+        /// The rank that did.
+        rank: usize,
+    },
+    /// Another rank failed; this one did not, and shares its verdict.
+    #[error("rank {rank}: {message}")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Its own words.
+        message: String,
+    },
+    /// Ranks made different calls.
+    #[error("ranks disagree: {mine} here, {other} on rank {rank}")]
+    Disagree {
+        /// This rank's call.
+        mine: String,
+        /// The other one's.
+        other: String,
+        /// Its rank.
+        rank: usize,
+    },
+    /// A version did not reach persistent storage.
+    #[error("version {version} did not reach persistent storage: {what}")]
+    Flush {
+        /// The version.
+        version: u64,
+        /// Why.
+        what: String,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A codec.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// A frame or its chain.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// The communicator.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+}
+
+impl Error {
+    pub(crate) fn file(action: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::File { action, path: path.display().to_string(), source }
+    }
+}

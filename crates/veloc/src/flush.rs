@@ -1,0 +1,260 @@
+//! The copy of a version from scratch to persistent storage, on a thread of each rank.
+//!
+//! Ranks need no message for it: each writes its file into the draft that rank 0 began, and hands its records over in a
+//! directory beside it; rank 0 publishes when it has all of them. So a copy is done without another call of the
+//! program, and one of a program that is killed never counts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, Store, StoreError, VariableRecord};
+use recoup_io::{Hdf5Store, SystemClock};
+use recoup_pipeline::Retention;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::copies::Wanted;
+use crate::draft::Records;
+use crate::places::Shelf;
+
+/// Time between two looks at what other ranks have done: grows from the first to the second.
+const NAPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+
+/// One rank's part of a copy.
+pub(crate) struct Job {
+    pub(crate) name: String,
+    pub(crate) version: u64,
+    pub(crate) token: u64,
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+    pub(crate) shelf: Shelf,
+    pub(crate) handover: PathBuf,
+    pub(crate) filters: BTreeMap<String, Vec<Filter>>,
+    /// Versions kept in persistent storage.
+    pub(crate) keep: Option<usize>,
+    /// Longest wait for other ranks.
+    pub(crate) patience: Duration,
+    /// Rank 0 has begun already.
+    pub(crate) draft: Option<Box<dyn Draft>>,
+}
+
+/// A copy under way.
+pub(crate) struct Flush {
+    version: u64,
+    thread: JoinHandle<Result<(), Error>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What a rank hands over.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Handed {
+    variables: Vec<VariableRecord>,
+    frames: Vec<FrameRecord>,
+    files: Vec<FileRecord>,
+    error: Option<String>,
+}
+
+impl Flush {
+    pub(crate) fn start(job: Job) -> Result<Self, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let version = job.version;
+        let work = Work { job, stop: Arc::clone(&stop), clock: SystemClock::new() };
+        let thread = std::thread::Builder::new().name("veloc-flush".to_owned()).spawn(move || work.run());
+        let thread = thread.map_err(|e| Error::Flush { version, what: e.to_string() })?;
+        Ok(Self { version, thread, stop })
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits for the verdict, the same on all ranks.
+    pub(crate) fn wait(self) -> Result<(), Error> {
+        let version = self.version;
+        let ended = self.thread.join().unwrap_or_else(|_| Err(failed(version, "the copying thread panicked")));
+        ended.map_err(|error| match error {
+            flush @ Error::Flush { .. } => flush,
+            other => Error::Flush { version, what: other.to_string() },
+        })
+    }
+
+    /// Gives it up at its next frame; it does not count then.
+    pub(crate) fn stop(self) -> Result<(), Error> {
+        self.stop.store(true, Ordering::Release);
+        self.wait()
+    }
+}
+
+fn failed(version: u64, what: &str) -> Error {
+    Error::Flush { version, what: what.to_owned() }
+}
+
+struct Work {
+    job: Job,
+    stop: Arc<AtomicBool>,
+    clock: SystemClock,
+}
+
+impl Work {
+    fn run(mut self) -> Result<(), Error> {
+        let draft = self.job.draft.take();
+        let written = self.write(draft);
+        if self.job.rank > 0 {
+            self.hand_over(&written)?;
+            let verdict = self.await_verdict();
+            return written.and(verdict);
+        }
+        let published = written.and_then(|records| self.publish(records));
+        // What is left of the draft, and what was handed over: the others take it as the end.
+        self.job.shelf.persistent.discard_drafts()?;
+        published
+    }
+
+    /// Copies this rank's frames, each verified on the way.
+    fn write(&self, draft: Option<Box<dyn Draft>>) -> Result<Records, Error> {
+        let Job { version, rank, shelf, filters, .. } = &self.job;
+        let mut draft = match draft {
+            Some(draft) => draft,
+            None => self.await_some("the draft of rank 0", || self.join())??,
+        };
+        let mut records = Records::default();
+        let manifest = shelf.scratch.manifest(*version)?;
+        for variable in &manifest.variables {
+            let mut frames = Vec::new();
+            for held in manifest.frames.iter().filter(|f| f.variable == variable.name) {
+                self.check_stop()?;
+                let mut payload = Vec::new();
+                shelf.scratch.read(*version, held, &mut payload)?;
+                let record = FrameRecord { rank: *rank, place: None, ..held.clone() };
+                let filters = filters.get(&variable.name).cloned().unwrap_or_default();
+                frames.push(Frame { record, filters, payload });
+            }
+            let variable = VariableRecord { rank: *rank, ..variable.clone() };
+            draft.write(&variable, &mut frames)?;
+            records.variables.push(variable);
+            records.frames.extend(frames.into_iter().map(|f| f.record));
+        }
+        self.check_stop()?;
+        records.files = draft.seal()?.files;
+        Ok(records)
+    }
+
+    /// Rank 0 has begun, but a file system may show it late; `None` while it does not.
+    fn join(&self) -> Option<Result<Box<dyn Draft>, Error>> {
+        let Job { version, rank, shelf, handover, .. } = &self.job;
+        match shelf.persistent.begin(*version, *rank) {
+            Err(StoreError::Missing { .. }) if handover.exists() => None,
+            begun => Some(begun.map_err(Error::from)),
+        }
+    }
+
+    /// Rank 0 makes the version count, then lets older ones go.
+    fn publish(&self, mut records: Records) -> Result<(), Error> {
+        let Job { name, version, ranks, shelf, keep, .. } = &self.job;
+        for rank in 1..*ranks {
+            let handed = self.await_part(rank)?;
+            if let Some(message) = handed.error {
+                return Err(Error::Rank { rank, message });
+            }
+            records.variables.extend(handed.variables);
+            records.frames.extend(handed.frames);
+            records.files.extend(handed.files);
+        }
+        self.check_stop()?;
+        shelf.persistent.publish(&records.manifest(name, *version, *ranks))?;
+        if let Some(keep) = *keep {
+            retain(&shelf.persistent, keep, *version);
+        }
+        Ok(())
+    }
+
+    fn part_path(&self, rank: usize) -> PathBuf {
+        self.job.handover.join(format!("rank-{rank:06}"))
+    }
+
+    /// A checksum, then the text: a reader knows when it has all of it.
+    fn hand_over(&self, written: &Result<Records, Error>) -> Result<(), Error> {
+        let handed = match written {
+            Ok(Records { variables, frames, files }) => {
+                Handed { variables: variables.clone(), frames: frames.clone(), files: files.clone(), error: None }
+            }
+            Err(error) => Handed { error: Some(error.to_string()), ..Handed::default() },
+        };
+        let text = serde_json::to_string(&handed).unwrap_or_default();
+        let path = self.part_path(self.job.rank);
+        let sealed = format!("{:08x}{text}", crc32c::crc32c(text.as_bytes()));
+        std::fs::write(&path, sealed).map_err(|source| Error::file("write", &path, source))
+    }
+
+    fn await_part(&self, rank: usize) -> Result<Handed, Error> {
+        let path = self.part_path(rank);
+        self.await_some(&format!("the part of rank {rank}"), || handed(&std::fs::read(&path).ok()?))
+    }
+
+    /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it is this one.
+    fn await_verdict(&self) -> Result<(), Error> {
+        let Job { version, rank, ranks, token, handover, shelf, .. } = &self.job;
+        self.await_some("rank 0", || (!handover.exists()).then_some(()))?;
+        let wanted = Wanted { version: *version, rank: *rank, ranks: *ranks, stored_rank: *rank };
+        let counts = wanted.token(shelf.persistent.as_ref()) == Some(*token);
+        if counts { Ok(()) } else { Err(failed(*version, "another rank could not copy its part")) }
+    }
+
+    fn await_some<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, Error> {
+        let Job { version, patience, .. } = &self.job;
+        let start = self.clock.now();
+        let [mut nap, nap_max] = NAPS;
+        loop {
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+            self.check_stop()?;
+            if self.clock.now() - start > *patience {
+                return Err(failed(*version, &format!("{what} was awaited for {} s", patience.as_secs())));
+            }
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(nap_max);
+        }
+    }
+
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.stop.load(Ordering::Acquire) {
+            Err(failed(self.job.version, "the program did not wait"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// What was handed over, once all of it is there.
+fn handed(bytes: &[u8]) -> Option<Handed> {
+    let (checksum, text) = bytes.split_at_checked(8)?;
+    let found = format!("{:08x}", crc32c::crc32c(text));
+    (checksum == found.as_bytes()).then(|| serde_json::from_slice(text).ok())?
+}
+
+/// Removes all but the newest `keep` versions; those above `newest` are another run's. One that cannot be removed stays.
+pub(crate) fn retain(store: &Hdf5Store, keep: usize, newest: u64) {
+    for version in Retention::new(keep).superfluous(store, newest).unwrap_or_default() {
+        store.remove(version).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_part_is_no_part() {
+        let text = serde_json::to_string(&Handed { error: Some("full".to_owned()), ..Handed::default() }).unwrap();
+        let sealed = format!("{:08x}{text}", crc32c::crc32c(text.as_bytes()));
+        assert_eq!(handed(sealed.as_bytes()).unwrap().error.as_deref(), Some("full"));
+        for len in 0..sealed.len() {
+            assert!(handed(&sealed.as_bytes()[..len]).is_none(), "{len} bytes");
+        }
+    }
+}

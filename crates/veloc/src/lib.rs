@@ -1,0 +1,37 @@
+//! The C interface of VELOC 1.8 over recoup: a program that includes `veloc.h` and links `-lveloc-client` compiles
+//! unchanged against ours.
+//!
+//! Promises: what a restart gives out was verified, whole and of one attempt on all ranks; a call that fails on one rank
+//! fails on all of those that make it together; a version counts when it is whole, whatever kills the process. Must not
+//! know MPI: `VELOC_Init` is a few lines of C that lend a communicator of callbacks.
+//!
+//! Written from the interface's published facts; `include/veloc.h` says what each call does.
+
+#![expect(unsafe_code, reason = "the C interface takes pointers to the program's memory")]
+
+mod abi;
+mod agree;
+mod client;
+mod coding;
+mod config;
+mod copies;
+mod draft;
+mod error;
+mod flush;
+mod places;
+mod regions;
+mod restart;
+
+pub use abi::*;
+pub use client::Client;
+pub use config::{Config, Parsed};
+pub use error::Error;
+pub use regions::{Region, Selection};
+
+/// Writes a line to standard error, if there is one.
+fn say(rank: Option<usize>, message: &str) {
+    use std::io::Write;
+    let rank = rank.map(|rank| format!("rank {rank}: ")).unwrap_or_default();
+    // A program that closed it wants to hear nothing.
+    writeln!(std::io::stderr(), "veloc: {rank}{message}").ok();
+}

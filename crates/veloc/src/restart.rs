@@ -1,0 +1,160 @@
+//! Restart: the newest version that is whole on all ranks, wherever each of its parts is.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use recoup_core::{Comm, Store};
+
+use crate::Error;
+use crate::agree::gather;
+use crate::copies::{Found, Offer, Part, Wanted, common};
+use crate::draft::{remove_files, routed};
+use crate::places::Shelf;
+use crate::regions::{Regions, Selection};
+
+/// What the ranks have of one version.
+pub(crate) enum Verdict {
+    /// All of it; this is this rank's part.
+    Whole(Part),
+    /// It belongs to so many ranks, and there are others.
+    OtherRanks(usize),
+    /// Not all of it: what each rank found.
+    NotWhole(String),
+}
+
+/// The versions that some rank has something of, newest first. Collective.
+pub(crate) fn versions(comm: &dyn Comm, shelf: &Shelf) -> Result<Vec<u64>, Error> {
+    let mut mine = shelf.scratch.versions()?;
+    if comm.rank() == 0 {
+        mine.extend(shelf.persistent.versions()?);
+    }
+    let all: BTreeSet<u64> = gather(comm, &mine)?.into_iter().flatten().collect();
+    Ok(all.into_iter().rev().filter(|&version| i32::try_from(version).is_ok()).collect())
+}
+
+/// Reads and verifies a version: from scratch where all of it is there, otherwise part by part from where it is whole.
+/// Collective.
+pub(crate) fn examine(comm: &dyn Comm, shelf: &Shelf, version: u64) -> Result<Verdict, Error> {
+    let (rank, ranks) = (comm.rank(), comm.size());
+    let here = Wanted { version, rank, ranks, stored_rank: 0 };
+    let mut offer = Offer::default();
+    let scratch = here.load(shelf.scratch.as_ref());
+    offer.add("scratch", &scratch);
+    let offers = gather(comm, &offer)?;
+    if common(&offers).is_some()
+        && let Found::Whole(part) = scratch
+    {
+        return Ok(Verdict::Whole(part));
+    }
+    let there = Wanted { stored_rank: rank, ..here };
+    let persistent = match &scratch {
+        // The same bytes, verified already.
+        Found::Whole(part) if there.token(shelf.persistent.as_ref()) == Some(part.token) => Found::Absent,
+        _ => there.load(shelf.persistent.as_ref()),
+    };
+    offer.add("persistent", &persistent);
+    let offers = gather(comm, &offer)?;
+    let Some(token) = common(&offers) else { return Ok(refused(&offers)) };
+    for found in [scratch, persistent] {
+        if let Found::Whole(part) = found
+            && part.token == token
+        {
+            return Ok(Verdict::Whole(part));
+        }
+    }
+    Ok(refused(&offers))
+}
+
+fn refused(offers: &[Offer]) -> Verdict {
+    if let Some(ranks) = offers.iter().find_map(|offer| offer.others) {
+        return Verdict::OtherRanks(ranks);
+    }
+    let damage = offers.iter().enumerate().filter(|(_, offer)| offer.tokens.is_empty());
+    let lines: Vec<String> = damage.map(|(rank, o)| format!("rank {rank}: {}", o.damage.join(", "))).collect();
+    let lines = if lines.is_empty() { vec!["ranks hold parts of different attempts".to_owned()] } else { lines };
+    Verdict::NotWhole(lines.join("; "))
+}
+
+/// A version whose values are being taken back.
+pub(crate) struct Restart {
+    pub(crate) name: String,
+    pub(crate) version: u64,
+    part: Part,
+    files_dir: PathBuf,
+    /// What was written out for the program to read.
+    files: Vec<(String, PathBuf)>,
+}
+
+impl Restart {
+    pub(crate) fn begin(name: &str, version: u64, part: Part, files_dir: PathBuf) -> Result<Self, Error> {
+        remove_files(&files_dir)?;
+        Ok(Self { name: name.to_owned(), version, part, files_dir, files: Vec::new() })
+    }
+
+    /// Bytes of a region.
+    pub(crate) fn size(&self, id: i32) -> Result<usize, Error> {
+        let held = self.part.regions.get(&id);
+        held.map(Vec::len).ok_or_else(|| self.refuse(id, "it is not in the version".to_owned()))
+    }
+
+    /// Gives the regions meant back, all of them or none.
+    ///
+    /// # Safety
+    /// The program's memory is there, and nobody else touches it meanwhile.
+    pub(crate) unsafe fn recover(&self, regions: &Regions, selection: Selection<'_>) -> Result<(), Error> {
+        let protected = regions.of(&self.name);
+        let ids = selection.of(self.part.regions.keys().copied());
+        let ids = ids.map_err(|id| self.refuse(id, "it is not in the version".to_owned()))?;
+        let mut pairs = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(held) = self.part.regions.get(&id) else { continue };
+            let region = protected.get(&id).ok_or_else(|| self.refuse(id, "it is not protected".to_owned()))?;
+            if region.bytes() != held.len() {
+                let what = format!("{} bytes protected, {} saved", region.bytes(), held.len());
+                return Err(self.refuse(id, what));
+            }
+            pairs.push((region, held));
+        }
+        for (region, held) in pairs {
+            // SAFETY: as the caller promises.
+            unsafe { region.write(held) }
+        }
+        Ok(())
+    }
+
+    /// Where the program finds what it called `original`: by that name, or by its last part where that is unique.
+    pub(crate) fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
+        let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
+        let mut alike = self.part.files.keys().filter(|name| last(name) == last(original));
+        let name = match self.part.files.get_key_value(original) {
+            Some((name, _)) => name.clone(),
+            None => match (alike.next(), alike.next()) {
+                (Some(name), None) => name.clone(),
+                _ => return Err(self.no_file(original)),
+            },
+        };
+        if let Some((_, path)) = self.files.iter().find(|(known, _)| *known == name) {
+            return Ok(path.clone());
+        }
+        let path = routed(&self.files_dir, self.files.len(), original)?;
+        std::fs::write(&path, &self.part.files[&name]).map_err(|source| Error::file("write", &path, source))?;
+        self.files.push((name, path.clone()));
+        Ok(path)
+    }
+
+    fn no_file(&self, original: &str) -> Error {
+        let names: Vec<&str> = self.part.files.keys().map(String::as_str).collect();
+        let what = format!("version {} holds no file {original}, but: {}", self.version, names.join(", "));
+        Error::Argument { call: "VELOC_Route_file", what }
+    }
+
+    fn refuse(&self, id: i32, what: String) -> Error {
+        Error::Region { id, version: self.version, what }
+    }
+}
+
+impl Drop for Restart {
+    fn drop(&mut self) {
+        remove_files(&self.files_dir).ok();
+    }
+}
