@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 use self::simd::Pattern;
-use crate::Pool;
 use crate::pool::BLOCK;
 use crate::simd::{dot_block, relax_block, residual_block};
 use crate::sys::Buffer;
+use crate::{LocalRows, Pool};
 
 /// A square sparse matrix by rows, and the threads that multiply with it.
 #[derive(Clone)]
@@ -85,17 +85,7 @@ impl Csr {
     /// When `n^3` exceeds the range of a column index.
     #[must_use]
     pub fn poisson3d(n: usize) -> Self {
-        let rows = u32::try_from(n.pow(3)).expect("n^3 rows have 32-bit numbers") as usize;
-        let mut row_starts = Vec::with_capacity(rows + 1);
-        let (mut columns, mut values) = (Vec::with_capacity(7 * rows), Vec::with_capacity(7 * rows));
-        row_starts.push(0);
-        for row in 0..rows {
-            for (column, value) in crate::stencil::poisson_row(n, row) {
-                columns.push(column as u32);
-                values.push(value);
-            }
-            row_starts.push(values.len());
-        }
+        let LocalRows { row_starts, columns, values } = LocalRows::poisson3d(n, 0..n.pow(3));
         let matrix = Self::new(row_starts, columns, values).expect("the Laplacian is a matrix");
         matrix.with_grid([n; 3])
     }
@@ -135,7 +125,7 @@ impl Csr {
     }
 
     /// `y = A x` for the rows `rows` of one block.
-    fn multiply(&self, rows: &Range<usize>, x: &[f64], y: &mut [f64]) {
+    pub(crate) fn multiply(&self, rows: &Range<usize>, x: &[f64], y: &mut [f64]) {
         self.pattern.multiply(rows.start / BLOCK, &self.values, x, y);
     }
 

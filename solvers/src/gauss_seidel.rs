@@ -3,22 +3,25 @@
 //! `x_i = x_i + omega (b_i - a_i x) / a_ii`, row by row with the newest x: rows ascending (Gauss-Seidel with omega 1,
 //! SOR), or ascending and then descending (SSOR). Source: D. M. Young 1954, doi 10.1090/S0002-9947-1954-0059635-7.
 //! A sweep is sequential, so its bits do not depend on the number of threads; the residual behind it is threaded and true.
-//! Across ranks a sweep sees its own rows only.
+//! Across ranks a sweep sees the newest x in its own rows and the last sweep's in all others, so iteration counts depend
+//! on the number of ranks.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
 //! | r, `1 / a_ii` | 2 | rebuilt |
+//! | b less what other ranks' x contribute | 1 with several ranks | rebuilt |
 //! | b, A | - | static |
 //!
 //! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is all there is.
 
 use recoup_core::{
-    BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut,
-    Variable, VariableMut,
+    BreakdownReason, Iteration, Operator, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    ValuesMut, Variable, VariableMut,
 };
 
 use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::vector::axpy;
 use crate::{Csr, Method, Stop, System, Vector};
 
 /// How the rows are swept.
@@ -64,11 +67,14 @@ pub struct GaussSeidel<'a> {
     inverse_diagonal: Vec<f64>,
     x: Vector,
     r: Vector,
+    /// b, less the product of the columns of other ranks with their x; b itself where there are none.
+    own_rhs: Option<Vector>,
     progress: Progress,
 }
 
 impl<'a> GaussSeidel<'a> {
-    /// Starts from `x`. The sweeps go through the rows of `matrix`, which is `system.a` or equal to it.
+    /// Starts from `x`. The sweeps go through the rows of `matrix`, which is `system.a` or equal to it; with several ranks
+    /// the entries of it between rows of this rank.
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b, x or the matrix, [`SolveError::Diagonal`] for a zero
@@ -92,6 +98,7 @@ impl<'a> GaussSeidel<'a> {
             target: stop.rtol * rhs_norm,
             x: Vector::copy_of(system.pool, x, 0),
             r: Vector::zeros(system.pool, x.len(), 1),
+            own_rhs: (system.a.global_rows() > x.len() as u64).then(|| Vector::zeros(system.pool, x.len(), 2)),
             progress: start(rhs_norm),
             system,
         };
@@ -103,10 +110,18 @@ impl<'a> GaussSeidel<'a> {
     fn relax(&mut self, i: usize) -> bool {
         let (columns, values) = self.matrix.row(i);
         let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * self.x[j as usize]);
-        let before = self.x[i];
+        let (before, b) = (self.x[i], self.own_rhs.as_deref().unwrap_or(self.system.b)[i]);
         // x_i = x_i + omega (b_i - a_i x) / a_ii
-        self.x[i] = before + self.relaxation.omega() * (self.system.b[i] - product) * self.inverse_diagonal[i];
+        self.x[i] = before + self.relaxation.omega() * (b - product) * self.inverse_diagonal[i];
         self.x[i] != before
+    }
+
+    /// What other ranks' x leave of b: r + A' x, with A' the entries between rows of this rank.
+    fn take_in_others(&mut self) -> Result<(), SolveError> {
+        let Some(own_rhs) = &mut self.own_rhs else { return Ok(()) };
+        self.matrix.apply(&self.x, own_rhs)?;
+        axpy(self.system.pool, 1.0, &self.r, own_rhs);
+        Ok(())
     }
 
     fn measure(&mut self) -> Result<(), SolveError> {
@@ -152,6 +167,7 @@ impl Iteration for GaussSeidel<'_> {
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }
+        self.take_in_others()?;
         let n = self.x.len();
         let mut changed = (0..n).fold(false, |changed, i| self.relax(i) | changed);
         if let Relaxation::Ssor { .. } = self.relaxation {
@@ -195,6 +211,7 @@ impl Method for GaussSeidel<'_> {
     fn bytes_per_iteration(&self) -> f64 {
         let (n, matrix) = (self.x.len() as f64, self.system.a.bytes() as f64);
         let sweeps = if let Relaxation::Ssor { .. } = self.relaxation { 2.0 } else { 1.0 };
-        sweeps * (matrix + 32.0 * n) + matrix + 24.0 * n
+        let others = if self.own_rhs.is_some() { matrix + 40.0 * n } else { 0.0 };
+        sweeps * (matrix + 32.0 * n) + matrix + 24.0 * n + others
     }
 }

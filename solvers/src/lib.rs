@@ -1,5 +1,6 @@
 //! Iterative solvers that lend their variables: Jacobi and its family, CG, GMRES, BiCGSTAB, with
-//! their preconditioners, on CSR matrices and matrix-free stencils.
+//! their preconditioners, on CSR matrices and matrix-free stencils, the rows of one rank
+//! or shared among many.
 //!
 //! Promises: `step` allocates nothing, sums run in a fixed order whatever the number of threads,
 //! "converged" means the true residual. Must not know checkpoints, files or codecs: a solver names
@@ -10,6 +11,7 @@ mod cg;
 mod convert;
 mod csr;
 mod deflation;
+mod distributed;
 mod gauss_seidel;
 mod gmres;
 mod jacobi;
@@ -30,10 +32,11 @@ pub use bicgstab::Bicgstab;
 pub use cg::Cg;
 pub use csr::{Csr, CsrError};
 pub use deflation::DIRECTIONS_MAX;
+pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, RowPartition};
 pub use gauss_seidel::{GaussSeidel, Relaxation};
 pub use gmres::{Gmres, GmresOptions, Side};
 pub use jacobi::Jacobi;
-pub use matrix_market::{MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_vector};
+pub use matrix_market::{MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector};
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};
 pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};
 pub use rhs::{ParseRightHandSideError, RightHandSide, random_value, smooth_value};

@@ -9,11 +9,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
-use crate::{Csr, CsrError};
+use crate::{Csr, CsrError, LocalRows};
 
 /// Longest line read, in bytes; the format allows 1024.
 const LINE_BYTES_MAX: u64 = 1 << 16;
@@ -90,11 +91,34 @@ pub fn read_vector(path: &Path) -> Result<Vec<f64>, MatrixMarketError> {
     parse_vector(&name, open(path, &name)?)
 }
 
+/// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of rows. All entries pass
+/// by, those of the rows chosen are kept: 28 bytes each while they are sorted.
+///
+/// # Errors
+/// As [`read_matrix`]; the file is checked as a whole, whichever rows are kept.
+pub fn read_matrix_rows(
+    path: &Path,
+    choose: impl FnOnce(usize) -> Range<usize>,
+) -> Result<LocalRows, MatrixMarketError> {
+    let name = path.display().to_string();
+    parse_rows(&name, open(path, &name)?, choose)
+}
+
 /// The matrix in `text`, uncompressed; `name` stands for the file in errors.
 ///
 /// # Errors
 /// As [`read_matrix`].
 pub fn parse_matrix(name: &str, text: impl BufRead) -> Result<Csr, MatrixMarketError> {
+    let LocalRows { row_starts, columns, values } = parse_rows(name, text, |rows| 0..rows)?;
+    let refused = |source| MatrixMarketError::Matrix { path: name.to_owned(), source };
+    Csr::new(row_starts, columns, values).map_err(refused)
+}
+
+fn parse_rows(
+    name: &str,
+    text: impl BufRead,
+    choose: impl FnOnce(usize) -> Range<usize>,
+) -> Result<LocalRows, MatrixMarketError> {
     let mut lines = Lines::new(name, text);
     let header = Header::read(&mut lines)?;
     if header.is_array {
@@ -108,9 +132,10 @@ pub fn parse_matrix(name: &str, text: impl BufRead) -> Result<Csr, MatrixMarketE
     if rows > u32::MAX as usize {
         return lines.unexpected("size line", "at most 4294967295 rows", &rows.to_string());
     }
-    let triplets = read_triplets(&mut lines, &header, rows, stored)?;
+    let chosen = choose(rows);
+    let triplets = read_triplets(&mut lines, &header, (rows, &chosen), stored)?;
     lines.finish("entries", stored)?;
-    assemble(rows, &triplets).map_err(|source| MatrixMarketError::Matrix { path: name.to_owned(), source })
+    Ok(assemble(&chosen, &triplets))
 }
 
 /// The vector in `text`, uncompressed; `name` stands for the file in errors.
@@ -212,14 +237,20 @@ impl Header {
 /// One entry of the full matrix, from 0.
 type Triplet = (u32, u32, f64);
 
-/// The entries of a coordinate file, mirrored where the header says so.
+/// The entries of a coordinate file in the rows chosen, mirrored where the header says so.
 fn read_triplets<R: BufRead>(
     lines: &mut Lines<'_, R>,
     header: &Header,
-    rows: usize,
+    (rows, chosen): (usize, &Range<usize>),
     stored: usize,
 ) -> Result<Vec<Triplet>, MatrixMarketError> {
-    let mut triplets = Vec::new();
+    let (mut triplets, mut entries) = (Vec::new(), 0_usize);
+    let mut keep = |row: u32, column: u32, value: f64| {
+        entries += 1;
+        if chosen.contains(&(row as usize)) {
+            triplets.push((row, column, value));
+        }
+    };
     for read in 0..stored {
         if !lines.advance()? {
             return lines.truncated("entries", stored, read);
@@ -227,7 +258,7 @@ fn read_triplets<R: BufRead>(
         let [row, column, value] = lines.fields("row, column and value")?;
         let (row, column) = (lines.index("row", row, rows)?, lines.index("column", column, rows)?);
         let value = header.value(lines, value)?;
-        triplets.push((row, column, value));
+        keep(row, column, value);
         match header.symmetry {
             Symmetry::General => {}
             Symmetry::Symmetric if row < column => {
@@ -238,22 +269,23 @@ fn read_triplets<R: BufRead>(
                 return lines.unexpected("entry", "the strict lower triangle of a skew-symmetric matrix", found);
             }
             Symmetry::Symmetric if row == column => {}
-            Symmetry::Symmetric => triplets.push((column, row, value)),
-            Symmetry::Skew => triplets.push((column, row, -value)),
+            Symmetry::Symmetric => keep(column, row, value),
+            Symmetry::Skew => keep(column, row, -value),
         }
     }
-    if triplets.len() < rows {
-        let found = format!("{} entries in {rows} rows", triplets.len());
+    if entries < rows {
+        let found = format!("{entries} entries in {rows} rows");
         return lines.unexpected("matrix", "an entry in each row", &found);
     }
     Ok(triplets)
 }
 
-/// Rows in ascending order of columns, duplicates summed in the order given.
-fn assemble(rows: usize, triplets: &[Triplet]) -> Result<Csr, CsrError> {
+/// The rows chosen, in ascending order of columns, duplicates summed in the order given.
+fn assemble(chosen: &Range<usize>, triplets: &[Triplet]) -> LocalRows {
+    let (rows, local) = (chosen.len(), |row: u32| row as usize - chosen.start);
     let mut ends = vec![0_usize; rows + 1];
     for &(row, _, _) in triplets {
-        ends[row as usize + 1] += 1;
+        ends[local(row) + 1] += 1;
     }
     for row in 0..rows {
         ends[row + 1] += ends[row];
@@ -261,8 +293,8 @@ fn assemble(rows: usize, triplets: &[Triplet]) -> Result<Csr, CsrError> {
     let mut sorted = vec![(0_u32, 0.0); triplets.len()];
     let mut next = ends.clone();
     for &(row, column, value) in triplets {
-        sorted[next[row as usize]] = (column, value);
-        next[row as usize] += 1;
+        sorted[next[local(row)]] = (column, value);
+        next[local(row)] += 1;
     }
     let mut row_starts = Vec::with_capacity(rows + 1);
     let mut columns: Vec<u32> = Vec::with_capacity(triplets.len());
@@ -282,7 +314,7 @@ fn assemble(rows: usize, triplets: &[Triplet]) -> Result<Csr, CsrError> {
         }
         row_starts.push(columns.len());
     }
-    Csr::new(row_starts, columns, values)
+    LocalRows { row_starts, columns, values }
 }
 
 /// The lines of a file, counted.

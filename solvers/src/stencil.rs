@@ -16,11 +16,20 @@ use crate::Pool;
 use crate::pool::BLOCK;
 use crate::simd::{Line, dot_block, multiply_line, residual_block};
 
-/// The Laplacian on `n^3` points, and the threads that apply it.
+/// The Laplacian on `n^3` points, or some planes of it, and the threads that apply it.
 #[derive(Debug)]
 pub struct Poisson3d {
     n: usize,
+    /// The planes of the cube that are here.
+    planes: Range<usize>,
     pool: Arc<Pool>,
+}
+
+/// The planes of x below and above those that are here; empty at the boundary.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Around<'a> {
+    below: &'a [f64],
+    above: &'a [f64],
 }
 
 /// A missing neighbour's values: no segment of a line is longer than a block.
@@ -43,8 +52,14 @@ impl Poisson3d {
     /// When `n` is 0 or `n^3` exceeds the address space.
     #[must_use]
     pub fn new(n: usize) -> Self {
+        Self::slab(n, 0..n)
+    }
+
+    /// The planes `planes` of the Laplacian on `n^3` points.
+    pub(crate) fn slab(n: usize, planes: Range<usize>) -> Self {
         assert!(n > 0 && n.checked_pow(3).is_some(), "a cube of {n}^3 points");
-        Self { n, pool: Arc::new(Pool::new(1)) }
+        assert!(planes.start < planes.end && planes.end <= n, "planes {planes:?} of {n}");
+        Self { n, planes, pool: Arc::new(Pool::new(1)) }
     }
 
     /// The same operator, applied by the threads of `pool`.
@@ -53,47 +68,108 @@ impl Poisson3d {
         Self { pool, ..self }
     }
 
+    /// The threads.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The planes that came from the ranks below and above, one after the other.
+    pub(crate) fn around<'a>(&self, halo: &'a [f64]) -> Around<'a> {
+        let below = if self.planes.start > 0 { halo.len().min(self.n * self.n) } else { 0 };
+        let (below, above) = halo.split_at(below);
+        Around { below, above }
+    }
+
     /// `y = A x` for the rows of one block, line by line.
-    fn multiply(&self, rows: &Range<usize>, x: &[f64], mut y: &mut [f64]) {
+    pub(crate) fn multiply(&self, rows: &Range<usize>, (x, around): (&[f64], Around<'_>), mut y: &mut [f64]) {
         assert_eq!(x.len(), self.rows(), "x has the length of the operator");
         let mut first = rows.start;
         while first < rows.end {
             let end = rows.end.min((first / self.n + 1) * self.n).min(first + BLOCK);
             let (segment, rest) = y.split_at_mut(end - first);
-            multiply_line(&self.line(first..end, x), segment);
+            multiply_line(&self.line(first..end, x, around), segment);
             (first, y) = (end, rest);
         }
     }
 
     /// A segment of a line of `x` and what lies around it.
-    fn line<'a>(&self, rows: Range<usize>, x: &'a [f64]) -> Line<'a> {
+    fn line<'a>(&self, rows: Range<usize>, x: &'a [f64], around: Around<'a>) -> Line<'a> {
         let (n, plane, len) = (self.n, self.n * self.n, rows.len());
-        let (line, height) = (rows.start / n % n, rows.start / plane);
+        let (line, height, offset) = (rows.start / n % n, rows.start / plane, rows.start % plane);
+        let outside =
+            |values: &'a [f64]| if values.is_empty() { &BEYOND[..len] } else { &values[offset..offset + len] };
         let shifted = |exists: bool, first: usize| if exists { &x[first..first + len] } else { &BEYOND[..len] };
         Line {
             before: if rows.start.is_multiple_of(n) { 0.0 } else { x[rows.start - 1] },
             after: if rows.end.is_multiple_of(n) { 0.0 } else { x[rows.end] },
             centre: &x[rows.clone()],
-            below: shifted(height > 0, rows.start.wrapping_sub(plane)),
-            above: shifted(height + 1 < n, rows.start + plane),
+            below: if height > 0 { &x[rows.start - plane..][..len] } else { outside(around.below) },
+            above: if height + 1 < self.planes.len() { &x[rows.start + plane..][..len] } else { outside(around.above) },
             front: shifted(line > 0, rows.start.wrapping_sub(n)),
             back: shifted(line + 1 < n, rows.start + n),
         }
+    }
+
+    /// Columns and values of a row that is here, the columns as in the whole cube.
+    fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        poisson_row(self.n, self.planes.start * self.n * self.n + row)
+    }
+
+    /// The value of `x` in a column of the whole cube.
+    fn value(&self, column: usize, x: &[f64], around: Around<'_>) -> f64 {
+        let plane = self.n * self.n;
+        match column.checked_sub(self.planes.start * plane) {
+            Some(row) if row < x.len() => x[row],
+            Some(row) => around.above[row - x.len()],
+            None => around.below[column + plane - self.planes.start * plane],
+        }
+    }
+
+    /// `y = A x`, in the order of [`Operator::apply_in_order`].
+    pub(crate) fn multiply_in_order(&self, x: &[f64], around: Around<'_>, y: &mut [f64]) {
+        assert_eq!(x.len(), self.rows(), "x has the length of the operator");
+        for (row, y) in y.iter_mut().enumerate() {
+            *y = self.row(row).fold(0.0, |sum, (column, value)| sum + value * self.value(column, x, around));
+        }
+    }
+
+    /// `y = |A| |x|`.
+    pub(crate) fn multiply_absolutes(&self, x: &[f64], around: Around<'_>, y: &mut [f64]) {
+        assert_eq!(x.len(), self.rows(), "x has the length of the operator");
+        self.pool.for_rows(self.rows(), y, |rows, y| {
+            for (row, y) in rows.zip(y) {
+                *y = self.row(row).map(|(column, value)| (value * self.value(column, x, around)).abs()).sum();
+            }
+        });
+    }
+
+    /// One Jacobi sweep in place, and the sum of squares of the residual before.
+    pub(crate) fn sweep_in_place(&self, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
+        sweep::sweep_in_place(self, sweep, around)
     }
 }
 
 impl Operator for Poisson3d {
     fn rows(&self) -> usize {
-        self.n * self.n * self.n
+        self.n * self.n * self.planes.len()
+    }
+
+    fn first_row(&self) -> u64 {
+        (self.planes.start * self.n * self.n) as u64
+    }
+
+    fn global_rows(&self) -> u64 {
+        (self.n as u64).pow(3)
     }
 
     fn grid(&self) -> [usize; 3] {
-        [self.n; 3]
+        [self.n, self.n, self.planes.len()]
     }
 
     fn nonzeros(&self) -> u64 {
-        let n = self.n as u64;
-        7 * n * n * n - 6 * n * n
+        let (n, planes) = (self.n as u64, self.planes.len() as u64);
+        let faces = u64::from(self.planes.start == 0) + u64::from(self.planes.end == self.n);
+        7 * n * n * planes - 4 * n * planes - faces * n * n
     }
 
     fn bytes(&self) -> u64 {
@@ -101,21 +177,18 @@ impl Operator for Poisson3d {
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.pool.for_rows(self.rows(), y, |rows, y| self.multiply(&rows, x, y));
+        self.pool.for_rows(self.rows(), y, |rows, y| self.multiply(&rows, (x, Around::default()), y));
         Ok(())
     }
 
     fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        assert_eq!(x.len(), self.rows(), "x has the length of the operator");
-        for (row, y) in y.iter_mut().enumerate() {
-            *y = poisson_row(self.n, row).fold(0.0, |sum, (column, value)| sum + value * x[column]);
-        }
+        self.multiply_in_order(x, Around::default(), y);
         Ok(())
     }
 
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.rows(), y, |rows, y| {
-            self.multiply(&rows, x, y);
+            self.multiply(&rows, (x, Around::default()), y);
             [dot_block(&x[rows], y)]
         });
         Ok(sum)
@@ -123,14 +196,14 @@ impl Operator for Poisson3d {
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.rows(), r, |rows, r| {
-            self.multiply(&rows, x, r);
+            self.multiply(&rows, (x, Around::default()), r);
             [residual_block(&b[rows], r)]
         });
         Ok(sum)
     }
 
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
-        Ok(sweep::sweep_in_place(self, sweep))
+        Ok(self.sweep_in_place(sweep, Around::default()))
     }
 
     fn sweeps_in_place(&self) -> bool {
@@ -142,12 +215,7 @@ impl Operator for Poisson3d {
     }
 
     fn abs_apply(&self, x: &[f64], y: &mut [f64]) -> Option<Result<(), CommError>> {
-        assert_eq!(x.len(), self.rows(), "x has the length of the operator");
-        self.pool.for_rows(self.rows(), y, |rows, y| {
-            for (row, y) in rows.zip(y) {
-                *y = poisson_row(self.n, row).map(|(column, value)| (value * x[column]).abs()).sum();
-            }
-        });
+        self.multiply_absolutes(x, Around::default(), y);
         Some(Ok(()))
     }
 
@@ -167,7 +235,8 @@ impl Operator for Poisson3d {
 
     fn fingerprint(&self) -> u64 {
         let sum = AtomicU64::new(0);
-        let hash = |row| row_hash(row as u64, poisson_row(self.n, row).map(|(column, value)| (column as u64, value)));
+        let first = self.first_row();
+        let hash = |row| row_hash(first + row as u64, self.row(row).map(|(column, value)| (column as u64, value)));
         self.pool.for_rows(self.rows(), (), |rows, ()| {
             sum.fetch_add(rows.map(hash).fold(0, u64::wrapping_add), Ordering::Relaxed);
         });

@@ -3,9 +3,11 @@
 //! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up line by line
 //! and keeps the old values of the lines of one plane back, of the line it overwrites and of the next one.
 
+use std::ops::Range;
+
 use recoup_core::JacobiSweep;
 
-use super::Poisson3d;
+use super::{Around, Poisson3d};
 use crate::simd::{Star, sweep_line};
 use crate::sys::PerUnit;
 
@@ -27,6 +29,9 @@ const fn stride(n: usize) -> usize {
 /// What all slabs share.
 struct Slabs<'a> {
     n: usize,
+    /// Planes swept in all, and what lies around them.
+    planes: usize,
+    around: Around<'a>,
     b: &'a [f64],
     /// `omega / 6`.
     step: f64,
@@ -41,30 +46,25 @@ struct Ring<'a> {
     slots: [usize; 4],
 }
 
-/// Sweeps, and returns the sum of squares of the residual before, formed plane by plane.
-pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>) -> f64 {
+/// Sweeps, and returns the sum of squares of the residual before, formed plane by plane. A slab of less than about
+/// four planes has no room in the target and gets it anew.
+pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
     let JacobiSweep { b, omega, x, target, .. } = sweep;
-    let (n, plane) = (cube.n, cube.n * cube.n);
-    assert_eq!([x.len(), b.len(), target.len()], [n * plane; 3], "vectors of one sweep differ in length");
-    let slabs = Slabs { n, b, step: omega * 6.0_f64.recip() };
-    let (sums, scratch) = target.split_at_mut(n);
+    let (n, planes, plane) = (cube.n, cube.planes.len(), cube.n * cube.n);
+    assert_eq!([x.len(), b.len(), target.len()], [planes * plane; 3], "vectors of one sweep differ in length");
+    let slabs = Slabs { n, planes, around, b, step: omega * 6.0_f64.recip() };
+    let (sums, scratch) = target.split_at_mut(planes);
     let all_rooms = cube.pool.threads() * room(n);
     if n <= SMALL {
-        slabs.sweep(0, x, &mut [0.0; room(SMALL)][..room(n)], sums);
+        slabs.sweep_alone(x, &mut [0.0; room(SMALL)][..room(n)], sums);
+    } else if room(n) > scratch.len() {
+        slabs.sweep_alone(x, &mut vec![0.0; room(n)], sums);
     } else if all_rooms > scratch.len() {
-        slabs.sweep(0, x, &mut scratch[..room(n)], sums);
+        slabs.sweep_alone(x, &mut scratch[..room(n)], sums);
     } else {
-        let (pool, scratch, shape) = (&cube.pool, &mut scratch[..all_rooms], (n * plane, plane));
+        let (pool, scratch, shape) = (&cube.pool, &mut scratch[..all_rooms], (planes * plane, plane));
         let old = &*x;
-        pool.for_slabs(shape, (), scratch, |rows, (), room| {
-            let (below, rest) = room.split_at_mut(plane);
-            if rows.start > 0 {
-                below.copy_from_slice(&old[rows.start - plane..rows.start]);
-            }
-            if rows.end < old.len() {
-                rest[..plane].copy_from_slice(&old[rows.end..rows.end + plane]);
-            }
-        });
+        pool.for_slabs(shape, (), scratch, |rows, (), room| slabs.keep_around(rows, old, room));
         pool.for_slabs(shape, (x, PerUnit { values: sums, unit: plane }), scratch, |rows, (x, sums), room| {
             slabs.sweep(rows.start / plane, x, room, sums);
         });
@@ -73,6 +73,22 @@ pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>) -> f64 {
 }
 
 impl Slabs<'_> {
+    /// All planes on this thread.
+    fn sweep_alone(&self, x: &mut [f64], room: &mut [f64], sums: &mut [f64]) {
+        self.keep_around(0..x.len(), x, room);
+        self.sweep(0, x, room, sums);
+    }
+
+    /// Copies the old planes next to the rows `rows` of `x` to the beginning of `room`.
+    fn keep_around(&self, rows: Range<usize>, x: &[f64], room: &mut [f64]) {
+        let plane = self.n * self.n;
+        let (below, rest) = room.split_at_mut(plane);
+        let old_below = if rows.start > 0 { &x[rows.start - plane..rows.start] } else { self.around.below };
+        let old_above = if rows.end < x.len() { &x[rows.end..rows.end + plane] } else { self.around.above };
+        below[..old_below.len()].copy_from_slice(old_below);
+        rest[..old_above.len()].copy_from_slice(old_above);
+    }
+
     /// Sweeps the planes of `x`, the first of which is plane `first`; `room` begins with the old planes around them.
     fn sweep(&self, first: usize, x: &mut [f64], room: &mut [f64], sums: &mut [f64]) {
         let (n, plane) = (self.n, self.n * self.n);
@@ -82,7 +98,9 @@ impl Slabs<'_> {
         let (zeros, ring) = inside.split_at_mut((2 * plane + n).next_multiple_of(ALIGNED) - 2 * plane);
         let zeros = &zeros[..n];
         let mut ring = Ring { n, values: ring, slots: [n, n + 1, 0, 1] };
-        if first > 0 {
+        let has_below = first > 0 || !self.around.below.is_empty();
+        let has_above = |height| height + 1 < self.planes || !self.around.above.is_empty();
+        if has_below {
             below.chunks_exact(n).enumerate().for_each(|(line, old)| ring.put(line + 1, old));
         }
         ring.put(n + 1, &x[..n]);
@@ -101,7 +119,7 @@ impl Slabs<'_> {
                     back: if line + 1 < n { ring.line(ring.slots[2]) } else { zeros },
                     above: match rest.get(plane - n..plane) {
                         Some(above) => above,
-                        None if height + 1 < n => &above[line * n..][..n],
+                        None if has_above(height) => &above[line * n..][..n],
                         None => zeros,
                     },
                     b: &self.b[height * plane + line * n..][..n],

@@ -1,0 +1,282 @@
+//! Do operators shared among ranks compute what one rank computes, and do the methods need the same iterations on them?
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use recoup_comm::{Solo, Threads};
+use recoup_core::{Comm, JacobiSweep, Operator, Status};
+use recoup_solvers::{
+    Bicgstab, BlockJacobi, Cg, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, GaussSeidel, Gmres,
+    GmresOptions, Ic0, Identity, Ilu0, Jacobi, JacobiPreconditioner, LocalRows, Method, Poisson3d, Pool,
+    Preconditioner, Relaxation, RightHandSide, RowPartition, Side, SsorPreconditioner, Stop, System, read_matrix,
+    read_matrix_rows,
+};
+
+const RANKS: [usize; 4] = [1, 2, 4, 8];
+/// No solve here needs more iterations.
+const LIMIT: u64 = 5000;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"))
+}
+
+/// An operator of one rank, and the same shared among the ranks of a communicator; its local rows where it has some.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Stencil(usize),
+    Poisson(usize),
+    File(&'static str),
+}
+
+type Shared = (Box<dyn Operator + Send + Sync>, Option<Arc<Csr>>);
+
+impl Source {
+    fn whole(self) -> Shared {
+        let csr = match self {
+            Self::Stencil(n) => return (Box::new(Poisson3d::new(n)), None),
+            Self::Poisson(n) => Csr::poisson3d(n),
+            Self::File(name) => read_matrix(&data(name)).unwrap(),
+        };
+        (Box::new(csr.clone()), Some(Arc::new(csr)))
+    }
+
+    fn shared(self, comm: &dyn Comm, threads: usize) -> Shared {
+        let (own, pool) = (comm.dup().unwrap(), Arc::new(Pool::new(threads)));
+        let (partition, rows) = match self {
+            Self::Stencil(n) => return (Box::new(DistributedPoisson3d::new(own, n, pool)), None),
+            Self::Poisson(n) => {
+                let partition = RowPartition::even(n * n * n, n * n, comm.size());
+                let rows = LocalRows::poisson3d(n, partition.range(comm.rank()));
+                (partition, rows)
+            }
+            Self::File(name) => {
+                let mut partition = RowPartition::even(0, 1, 1);
+                let rows = read_matrix_rows(&data(name), |n| {
+                    partition = RowPartition::even(n, 1, comm.size());
+                    partition.range(comm.rank())
+                });
+                (partition, rows.unwrap())
+            }
+        };
+        let matrix = DistributedCsr::new(own, &partition, &rows, pool).unwrap();
+        let local = matrix.local();
+        (Box::new(matrix), Some(local))
+    }
+}
+
+/// A vector whose values differ everywhere, by global row.
+fn wave(first: u64, rows: usize) -> Vec<f64> {
+    (0..rows).map(|i| ((first + i as u64) as f64 * 0.7).sin()).collect()
+}
+
+/// Everything an operator computes of one vector: this rank's rows, and the sums over all ranks.
+fn everything(a: &dyn Operator, comm: &dyn Comm) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let rows = a.rows();
+    let (x, b) = (wave(a.first_row(), rows), RightHandSide::Smooth.build(a).unwrap());
+    let mut vectors = vec![vec![0.0; rows]; 5];
+    let [y, in_order, r, swept, absolute] = &mut vectors[..] else { unreachable!("five") };
+    a.apply(&x, y).unwrap();
+    a.apply_in_order(&x, in_order).unwrap();
+    let mut sums = [a.apply_dot(&x, y).unwrap(), a.residual(&b, &x, r).unwrap(), 0.0, 0.0];
+    let inverse: Vec<f64> = a.diagonal().unwrap().into_iter().map(f64::recip).collect();
+    let mut iterate = x.clone();
+    let sweep = JacobiSweep { b: &b, inverse_diagonal: &inverse, omega: 0.8, x: &mut iterate, target: swept };
+    sums[2] = a.jacobi_sweep(sweep).unwrap();
+    if a.sweeps_in_place() {
+        swept.copy_from_slice(&iterate);
+    }
+    a.abs_apply(&x, absolute).unwrap().unwrap();
+    sums[3] = a.frobenius_squared().unwrap();
+    comm.sum(&mut sums).unwrap();
+    vectors.push(b);
+    (vectors, sums.to_vec())
+}
+
+fn wrapping_sum(comm: &dyn Comm, value: u64) -> u64 {
+    let all = comm.gather(&value.to_le_bytes()).unwrap();
+    all.iter().map(|bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())).fold(0, u64::wrapping_add)
+}
+
+#[test]
+fn shared_operators_compute_what_one_rank_computes() {
+    for source in [Source::Stencil(9), Source::Poisson(9), Source::File("sherman5"), Source::File("bcsstk14")] {
+        let (whole, _) = source.whole();
+        let (vectors, sums) = everything(whole.as_ref(), &Solo);
+        let nonzeros_in_row = whole.nonzeros().div_ceil(whole.rows() as u64) as f64 + 64.0;
+        for ranks in [1, 2, 3, 4, 8, 9] {
+            let parts = Threads::launch(ranks, |comm| {
+                let (a, _) = source.shared(&comm, 1 + ranks % 2);
+                assert_eq!(wrapping_sum(&comm, a.fingerprint()), whole.fingerprint(), "{source:?} on {ranks}");
+                assert_eq!(wrapping_sum(&comm, a.nonzeros()), whole.nonzeros());
+                assert_eq!(a.global_rows(), whole.global_rows());
+                let largest = |value: Option<f64>| {
+                    let all = comm.gather(&value.unwrap().to_le_bytes()).unwrap();
+                    all.iter().map(|b| f64::from_le_bytes(b[..].try_into().unwrap())).fold(0.0, f64::max)
+                };
+                let close = |a: f64, b: f64| (a - b).abs() <= nonzeros_in_row * f64::EPSILON * b.abs();
+                assert!(close(largest(a.largest_row_sum()), whole.largest_row_sum().unwrap()));
+                assert!(close(largest(a.largest_column_sum()), whole.largest_column_sum().unwrap()));
+                everything(a.as_ref(), &comm)
+            });
+            for (index, expected) in vectors.iter().enumerate() {
+                let found: Vec<f64> = parts.iter().flat_map(|(vectors, _)| vectors[index].clone()).collect();
+                assert_eq!(found.len(), expected.len());
+                // |A| |x| bounds the terms of a row; two orders of one sum differ by the roundings of both.
+                let scale = vectors[4].iter().zip(&vectors[5]).map(|(a, b)| a + b.abs());
+                for ((row, (found, expected)), scale) in found.iter().zip(expected).enumerate().zip(scale) {
+                    let is_exact = [1, 5].contains(&index) || matches!(source, Source::Stencil(_));
+                    let bound = if is_exact { 0.0 } else { 2.0 * nonzeros_in_row * f64::EPSILON * scale };
+                    assert!((found - expected).abs() <= bound, "{source:?}, {ranks} ranks, vector {index}, row {row}");
+                }
+            }
+            for (_, found) in &parts {
+                for (found, expected) in found.iter().zip(&sums) {
+                    // Sums of n terms; the first one's terms have both signs, and are below |x| |A x| in all.
+                    let scale = expected.abs() + vectors[4].iter().sum::<f64>();
+                    let bound = (whole.rows() as f64 + nonzeros_in_row) * f64::EPSILON * scale;
+                    assert!((found - expected).abs() <= bound, "{source:?}, {ranks} ranks: {found} for {expected}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_shared_operator_is_applied_by_two_threads_at_once() {
+    Threads::launch(3, |comm| {
+        let partition = RowPartition::even(12 * 144, 144, 3);
+        let rows = LocalRows::poisson3d(12, partition.range(comm.rank()));
+        let a = DistributedCsr::new(comm.dup().unwrap(), &partition, &rows, Arc::new(Pool::new(1))).unwrap();
+        let other = a.over(comm.dup().unwrap());
+        let x = wave(a.first_row(), a.rows());
+        let mut expected = vec![0.0; a.rows()];
+        a.apply(&x, &mut expected).unwrap();
+        std::thread::scope(|scope| {
+            for a in [a, other] {
+                let (x, expected) = (&x, &expected);
+                scope.spawn(move || {
+                    let mut y = vec![0.0; x.len()];
+                    for _ in 0..50 {
+                        a.apply(x, &mut y).unwrap();
+                        assert_eq!(&y, expected);
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn rows_that_make_no_matrix_are_refused_on_every_rank() {
+    let refused = Threads::launch(3, |comm| {
+        let partition = RowPartition::even(6, 1, 3);
+        let mut rows = LocalRows { row_starts: vec![0, 1, 2], columns: vec![0, 5], values: vec![1.0, 2.0] };
+        if comm.rank() == 1 {
+            rows.values[1] = f64::NAN;
+        }
+        DistributedCsr::new(comm.dup().unwrap(), &partition, &rows, Arc::new(Pool::new(1))).err().unwrap()
+    });
+    assert_eq!(refused[0], DistributedError::Elsewhere { rank: 1 });
+    assert!(matches!(refused[1], DistributedError::Matrix { first_row: 2, .. }));
+    assert_eq!(refused[2], refused[0]);
+}
+
+/// A method, its preconditioner and the tolerance.
+type Case = (&'static str, &'static str, f64);
+
+fn preconditioner<'a>(name: &str, (a, local): &'a Shared) -> Box<dyn Preconditioner + 'a> {
+    let rows = || local.as_deref().unwrap();
+    match name {
+        "none" => Box::new(Identity),
+        "jacobi" => Box::new(JacobiPreconditioner::new(a.as_ref()).unwrap()),
+        "bjacobi" => Box::new(BlockJacobi::new(rows(), 16).unwrap()),
+        "ssor" => Box::new(SsorPreconditioner::new(rows(), 1.0).unwrap()),
+        "ilu0" => Box::new(Ilu0::new(rows()).unwrap()),
+        "ic0" => Box::new(Ic0::new(rows()).unwrap()),
+        other => panic!("no preconditioner {other}"),
+    }
+}
+
+/// The iterations of a solve, and its true relative residual.
+fn solve(operator: &Shared, comm: &dyn Comm, (method, pc, rtol): Case) -> (u64, f64) {
+    let (a, pool, stop) = (operator.0.as_ref(), Pool::new(1), Stop { rtol });
+    let (b, x) = (RightHandSide::Random { seed: 7 }.build(a).unwrap(), vec![0.0; a.rows()]);
+    let system = System { a, b: &b, comm, pool: &pool };
+    let m = preconditioner(pc, operator);
+    let m = m.as_ref();
+    let options = GmresOptions { restart: 30, side: Side::Right, stop };
+    let mut solver: Box<dyn Method + '_> = match method {
+        "cg" => Box::new(Cg::new(system, m, &x, stop).unwrap()),
+        "gmres" => Box::new(Gmres::new(system, m, &x, options).unwrap()),
+        "bicgstab" => Box::new(Bicgstab::new(system, m, &x, stop).unwrap()),
+        "jacobi" => Box::new(Jacobi::new(system, 1.0, &x, stop).unwrap()),
+        "gauss-seidel" => {
+            let rows = operator.1.as_deref().unwrap();
+            Box::new(GaussSeidel::new(system, rows, Relaxation::GaussSeidel, &x, stop).unwrap())
+        }
+        other => panic!("no method {other}"),
+    };
+    while solver.progress().status == Status::Running && solver.progress().iteration < LIMIT {
+        solver.step().unwrap();
+    }
+    let mut r = vec![0.0; a.rows()];
+    let mut squares = [a.residual(&b, solver.iterate(), &mut r).unwrap(), b.iter().map(|b| b * b).sum()];
+    comm.sum(&mut squares).unwrap();
+    (solver.progress().iteration, (squares[0] / squares[1]).sqrt())
+}
+
+/// The iterations on one process, and on each number of ranks, all of them converged.
+fn iterations(source: Source, case: Case) -> (u64, Vec<u64>) {
+    let (expected, _) = solve(&source.whole(), &Solo, case);
+    let found = RANKS.map(|ranks| {
+        let ends = Threads::launch(ranks, |comm| solve(&source.shared(&comm, 1), &comm, case));
+        assert!(ends.iter().all(|end| end == &ends[0]), "{source:?}, {case:?}: ranks differ: {ends:?}");
+        // The method's own measure of the residual is summed in another order.
+        assert!(ends[0].1 <= case.2 * (1.0 + 1e-10), "{source:?}, {case:?}, {ranks} ranks: {}", ends[0].1);
+        ends[0].0
+    });
+    (expected, found.to_vec())
+}
+
+#[test]
+fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_depend_on_ranks() {
+    let cases: [(Source, Case); 10] = [
+        (Source::Stencil(20), ("cg", "none", 1e-8)),
+        (Source::Poisson(20), ("cg", "jacobi", 1e-8)),
+        (Source::Stencil(20), ("jacobi", "none", 1e-2)),
+        (Source::Poisson(20), ("jacobi", "none", 1e-2)),
+        (Source::Poisson(20), ("gmres", "jacobi", 1e-8)),
+        (Source::Poisson(20), ("bicgstab", "none", 1e-8)),
+        (Source::File("copter2_lap"), ("cg", "jacobi", 1e-4)),
+        (Source::File("copter2_lap"), ("gmres", "jacobi", 1e-4)),
+        (Source::File("orsirr_1"), ("gmres", "jacobi", 1e-6)),
+        (Source::File("add32"), ("bicgstab", "jacobi", 1e-8)),
+    ];
+    for (source, case) in cases {
+        let (expected, found) = iterations(source, case);
+        println!("{source:?} {case:?}: {expected} iterations on one, {found:?} on {RANKS:?}");
+        // The residual of BiCGSTAB jumps, and rounding decides which jump meets the tolerance.
+        let margin = if case.0 == "bicgstab" { 1 + expected / 4 } else { 1 };
+        let is_close = |found: &u64| found.abs_diff(expected) <= margin;
+        assert!(found.iter().all(is_close), "{source:?}, {case:?}: {expected}, {found:?}");
+    }
+}
+
+#[test]
+fn methods_converge_on_any_number_of_ranks_where_the_preconditioner_depends_on_them() {
+    let source = Source::Poisson(16);
+    for case in [
+        ("cg", "bjacobi", 1e-8),
+        ("cg", "ssor", 1e-8),
+        ("cg", "ic0", 1e-8),
+        ("gmres", "ilu0", 1e-8),
+        ("gauss-seidel", "none", 1e-3),
+    ] {
+        let (expected, found) = iterations(source, case);
+        println!("{source:?} {case:?}: {expected} iterations on one, {found:?} on {RANKS:?}");
+        // One rank is the method itself; blocks cut off at ranks never make it better than a few iterations.
+        assert_eq!(found[0], expected, "{case:?}");
+        assert!(found.iter().all(|&found| found <= 2 * expected + 20), "{case:?}: {expected}, {found:?}");
+    }
+}
