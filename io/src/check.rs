@@ -10,7 +10,7 @@ use recoup_core::{Distribution, FORMAT_VERSION, FrameRecord, Manifest, Storage, 
 type Lie = String;
 
 /// Checks that `manifest` is one of `version` and consistent in itself.
-pub(crate) fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
+pub fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     require(manifest.format == FORMAT_VERSION, || format!("format version {} found", manifest.format))?;
     require(manifest.version == version, || format!("version {version} expected, {} found", manifest.version))?;
     require(manifest.ranks > 0, || "no ranks".to_owned())?;

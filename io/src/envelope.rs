@@ -20,7 +20,7 @@ struct Format {
 ///
 /// # Errors
 /// When the manifest does not survive its own text, as with an infinite norm.
-pub(crate) fn seal(manifest: &Manifest) -> Result<String, String> {
+pub fn seal(manifest: &Manifest) -> Result<String, String> {
     let body = serde_json::to_string(manifest).map_err(|e| e.to_string())?;
     if serde_json::from_str::<Manifest>(&body).ok().as_ref() != Some(manifest) {
         return Err("holds a number that is NaN or infinite".to_owned());
@@ -32,7 +32,7 @@ pub(crate) fn seal(manifest: &Manifest) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn open(text: &[u8]) -> Result<Manifest, String> {
+pub fn open(text: &[u8]) -> Result<Manifest, String> {
     let (checksum, body) = split(text).ok_or("not a manifest, or cut short")?;
     let found = format!("{:08x}", crc32c::crc32c(body));
     if checksum != found.as_bytes() {

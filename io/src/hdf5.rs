@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use recoup_core::{Damage, Draft, FrameRecord, Manifest, Store, StoreError};
+use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, Store, StoreError, by_rank_0};
 
 use crate::check::{check, is_plain_name};
 use crate::envelope;
@@ -148,6 +148,22 @@ impl Hdf5Store {
         if path.is_dir() { Ok(path) } else { Err(StoreError::Missing { version }) }
     }
 
+    fn publish_sealed(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        self.require_write()?;
+        let version = manifest.version;
+        let draft = self.draft_path(version);
+        if !self.replaces && self.version_path(version).exists() {
+            return Err(StoreError::Exists { version });
+        }
+        if !draft.is_dir() {
+            return Err(StoreError::Missing { version });
+        }
+        self.publish_draft(manifest, &draft).inspect_err(|_| {
+            // The first error is the one to report; the next draft tries again to clear the place.
+            publish::remove_directory(&draft).ok();
+        })
+    }
+
     /// Everything of `publish` that comes after the draft was found.
     fn publish_draft(&self, manifest: &Manifest, draft: &Path) -> Result<(), StoreError> {
         let version = manifest.version;
@@ -205,20 +221,8 @@ impl Store for Hdf5Store {
         Ok(Box::new(RankFile::create(&draft, version, rank, self.throttle.clone())?))
     }
 
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        self.require_write()?;
-        let version = manifest.version;
-        let draft = self.draft_path(version);
-        if !self.replaces && self.version_path(version).exists() {
-            return Err(StoreError::Exists { version });
-        }
-        if !draft.is_dir() {
-            return Err(StoreError::Missing { version });
-        }
-        self.publish_draft(manifest, &draft).inspect_err(|_| {
-            // The first error is the one to report; the next draft tries again to clear the place.
-            publish::remove_directory(&draft).ok();
-        })
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        by_rank_0(comm, || self.publish_sealed(manifest))
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

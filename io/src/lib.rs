@@ -19,3 +19,9 @@ pub use export::{Array, write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store};
 pub use memory::MemoryStore;
 pub use throttle::{SLICE_BYTES, Throttle};
+
+/// What every manifest must satisfy, and its text under its checksum: for stores that keep manifests elsewhere.
+pub mod manifest {
+    pub use crate::check::check;
+    pub use crate::envelope::{open, seal};
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, Place, Sealed, Store, StoreError, VariableRecord,
+    Comm, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, Place, Sealed, Store, StoreError, VariableRecord,
+    by_rank_0,
 };
 
 use crate::check::check;
@@ -49,6 +50,15 @@ impl MemoryStore {
         self.lock().set_aside.clone()
     }
 
+    fn publish_draft(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let version = manifest.version;
+        check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
+        let mut state = self.lock();
+        let files = state.drafts.remove(&version).ok_or(StoreError::Missing { version })?;
+        state.versions.insert(version, Version { manifest: manifest.clone(), files });
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,13 +78,8 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryDraft { store: self.clone(), version, file, bytes: Vec::new() }))
     }
 
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let version = manifest.version;
-        check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
-        let mut state = self.lock();
-        let files = state.drafts.remove(&version).ok_or(StoreError::Missing { version })?;
-        state.versions.insert(version, Version { manifest: manifest.clone(), files });
-        Ok(())
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        by_rank_0(comm, || self.publish_draft(manifest))
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup::core::{Damage, Draft, FrameRecord, Manifest, Store, StoreError};
+use recoup::core::{Comm, Damage, Draft, FrameRecord, Manifest, Note, Reads, Store, StoreError, Tier};
 
 /// Words of the file.
 const WORDS: usize = 9;
@@ -128,14 +128,34 @@ impl Store for CountedStore {
         self.inner.begin(version, rank)
     }
 
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        self.inner.publish(manifest)?;
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        self.inner.publish(manifest, comm)?;
         self.heartbeat.beat(|beat| {
             beat.checkpoints += 1;
             beat.raw_bytes += manifest.raw_bytes();
             beat.payload_bytes += manifest.payload_bytes();
         });
         Ok(())
+    }
+
+    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        self.inner.settle(comm, reads)
+    }
+
+    fn can_follow(&self, version: u64, parent: u64) -> bool {
+        self.inner.can_follow(version, parent)
+    }
+
+    fn tiers(&self) -> &[Tier] {
+        self.inner.tiers()
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        self.inner.take_notes()
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

@@ -30,5 +30,5 @@ pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKi
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{Cost, Decision, Observation, Plan, Policy, Scheme};
-pub use store::{Damage, Draft, Sealed, Store, StoreError};
+pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier, agreed, by_rank_0};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

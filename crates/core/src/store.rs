@@ -1,26 +1,66 @@
 //! Where versions rest: a parallel file system, memory, and later partners and erasure sets.
 
+use std::fmt;
 use std::io;
+use std::sync::Arc;
 
-use crate::{FileRecord, Frame, FrameRecord, Manifest, VariableRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::{Comm, CommError, FileRecord, Frame, FrameRecord, Manifest, VariableRecord};
 
 /// A place that keeps versions.
 ///
 /// A version is there when [`Store::publish`] has returned, and only then; before that it is a
 /// draft, and a draft never counts, whatever happens to the process that wrote it.
+///
+/// Of some stores all ranks see the same versions, as on a parallel file system; of others each rank holds a part, as in
+/// memory. [`Store::publish`] and [`Store::settle`] are collective for both. What only looks is local: after a settle
+/// each rank finds what it wants to read. The rest is said by [`Store::is_shared`].
 pub trait Store: Send + Sync {
+    /// Whether all ranks see the same versions: then rank 0 alone calls what changes them ([`Store::discard_drafts`],
+    /// [`Store::set_aside_newer`], [`Store::remove`]). Otherwise every rank does.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// Starts this rank's part of a version. Rank 0 calls it first, the others after a barrier.
     ///
     /// # Errors
     /// [`StoreError::Exists`] for a version that is there already, [`StoreError::Io`] otherwise.
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError>;
 
-    /// Makes the sealed drafts of all ranks a version, in one visible step. Rank 0 calls it, after
-    /// every rank has sealed.
+    /// Makes the sealed drafts of all ranks a version, in one visible step. Collective, after every rank has sealed;
+    /// the verdict is the same on all ranks.
     ///
     /// # Errors
-    /// [`StoreError::Io`]; the version does not count then.
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError>;
+    /// [`StoreError`]; the version does not count then, and older ones are untouched.
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError>;
+
+    /// Brings versions back to where they are read, before a restore: the ranks agree who holds what, parts go back to the
+    /// ranks that want them, and versions that cannot be made whole are dropped. `reads` says the ranks of a version whose
+    /// frames this rank will read. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError`], on all ranks.
+    fn settle(&self, _comm: &dyn Comm, _reads: &Reads<'_>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Whether `version`, which is being written, may be coded against `parent`: every place it goes to holds that too,
+    /// and guards it no less.
+    fn can_follow(&self, _version: u64, _parent: u64) -> bool {
+        true
+    }
+
+    /// The stores behind this one, fastest first; none when it is one itself. Each keeps versions of its own.
+    fn tiers(&self) -> &[Tier] {
+        &[]
+    }
+
+    /// What this rank had to repair or to pass over since the last call.
+    fn take_notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
 
     /// Throws away all drafts: of a version that will not be published, and of a killed process.
     ///
@@ -82,6 +122,121 @@ pub trait Draft: Send {
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError>;
 }
 
+/// Says the ranks of a version whose frames a rank will read.
+pub type Reads<'a> = dyn Fn(&Manifest) -> Vec<usize> + 'a;
+
+/// One store of several.
+#[derive(Clone)]
+pub struct Tier {
+    /// Its name, in reports.
+    pub name: String,
+    /// Where its versions rest.
+    pub store: Arc<dyn Store>,
+    /// It takes the first version and every so many after it; at least 1.
+    pub every: u64,
+    /// Versions it keeps; those they are coded against come on top.
+    pub keep: usize,
+}
+
+impl fmt::Debug for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (every {}, keeps {})", self.name, self.every, self.keep)
+    }
+}
+
+/// What a store did so that a version could be read, or why it could not.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Note {
+    /// Frames of a version were read from a tier.
+    Read {
+        /// The version.
+        version: u64,
+        /// The tier's name.
+        tier: String,
+    },
+    /// A tier could not give something of a version that it should hold.
+    Passed {
+        /// The version.
+        version: u64,
+        /// The tier's name.
+        tier: String,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A rank's part was lost and brought back.
+    Repaired {
+        /// The version.
+        version: u64,
+        /// The rank that wrote the part.
+        rank: usize,
+        /// Where it came from.
+        source: String,
+    },
+    /// A version could not be made whole.
+    Dropped {
+        /// The version.
+        version: u64,
+        /// What is missing.
+        what: String,
+    },
+}
+
+impl Note {
+    /// The version it is about.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        match self {
+            Self::Read { version, .. }
+            | Self::Passed { version, .. }
+            | Self::Repaired { version, .. }
+            | Self::Dropped { version, .. } => *version,
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { version, tier } => write!(f, "version {version} read from {tier}"),
+            Self::Passed { version, tier, what } => write!(f, "version {version} in {tier}: {what}"),
+            Self::Repaired { version, rank, source } => {
+                write!(f, "version {version}: part of rank {rank} from {source}")
+            }
+            Self::Dropped { version, what } => write!(f, "version {version} dropped: {what}"),
+        }
+    }
+}
+
+/// What rank 0 does for all; its verdict is everyone's. Collective.
+///
+/// # Errors
+/// Rank 0's own, and on the others [`StoreError::Rank`] with its words.
+pub fn by_rank_0(comm: &dyn Comm, act: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
+    let mine = if comm.rank() == 0 { act() } else { Ok(()) };
+    let mut message = mine.as_ref().err().map(ToString::to_string).unwrap_or_default().into_bytes();
+    comm.broadcast(0, &mut message)?;
+    mine?;
+    if message.is_empty() {
+        return Ok(());
+    }
+    Err(StoreError::Rank { rank: 0, message: String::from_utf8_lossy(&message).into_owned() })
+}
+
+/// Well only when all ranks are. Collective.
+///
+/// # Errors
+/// This rank's own, or [`StoreError::Rank`] with the words of the first other that failed.
+pub fn agreed(comm: &dyn Comm, mine: Result<(), StoreError>) -> Result<(), StoreError> {
+    let words = mine.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    let all = comm.gather(words.as_bytes())?;
+    mine?;
+    match all.iter().position(|words| !words.is_empty()) {
+        None => Ok(()),
+        Some(rank) => Err(StoreError::Rank { rank, message: String::from_utf8_lossy(&all[rank]).into_owned() }),
+    }
+}
+
 /// What a sealed draft contributes to the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sealed {
@@ -122,8 +277,8 @@ impl Damage {
     }
 }
 
-impl std::fmt::Display for Damage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Frame { frame, what } => {
                 write!(f, "frame {}/{} of rank {}: {what}", frame.variable, frame.run, frame.rank)
@@ -153,6 +308,27 @@ pub enum StoreError {
     Full {
         /// Where.
         path: String,
+    },
+    /// The communicator failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// A rank could not do its part; every rank knows.
+    #[error("rank {rank}: {message}")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Its own words.
+        message: String,
+    },
+    /// The ranks are too few, or too close together, for what is asked.
+    #[error("{what}: {needed} needed, {found} found")]
+    Ranks {
+        /// What is asked.
+        what: String,
+        /// Ranks or nodes it takes.
+        needed: usize,
+        /// Ranks or nodes there are.
+        found: usize,
     },
     /// HDF5 refused.
     #[error("{action} {path}: HDF5: {message}")]

@@ -4,7 +4,7 @@
 //! bytes of memory. A draft becomes it only when the draft is published, so that nothing is ever coded
 //! against a version that is not there. [`crate::ChainReader`] walks the same road back.
 
-use recoup_core::{Chain, Codec, VariableRecord};
+use recoup_core::{Chain, Codec, Store, VariableRecord};
 
 use crate::staging::{Buffer, frame_len};
 
@@ -110,13 +110,20 @@ impl Chains {
         Self { key_every, published: Vec::new(), draft: Vec::new(), spare: Vec::new() }
     }
 
-    /// How a variable of `version` is to be coded.
-    pub(crate) fn follow(&self, version: u64, record: &VariableRecord, codec: &dyn Codec) -> Follow<'_> {
+    /// How a variable of `version` is to be coded, in a store that has to hold all it is coded against.
+    pub(crate) fn follow(
+        &self,
+        version: u64,
+        record: &VariableRecord,
+        codec: &dyn Codec,
+        store: &dyn Store,
+    ) -> Follow<'_> {
         if self.key_every <= 1 || !codec.can_follow() {
             return Follow::Never;
         }
         // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a new one.
-        let before = self.published.iter().find(|d| d.version < version && d.covers(record));
+        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && store.can_follow(version, d.version);
+        let before = self.published.iter().find(can_follow);
         let depth = |d: &Decoded| d.links.iter().map(|link| link.depth).max().unwrap_or(0);
         match before {
             Some(decoded) if depth(decoded) + 1 < self.key_every => Follow::After(decoded),

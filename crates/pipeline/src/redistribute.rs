@@ -51,6 +51,21 @@ pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
     names
 }
 
+/// The ranks of a version whose frames a rank will read, given how its variables are spread now.
+pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: Place) -> Vec<usize> {
+    let mut ranks = vec![if place.rank < manifest.ranks { place.rank } else { 0 }];
+    for &(distribution, len) in spreads {
+        let Distribution::Rows { first, global } = distribution else { continue };
+        let is_alike =
+            |v: &&VariableRecord| matches!(v.distribution, Distribution::Rows { global: g, .. } if g == global);
+        let parts: Vec<&VariableRecord> = manifest.variables.iter().filter(is_alike).collect();
+        ranks.extend(rows(&parts, first, len).iter().map(|piece| piece.source.rank));
+    }
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
 /// Where the values of `variable` are in a version; `target` is its record on this rank.
 pub(crate) fn find(
     manifest: &Manifest,

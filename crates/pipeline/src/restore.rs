@@ -1,13 +1,15 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Iteration, Manifest, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
+    Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
+    agreed,
 };
 
 use crate::chain::Decoded;
 use crate::redistribute::{self, Place, Wanted};
 use crate::staging::{self, Buffer};
 use crate::timing::since;
+use crate::worker::acts;
 use crate::{ChainReader, PipelineError, Session, Timing, registry};
 
 /// A version that came back.
@@ -28,6 +30,21 @@ pub struct Restored {
     pub seconds: f64,
     /// Newer versions that were not whole.
     pub skipped: Vec<Skipped>,
+    /// The tiers it was read from, and what had to be repaired or passed over; the same on all ranks.
+    pub notes: Vec<Note>,
+}
+
+impl Restored {
+    /// The names of the tiers its frames were read from; none where the store is not made of tiers.
+    #[must_use]
+    pub fn tiers(&self) -> Vec<&str> {
+        let read = |note: &'_ Note| matches!(note, Note::Read { version, .. } if *version == self.version);
+        let names = self.notes.iter().filter(|note| read(note)).filter_map(|note| match note {
+            Note::Read { tier, .. } => Some(tier.as_str()),
+            _ => None,
+        });
+        names.collect()
+    }
 }
 
 /// A version that was passed over, and everything found wrong with it.
@@ -83,6 +100,7 @@ impl Session {
         // Whatever is found, nothing must be coded against a version that may be set aside.
         self.chain_from(Vec::new())?;
         let start = self.clock.now();
+        self.settle(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
@@ -93,6 +111,7 @@ impl Session {
                     self.set_aside_newer(Some(version))?;
                     give_out(&candidate, owners);
                     let mut restored = restored(&candidate.manifest, skipped);
+                    restored.notes = self.notes()?;
                     restored.seconds = match self.timing {
                         Timing::Real => since(self.clock.now(), start),
                         Timing::Virtual(costs) => costs.recovery_seconds(&reader.frames_read(&candidate.manifest)?),
@@ -104,6 +123,9 @@ impl Session {
                 }
                 Err(damage) => skipped.push(Skipped { version, damage }),
             }
+        }
+        for note in self.notes()? {
+            tracing::warn!(%note, "nothing was restored");
         }
         self.restarted(0);
         if skipped.is_empty() { Ok(None) } else { Err(PipelineError::NoUsable { versions: skipped }) }
@@ -204,15 +226,29 @@ impl Session {
     }
 
     fn set_aside_newer(&self, version: Option<u64>) -> Result<(), PipelineError> {
-        let mut message = Vec::new();
-        if self.comm.rank() == 0 {
-            message = self.store.set_aside_newer(version).err().map(|e| e.to_string()).unwrap_or_default().into_bytes();
-        }
-        self.comm.broadcast(0, &mut message)?;
-        if message.is_empty() {
-            return Ok(());
-        }
-        Err(PipelineError::Rank { rank: 0, message: String::from_utf8_lossy(&message).into_owned() })
+        let acts = acts(self.store.as_ref(), self.comm.as_ref());
+        let mine = if acts { self.store.set_aside_newer(version).map(drop) } else { Ok(()) };
+        Ok(agreed(self.comm.as_ref(), mine)?)
+    }
+
+    /// Every rank finds what it will read.
+    fn settle(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
+        let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
+        let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
+        let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
+        let reads = |manifest: &Manifest| redistribute::sources(manifest, &spreads, place);
+        Ok(self.store.settle(self.comm.as_ref(), &reads)?)
+    }
+
+    /// What the ranks' stores have to say, on every rank.
+    fn notes(&self) -> Result<Vec<Note>, PipelineError> {
+        let mine = serde_json::to_vec(&self.store.take_notes()).unwrap_or_default();
+        let all = self.comm.gather(&mine)?;
+        let mut notes: Vec<Note> =
+            all.iter().flat_map(|bytes| serde_json::from_slice::<Vec<Note>>(bytes).unwrap_or_default()).collect();
+        notes.sort_unstable();
+        notes.dedup();
+        Ok(notes)
     }
 }
 
@@ -270,6 +306,7 @@ fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {
         residual: manifest.residual,
         seconds: 0.0,
         skipped,
+        notes: Vec::new(),
     }
 }
 

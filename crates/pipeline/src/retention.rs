@@ -19,6 +19,11 @@ impl Retention {
         Self { keep, parents: BTreeMap::new() }
     }
 
+    /// Keeps another number from now on.
+    pub(crate) fn keep(&mut self, keep: usize) {
+        self.keep = keep;
+    }
+
     /// A version was written: its manifest need not be read again.
     pub fn published(&mut self, manifest: &Manifest) {
         self.parents.insert(manifest.version, manifest.parents());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use recoup_core::{
     Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Progress,
-    Registered, ResidualKind, Resume, Status, Store,
+    Registered, ResidualKind, Resume, Status, Store, agreed,
 };
 
 use crate::chain::{Chains, Decoded};
@@ -18,8 +18,8 @@ use crate::staging::StagingSet;
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Reference, Room, Verifier};
-use crate::worker::{Done, Job, Work, Worker};
-use crate::{Outcome, PipelineError, Retention, Timing, registry};
+use crate::worker::{Done, Job, Work, Worker, acts};
+use crate::{Outcome, PipelineError, Timing, registry};
 
 /// Where codecs come from: one wrapped to keep its bound, or why there is none.
 pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
@@ -130,20 +130,15 @@ impl Session {
     /// [`PipelineError::Store`] when the store is not usable, [`PipelineError::Comm`].
     pub fn open(config: SessionConfig, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let (ours, theirs) = (comm.dup()?, comm.dup()?);
-        if ours.rank() == 0 {
-            config.store.discard_drafts()?;
-        }
-        ours.barrier()?;
+        let acts = acts(config.store.as_ref(), ours.as_ref());
+        agreed(ours.as_ref(), if acts { config.store.discard_drafts() } else { Ok(()) })?;
         let bandwidth = known_bandwidth(config.timing, config.bytes_per_second);
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
         let worker = Worker {
             name: config.name,
-            retention: Retention::new(if config.timing == Timing::Real {
-                config.keep.max(1)
-            } else {
-                config.keep.max(2)
-            }),
+            keep: if config.timing == Timing::Real { config.keep.max(1) } else { config.keep.max(2) },
+            retention: Vec::new(),
             chains: Chains::new(config.key_every),
             rivals: Rivals::new(config.codecs, config.rivals, Bandwidth::new(bandwidth)),
             store: config.store.clone(),
@@ -333,7 +328,7 @@ impl Session {
         self.marks.failures += 1;
         // Newest first: none is ever without one it is coded against.
         for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
-            if self.comm.rank() == 0 {
+            if acts(self.store.as_ref(), self.comm.as_ref()) {
                 self.store.remove(version)?;
             }
             self.outcomes.retain(|o| !matches!(o, Outcome::Saved(s) if s.version == version));

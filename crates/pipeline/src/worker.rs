@@ -124,7 +124,9 @@ pub(crate) struct Done {
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
     pub(crate) name: String,
-    pub(crate) retention: Retention,
+    pub(crate) keep: usize,
+    /// One for each tier.
+    pub(crate) retention: Vec<Retention>,
     pub(crate) chains: Chains,
     pub(crate) rivals: Rivals,
     pub(crate) store: Arc<dyn Store>,
@@ -162,7 +164,7 @@ impl Worker {
                 Work::Make(job) => job,
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
-                    self.retention.forget();
+                    self.retention.iter_mut().for_each(Retention::forget);
                     continue;
                 }
             };
@@ -305,7 +307,7 @@ impl Worker {
     /// The codec of a lossy variable.
     fn pick(&mut self, job: &Job, staged: &Staged) -> Result<Arc<dyn Codec>, Unmade> {
         let planned = (self.codecs)(job.plan.codec).map_err(failed)?;
-        let follow = self.chains.follow(job.progress.iteration, &staged.record, planned.as_ref());
+        let follow = self.chains.follow(job.progress.iteration, &staged.record, planned.as_ref(), self.store.as_ref());
         let asked = (job.plan.codec, staged);
         let id = self.rivals.pick(asked, follow, self.comm.as_ref(), self.clock.as_ref()).map_err(failed)?;
         if id == job.plan.codec { Ok(planned) } else { (self.codecs)(id).map_err(failed) }
@@ -315,7 +317,7 @@ impl Worker {
     fn encode_lossy(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
         let codec = self.pick(job, staged)?;
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
-        let follow = self.chains.follow(version, &staged.record, codec.as_ref());
+        let follow = self.chains.follow(version, &staged.record, codec.as_ref(), self.store.as_ref());
         let codecs = self.codecs;
         let request = Request { codecs, plan, progress, staged, codec: codec.as_ref(), follow, abort: &self.abort };
         let (comm, clock, room) = (self.comm.as_ref(), self.clock.as_ref(), &mut self.room);
@@ -364,7 +366,7 @@ impl Worker {
             Some((rank, message)) => Err(failed(PipelineError::Rank { rank, message: message.clone() })),
             None => self.publish_manifest(self.manifest(job, parts, tally)),
         };
-        if verdict.is_err() && self.comm.rank() == 0 {
+        if verdict.is_err() && acts(self.store.as_ref(), self.comm.as_ref()) {
             // The store names what it could not remove; the verdict is the error worth reporting.
             if let Err(error) = self.store.discard_drafts() {
                 tracing::warn!(%error, "a draft is left over");
@@ -402,23 +404,35 @@ impl Worker {
         manifest
     }
 
-    /// Rank 0 makes the version visible, tells the others, and removes what retention no longer keeps.
+    /// Makes the version visible, and removes what retention no longer keeps.
     fn publish_manifest(&mut self, manifest: Manifest) -> Result<(), Unmade> {
-        let mut message = Vec::new();
-        if self.comm.rank() == 0 {
-            let published = self.store.publish(&manifest).map_err(PipelineError::from);
-            let retained = published.map(|()| self.retain(&manifest));
-            message = retained.err().map(|e| e.to_string()).unwrap_or_default().into_bytes();
-        }
-        self.comm.broadcast(0, &mut message).map_err(failed)?;
-        if message.is_empty() { Ok(()) } else { Err(Unmade::Failed(String::from_utf8_lossy(&message).into_owned())) }
+        self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
+        self.retain(&manifest);
+        Ok(())
     }
 
     /// Removes what is no longer needed: a version that cannot be removed is no reason to lose the new one.
     fn retain(&mut self, manifest: &Manifest) {
-        self.retention.published(manifest);
-        self.retention.apply(self.store.as_ref(), manifest.version);
+        let store = self.store.clone();
+        self.retention.resize_with(store.tiers().len().max(1), || Retention::new(1));
+        if store.tiers().is_empty() && acts(store.as_ref(), self.comm.as_ref()) {
+            self.retention[0].keep(self.keep);
+            self.retention[0].published(manifest);
+            self.retention[0].apply(store.as_ref(), manifest.version);
+        }
+        for (tier, retention) in store.tiers().iter().zip(&mut self.retention) {
+            if acts(tier.store.as_ref(), self.comm.as_ref()) {
+                retention.keep(tier.keep);
+                retention.published(manifest);
+                retention.apply(tier.store.as_ref(), manifest.version);
+            }
+        }
     }
+}
+
+/// Whether this rank makes the calls that change what versions there are.
+pub(crate) fn acts(store: &dyn Store, comm: &dyn Comm) -> bool {
+    comm.rank() == 0 || !store.is_shared()
 }
 
 impl Tally {

@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use recoup_core::{Damage, Draft, Frame, FrameRecord, Manifest, Sealed, Store, StoreError, VariableRecord};
+use recoup_core::{
+    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Sealed, Store, StoreError, VariableRecord, agreed,
+};
 
 /// Which operations fail, counted from 0 over all ranks: begin, write, seal, publish, read, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +72,11 @@ impl<S: Store> Store for CrashingStore<S> {
         Ok(Box::new(CrashingDraft { inner: self.inner.begin(version, rank)?, fuse: self.fuse.clone() }))
     }
 
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        self.fuse.burn()?;
-        self.inner.publish(manifest)
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        // Only rank 0 acts; a rank that skipped the call would leave the others waiting.
+        let lit = if comm.rank() == 0 { self.fuse.burn() } else { Ok(()) };
+        agreed(comm, lit)?;
+        self.inner.publish(manifest, comm)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {

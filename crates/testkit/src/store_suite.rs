@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
+use recoup_comm::Solo;
 use recoup_core::{
     Bound, BoundRule, CodecId, Distribution, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame, FrameRecord,
     Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
@@ -103,7 +104,7 @@ impl Sample {
     /// # Errors
     /// What the store reports.
     pub fn publish(&mut self, store: &dyn Store) -> Result<(), StoreError> {
-        store.publish(&self.seal(store)?)
+        store.publish(&self.seal(store)?, &Solo)
     }
 
     /// Asserts that the store gives every frame back bit for bit.
@@ -248,7 +249,7 @@ fn drafts_never_count(store: &dyn Store) {
     assert!(store.manifest(2).is_err());
     store.discard_drafts().unwrap();
     let unsealed = draft.manifest(Vec::new());
-    assert!(store.publish(&unsealed).is_err(), "discarded drafts cannot be published");
+    assert!(store.publish(&unsealed, &Solo).is_err(), "discarded drafts cannot be published");
     assert_eq!(store.versions().unwrap(), [1]);
     draft.publish(store).unwrap();
     draft.assert_whole(store);
@@ -296,7 +297,7 @@ fn lying_manifest_is_not_published(store: &dyn Store) {
     let mut sample = Sample::new(8, 1);
     let mut manifest = sample.seal(store).unwrap();
     manifest.frames.pop();
-    assert!(matches!(store.publish(&manifest), Err(StoreError::Manifest { version: 8, .. })));
+    assert!(matches!(store.publish(&manifest, &Solo), Err(StoreError::Manifest { version: 8, .. })));
     assert_eq!(store.versions().unwrap(), []);
     store.discard_drafts().unwrap();
     sample.publish(store).unwrap();

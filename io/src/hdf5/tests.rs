@@ -34,8 +34,8 @@ impl Store for Rooted {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.store.begin(version, rank)
     }
-    fn publish(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        self.store.publish(manifest)
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        self.store.publish(manifest, comm)
     }
     fn discard_drafts(&self) -> Result<(), StoreError> {
         self.store.discard_drafts()
