@@ -69,7 +69,7 @@ int main(int argc, char **argv)
     check(recoup_protect(handle, "p", RECOUP_RECURRENCE, RECOUP_F64, p, (uint64_t)m, 0, (uint64_t)m));
     check(recoup_protect(handle, "rho", RECOUP_RECURRENCE, RECOUP_F64, &rho, 1, RECOUP_REPLICATED, 0));
     check(recoup_grid(handle, "x", (uint64_t)g.n, (uint64_t)g.n, (uint64_t)g.n));
-    check(recoup_operator(handle, apply, &g, (uint64_t)m, 0, (uint64_t)m, b, RECOUP_OPERATOR_ANY_THREAD));
+    check(recoup_operator(handle, apply, &g, (uint64_t)m, 0, (uint64_t)m, b, 0, RECOUP_OPERATOR_ANY_THREAD));
     int code = recoup_restore(handle, &k, &how);
     check(code);
 

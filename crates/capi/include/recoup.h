@@ -136,7 +136,7 @@ typedef struct recoup_part {
     int32_t tag;
     // Bytes of the message; both sides know them.
     uint64_t bytes;
-    // Where they are, or where they go.
+    // Where they are, or where they go; NULL for none.
     void *data;
 } recoup_part;
 
@@ -262,7 +262,8 @@ int32_t recoup_grid(recoup_handle handle,
 // `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
 // measurement, and another problem's versions are refused.
 //
-// `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
+// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
+// or RECOUP_OPERATOR_ANY_THREAD.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 //
@@ -274,6 +275,7 @@ int32_t recoup_operator(recoup_handle handle,
                         uint64_t first,
                         uint64_t global,
                         const double *rhs,
+                        double frobenius,
                         uint32_t flags);
 
 // Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for

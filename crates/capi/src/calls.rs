@@ -121,7 +121,8 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
 /// `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
 /// measurement, and another problem's versions are refused.
 ///
-/// `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
+/// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
+/// or RECOUP_OPERATOR_ANY_THREAD.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 ///
@@ -136,6 +137,7 @@ pub unsafe extern "C" fn recoup_operator(
     first: u64,
     global: u64,
     rhs: *const f64,
+    frobenius: f64,
     flags: u32,
 ) -> i32 {
     guarded(|| {
@@ -143,15 +145,20 @@ pub unsafe extern "C" fn recoup_operator(
         let apply = apply.ok_or_else(|| Failure::argument("apply is NULL"))?;
         let is_inside = first.checked_add(rows).is_some_and(|end| end <= global) && global > 0;
         let is_memory = rows < (isize::MAX / 8) as u64 && (rows == 0 || (!rhs.is_null() && rhs.is_aligned()));
-        if !is_inside || !is_memory || flags & !RECOUP_OPERATOR_ANY_THREAD != 0 {
-            let what = format!("operator: rows {first} + {rows} of {global}, rhs at {rhs:p}, flags {flags}");
+        let is_norm = frobenius >= 0.0 && frobenius.is_finite();
+        if !is_inside || !is_memory || !is_norm || flags & !RECOUP_OPERATOR_ANY_THREAD != 0 {
+            let what =
+                format!("operator: rows {first} + {rows} of {global}, rhs {rhs:p}, norm {frobenius}, flags {flags}");
             return Err(Failure::argument(what));
         }
         let rows = rows as usize;
         // SAFETY: as the caller promises.
         let rhs = if rows == 0 { &[] } else { unsafe { std::slice::from_raw_parts(rhs, rows) } };
         let (home, is_free_threaded) = (handle.lent.home().clone(), flags & RECOUP_OPERATOR_ANY_THREAD != 0);
-        let operator = CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, home };
+        // One rank gives all of it, as shares are added.
+        let share = if handle.lent.comm().rank() == 0 { frobenius * frobenius } else { 0.0 };
+        let frobenius_squared = (frobenius > 0.0).then_some(share);
+        let operator = CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, home };
         handle.with(|_, core| core.set_operator(operator, rhs))?;
         Ok(RECOUP_OK)
     })

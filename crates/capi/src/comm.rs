@@ -24,7 +24,7 @@ pub struct RecoupPart {
     pub tag: i32,
     /// Bytes of the message; both sides know them.
     pub bytes: u64,
-    /// Where they are, or where they go.
+    /// Where they are, or where they go; NULL for none.
     pub data: *mut c_void,
 }
 
@@ -136,7 +136,10 @@ impl CallbackComm {
 
     /// Gathers parts whose lengths every rank knows.
     fn allgatherv(&self, mine: &[u8], lengths: &[u64]) -> Result<Vec<u8>, CommError> {
-        let mut all = vec![0; lengths.iter().sum::<u64>() as usize];
+        let total = lengths.iter().sum::<u64>() as usize;
+        // An empty slice may have an address that means something else to an MPI (1 is Open MPI's MPI_IN_PLACE).
+        let mine = if mine.is_empty() { &[0] } else { mine };
+        let mut all = vec![0; total.max(1)];
         self.call("allgatherv", |raw| {
             // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
             raw.allgatherv
@@ -172,6 +175,7 @@ impl CallbackComm {
         receives: &mut [(usize, Vec<u8>)],
     ) -> Result<(), CommError> {
         let part = |rank: usize, data: *const u8, bytes: usize| {
+            let data = if bytes == 0 { std::ptr::null() } else { data };
             let (rank, data) = (rank as i32, data.cast_mut().cast());
             RecoupPart { rank, tag, bytes: bytes as u64, data }
         };

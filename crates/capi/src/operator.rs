@@ -24,6 +24,8 @@ pub(crate) struct CallbackOperator {
     pub(crate) first: u64,
     pub(crate) global: u64,
     pub(crate) is_free_threaded: bool,
+    /// This rank's share of `||A||_F^2`, where the program knows it.
+    pub(crate) frobenius_squared: Option<f64>,
     pub(crate) home: Arc<Home>,
 }
 
@@ -104,7 +106,7 @@ impl Operator for CallbackOperator {
     }
 
     fn frobenius_squared(&self) -> Option<f64> {
-        None
+        self.frobenius_squared
     }
 
     fn largest_row_sum(&self) -> Option<f64> {

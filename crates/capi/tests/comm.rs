@@ -85,11 +85,15 @@ unsafe extern "C" fn exchange(
         let (sends, receives) = (parts(sends, n_sends), parts(receives, n_receives));
         for (tag, comm) in context.tags.iter().enumerate() {
             let of_tag = |part: &&RecoupPart| part.tag as usize == tag;
-            let data = |part: &RecoupPart| (part.rank as usize, from_raw_parts(part.data.cast(), part.bytes as usize));
+            let bytes = |part: &RecoupPart| match part.bytes {
+                0 => &[],
+                bytes => from_raw_parts(part.data.cast(), bytes as usize),
+            };
+            let data = |part: &RecoupPart| (part.rank as usize, bytes(part));
             let sends: Vec<(usize, &[u8])> = sends.iter().filter(of_tag).map(data).collect();
             let from: Vec<usize> = receives.iter().filter(of_tag).map(|part| part.rank as usize).collect();
             let Ok(found) = comm.exchange_bytes(&sends, &from) else { return 1 };
-            for (part, found) in receives.iter().filter(of_tag).zip(found) {
+            for (part, found) in receives.iter().filter(of_tag).zip(found).filter(|(part, _)| part.bytes > 0) {
                 from_raw_parts_mut(part.data.cast::<u8>(), part.bytes as usize).copy_from_slice(&found);
             }
         }

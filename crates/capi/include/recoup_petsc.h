@@ -1,0 +1,400 @@
+/* recoup_petsc.h: checkpoints for KSPSolve, TSSolve and SNESSolve. Compiled in the program, with its PETSc (3.18 or newer,
+ * real, double); librecoup itself links none.
+ *
+ *     RecoupKSP saved;
+ *     PetscCall(RecoupKSPAttach(ksp, b, x, "dir=ckpt interval=20it", &saved));
+ *     PetscCall(RecoupKSPRestore(saved, NULL));
+ *     PetscCall(KSPSolve(ksp, b, x));
+ *     PetscCall(RecoupKSPDetach(&saved));
+ *
+ * Attach after KSPSetOperators and KSPSetFromOptions, with b in its final values. An attached solve takes the same
+ * iterations as one that is not. A restored one goes on from the iterate of the newest version, KSPCG also from the direction it went
+ * last:
+ * all later ones are kept A-orthogonal to it, by a preconditioner around the program's own, which brings back nearly all
+ * that a plain restart forgets (M. J. D. Powell, 1977, doi 10.1007/BF01593790).
+ * The GMRES family is saved at the ends of cycles, where a restart costs nothing.
+ */
+#ifndef RECOUP_PETSC_H
+#define RECOUP_PETSC_H
+
+#include <petscts.h>
+
+#include "recoup_mpi.h"
+
+#if defined(PETSC_USE_COMPLEX) || !defined(PETSC_USE_REAL_DOUBLE)
+    #error "recoup_petsc.h needs a PETSc of real doubles"
+#endif
+#if PETSC_VERSION_LT(3, 19, 0)
+    #define RECOUP_PETSC_SUCCESS 0
+#else
+    #define RECOUP_PETSC_SUCCESS PETSC_SUCCESS
+#endif
+
+/* An error of recoup becomes one of PETSc. */
+#define RecoupCall(call)                                                                           \
+    do {                                                                                           \
+        int recoup_code_ = (call);                                                                 \
+        PetscCheck(recoup_code_ >= 0, PETSC_COMM_SELF, PETSC_ERR_LIB, "recoup: %s: %s",            \
+                   recoup_strerror(recoup_code_), recoup_message());                               \
+    } while (0)
+
+/* A handle, and its communicator. */
+typedef struct {
+    recoup_comm   comm;
+    recoup_handle handle;
+    PetscInt      base; /* iterations done before this solve */
+} RecoupRun;
+
+static inline PetscErrorCode RecoupRunOpen(MPI_Comm comm, const char *options, RecoupRun *run)
+{
+    PetscFunctionBegin;
+    PetscCall((PetscErrorCode)recoup_mpi_comm(comm, &run->comm));
+    run->base = 0;
+    RecoupCall(recoup_open(options, &run->comm, &run->handle));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
+{
+    PetscFunctionBegin;
+    int code = recoup_close(run->handle);
+    recoup_mpi_free(&run->comm);
+    /* A version that could not be made is the loss of a version, not of the solve. */
+    if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Lends the values of a Vec as they are now; the caller keeps the array until the call that uses it is over. */
+static inline PetscErrorCode RecoupRunProtect(RecoupRun *run, const char *name, int role, Vec v, const PetscScalar *values)
+{
+    PetscInt first, end, global;
+    PetscFunctionBegin;
+    PetscCall(VecGetOwnershipRange(v, &first, &end));
+    PetscCall(VecGetSize(v, &global));
+    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_F64, (void *)values, (uint64_t)(end - first),
+                              (uint64_t)first, (uint64_t)global));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Lends numbers every rank has alike. */
+static inline PetscErrorCode RecoupRunProtectNumbers(RecoupRun *run, const char *name, int type, void *values, int count)
+{
+    PetscFunctionBegin;
+    RecoupCall(recoup_protect(run->handle, name, RECOUP_DYNAMIC, type, values, (uint64_t)count, RECOUP_REPLICATED, 0));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What is attached to an object, if anything. PETSc cannot take a single monitor away again, so ours stays with the
+ * object, and looks here. */
+typedef struct {
+    void *attached;
+} RecoupSlot;
+
+static inline PetscErrorCode RecoupSlotFree(void *slot) { return PetscFree(slot); }
+
+/* The slot of an object, made when there is none. */
+static inline PetscErrorCode RecoupSlotOf(PetscObject object, RecoupSlot **slot, PetscBool *is_new)
+{
+    PetscContainer container;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectQuery(object, "recoup", (PetscObject *)&container));
+    *is_new = container ? PETSC_FALSE : PETSC_TRUE;
+    if (container) {
+        PetscCall(PetscContainerGetPointer(container, (void **)slot));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(PetscNew(slot));
+    PetscCall(PetscContainerCreate(PetscObjectComm(object), &container));
+    PetscCall(PetscContainerSetPointer(container, *slot));
+    PetscCall(PetscContainerSetUserDestroy(container, RecoupSlotFree));
+    PetscCall(PetscObjectCompose(object, "recoup", (PetscObject)container));
+    PetscCall(PetscContainerDestroy(&container));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* ---- KSP ---- */
+
+typedef struct RecoupKSPRecord {
+    RecoupRun   run;
+    KSP         ksp;
+    Vec         b, x;
+    Vec         product_x, product_y; /* shells for the arrays of the operator callback */
+    Vec         before, direction;    /* of KSPCG, else NULL */
+    PetscInt    cycle;                /* of the GMRES family, else 0 */
+    PetscBool   is_due;
+    PetscReal   norm_b;
+    PetscInt    max_it;
+    PetscBool   nonzero_guess, is_changed;
+    PC          pc, deflation; /* the program's, and ours around it */
+    Vec         w, Aw;         /* the direction deflated with */
+    PetscScalar wAw;
+} *RecoupKSP;
+
+static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
+{
+    RecoupKSP saved = (RecoupKSP)ctx;
+    Mat       A;
+    PetscErrorCode code = KSPGetOperators(saved->ksp, &A, NULL);
+    if (!code) code = VecPlaceArray(saved->product_x, x);
+    if (code) return (int)code;
+    code = VecPlaceArray(saved->product_y, y);
+    if (!code) {
+        code = MatMult(A, saved->product_x, saved->product_y);
+        (void)VecResetArray(saved->product_y);
+    }
+    (void)VecResetArray(saved->product_x);
+    return (int)code;
+}
+
+/* What the method keeps, and when it is safe. */
+static inline PetscErrorCode RecoupKSPKind(RecoupKSP saved)
+{
+    PetscBool is_cg, is_gmres;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)saved->ksp, KSPCG, &is_cg));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)saved->ksp, &is_gmres, KSPGMRES, KSPFGMRES, KSPPGMRES, ""));
+    if (is_gmres) PetscCall(KSPGMRESGetRestart(saved->ksp, &saved->cycle));
+    if (is_cg) {
+        PetscCall(VecDuplicate(saved->x, &saved->before));
+        PetscCall(VecDuplicate(saved->x, &saved->direction));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupKSPOperator(RecoupKSP saved, Vec b)
+{
+    Mat                A;
+    PetscBool          has_norm;
+    PetscReal          frobenius = 0;
+    PetscInt           first, end, global;
+    const PetscScalar *rhs;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOperators(saved->ksp, &A, NULL));
+    PetscCall(MatHasOperation(A, MATOP_NORM, &has_norm));
+    if (has_norm) PetscCall(MatNorm(A, NORM_FROBENIUS, &frobenius));
+    PetscCall(VecGetOwnershipRange(b, &first, &end));
+    PetscCall(VecGetSize(b, &global));
+    PetscCall(VecDuplicate(b, &saved->product_x));
+    PetscCall(VecDuplicate(b, &saved->product_y));
+    PetscCall(VecGetArrayRead(b, &rhs));
+    RecoupCall(recoup_operator(saved->run.handle, RecoupKSPApply, saved, (uint64_t)(end - first), (uint64_t)first,
+                               (uint64_t)global, rhs, frobenius, 0));
+    PetscCall(VecRestoreArrayRead(b, &rhs));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* ||b|| in the norm the monitor reports, for a solve that does not start from zero. */
+static inline PetscErrorCode RecoupKSPNormB(RecoupKSP saved)
+{
+    KSPNormType type;
+    Vec         b;
+    PetscFunctionBegin;
+    PetscCall(KSPGetNormType(saved->ksp, &type));
+    PetscCall(KSPGetRhs(saved->ksp, &b));
+    if (type == KSP_NORM_PRECONDITIONED) {
+        PetscCall(PCApply(saved->pc, b, saved->product_y));
+        PetscCall(VecNorm(saved->product_y, NORM_2, &saved->norm_b));
+    } else {
+        PetscCall(VecNorm(b, NORM_2, &saved->norm_b));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Saves the iterate, and for KSPCG the way it went since the iteration before. */
+static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
+{
+    Vec                v;
+    const PetscScalar *x, *d = NULL;
+    PetscFunctionBegin;
+    if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
+    else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
+    if (saved->direction) {
+        PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
+        PetscCall(VecGetArrayRead(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
+    }
+    PetscCall(VecGetArrayRead(v, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, v, x));
+    RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
+    PetscCall(VecRestoreArrayRead(v, &x));
+    if (saved->direction) PetscCall(VecRestoreArrayRead(saved->direction, &d));
+    saved->is_due = PETSC_FALSE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
+{
+    RecoupKSP saved = (RecoupKSP)((RecoupSlot *)ctx)->attached;
+    PetscInt  iteration;
+    int32_t   is_due;
+    PetscFunctionBegin;
+    (void)ksp;
+    if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    iteration = saved->run.base + n;
+    if (n == 0) {
+        saved->norm_b = norm;
+        if (saved->run.base > 0) PetscCall(RecoupKSPNormB(saved));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    if (saved->direction && saved->is_due) {
+        PetscCall(RecoupKSPSave(saved, iteration, norm));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    /* KSPCG is saved one iteration after it is found due, so it is asked about that one. */
+    RecoupCall(recoup_due(saved->run.handle, (uint64_t)iteration + (saved->direction ? 1 : 0), norm, saved->norm_b, &is_due));
+    if (is_due) saved->is_due = PETSC_TRUE;
+    if (saved->is_due && saved->direction) {
+        Vec v;
+        PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
+        PetscCall(VecCopy(v, saved->before));
+    } else if (saved->is_due && (saved->cycle == 0 || n % saved->cycle == 0)) {
+        PetscCall(RecoupKSPSave(saved, iteration, norm));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
+static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
+{
+    RecoupKSP          saved;
+    RecoupSlot        *slot;
+    PetscBool          is_new;
+    const PetscScalar *values;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)ksp, &slot, &is_new));
+    PetscCall(PetscNew(&saved));
+    saved->ksp = ksp;
+    saved->b   = b;
+    saved->x   = x;
+    PetscCall(KSPGetPC(ksp, &saved->pc));
+    PetscCall(PetscObjectReference((PetscObject)saved->pc));
+    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)ksp), options, &saved->run));
+    PetscCall(RecoupKSPKind(saved));
+    PetscCall(RecoupKSPOperator(saved, b));
+    PetscCall(VecGetArrayRead(x, &values));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x, values));
+    PetscCall(VecRestoreArrayRead(x, &values));
+    if (saved->direction) {
+        PetscCall(VecGetArrayRead(saved->direction, &values));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, values));
+        PetscCall(VecRestoreArrayRead(saved->direction, &values));
+    }
+    if (is_new) PetscCall(KSPMonitorSet(ksp, RecoupKSPMonitor, slot, NULL));
+    slot->attached = saved;
+    *attached = saved;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* z = M^-1 r, kept A-orthogonal to w: z -= (A w . z / w . A w) w */
+static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
+{
+    RecoupKSP   saved;
+    PetscScalar along;
+    PetscFunctionBegin;
+    PetscCall(PCShellGetContext(shell, &saved));
+    PetscCall(PCApply(saved->pc, r, z));
+    PetscCall(VecDot(saved->Aw, z, &along));
+    PetscCall(VecAXPY(z, -along / saved->wAw, saved->w));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupPCSetUp(PC shell)
+{
+    RecoupKSP saved;
+    PetscFunctionBegin;
+    PetscCall(PCShellGetContext(shell, &saved));
+    PetscCall(PCSetUp(saved->pc));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Puts the deflation around the program's preconditioner, and solves along the direction: x += (w . r / w . A w) w. With
+ * a direction that is none it leaves all as it is, and the restart is a plain one. */
+static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
+{
+    Mat         A, P;
+    PetscScalar along;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOperators(saved->ksp, &A, &P));
+    PetscCall(VecDuplicate(saved->x, &saved->w));
+    PetscCall(VecDuplicate(saved->x, &saved->Aw));
+    PetscCall(VecCopy(saved->direction, saved->w));
+    PetscCall(VecNormalize(saved->w, NULL));
+    PetscCall(MatMult(A, saved->w, saved->Aw));
+    PetscCall(VecDot(saved->w, saved->Aw, &saved->wAw));
+    if (!(saved->wAw > 0) || PetscIsInfOrNanReal(saved->wAw)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatMult(A, saved->x, saved->product_y));
+    PetscCall(VecAYPX(saved->product_y, -1.0, saved->b));
+    PetscCall(VecDot(saved->w, saved->product_y, &along));
+    PetscCall(VecAXPY(saved->x, along / saved->wAw, saved->w));
+    PetscCall(PCCreate(PetscObjectComm((PetscObject)saved->ksp), &saved->deflation));
+    PetscCall(PCSetType(saved->deflation, PCSHELL));
+    PetscCall(PCShellSetName(saved->deflation, "recoup: the program's, deflated"));
+    PetscCall(PCShellSetContext(saved->deflation, saved));
+    PetscCall(PCShellSetApply(saved->deflation, RecoupPCApply));
+    PetscCall(PCShellSetSetUp(saved->deflation, RecoupPCSetUp));
+    PetscCall(PCSetOperators(saved->deflation, A, P));
+    PetscCall(KSPSetPC(saved->ksp, saved->deflation));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Brings x back, and has the next KSPSolve go on from it; writes the iterations done so far, 0 when there is no version.
+ * `iterations` may be NULL. Collective. */
+static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
+{
+    PetscScalar *x, *d = NULL;
+    PetscReal    rtol, atol, dtol;
+    uint64_t     iteration = 0;
+    int32_t      how = 0;
+    PetscFunctionBegin;
+    PetscCall(VecGetArray(saved->x, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, saved->x, x));
+    if (saved->direction) {
+        PetscCall(VecGetArray(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
+    }
+    int code = recoup_restore(saved->run.handle, &iteration, &how);
+    if (saved->direction) PetscCall(VecRestoreArray(saved->direction, &d));
+    PetscCall(VecRestoreArray(saved->x, &x));
+    RecoupCall(code);
+    if (iterations) *iterations = (PetscInt)iteration;
+    if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &saved->max_it));
+    PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
+    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - (PetscInt)iteration, 0)));
+    PetscCall(KSPSetInitialGuessNonzero(saved->ksp, PETSC_TRUE));
+    saved->run.base   = (PetscInt)iteration;
+    saved->is_changed = PETSC_TRUE;
+    if (saved->direction && how >= RECOUP_DEFLATED) PetscCall(RecoupKSPDeflate(saved));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Waits for the versions on their way, and leaves the KSP as it was before. Collective. */
+static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
+{
+    RecoupKSP   saved = *attached;
+    RecoupSlot *slot;
+    PetscBool   is_new;
+    PetscReal   rtol, atol, dtol;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
+    slot->attached = NULL;
+    PetscCall(RecoupRunClose(&saved->run));
+    if (saved->is_changed) {
+        PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, NULL));
+        PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, saved->max_it));
+        PetscCall(KSPSetInitialGuessNonzero(saved->ksp, saved->nonzero_guess));
+    }
+    if (saved->deflation) PetscCall(KSPSetPC(saved->ksp, saved->pc));
+    PetscCall(PCDestroy(&saved->deflation));
+    PetscCall(PCDestroy(&saved->pc));
+    PetscCall(VecDestroy(&saved->w));
+    PetscCall(VecDestroy(&saved->Aw));
+    PetscCall(VecDestroy(&saved->before));
+    PetscCall(VecDestroy(&saved->direction));
+    PetscCall(VecDestroy(&saved->product_x));
+    PetscCall(VecDestroy(&saved->product_y));
+    PetscCall(PetscFree(*attached));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+#endif /* RECOUP_PETSC_H */
