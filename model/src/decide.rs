@@ -82,12 +82,7 @@ impl Question {
     /// The scheme of least expected overhead; none when nothing else is cheaper.
     #[must_use]
     pub fn answer(&self) -> Answer {
-        let unprotected = unprotected_overhead_fraction(&Unprotected {
-            mtti_seconds: self.mtti_seconds,
-            remaining_seconds: self.remaining_seconds,
-            at_risk_seconds: self.at_risk_seconds,
-            recovery_seconds: 0.0,
-        });
+        let unprotected = self.unprotected(0.0).overhead_fraction;
         let mut expected_overhead = vec![(Scheme::None, unprotected)];
         let mut intervals = vec![(Scheme::None, f64::INFINITY)];
         let mut best = (Scheme::None, unprotected, f64::INFINITY, f64::INFINITY);
@@ -122,19 +117,11 @@ impl Question {
         if self.remaining_seconds.is_infinite() && self.mtti_seconds.is_finite() {
             return self.answer();
         }
-        let (remaining_seconds, at_risk_seconds) = (self.remaining_seconds, self.at_risk_seconds);
-        let horizon = Horizon { remaining_seconds, at_risk_seconds, fallback_seconds };
-        let none = Unprotected {
-            mtti_seconds: self.mtti_seconds,
-            remaining_seconds,
-            at_risk_seconds,
-            recovery_seconds: fallback_seconds,
-        };
-        let mut best = (Scheme::None, Protection::none(unprotected_overhead_fraction(&none)));
+        let mut best = (Scheme::None, self.unprotected(fallback_seconds));
         let mut expected_overhead = vec![(Scheme::None, best.1.overhead_fraction)];
         let mut intervals = vec![(Scheme::None, f64::INFINITY)];
         for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
-            let found = horizon.best(&self.timing(cost));
+            let found = self.protection(cost, fallback_seconds);
             expected_overhead.push((*scheme, found.overhead_fraction));
             intervals.push((*scheme, found.interval_seconds));
             if found.overhead_fraction < best.1.overhead_fraction {
@@ -149,6 +136,23 @@ impl Question {
             max_extra_iterations: self.max_extra_iterations(),
             why: String::new(),
         }
+    }
+
+    /// How versions of this cost are best taken until the end.
+    #[must_use]
+    pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> Protection {
+        let (remaining_seconds, at_risk_seconds) = (self.remaining_seconds, self.at_risk_seconds);
+        Horizon { remaining_seconds, at_risk_seconds, fallback_seconds }.best(&self.timing(cost))
+    }
+
+    /// Going on to the end without another version.
+    fn unprotected(&self, fallback_seconds: f64) -> Protection {
+        Protection::none(unprotected_overhead_fraction(&Unprotected {
+            mtti_seconds: self.mtti_seconds,
+            remaining_seconds: self.remaining_seconds,
+            at_risk_seconds: self.at_risk_seconds,
+            recovery_seconds: fallback_seconds,
+        }))
     }
 
     /// Theorem 1 with every cost as given: where both shares are equal,
@@ -202,7 +206,7 @@ impl Question {
     }
 }
 
-fn percent(fraction: f64) -> String {
+pub(crate) fn percent(fraction: f64) -> String {
     if fraction.is_infinite() { "more than all time".to_owned() } else { format!("{} %", short(100.0 * fraction)) }
 }
 

@@ -4,12 +4,13 @@
 //! checkpoint is the pipeline's business.
 
 mod auto;
+mod candidates;
 mod cost;
 mod fixed;
 mod learned;
 mod remaining;
 
-use recoup_core::{BoundRule, CodecId, Decision, Observation, Plan, Resume, Scheme};
+use recoup_core::{BoundRule, Choice, CodecId, Decision, Observation, Plan, Resume, Scheme};
 
 pub use self::auto::AutoPolicy;
 pub use self::fixed::FixedPolicy;
@@ -40,6 +41,8 @@ pub struct PolicyConfig {
     /// done: about 0.1 for CG, whose restart costs them, 0 for GMRES and stationary methods. Where lossy versions
     /// hold directions, at most 0.005 are expected.
     pub extra_fraction: f64,
+    /// The method is stationary, so that Theorem 2 says what a lossy iterate costs it.
+    pub is_stationary: bool,
 }
 
 impl PolicyConfig {
@@ -55,6 +58,19 @@ impl PolicyConfig {
         let resume = self.resume.unwrap_or(resume);
         Plan { scheme, codec, rule: self.rule, theta: self.theta, delta: self.delta, resume }
     }
+
+    /// What one checkpoint of this choice does.
+    fn plan_of(&self, choice: Choice) -> Plan {
+        Plan { resume: choice.resume, ..self.plan(choice.scheme) }
+    }
+
+    /// Growth of the residual that the rule allows, where it follows the residual.
+    fn promised_jump(&self) -> Option<f64> {
+        match self.rule {
+            BoundRule::Fixed(_) | BoundRule::Theorem3 => None,
+            _ => Some(1.0 + self.theta),
+        }
+    }
 }
 
 /// An interval counts as changed when it moved by more than this factor.
@@ -65,7 +81,7 @@ const PROBE_AGAIN: f64 = 0.05;
 /// What both policies remember of their last decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct InForce {
-    scheme: Scheme,
+    choice: Choice,
     interval_seconds: f64,
 }
 
@@ -95,14 +111,20 @@ fn probe(has_probed: &mut bool, plan: Plan, is_due: bool) -> Decision {
     let why = is_first.then(|| {
         format!("{} once, to measure what a checkpoint costs: neither bandwidth nor cost is known", plan.scheme)
     });
-    Decision { save: is_due.then_some(plan), in_force: plan, why, interval_seconds: f64::INFINITY }
+    Decision {
+        save: is_due.then_some(plan),
+        in_force: plan,
+        why,
+        interval_seconds: f64::INFINITY,
+        extra_iterations: None,
+    }
 }
 
 /// A checkpoint that was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Saved {
     iteration: u64,
-    scheme: Scheme,
+    choice: Choice,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! iterations done. Runs of the same seed fail at the same times whatever the policy, so two policies are compared
 //! pair by pair.
 
-use recoup_core::{Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
+use recoup_core::{Choice, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 use serde::{Deserialize, Serialize};
 
 use crate::Rng;
@@ -24,6 +24,8 @@ pub struct Method {
     pub tolerance: f64,
     /// Extra iterations of a lossy recovery, as a fraction of the iterations done.
     pub extra_fraction: f64,
+    /// The same where a version holds the iterate alone.
+    pub restarted_fraction: f64,
     /// Raw bytes of a version of each kind on rank 0, which is what a policy is told.
     pub raw_bytes: Vec<(Resume, u64)>,
 }
@@ -33,8 +35,13 @@ pub struct Method {
 pub struct Runs {
     /// The solver.
     pub method: Method,
-    /// What each scheme really costs; the extra iterations are those of the method.
-    pub costs: Vec<(Scheme, Cost)>,
+    /// What each choice really costs; the extra iterations are those of the method. Another state of a scheme costs what
+    /// the first one of that scheme does.
+    pub costs: Vec<(Choice, Cost)>,
+    /// What rank 0 finds of the storage's bandwidth when it has written a version, bytes per second; 0 when nothing.
+    pub write_bytes_per_second: f64,
+    /// Ranks.
+    pub ranks: usize,
     /// What checkpoints leave to do drains behind the solver.
     pub asynchronous: bool,
     /// Mean time to interrupt, seconds.
@@ -90,6 +97,7 @@ impl Policy for Every {
             in_force: self.plan,
             why: None,
             interval_seconds: self.iterations as f64 * seen.iteration_seconds,
+            extra_iterations: None,
         }
     }
 }
@@ -126,8 +134,10 @@ impl Runs {
         }
     }
 
-    fn cost(&self, scheme: Scheme) -> Cost {
-        self.costs.iter().find(|(other, _)| *other == scheme).map(|(_, cost)| *cost).unwrap_or_default()
+    fn cost(&self, choice: Choice) -> Cost {
+        let of_scheme = || self.costs.iter().find(|(other, _)| other.scheme == choice.scheme);
+        let found = self.costs.iter().find(|(other, _)| *other == choice).or_else(of_scheme);
+        found.map(|(_, cost)| *cost).unwrap_or_default()
     }
 }
 
@@ -144,7 +154,7 @@ struct Struck;
 /// A version: where it was taken, and what the solver had won by then, in undisturbed iterations.
 #[derive(Clone, Copy)]
 struct Version {
-    scheme: Scheme,
+    choice: Choice,
     iteration: u64,
     progress: f64,
     counts_at: f64,
@@ -180,6 +190,7 @@ impl<'a> Run<'a> {
             costs: Vec::new(),
             write_bytes_per_second: 0.0,
             failures: 0,
+            ranks: runs.ranks,
         };
         Self {
             runs,
@@ -233,14 +244,14 @@ impl<'a> Run<'a> {
             self.pass((draining.counts_at - self.now).max(0.0))?;
             self.settle();
         }
-        let cost = self.runs.cost(plan.scheme);
+        let cost = self.runs.cost(plan.choice());
         let all = cost.blocking_seconds + cost.drain_seconds;
         let (blocking, drain) =
             if self.runs.asynchronous { (cost.blocking_seconds, cost.drain_seconds) } else { (all, 0.0) };
         self.pass(blocking)?;
         let counts_at = self.now + drain;
         let (iteration, progress) = (self.seen.iteration, self.progress);
-        self.draining = Some(Version { scheme: plan.scheme, iteration, progress, counts_at });
+        self.draining = Some(Version { choice: plan.choice(), iteration, progress, counts_at });
         self.saved_schemes.push(plan.scheme);
         self.settle();
         self.begin_interval();
@@ -267,15 +278,16 @@ impl<'a> Run<'a> {
     fn settle(&mut self) {
         let Some(done) = self.draining.take_if(|draining| draining.counts_at <= self.now) else { return };
         self.kept = Some(done);
-        let Cost { blocking_seconds, drain_seconds, ratio, .. } = self.runs.cost(done.scheme);
-        let known = self.known(done.scheme);
+        let Cost { blocking_seconds, drain_seconds, ratio, .. } = self.runs.cost(done.choice);
+        self.seen.write_bytes_per_second = self.runs.write_bytes_per_second;
+        let known = self.known(done.choice);
         (known.blocking_seconds, known.drain_seconds, known.ratio) = (blocking_seconds, drain_seconds, ratio);
     }
 
-    fn known(&mut self, scheme: Scheme) -> &mut Cost {
-        let found = self.seen.costs.iter().position(|(other, _)| *other == scheme);
+    fn known(&mut self, choice: Choice) -> &mut Cost {
+        let found = self.seen.costs.iter().position(|(other, _)| *other == choice);
         let position = found.unwrap_or_else(|| {
-            self.seen.costs.push((scheme, Cost::default()));
+            self.seen.costs.push((choice, Cost::default()));
             self.seen.costs.len() - 1
         });
         &mut self.seen.costs[position].1
@@ -290,16 +302,20 @@ impl<'a> Run<'a> {
             self.begin_interval();
             return self.seen.failures < FAILURES_MAX;
         };
-        let recovery_seconds = self.runs.cost(version.scheme).recovery_seconds;
+        let recovery_seconds = self.runs.cost(version.choice).recovery_seconds;
         while self.pass(recovery_seconds).is_err() {
             if self.seen.failures >= FAILURES_MAX {
                 return false;
             }
         }
-        self.known(version.scheme).recovery_seconds = recovery_seconds;
-        let is_lossy = version.scheme == Scheme::Lossy;
-        let extra = if is_lossy { self.runs.method.extra_fraction * version.iteration as f64 } else { 0.0 };
-        self.progress = (version.progress - extra).max(0.0);
+        self.known(version.choice).recovery_seconds = recovery_seconds;
+        let method = &self.runs.method;
+        let fraction = match (version.choice.scheme, version.choice.resume) {
+            (Scheme::Lossy, Resume::Restarted) => method.restarted_fraction,
+            (Scheme::Lossy, _) => method.extra_fraction,
+            _ => 0.0,
+        };
+        self.progress = (version.progress - fraction * version.iteration as f64).max(0.0);
         self.seen.iteration = version.iteration;
         self.begin_interval();
         self.seen.failures < FAILURES_MAX

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use recoup::core::Scheme;
+use recoup::core::{Prediction, PredictionSource, Scheme};
 use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,30 @@ pub(crate) struct Account {
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
     pub(crate) interval_seconds: Option<f64>,
+    pub(crate) extra: ExtraJson,
     pub(crate) flips: FlipsJson,
     pub(crate) decisions: Vec<DecisionJson>,
+}
+
+/// N' as it was expected of versions when they were saved, means over them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExtraJson {
+    extra_iterations_predicted: Option<f64>,
+    /// The most they could be, where that is known.
+    extra_iterations_at_most: Option<f64>,
+    /// What the newest of them rests on.
+    extra_iterations_source: Option<PredictionSource>,
+}
+
+impl ExtraJson {
+    fn of(predictions: &[Prediction]) -> Self {
+        let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+        Self {
+            extra_iterations_predicted: mean(predictions.iter().map(|of| of.iterations).collect()),
+            extra_iterations_at_most: mean(predictions.iter().filter_map(|of| of.at_most).collect()),
+            extra_iterations_source: predictions.last().map(|of| of.source),
+        }
+    }
 }
 
 /// Bits flipped, and what came of them.
@@ -69,6 +91,8 @@ pub(crate) struct DecisionJson {
     codec: String,
     bound: String,
     interval_seconds: Option<f64>,
+    #[serde(flatten)]
+    extra: ExtraJson,
     why: String,
 }
 
@@ -99,6 +123,7 @@ impl Account {
             seconds_recovery: report.seconds_recovery,
             seconds_lost_work: report.seconds_lost_work,
             interval_seconds: interval,
+            extra: ExtraJson::of(&saved.iter().filter_map(|saved| saved.extra_iterations).collect::<Vec<_>>()),
             flips: FlipsJson::of(&report.flips),
             decisions: report.decisions.iter().map(DecisionJson::of).collect(),
         }
@@ -131,6 +156,7 @@ impl Account {
         self.seconds_recovery += last.seconds_recovery;
         self.seconds_total = seconds_total;
         self.interval_seconds = last.interval_seconds;
+        self.extra = last.extra;
         self.flips = last.flips;
         self.decisions.clone_from(&last.decisions);
     }
@@ -221,6 +247,7 @@ impl DecisionJson {
             codec: plan.codec.to_string(),
             bound: if is_lossy { plan.rule.to_string() } else { "lossless".to_owned() },
             interval_seconds: Some(record.interval_seconds).filter(|s| s.is_finite()),
+            extra: ExtraJson::of(record.extra_iterations.as_slice()),
             why: record.why.clone(),
         }
     }
@@ -265,6 +292,8 @@ pub(crate) struct RunJson {
     pub(crate) recoveries: u64,
     pub(crate) resumed_from: Option<u64>,
     pub(crate) extra_iterations_mean: Option<f64>,
+    #[serde(flatten)]
+    pub(crate) extra: ExtraJson,
     pub(crate) seconds_verify: f64,
     pub(crate) seconds_total: f64,
     pub(crate) seconds_checkpoint_blocking: f64,
@@ -330,6 +359,7 @@ impl RunJson {
             recoveries: account.recoveries,
             resumed_from: (account.start_version > 0).then_some(account.start_version),
             extra_iterations_mean: extra,
+            extra: account.extra,
             seconds_verify: account.seconds_verify,
             seconds_total: account.seconds_total,
             seconds_checkpoint_blocking: account.seconds_blocking,

@@ -128,6 +128,11 @@ impl MethodKind {
             Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor | Self::Gmres => 3.0,
         }
     }
+
+    /// Whether every iteration applies the same linear map to the error.
+    pub(crate) fn is_stationary(self) -> bool {
+        matches!(self, Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor)
+    }
 }
 
 /// Preconditioners by their names on the command line.

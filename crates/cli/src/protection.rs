@@ -309,6 +309,7 @@ impl ProtectionArgs {
             }),
             asynchronous: !self.is_synchronous(),
             extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
+            is_stationary: method.is_stationary(),
         }
     }
 

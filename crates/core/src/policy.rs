@@ -51,7 +51,62 @@ pub struct Plan {
     pub resume: Resume,
 }
 
-/// Measured costs of one scheme, means over the checkpoints seen; zero means not seen yet.
+impl Plan {
+    /// What of it a policy chooses.
+    #[must_use]
+    pub fn choice(&self) -> Choice {
+        Choice { scheme: self.scheme, resume: self.resume }
+    }
+}
+
+/// What a policy chooses from: a scheme, and what its versions hold enough for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Choice {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// What a version holds enough for.
+    pub resume: Resume,
+}
+
+/// N': what a recovery is expected to cost beyond the work that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Extra iterations of a recovery from a version taken now.
+    pub iterations: f64,
+    /// The most they can be, where something bounds them: Theorem 2, or all that the residual has grown by having to fall
+    /// again at its rate.
+    pub at_most: Option<f64>,
+    /// What the number rests on.
+    pub source: PredictionSource,
+}
+
+/// What predicted extra iterations rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PredictionSource {
+    /// What recoveries of such methods have cost elsewhere.
+    Method,
+    /// Theorem 2 of the seed paper (doi 10.1145/3208040.3208050), for stationary methods.
+    #[serde(rename = "theorem-2")]
+    Theorem2,
+    /// The growth of the residual, and the rate at which it falls.
+    ResidualJump,
+    /// Recoveries of this run.
+    Recoveries,
+}
+
+impl fmt::Display for PredictionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Method => "method",
+            Self::Theorem2 => "theorem-2",
+            Self::ResidualJump => "residual-jump",
+            Self::Recoveries => "recoveries",
+        })
+    }
+}
+
+/// Measured costs of one choice, means over the checkpoints seen; zero means not seen yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// What blocks the solver: the copy, and waiting for room in the queue.
@@ -87,12 +142,14 @@ pub struct Observation {
     pub tolerance: f64,
     /// Raw bytes of a version of each kind: (resume, bytes).
     pub raw_bytes: Vec<(Resume, u64)>,
-    /// Measured costs by scheme.
-    pub costs: Vec<(Scheme, Cost)>,
+    /// Measured costs of what was chosen so far.
+    pub costs: Vec<(Choice, Cost)>,
     /// Measured or given storage bandwidth, bytes per second; zero when unknown.
     pub write_bytes_per_second: f64,
     /// Failures survived so far.
     pub failures: u64,
+    /// Ranks that share the storage.
+    pub ranks: usize,
 }
 
 /// What a policy answers.
@@ -107,6 +164,8 @@ pub struct Decision {
     /// The interval in force; infinite when nothing is to be saved.
     #[serde(deserialize_with = "null_is_infinite")]
     pub interval_seconds: f64,
+    /// Extra iterations expected of a recovery from versions saved from now on; `None` where nothing is saved.
+    pub extra_iterations: Option<Prediction>,
 }
 
 /// JSON has no infinity and writes null for it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use recoup_core::{Cost, Scheme};
+use recoup_core::{Choice, Cost};
 
 use crate::Saved;
 
@@ -12,7 +12,7 @@ const NEWEST_WEIGHT: f64 = 0.3;
 /// Measured costs.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    costs: BTreeMap<Scheme, Cost>,
+    costs: BTreeMap<Choice, Cost>,
     write_bytes_per_second: f64,
     /// Iterations with nothing running behind them, and the time they took.
     undisturbed: (u64, f64),
@@ -48,7 +48,7 @@ impl Meter {
     /// cores or memory bandwidth from the solver blocks it too, by what the iterations beside it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
-        let cost = self.costs.entry(saved.plan.scheme).or_default();
+        let cost = self.costs.entry(saved.plan.choice()).or_default();
         let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
         blend(&mut cost.drain_seconds, if synchronous { 0.0 } else { saved.spent.drain_seconds() });
@@ -61,12 +61,12 @@ impl Meter {
         }
     }
 
-    pub(crate) fn recovered(&mut self, scheme: Scheme, seconds: f64) {
-        blend(&mut self.costs.entry(scheme).or_default().recovery_seconds, seconds);
+    pub(crate) fn recovered(&mut self, choice: Choice, seconds: f64) {
+        blend(&mut self.costs.entry(choice).or_default().recovery_seconds, seconds);
     }
 
-    pub(crate) fn costs(&self) -> Vec<(Scheme, Cost)> {
-        self.costs.iter().map(|(&scheme, &cost)| (scheme, cost)).collect()
+    pub(crate) fn costs(&self) -> Vec<(Choice, Cost)> {
+        self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
     pub(crate) fn write_bytes_per_second(&self) -> f64 {
@@ -80,7 +80,7 @@ fn blend(mean: &mut f64, sample: f64) {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Bound, BoundRule, CodecId, Plan, ResidualRecord, Resume};
+    use recoup_core::{Bound, BoundRule, CodecId, Plan, ResidualRecord, Resume, Scheme};
 
     use super::*;
     use crate::Spent;
@@ -95,6 +95,7 @@ mod tests {
             raw_bytes: 8,
             payload_bytes: 8,
             residual: ResidualRecord::default(),
+            extra_iterations: None,
             spent: Spent { stage_seconds, ..Spent::default() },
         }
     }

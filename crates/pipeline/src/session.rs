@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Progress,
-    Registered, ResidualKind, Resume, Status, Store, agreed,
+    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Prediction,
+    Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, agreed,
 };
 
 use crate::chain::{Chains, Decoded};
@@ -71,6 +71,8 @@ pub struct DecisionRecord {
     pub plan: Plan,
     /// The interval in force.
     pub interval_seconds: f64,
+    /// Extra iterations expected of a recovery from such versions; `None` where nothing is saved.
+    pub extra_iterations: Option<Prediction>,
     /// The reasons, in numbers.
     pub why: String,
 }
@@ -107,6 +109,8 @@ pub struct Session {
     /// Versions a virtual run has made, and when they count.
     durable: Vec<(u64, Duration)>,
     suspicion: Option<Suspicion>,
+    /// Extra iterations expected of a recovery now, by the last decision.
+    predicted: Option<Prediction>,
     marks: Marks,
 }
 
@@ -178,6 +182,7 @@ impl Session {
             decisions: Vec::new(),
             durable: Vec::new(),
             suspicion: None,
+            predicted: None,
             marks: Marks { start: now, computing_since: now, checkpoint_at: now, ..Marks::default() },
         })
     }
@@ -241,6 +246,7 @@ impl Session {
         }
         let decision = self.decide(&progress, owners)?;
         self.log(&progress, &decision);
+        self.predicted = decision.extra_iterations;
         Ok(decision.save)
     }
 
@@ -266,7 +272,8 @@ impl Session {
             norm: progress.residual_norm,
             peak: self.marks.residual_peak.max(progress.rhs_norm),
         };
-        let job = Job { plan, progress, claim, staging, stage_seconds, wait_seconds };
+        let predicted = self.predicted.filter(|_| plan.scheme != Scheme::None);
+        let job = Job { plan, progress, claim, predicted, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
@@ -306,6 +313,12 @@ impl Session {
     #[must_use]
     pub fn decisions(&self) -> &[DecisionRecord] {
         &self.decisions
+    }
+
+    /// Extra iterations that a recovery now is expected to cost, by the last decision; `None` where nothing is saved.
+    #[must_use]
+    pub fn extra_iterations(&self) -> Option<Prediction> {
+        self.predicted
     }
 
     /// Mean time of one iteration so far, checkpoints not counted.
@@ -483,6 +496,7 @@ impl Session {
             costs: self.meter.costs(),
             write_bytes_per_second: self.meter.write_bytes_per_second(),
             failures: self.marks.failures,
+            ranks: self.comm.size(),
         })
     }
 
@@ -492,6 +506,7 @@ impl Session {
                 iteration: progress.iteration,
                 plan: decision.in_force,
                 interval_seconds: decision.interval_seconds,
+                extra_iterations: decision.extra_iterations,
                 why: why.clone(),
             });
         }

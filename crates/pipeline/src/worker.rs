@@ -6,7 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord,
-    Manifest, Plan, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store, StoreError, VariableRecord,
+    Manifest, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store, StoreError,
+    VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) claim: Claim,
+    /// Extra iterations expected of a recovery from it.
+    pub(crate) predicted: Option<Prediction>,
     pub(crate) staging: StagingSet,
     pub(crate) stage_seconds: f64,
     pub(crate) wait_seconds: f64,
@@ -90,6 +93,8 @@ pub struct Saved {
     pub payload_bytes: u64,
     /// The residual, before and after.
     pub residual: ResidualRecord,
+    /// Extra iterations that a recovery from it was expected to cost.
+    pub extra_iterations: Option<Prediction>,
     /// Where the time went.
     pub spent: Spent,
 }
@@ -202,6 +207,7 @@ impl Worker {
             bound: tally.bound,
             achieved_error: tally.achieved_error,
             raw_bytes: job.staging.raw_bytes(),
+            extra_iterations: job.predicted,
             payload_bytes,
             residual: tally.residual,
             spent: tally.spent,
@@ -392,6 +398,7 @@ impl Worker {
             resume: job.plan.resume,
             rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
             residual: tally.residual,
+            extra_iterations_predicted: job.predicted,
             variables: Vec::new(),
             frames: Vec::new(),
             files: Vec::new(),

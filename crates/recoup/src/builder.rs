@@ -39,6 +39,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             resume: None,
             asynchronous: true,
             extra_fraction: 0.1,
+            is_stationary: false,
         },
         rivals: RIVALS.to_vec(),
         scheme: None,
@@ -222,6 +223,13 @@ impl Builder {
     pub fn extra_fraction(mut self, fraction: f64) -> Self {
         self.policy.extra_fraction = fraction;
         self
+    }
+
+    /// The method is stationary (Jacobi, SOR): Theorem 2 says what a lossy iterate costs it.
+    #[must_use]
+    pub fn stationary(mut self) -> Self {
+        self.policy.is_stationary = true;
+        self.extra_fraction(0.0)
     }
 
     /// Reads and writes no faster than this: a busy parallel file system on one machine.

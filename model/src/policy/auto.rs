@@ -2,20 +2,24 @@
 
 use std::fmt::Write as _;
 
-use recoup_core::{Cost, Decision, Observation, Policy, Scheme};
+use recoup_core::{Choice, Decision, Observation, Plan, Policy, Prediction, Scheme};
 
-use super::cost::{measured, raw_bytes};
+use super::candidates::{Candidate, best_states, candidates, choices, faithful};
+use super::cost::raw_bytes;
 use super::learned::{Extra, mtti_seconds};
 use super::remaining::History;
 use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
-use crate::decide::{Answer, Question};
+use crate::decide::{Answer, Question, percent};
 
 /// A scheme is left when another one's overhead is below this part of its own.
 const SCHEME_CHANGE: f64 = 0.9;
-/// The first measuring checkpoint is a raw one when that takes at most this part of the MTTI on storage
+/// The first measuring checkpoint is a raw one only when that takes at most this part of the MTTI on storage
 /// as slow as this.
 const RAW_PROBE_SHARE: f64 = 0.02;
 const SLOW_BYTES_PER_SECOND: f64 = 1e8;
+/// What all ranks together are taken to write while nothing is known: much for a disk of their own, little for what many
+/// share.
+const GUESSED_BYTES_PER_SECOND: f64 = 1e9;
 /// A scheme not measured yet is taken once when its guessed overhead is at most this much of the best.
 const EXPLORE: f64 = 1.1;
 /// A guess comes into force at once only below this part of the best that was measured.
@@ -23,9 +27,10 @@ const GUESS_WINS: f64 = 0.75;
 /// A scheme is measured only where as many checkpoints are still to come: others profit from what it taught.
 const EXPLORE_CHECKPOINTS: f64 = 2.0;
 
-/// Chooses scheme and interval anew at every safe point, from measured costs.
+/// Chooses scheme, state and interval anew at every safe point, from measured costs.
 ///
-/// A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins clearly it comes into
+/// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the directions too, each with
+/// its bytes and its extra iterations; where the choices come to the same, the most faithful is taken. A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins clearly it comes into
 /// force, when it wins or comes near it is taken once, and thereby measured. While not even the bandwidth is known, one
 /// cheap checkpoint measures it. The work that remains is extrapolated from the residual's recent rate, and checkpoints
 /// are spread over it ([`crate::horizon`]): near the end none pays any more. The MTTI given and the extra iterations
@@ -36,15 +41,23 @@ pub struct AutoPolicy {
     history: History,
     extra: Extra,
     /// The version a failure now would fall back to.
-    fallback: Option<Scheme>,
+    fallback: Option<Choice>,
     in_force: Option<InForce>,
     has_probed: bool,
-    /// Schemes taken once to measure them.
-    explored: Vec<Scheme>,
+    /// Taken once to be measured.
+    explored: Vec<Choice>,
 }
 
-/// What auto chooses from, beside none.
-const CANDIDATES: [Scheme; 3] = [Scheme::Traditional, Scheme::Lossless, Scheme::Lossy];
+/// What one decision is made from.
+struct Ballot {
+    question: Question,
+    answer: Answer,
+    /// One for each scheme.
+    candidates: Vec<Candidate>,
+    /// All of them.
+    all: Vec<Candidate>,
+    fallback_seconds: f64,
+}
 
 impl AutoPolicy {
     /// A policy that has seen nothing.
@@ -61,21 +74,7 @@ impl AutoPolicy {
         }
     }
 
-    /// What every scheme is expected to cost; `None` while neither costs nor bandwidth are known.
-    fn costs(&self, seen: &Observation) -> Option<Vec<(Scheme, Cost)>> {
-        let cost = |&scheme: &Scheme| {
-            let cost = self.config.cost(scheme, seen)?;
-            let is_measured = measured(scheme, seen).is_some_and(|cost| cost.extra_iterations > 0.0);
-            let extra_iterations = match scheme {
-                Scheme::Lossy if !is_measured => self.extra.iterations(&self.config, seen, self.history.rate()),
-                _ => cost.extra_iterations,
-            };
-            Some((scheme, Cost { extra_iterations, ..cost }))
-        };
-        CANDIDATES.iter().map(cost).collect()
-    }
-
-    fn question(&self, seen: &Observation, costs: Vec<(Scheme, Cost)>) -> Question {
+    fn question(&self, seen: &Observation) -> Question {
         let mtti_seconds = mtti_seconds(self.config.mtti_seconds, seen);
         // The residual says nothing yet, and no solve takes less than what it has taken.
         let remaining_iterations = self.history.remaining_iterations(seen.tolerance);
@@ -85,76 +84,112 @@ impl AutoPolicy {
             remaining_seconds: remaining_iterations * seen.iteration_seconds,
             at_risk_seconds: seen.since_checkpoint_seconds,
             asynchronous: self.config.asynchronous,
-            costs,
+            costs: Vec::new(),
         }
     }
 
-    /// A scheme to take once in place of the one in force, because nothing but a guess says it is worse.
-    fn explore(&mut self, seen: &Observation, question: &Question, answer: &Answer, held: Scheme) -> Option<Scheme> {
+    fn ballot(&self, seen: &Observation, all: Vec<Candidate>) -> Ballot {
+        let mut question = self.question(seen);
+        let fallback_seconds = self.fallback_seconds(&question, &all);
+        let held = self.in_force.map(|held| held.choice);
+        let candidates = best_states(&question, fallback_seconds, (&all, held));
+        question.costs = candidates.iter().map(|of| (of.choice.scheme, of.cost)).collect();
+        let answer = question.answer_to_the_end(fallback_seconds);
+        Ballot { question, answer, candidates, all, fallback_seconds }
+    }
+
+    /// A choice to take once in place of the scheme in force, because nothing but a guess says it is worse.
+    fn explore(&mut self, ballot: &Ballot, held: Scheme) -> Option<Choice> {
+        let (question, answer) = (&ballot.question, &ballot.answer);
         if question.remaining_seconds < EXPLORE_CHECKPOINTS * answer.interval(held) {
             return None;
         }
         let near = EXPLORE * answer.expected(held);
-        let unknown = CANDIDATES.into_iter().find(|&scheme| {
-            let is_guess = scheme != held && measured(scheme, seen).is_none() && !self.explored.contains(&scheme);
-            is_guess && answer.expected(scheme) <= near
+        let unknown = ballot.candidates.iter().find(|of| {
+            let is_guess = of.choice.scheme != held && !of.is_measured && !self.explored.contains(&of.choice);
+            is_guess && answer.expected(of.choice.scheme) <= near
         })?;
-        self.explored.push(unknown);
-        Some(unknown)
+        self.explored.push(unknown.choice);
+        Some(unknown.choice)
     }
 
-    /// The checkpoint that measures bandwidth: raw, which measures it best, where that is cheap even on
-    /// slow storage, else lossy, the smallest.
-    fn probing_scheme(&self, seen: &Observation) -> Scheme {
-        let plan = self.config.plan(Scheme::Traditional);
+    /// The checkpoint that measures bandwidth: raw, which measures it best, where that is cheap even on slow storage and
+    /// no dearer than a lossy one at the bandwidth guessed; else lossy, the smallest.
+    fn probing_plan(&self, seen: &Observation) -> Plan {
+        let guess = GUESSED_BYTES_PER_SECOND / seen.ranks.max(1) as f64;
         let cheap_bytes = RAW_PROBE_SHARE * self.config.mtti_seconds * SLOW_BYTES_PER_SECOND;
-        let is_cheap = raw_bytes(plan.resume, seen).is_some_and(|bytes| bytes <= cheap_bytes);
-        if is_cheap { Scheme::Traditional } else { Scheme::Lossy }
+        let seconds = |choice: Choice| {
+            let bytes = raw_bytes(choice.resume, seen)?;
+            let cost = self.config.estimate_at(guess, choice, bytes);
+            let is_dear = choice.scheme == Scheme::Traditional && bytes > cheap_bytes;
+            Some(if is_dear { f64::INFINITY } else { cost.blocking_seconds + cost.drain_seconds })
+        };
+        let probes = choices(&self.config, seen).into_iter();
+        let probes = probes.filter(|choice| matches!(choice.scheme, Scheme::Traditional | Scheme::Lossy));
+        let probes = probes.map(|choice| (choice, seconds(choice).unwrap_or(f64::INFINITY)));
+        let best = probes.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(choice, _)| choice);
+        best.map_or_else(|| self.config.plan(Scheme::Traditional), |choice| self.config.plan_of(choice))
     }
 
-    /// The best scheme; where that is only a guess, and no clear one, the best of those measured.
-    fn best(answer: &Answer, seen: &Observation) -> Scheme {
-        let is_known = |scheme: Scheme| scheme == Scheme::None || measured(scheme, seen).is_some();
+    /// The best scheme; where that is only a guess, and no clear one, the best of those measured; and in place of it one
+    /// that is more faithful at the same cost.
+    fn best(Ballot { answer, candidates, .. }: &Ballot) -> Scheme {
+        let is_measured = |scheme: Scheme| candidates.iter().any(|of| of.choice.scheme == scheme && of.is_measured);
+        let is_known = |scheme: Scheme| scheme == Scheme::None || is_measured(scheme);
         let known = answer.expected_overhead.iter().filter(|(scheme, _)| is_known(*scheme));
-        let has_measured = CANDIDATES.into_iter().any(is_known);
+        let has_measured = candidates.iter().any(|of| of.is_measured);
         let best_known = known.min_by(|(_, a), (_, b)| a.total_cmp(b));
-        match best_known {
+        let best = match best_known {
             Some((scheme, known)) if has_measured && !is_known(answer.scheme) => {
                 if answer.expected(answer.scheme) < GUESS_WINS * known { answer.scheme } else { *scheme }
             }
             _ => answer.scheme,
-        }
+        };
+        faithful(best, candidates, |scheme| answer.expected(scheme))
     }
 
-    /// Keeps the scheme unless the gain is worth a change, and says whether scheme or interval have changed enough to
-    /// be told. Where the scheme kept is not worth another checkpoint, nothing is.
-    fn settle(&mut self, best: Scheme, answer: &Answer) -> (InForce, bool) {
+    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost, and says whether scheme,
+    /// state or interval have changed enough to be told. Where the scheme kept is not worth another checkpoint, nothing is.
+    fn settle(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
+        let answer = &ballot.answer;
+        let choice_of = |scheme: Scheme| {
+            let found = ballot.candidates.iter().find(|of| of.choice.scheme == scheme);
+            found.map_or_else(|| self.config.plan(scheme).choice(), |of| of.choice)
+        };
         let best = if answer.interval(best).is_infinite() { Scheme::None } else { best };
-        let scheme = match self.in_force {
+        let scheme = match self.in_force.map(|held| held.choice) {
             Some(held) if held.scheme != Scheme::None && answer.interval(held.scheme).is_finite() => {
-                let worth_it = answer.expected(best) < SCHEME_CHANGE * answer.expected(held.scheme);
-                if worth_it { best } else { held.scheme }
+                let is_cheaper = answer.expected(best) < SCHEME_CHANGE * answer.expected(held.scheme);
+                let is_faithful = best != Scheme::None && choice_of(best).resume > held.resume;
+                let is_no_dearer = faithful(held.scheme, &ballot.candidates, |scheme| answer.expected(scheme)) == best;
+                if is_cheaper || (is_faithful && is_no_dearer) { best } else { held.scheme }
             }
             _ => best,
         };
-        let next = InForce { scheme, interval_seconds: answer.interval(scheme) };
-        let told = self.in_force.filter(|held| held.scheme == scheme && !held.has_moved_to(next.interval_seconds));
+        let next = InForce { choice: choice_of(scheme), interval_seconds: answer.interval(scheme) };
+        let told = self.in_force.filter(|held| held.choice == next.choice && !held.has_moved_to(next.interval_seconds));
         self.in_force = Some(told.unwrap_or(next));
         (next, told.is_none())
     }
 
     /// Seconds of the recovery that a failure now would need.
-    fn fallback_seconds(&self, question: &Question) -> f64 {
-        let cost = question.costs.iter().find(|(scheme, _)| Some(*scheme) == self.fallback);
-        cost.map_or(0.0, |(_, cost)| {
-            let timing = question.timing(cost);
+    fn fallback_seconds(&self, question: &Question, all: &[Candidate]) -> f64 {
+        let used = all.iter().find(|of| Some(of.choice) == self.fallback);
+        used.map_or(0.0, |of| {
+            let timing = question.timing(&of.cost);
             timing.recovery_seconds + timing.extra_seconds
         })
     }
 
     /// The numbers behind a decision.
-    fn why(&self, seen: &Observation, question: &Question, answer: &Answer, scheme: Scheme) -> String {
-        let mut why = question.why_of(answer, scheme);
+    fn why(&self, seen: &Observation, ballot: &Ballot, next: Choice) -> String {
+        let Ballot { question, answer, .. } = ballot;
+        let mut why = question.why_of(answer, next.scheme);
+        let extra = ballot.prediction(next);
+        if let Some((extra, most)) = extra.and_then(|extra| Some((extra, extra.at_most?))) {
+            let _ = write!(why, "; at most {most:.1} extra iterations by {}", extra.source);
+        }
+        self.tell_state(&mut why, ballot, next);
         let remaining = question.remaining_seconds / question.iteration_seconds;
         if remaining.is_finite() {
             let _ = write!(why, "; about {remaining:.0} iterations remain at the recent rate");
@@ -163,44 +198,65 @@ impl AutoPolicy {
             let (given, failures) = (self.config.mtti_seconds, seen.failures);
             let _ = write!(why, "; MTTI from {given} s given and {failures} failures seen");
         }
-        if self.extra.recoveries() > 0.0 {
-            let _ = write!(why, "; extra iterations learned from {:.0} recoveries", self.extra.recoveries());
+        let recoveries = self.extra.recoveries(next);
+        if recoveries > 0.0 {
+            let _ = write!(why, "; extra iterations learned from {recoveries:.0} recoveries");
         }
         why
     }
 
+    /// Why versions hold what they do, where there was a choice.
+    fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
+        let others = ballot.all.iter().filter(|of| of.choice.scheme == next.scheme && of.choice != next);
+        for other in others {
+            let found = ballot.question.protection(&other.cost, ballot.fallback_seconds);
+            let (cost, extra) = (percent(found.overhead_fraction), other.extra.iterations);
+            let _ = write!(
+                why,
+                "; for a {} resume, where a {} one costs {cost} with {extra:.1} extra iterations",
+                next.resume, other.choice.resume
+            );
+        }
+    }
+
     fn remember(&mut self, seen: &Observation, decision: &Decision) {
         if let Some(plan) = decision.save {
-            self.fallback = Some(plan.scheme);
-            self.extra.saved(Saved { iteration: seen.iteration, scheme: plan.scheme });
+            self.fallback = Some(plan.choice());
+            self.extra.saved(Saved { iteration: seen.iteration, choice: plan.choice() });
         }
     }
 
     fn decide_now(&mut self, seen: &Observation) -> Decision {
         // Without failures no cost can change the answer, and none needs to be known.
         let fails = mtti_seconds(self.config.mtti_seconds, seen).is_finite();
-        let Some(costs) = (if fails { self.costs(seen) } else { Some(Vec::new()) }) else {
+        let known = || candidates((&self.config, &self.extra, &self.history), seen);
+        let Some(all) = (if fails { known() } else { Some(Vec::new()) }) else {
             let is_due = is_probe_due(seen, self.has_probed, mtti_seconds(self.config.mtti_seconds, seen));
-            let plan = self.config.plan(self.probing_scheme(seen));
+            let plan = self.probing_plan(seen);
             return probe(&mut self.has_probed, plan, is_due);
         };
-        let question = self.question(seen, costs);
-        let answer = question.answer_to_the_end(self.fallback_seconds(&question));
-        let (next, has_changed) = self.settle(Self::best(&answer, seen), &answer);
-        let is_due = next.scheme != Scheme::None && is_due(seen, next.interval_seconds);
-        let explored = if is_due { self.explore(seen, &question, &answer, next.scheme) } else { None };
+        let ballot = self.ballot(seen, all);
+        let (next, has_changed) = self.settle(Self::best(&ballot), &ballot);
+        let (choice, interval_seconds) = (next.choice, next.interval_seconds);
+        let is_due = choice.scheme != Scheme::None && is_due(seen, interval_seconds);
+        let explored = if is_due { self.explore(&ballot, choice.scheme) } else { None };
         let why = match explored {
-            Some(scheme) => {
-                Some(format!("{scheme} once, to measure it: {}", self.why(seen, &question, &answer, next.scheme)))
-            }
-            None => has_changed.then(|| self.why(seen, &question, &answer, next.scheme)),
+            Some(other) => Some(format!("{} once, to measure it: {}", other.scheme, self.why(seen, &ballot, choice))),
+            None => has_changed.then(|| self.why(seen, &ballot, choice)),
         };
         Decision {
-            save: is_due.then(|| self.config.plan(explored.unwrap_or(next.scheme))),
-            in_force: self.config.plan(next.scheme),
+            save: is_due.then(|| self.config.plan_of(explored.unwrap_or(choice))),
+            in_force: self.config.plan_of(choice),
             why,
-            interval_seconds: next.interval_seconds,
+            interval_seconds,
+            extra_iterations: ballot.prediction(choice),
         }
+    }
+}
+
+impl Ballot {
+    fn prediction(&self, choice: Choice) -> Option<Prediction> {
+        self.all.iter().find(|of| of.choice == choice).map(|of| of.extra)
     }
 }
 

@@ -1,41 +1,38 @@
 //! What a scheme costs: as measured, else as estimated from sizes and bandwidth.
 
-use recoup_core::{CodecId, Cost, Observation, Resume, Scheme};
+use recoup_core::{Choice, CodecId, Cost, Observation, Resume, Scheme};
 
 use super::PolicyConfig;
 use crate::bound::Coding;
 use crate::decide::Machine;
 
 impl PolicyConfig {
-    /// The cost of a scheme: measured where it was seen, else estimated from sizes and bandwidth;
-    /// `None` while neither is possible.
-    pub(super) fn cost(&self, scheme: Scheme, seen: &Observation) -> Option<Cost> {
-        let measured = measured(scheme, seen);
-        let estimated = self.estimate(scheme, seen);
-        let Some(cost) = measured else { return estimated };
+    /// The cost of a choice: measured where it was seen, else estimated from what is like it, or from sizes and
+    /// bandwidth; `None` while neither is possible. Extra iterations are those measured, or left 0.
+    pub(super) fn cost(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
+        let estimated = || self.estimate(choice, seen);
+        let Some(cost) = measured(choice, seen) else { return scaled(choice, seen).or_else(estimated) };
         let saving = cost.blocking_seconds + cost.drain_seconds;
         let recovery_seconds = match cost.recovery_seconds {
-            0.0 => estimated.map_or(saving, |guess| guess.recovery_seconds),
+            0.0 => estimated().map_or(saving, |guess| guess.recovery_seconds),
             seconds => seconds,
         };
-        let extra_iterations = match cost.extra_iterations {
-            0.0 => self.extra_iterations(scheme, seen),
-            iterations => iterations,
-        };
-        Some(Cost { recovery_seconds, extra_iterations, ..cost })
+        Some(Cost { recovery_seconds, ..cost })
     }
 
-    fn estimate(&self, scheme: Scheme, seen: &Observation) -> Option<Cost> {
-        let plan = self.plan(scheme);
-        let raw_bytes = raw_bytes(plan.resume, seen)?;
-        let bandwidth = bandwidth(seen)?;
+    fn estimate(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
+        Some(self.estimate_at(bandwidth(seen)?, choice, raw_bytes(choice.resume, seen)?))
+    }
+
+    /// What a version of so many bytes is expected to cost on storage of this bandwidth.
+    pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, raw_bytes: f64) -> Cost {
         let machine = Machine {
-            write_bytes_per_second: bandwidth,
-            read_bytes_per_second: bandwidth,
+            write_bytes_per_second: bytes_per_second,
+            read_bytes_per_second: bytes_per_second,
             copy_bytes_per_second: COPY_BYTES_PER_SECOND,
             ranks: 1,
         };
-        let coding = match (plan.codec, scheme) {
+        let coding = match (self.plan(choice.scheme).codec, choice.scheme) {
             (CodecId::Raw, _) => Coding::RAW,
             (_, Scheme::Lossy) => LOSSY_GUESS,
             _ => LOSSLESS_GUESS,
@@ -44,23 +41,9 @@ impl PolicyConfig {
         // A solver keeps all its cores busy, so an encoder behind it takes its time from them: until it was measured,
         // all of it.
         let taken = if self.asynchronous { raw_bytes / coding.encode_bytes_per_second } else { 0.0 };
-        let blocking_seconds = cost.blocking_seconds + taken;
-        Some(Cost { blocking_seconds, extra_iterations: self.extra_iterations(scheme, seen), ..cost })
-    }
-
-    /// Extra iterations of a lossy recovery to expect, as a fraction of the iterations done.
-    pub(super) fn expected_extra_fraction(&self) -> f64 {
-        let is_deflated = self.plan(Scheme::Lossy).resume == Resume::Deflated;
-        if is_deflated { self.extra_fraction.min(DEFLATED_FRACTION) } else { self.extra_fraction }
-    }
-
-    fn extra_iterations(&self, scheme: Scheme, seen: &Observation) -> f64 {
-        if scheme == Scheme::Lossy { self.expected_extra_fraction() * seen.iteration as f64 } else { 0.0 }
+        Cost { blocking_seconds: cost.blocking_seconds + taken, ..cost }
     }
 }
-
-/// Measured over whole solves of CG on Poisson problems and real matrices, 0.2 to 0.8 %: what a deflated resume costs.
-const DEFLATED_FRACTION: f64 = 0.005;
 
 /// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give (ratios of
 /// CG iterates under the verified rule about 4, lossless 1.1 to 1.35), its rate with every try of the verified
@@ -71,9 +54,25 @@ pub(super) const LOSSLESS_GUESS: Coding =
     Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
-pub(super) fn measured(scheme: Scheme, seen: &Observation) -> Option<Cost> {
-    let found = seen.costs.iter().find(|(other, cost)| *other == scheme && is_seen(cost));
+pub(super) fn measured(choice: Choice, seen: &Observation) -> Option<Cost> {
+    let found = seen.costs.iter().find(|(other, cost)| *other == choice && is_seen(cost));
     found.map(|(_, cost)| *cost)
+}
+
+/// The cost of a version of the same scheme that holds more or less, in proportion to the bytes; what exact versions
+/// hold is encoded as losslessly as lossless ones.
+fn scaled(choice: Choice, seen: &Observation) -> Option<Cost> {
+    let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
+    let (other, cost) =
+        seen.costs.iter().find(|(other, cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost))?;
+    let part = raw_bytes(choice.resume, seen)? / raw_bytes(other.resume, seen)?;
+    Some(Cost {
+        blocking_seconds: part * cost.blocking_seconds,
+        drain_seconds: part * cost.drain_seconds,
+        recovery_seconds: part * cost.recovery_seconds,
+        extra_iterations: 0.0,
+        ..*cost
+    })
 }
 
 fn is_seen(cost: &Cost) -> bool {
@@ -93,13 +92,13 @@ pub(super) fn bandwidth(seen: &Observation) -> Option<f64> {
     if seen.write_bytes_per_second > 0.0 {
         return Some(seen.write_bytes_per_second);
     }
-    let rates = seen.costs.iter().filter(|(_, cost)| is_seen(cost) && cost.ratio > 0.0).filter_map(|(scheme, cost)| {
-        let (resume, coding) = match scheme {
-            Scheme::Lossy => (Resume::Restarted, LOSSY_GUESS),
-            Scheme::Traditional => (Resume::Traditional, Coding::RAW),
-            _ => (Resume::Traditional, LOSSLESS_GUESS),
+    let rates = seen.costs.iter().filter(|(_, cost)| is_seen(cost) && cost.ratio > 0.0).filter_map(|(choice, cost)| {
+        let coding = match choice.scheme {
+            Scheme::Lossy => LOSSY_GUESS,
+            Scheme::Traditional => Coding::RAW,
+            _ => LOSSLESS_GUESS,
         };
-        let raw_bytes = raw_bytes(resume, seen)?;
+        let raw_bytes = raw_bytes(choice.resume, seen)?;
         let seconds = cost.blocking_seconds + cost.drain_seconds;
         // A guess may be wrong: writing took at least half of the time.
         let writing = (seconds - raw_bytes / coding.encode_bytes_per_second).max(seconds / 2.0);

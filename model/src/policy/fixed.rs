@@ -2,7 +2,9 @@
 
 use recoup_core::{Decision, Observation, Plan, Policy, Scheme};
 
-use super::{InForce, PolicyConfig, is_due, is_probe_due, probe};
+use super::learned::Extra;
+use super::remaining::History;
+use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 
@@ -12,6 +14,8 @@ pub struct FixedPolicy {
     config: PolicyConfig,
     plan: Plan,
     interval: Interval,
+    history: History,
+    extra: Extra,
     in_force: Option<InForce>,
     has_probed: bool,
 }
@@ -20,7 +24,8 @@ impl FixedPolicy {
     /// Saves with `scheme` at `interval`.
     #[must_use]
     pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
-        Self { plan: config.plan(scheme), config, interval, in_force: None, has_probed: false }
+        let (history, extra) = (History::new(), Extra::default());
+        Self { plan: config.plan(scheme), config, interval, history, extra, in_force: None, has_probed: false }
     }
 
     /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
@@ -38,7 +43,7 @@ impl FixedPolicy {
                 Some((seconds, is_due(seen, seconds), format!("{scheme} every {seconds} s, as asked")))
             }
             Interval::Auto => {
-                let cost = self.config.cost(scheme, seen)?;
+                let cost = self.config.cost(self.plan.choice(), seen)?;
                 let timing = Question {
                     mtti_seconds: self.config.mtti_seconds,
                     iteration_seconds: seen.iteration_seconds,
@@ -60,13 +65,13 @@ impl FixedPolicy {
     }
 }
 
-impl Policy for FixedPolicy {
-    fn decide(&mut self, seen: &Observation) -> Decision {
+impl FixedPolicy {
+    fn decide_now(&mut self, seen: &Observation) -> Decision {
         let Some((interval_seconds, is_due, why)) = self.interval(seen) else {
             let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
             return probe(&mut self.has_probed, self.plan, is_due);
         };
-        let next = InForce { scheme: self.plan.scheme, interval_seconds };
+        let next = InForce { choice: self.plan.choice(), interval_seconds };
         // An interval in iterations is the same however long they take.
         let has_changed = match (self.in_force, self.interval) {
             (None, _) => true,
@@ -74,7 +79,29 @@ impl Policy for FixedPolicy {
             (Some(held), _) => held.has_moved_to(interval_seconds),
         };
         self.in_force = Some(next);
-        let save = is_due.then_some(self.plan);
-        Decision { save, in_force: self.plan, why: has_changed.then_some(why), interval_seconds }
+        Decision {
+            save: is_due.then_some(self.plan),
+            in_force: self.plan,
+            why: has_changed.then_some(why),
+            interval_seconds,
+            extra_iterations: None,
+        }
+    }
+}
+
+impl Policy for FixedPolicy {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        self.extra.see(seen, &self.history);
+        self.history.see(seen);
+        let decision = self.decide_now(seen);
+        if self.plan.scheme == Scheme::None {
+            return decision;
+        }
+        let choice = self.plan.choice();
+        if decision.save.is_some() {
+            self.extra.saved(Saved { iteration: seen.iteration, choice });
+        }
+        let extra = self.extra.predict(choice, &self.config, seen, self.history.rate());
+        Decision { extra_iterations: Some(extra), ..decision }
     }
 }

@@ -2,7 +2,10 @@
 
 use recoup_core::{Cost, Policy};
 
+use super::candidates::candidates;
 use super::cost::{LOSSLESS_GUESS, LOSSY_GUESS, bandwidth, raw_bytes};
+use super::learned::Extra;
+use super::remaining::History;
 use super::*;
 use crate::bound::Coding;
 use crate::decide::Machine;
@@ -22,6 +25,7 @@ pub(super) fn config() -> PolicyConfig {
         resume: None,
         asynchronous: false,
         extra_fraction: 0.0,
+        is_stationary: false,
     }
 }
 
@@ -39,6 +43,7 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
         costs: Vec::new(),
         write_bytes_per_second: 0.0,
         failures: 0,
+        ranks: 1,
     }
 }
 
@@ -51,7 +56,7 @@ fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Sch
         ranks: 1,
     };
     let (mut saved, mut reasons) = (Vec::new(), Vec::new());
-    let mut costs: Vec<(Scheme, Cost)> = Vec::new();
+    let mut costs: Vec<(Choice, Cost)> = Vec::new();
     let mut last = 0;
     for iteration in 1..=5000 {
         let state = Observation { costs: costs.clone(), ..seen(iteration, iteration - last) };
@@ -66,8 +71,8 @@ fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Sch
             _ => LOSSLESS_GUESS,
         };
         let cost = Cost { recovery_seconds: 0.0, ..machine.cost(raw_bytes(plan.resume, &state).unwrap(), &coding) };
-        costs.retain(|(scheme, _)| *scheme != plan.scheme);
-        costs.push((plan.scheme, cost));
+        costs.retain(|(choice, _)| *choice != plan.choice());
+        costs.push((plan.choice(), cost));
     }
     (saved, reasons)
 }
@@ -146,18 +151,22 @@ fn without_failures_nothing_is_saved_and_nothing_measured() {
 fn costs_of_a_recovery_are_guessed_until_one_was_seen() {
     let config = PolicyConfig { extra_fraction: 0.1, ..config() };
     let cost = Cost { blocking_seconds: 1.0, drain_seconds: 2.0, ratio: 4.0, ..Cost::default() };
-    let state = |cost| Observation { costs: vec![(Scheme::Lossy, cost)], ..seen(100, 1) };
-    let guessed = config.cost(Scheme::Lossy, &state(cost)).unwrap();
-    assert_eq!(guessed.extra_iterations, 10.0);
+    let lossy = config.plan(Scheme::Lossy).choice();
+    let state = |cost| Observation { costs: vec![(lossy, cost)], ..seen(100, 1) };
+    let guessed = config.cost(lossy, &state(cost)).unwrap();
+    let (extra, history) = (Extra::default(), History::new());
+    let found = candidates((&config, &extra, &history), &state(cost)).unwrap();
+    assert_eq!(found.iter().find(|of| of.choice == lossy).unwrap().cost.extra_iterations, 10.0);
     assert!(guessed.recovery_seconds > 0.0);
     let known = Cost { recovery_seconds: 7.0, extra_iterations: 3.0, ..cost };
-    assert_eq!(config.cost(Scheme::Lossy, &state(known)), Some(known));
+    assert_eq!(config.cost(lossy, &state(known)), Some(known));
 }
 
 #[test]
 fn auto_learns_from_synchronous_checkpoints_whose_whole_time_blocks() {
     let cost = Cost { blocking_seconds: 2.0, ratio: 1.0, ..Cost::default() };
-    let state = Observation { costs: vec![(Scheme::Traditional, cost)], ..seen(100, 1) };
+    let traditional = config().plan(Scheme::Traditional).choice();
+    let state = Observation { costs: vec![(traditional, cost)], ..seen(100, 1) };
     assert_eq!(bandwidth(&state), Some(2.0 * BYTES as f64 / 2.0));
     let decision = AutoPolicy::new(config()).decide(&state);
     assert!(decision.interval_seconds.is_finite() && decision.why.unwrap().starts_with("lossy costs"));

@@ -8,8 +8,6 @@ use crate::decide::Machine;
 use crate::simulate::Simulation;
 use crate::{AutoPolicy, PolicyConfig};
 
-const SCHEMES: [Scheme; 3] = [Scheme::Traditional, Scheme::Lossless, Scheme::Lossy];
-
 /// One of the twelve.
 struct Scenario {
     name: String,
@@ -17,16 +15,16 @@ struct Scenario {
     config: PolicyConfig,
 }
 
-/// Name, vectors a traditional version holds, those of a lossy one, extra iterations, ratio of the lossy codec; the
-/// ratios are those of whole solves under the verified rule.
-const METHODS: [(&str, u64, u64, f64, f64); 3] =
-    [("jacobi", 1, 1, 0.0, 12.0), ("gmres", 1, 1, 0.0, 6.0), ("cg", 2, 2, 0.006, 8.0)];
+/// Name, vectors of the iterate with directions, those of an exact version, extra iterations of a lossy one and of one
+/// with the iterate alone, ratio of the lossy codec; the ratios are those of whole solves under the verified rule.
+const METHODS: [(&str, u64, u64, [f64; 2], f64); 3] =
+    [("jacobi", 1, 1, [0.0, 0.0], 12.0), ("gmres", 1, 1, [0.0, 0.0], 6.0), ("cg", 2, 3, [0.006, 0.1], 8.0)];
 
 /// Bytes of one vector on all ranks.
 const VECTOR_BYTES: u64 = 40_000_000_000;
 
 fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
-    let (name, vectors, lossy_vectors, extra_fraction, ratio) = METHODS[method];
+    let (name, vectors, exact_vectors, [extra_fraction, restarted_fraction], ratio) = METHODS[method];
     let bandwidth = if slow { 330e6 } else { 100e9 };
     let machine = Machine {
         write_bytes_per_second: bandwidth,
@@ -38,18 +36,32 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let lossless = Coding { ratio: 1.25, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
     // Two tries of the verified rule.
     let lossy = Coding { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
-    let costs = vec![
-        (Scheme::Traditional, machine.cost(raw_bytes(vectors), &Coding::RAW)),
-        (Scheme::Lossless, machine.cost(raw_bytes(vectors), &lossless)),
-        (Scheme::Lossy, machine.cost(raw_bytes(lossy_vectors), &lossy)),
+    let cost = |scheme, resume, vectors, coding: &Coding| {
+        (Choice { scheme, resume }, machine.cost(raw_bytes(vectors), coding))
+    };
+    let lossy_resume = if name == "cg" { Resume::Deflated } else { Resume::Restarted };
+    let mut costs = vec![
+        cost(Scheme::Traditional, Resume::Traditional, vectors, &Coding::RAW),
+        cost(Scheme::Lossless, Resume::Traditional, vectors, &lossless),
+        cost(Scheme::Lossy, lossy_resume, vectors, &lossy),
     ];
-    let kinds = [(Resume::Restarted, 1), (Resume::Deflated, lossy_vectors), (Resume::Traditional, vectors)];
+    if name == "cg" {
+        costs.push(cost(Scheme::Exact, Resume::Exact, exact_vectors, &lossless));
+        costs.push(cost(Scheme::Lossy, Resume::Restarted, 1, &lossy));
+    }
+    let kinds = [
+        (Resume::Restarted, 1),
+        (Resume::Deflated, vectors),
+        (Resume::Traditional, vectors),
+        (Resume::Exact, exact_vectors),
+    ];
     let mtti_seconds = if often { 3600.0 } else { 8.0 * 3600.0 };
     let method = Method {
         iterations: 1500,
         iteration_seconds: 4.0,
         tolerance: 1e-8,
         extra_fraction,
+        restarted_fraction,
         raw_bytes: kinds.map(|(kind, count)| (kind, count * VECTOR_BYTES / u64::from(machine.ranks))).to_vec(),
     };
     let config = PolicyConfig {
@@ -59,56 +71,67 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         rule: BoundRule::Verified,
         theta: 0.5,
         delta: 0.05,
-        lossy_resume: if name == "cg" { Resume::Deflated } else { Resume::Restarted },
+        lossy_resume,
         resume: None,
         asynchronous: false,
         extra_fraction: if name == "cg" { 0.1 } else { 0.0 },
+        is_stationary: name == "jacobi",
     };
     let storage = if slow { "slow" } else { "fast" };
     let rate = if often { "1 h" } else { "8 h" };
-    let runs = Runs { method, costs, asynchronous: false, mtti_seconds, trials, seed: 1 };
+    let runs = Runs {
+        method,
+        costs,
+        write_bytes_per_second: bandwidth / f64::from(machine.ranks),
+        ranks: machine.ranks as usize,
+        asynchronous: false,
+        mtti_seconds,
+        trials,
+        seed: 1,
+    };
     Scenario { name: format!("{name}, {storage} store, MTTI {rate}"), runs, config }
 }
 
 /// What was found of one scenario.
 #[derive(Debug)]
 struct Found {
-    /// Scheme and interval in iterations of the best fixed choice, and its overhead.
-    best: (Scheme, u64, Estimate),
+    /// The best fixed choice with its interval in iterations, and its overhead.
+    best: (Choice, u64, Estimate),
     auto: PolicyOutcome,
     over_best: Estimate,
     over_traditional: Estimate,
 }
 
 impl Scenario {
-    fn fixed(&self, scheme: Scheme, iterations: u64) -> PolicyOutcome {
-        self.runs.drive(|| Every { plan: self.config.plan(scheme), iterations })
+    fn fixed(&self, choice: Choice, iterations: u64) -> PolicyOutcome {
+        let plan = Plan { resume: choice.resume, ..self.config.plan(choice.scheme) };
+        self.runs.drive(|| Every { plan, iterations })
     }
 
     /// The best interval by search: the one that divides the run into so many parts.
-    fn search(&self, scheme: Scheme) -> (Scheme, u64, PolicyOutcome) {
-        let cost = self.runs.cost(scheme);
+    fn search(&self, choice: Choice) -> (Choice, u64, PolicyOutcome) {
+        let cost = self.runs.cost(choice);
         let checkpoint = cost.blocking_seconds + cost.drain_seconds;
         let young = (2.0 * checkpoint * self.runs.mtti_seconds).sqrt() / self.runs.method.iteration_seconds;
         let intervals = [0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0].map(|factor| ((factor * young).round() as u64).max(1));
         let tried = intervals
             .into_iter()
             .chain([u64::MAX])
-            .map(|iterations| (scheme, iterations, self.fixed(scheme, iterations)));
+            .map(|iterations| (choice, iterations, self.fixed(choice, iterations)));
         least(tried).unwrap()
     }
 
     fn find(&self) -> Found {
-        let mut all: Vec<_> = SCHEMES.into_iter().map(|scheme| self.search(scheme)).collect();
+        let mut all: Vec<_> = self.runs.costs.iter().map(|(choice, _)| self.search(*choice)).collect();
         let auto = self.runs.drive(|| AutoPolicy::new(self.config.clone()));
         let over_traditional = auto.relative_to(&all[0].2);
-        let (scheme, iterations, outcome) = least(all.drain(..)).unwrap();
+        let (choice, iterations, outcome) = least(all.drain(..)).unwrap();
         let over_best = auto.relative_to(&outcome);
-        Found { best: (scheme, iterations, outcome.overhead_fraction), auto, over_best, over_traditional }
+        Found { best: (choice, iterations, outcome.overhead_fraction), auto, over_best, over_traditional }
     }
 }
 
-fn least(tried: impl Iterator<Item = (Scheme, u64, PolicyOutcome)>) -> Option<(Scheme, u64, PolicyOutcome)> {
+fn least(tried: impl Iterator<Item = (Choice, u64, PolicyOutcome)>) -> Option<(Choice, u64, PolicyOutcome)> {
     tried.min_by(|(_, _, a), (_, _, b)| a.overhead_fraction.mean.total_cmp(&b.overhead_fraction.mean))
 }
 
@@ -122,11 +145,13 @@ fn twelve(trials: u32) -> impl Iterator<Item = Scenario> {
 fn row(scenario: &Scenario, found: &Found) -> String {
     let percent = |of: Estimate| format!("{:6.2} +- {:.2} %", 100.0 * of.mean, 100.0 * of.half_width);
     let above = |of: Estimate| format!("{:+.2} +- {:.2} %", 100.0 * (of.mean - 1.0), 100.0 * of.half_width);
-    let (scheme, iterations, best) = found.best;
+    let (choice, iterations, best) = found.best;
     let interval = if iterations == u64::MAX { "never".to_owned() } else { format!("every {iterations}") };
     format!(
-        "| {} | {scheme} {interval} | {} | {} | {} | {} |",
+        "| {} | {} ({}) {interval} | {} | {} | {} | {} |",
         scenario.name,
+        choice.scheme,
+        choice.resume,
         percent(best),
         percent(found.auto.overhead_fraction),
         above(found.over_best),
@@ -167,7 +192,7 @@ fn table_of_the_twelve_scenarios() {
 #[test]
 fn fixed_choice_costs_what_the_simulation_of_intervals_finds() {
     let Scenario { runs, config, .. } = scenario(0, true, true, 400);
-    let cost = runs.cost(Scheme::Traditional);
+    let cost = runs.cost(config.plan(Scheme::Traditional).choice());
     let found = runs.drive(|| Every { plan: config.plan(Scheme::Traditional), iterations: 200 });
     let timing = crate::overhead::Timing {
         mtti_seconds: runs.mtti_seconds,

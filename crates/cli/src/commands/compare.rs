@@ -39,13 +39,15 @@ const REPEATS: usize = 3;
 /// Longer solves are timed well by one.
 const REPEAT_BELOW_SECONDS: f64 = 1.0;
 /// Numbers averaged over the trials, with a 95 % interval beside them.
-const MEANS: [&str; 15] = [
+const MEANS: [&str; 17] = [
     "iterations_executed",
     "iterations_lost",
     "failures",
     "checkpoints",
     "recoveries",
     "extra_iterations_mean",
+    "extra_iterations_predicted",
+    "extra_iterations_at_most",
     "seconds_verify",
     "seconds_total",
     "seconds_checkpoint_blocking",

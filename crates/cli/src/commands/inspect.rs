@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use recoup::core::{Bound, Manifest, Store};
+use recoup::core::{Bound, Manifest, Prediction, Store};
 use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
@@ -68,6 +68,8 @@ struct Content {
     true_residual_norm: Option<f64>,
     verified_residual_norm: Option<f64>,
     tries: u32,
+    /// What a recovery from it was expected to cost when it was saved.
+    extra_iterations_predicted: Option<Prediction>,
     variables: Vec<VariableReport>,
 }
 
@@ -126,6 +128,7 @@ impl Content {
             true_residual_norm: residual.true_norm,
             verified_residual_norm: residual.verified_norm,
             tries: residual.tries,
+            extra_iterations_predicted: manifest.extra_iterations_predicted,
             variables: variables(manifest),
         }
     }
@@ -181,6 +184,7 @@ fn table(report: &Report) -> Table {
         "chain",
         "||r||/||b||",
         "verified",
+        "N'",
     ]);
     for run in &report.runs {
         for version in &run.versions {
@@ -206,6 +210,7 @@ fn behind(chain: &[u64]) -> String {
 
 fn content_rows(table: &mut Table, label: &str, content: &Content) {
     let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
+    let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
     for (position, variable) in content.variables.iter().enumerate() {
         let first = position == 0;
         let once = |text: String| if first { text } else { String::new() };
@@ -222,6 +227,7 @@ fn content_rows(table: &mut Table, label: &str, content: &Content) {
             once(behind(&content.chain)),
             once(relative(Some(content.residual_norm))),
             once(relative(content.verified_residual_norm)),
+            once(extra.clone()),
         ]);
     }
 }

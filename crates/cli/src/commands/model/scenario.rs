@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use recoup::core::{Cost, Resume, Scheme};
+use recoup::core::{Choice, Cost, Resume, Scheme};
 use recoup::model::decide::Question;
 use recoup::model::multilevel::{self, Plan};
 use recoup::model::simulate_policy::{Method, Runs};
@@ -211,7 +211,9 @@ impl Scenario {
     /// to those done, and as given at the mean failure, in the middle of the solve.
     pub(super) fn runs(&self, trials: u32, seed: u64) -> Option<Runs> {
         let Question { mtti_seconds, costs, .. } = self.question()?;
+        let [level] = &self.machine.levels[..] else { return None };
         let lossy = self.schemes.iter().find(|of| of.scheme == Scheme::Lossy);
+        let extra_fraction = lossy.map_or(0.0, |of| 2.0 * of.extra_iterations / self.method.iterations as f64);
         let bytes = |of: &Saves| (of.bytes / f64::from(self.machine.ranks)) as u64;
         let resume = |scheme| match scheme {
             Scheme::Lossy => Resume::Restarted,
@@ -222,10 +224,21 @@ impl Scenario {
             iterations: self.method.iterations,
             iteration_seconds: self.method.iteration_seconds,
             tolerance: self.method.tolerance,
-            extra_fraction: lossy.map_or(0.0, |of| 2.0 * of.extra_iterations / self.method.iterations as f64),
+            extra_fraction,
+            restarted_fraction: extra_fraction,
             raw_bytes: self.schemes.iter().map(|of| (resume(of.scheme), bytes(of))).collect(),
         };
-        Some(Runs { method, costs, asynchronous: self.asynchronous, mtti_seconds, trials, seed })
+        let choice = |scheme| Choice { scheme, resume: resume(scheme) };
+        Some(Runs {
+            method,
+            costs: costs.into_iter().map(|(scheme, cost)| (choice(scheme), cost)).collect(),
+            write_bytes_per_second: level.write_bytes_per_second / f64::from(self.machine.ranks),
+            ranks: self.machine.ranks as usize,
+            asynchronous: self.asynchronous,
+            mtti_seconds,
+            trials,
+            seed,
+        })
     }
 }
 

@@ -189,6 +189,7 @@ fn config(runs: &Runs) -> PolicyConfig {
         resume: None,
         asynchronous: runs.asynchronous,
         extra_fraction: runs.method.extra_fraction,
+        is_stationary: false,
     }
 }
 

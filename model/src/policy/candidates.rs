@@ -1,0 +1,95 @@
+//! What auto chooses from: every scheme, with what its versions may hold, its cost and its extra iterations.
+
+use recoup_core::{Choice, Cost, Observation, Prediction, Resume, Scheme};
+
+use super::PolicyConfig;
+use super::cost::{measured, raw_bytes};
+use super::learned::Extra;
+use super::remaining::History;
+use crate::decide::Question;
+
+/// A part of all time too small to be worth a less faithful recovery.
+const FAITHFUL: f64 = 0.001;
+/// Another state of the same scheme is taken up when it costs less than this part of the one in force.
+const STATE_CHANGE: f64 = 0.9;
+
+/// One choice, and what it is expected to cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) choice: Choice,
+    /// Its extra iterations are those predicted.
+    pub(super) cost: Cost,
+    pub(super) extra: Prediction,
+    /// It was measured, not guessed.
+    pub(super) is_measured: bool,
+}
+
+/// What there is to choose from. The exact state is one only where it is more than the traditional one, and the
+/// iterate alone where the usual lossy version holds more.
+pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> {
+    let usual = |scheme| config.plan(scheme).choice();
+    let mut choices = vec![usual(Scheme::Traditional), usual(Scheme::Lossless)];
+    // Told to be exact, no bit may change.
+    if config.resume != Some(Resume::Exact) {
+        choices.push(usual(Scheme::Lossy));
+    }
+    let holds_more = |more, less| raw_bytes(more, seen) > raw_bytes(less, seen);
+    if config.resume.is_none() && holds_more(Resume::Exact, Resume::Traditional) {
+        choices.push(usual(Scheme::Exact));
+    }
+    if config.resume.is_none() && holds_more(config.lossy_resume, Resume::Restarted) {
+        choices.push(Choice { scheme: Scheme::Lossy, resume: Resume::Restarted });
+    }
+    choices
+}
+
+/// Every choice with its cost; `None` while neither costs nor bandwidth are known.
+pub(super) fn candidates(
+    (config, extra, history): (&PolicyConfig, &Extra, &History),
+    seen: &Observation,
+) -> Option<Vec<Candidate>> {
+    let candidate = |choice| {
+        let cost = config.cost(choice, seen)?;
+        let predicted = extra.predict(choice, config, seen, history.rate());
+        // A pipeline that measures them knows best.
+        let known = measured(choice, seen).map_or(0.0, |cost| cost.extra_iterations);
+        let extra = if known > 0.0 { Prediction { iterations: known, ..predicted } } else { predicted };
+        let is_measured = measured(choice, seen).is_some();
+        Some(Candidate { choice, cost: Cost { extra_iterations: extra.iterations, ..cost }, extra, is_measured })
+    };
+    choices(config, seen).into_iter().map(candidate).collect()
+}
+
+/// One candidate for each scheme: the state that costs least, kept while another is not clearly better.
+pub(super) fn best_states(
+    question: &Question,
+    fallback_seconds: f64,
+    (candidates, held): (&[Candidate], Option<Choice>),
+) -> Vec<Candidate> {
+    let expected = |of: &Candidate| question.protection(&of.cost, fallback_seconds).overhead_fraction;
+    let weight = |of: &Candidate| if held == Some(of.choice) { STATE_CHANGE } else { 1.0 };
+    let mut best: Vec<(Candidate, f64)> = Vec::new();
+    for candidate in candidates {
+        let overhead = expected(candidate) * weight(candidate);
+        match best.iter_mut().find(|(other, _)| other.choice.scheme == candidate.choice.scheme) {
+            Some(other) if overhead < other.1 => *other = (*candidate, overhead),
+            Some(_) => {}
+            None => best.push((*candidate, overhead)),
+        }
+    }
+    best.into_iter().map(|(candidate, _)| candidate).collect()
+}
+
+/// The most faithful of those that cost next to nothing more than `best`, and of several the cheapest.
+pub(super) fn faithful(best: Scheme, candidates: &[Candidate], expected: impl Fn(Scheme) -> f64) -> Scheme {
+    let Some(mut kept) = candidates.iter().find(|of| of.choice.scheme == best) else { return best };
+    let most = expected(best) + FAITHFUL;
+    for candidate in candidates.iter().filter(|of| expected(of.choice.scheme) <= most) {
+        let (ours, theirs) = (kept.choice, candidate.choice);
+        let is_cheaper = || expected(theirs.scheme) < expected(ours.scheme);
+        if theirs.resume > ours.resume || (theirs.resume == ours.resume && is_cheaper()) {
+            kept = candidate;
+        }
+    }
+    kept.choice.scheme
+}
