@@ -333,6 +333,8 @@ fn merged(trials: &[Trial]) -> Result<Value> {
             merged.insert(key.to_owned(), estimate.mean.into());
             merged.insert(format!("{key}_ci95"), estimate.half_width.into());
         }
+        let seconds = all.iter().filter_map(|run| run.get("seconds_total")?.as_f64());
+        merged.insert("seconds_total_each".to_owned(), seconds.collect::<Vec<_>>().into());
         let converged = all.iter().filter(|run| run["converged"] == Value::Bool(true)).count();
         merged.insert("converged".to_owned(), (converged == all.len()).into());
         merged.insert("trials_converged".to_owned(), converged.into());
