@@ -38,7 +38,7 @@ pub struct PolicyConfig {
     /// Checkpoints drain behind the solver.
     pub asynchronous: bool,
     /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations
-    /// done: about 0.1 for CG, whose restart costs them, 0 for GMRES and stationary methods. Where lossy versions
+    /// done: about 0.2 for CG, whose restart costs them, 0 for GMRES and stationary methods. Where lossy versions
     /// hold directions, at most 0.005 are expected.
     pub extra_fraction: f64,
     /// The method is stationary, so that Theorem 2 says what a lossy iterate costs it.

@@ -38,7 +38,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             lossy_resume: Resume::Deflated,
             resume: None,
             asynchronous: true,
-            extra_fraction: 0.1,
+            extra_fraction: 0.2,
             is_stationary: false,
         },
         rivals: RIVALS.to_vec(),

@@ -49,14 +49,16 @@ pub struct AutoPolicy {
 }
 
 /// What one decision is made from.
-struct Ballot {
+pub(super) struct Ballot {
     question: Question,
-    answer: Answer,
+    pub(super) answer: Answer,
     /// One for each scheme.
-    candidates: Vec<Candidate>,
+    pub(super) candidates: Vec<Candidate>,
     /// All of them.
     all: Vec<Candidate>,
     fallback_seconds: f64,
+    /// The time of the run so far and that which remains, over the latter.
+    pub(super) all_over_remaining: f64,
 }
 
 impl AutoPolicy {
@@ -95,7 +97,8 @@ impl AutoPolicy {
         let candidates = best_states(&question, fallback_seconds, (&all, held));
         question.costs = candidates.iter().map(|of| (of.choice.scheme, of.cost)).collect();
         let answer = question.answer_to_the_end(fallback_seconds);
-        Ballot { question, answer, candidates, all, fallback_seconds }
+        let all_over_remaining = 1.0 + seen.elapsed_seconds / question.remaining_seconds;
+        Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
     /// A choice to take once in place of the scheme in force, because nothing but a guess says it is worse.
@@ -119,9 +122,8 @@ impl AutoPolicy {
         let guess = GUESSED_BYTES_PER_SECOND / seen.ranks.max(1) as f64;
         let cheap_bytes = RAW_PROBE_SHARE * self.config.mtti_seconds * SLOW_BYTES_PER_SECOND;
         let seconds = |choice: Choice| {
-            let bytes = raw_bytes(choice.resume, seen)?;
-            let cost = self.config.estimate_at(guess, choice, bytes);
-            let is_dear = choice.scheme == Scheme::Traditional && bytes > cheap_bytes;
+            let cost = self.config.estimate_at(guess, choice, seen)?;
+            let is_dear = choice.scheme == Scheme::Traditional && raw_bytes(choice.resume, seen)? > cheap_bytes;
             Some(if is_dear { f64::INFINITY } else { cost.blocking_seconds + cost.drain_seconds })
         };
         let probes = choices(&self.config, seen).into_iter();
@@ -133,7 +135,8 @@ impl AutoPolicy {
 
     /// The best scheme; where that is only a guess, and no clear one, the best of those measured; and in place of it one
     /// that is more faithful at the same cost.
-    fn best(Ballot { answer, candidates, .. }: &Ballot) -> Scheme {
+    fn best(ballot: &Ballot) -> Scheme {
+        let Ballot { answer, candidates, .. } = ballot;
         let is_measured = |scheme: Scheme| candidates.iter().any(|of| of.choice.scheme == scheme && of.is_measured);
         let is_known = |scheme: Scheme| scheme == Scheme::None || is_measured(scheme);
         let known = answer.expected_overhead.iter().filter(|(scheme, _)| is_known(*scheme));
@@ -145,7 +148,7 @@ impl AutoPolicy {
             }
             _ => answer.scheme,
         };
-        faithful(best, candidates, |scheme| answer.expected(scheme))
+        faithful(best, ballot)
     }
 
     /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost, and says whether scheme,
@@ -161,7 +164,7 @@ impl AutoPolicy {
             Some(held) if held.scheme != Scheme::None && answer.interval(held.scheme).is_finite() => {
                 let is_cheaper = answer.expected(best) < SCHEME_CHANGE * answer.expected(held.scheme);
                 let is_faithful = best != Scheme::None && choice_of(best).resume > held.resume;
-                let is_no_dearer = faithful(held.scheme, &ballot.candidates, |scheme| answer.expected(scheme)) == best;
+                let is_no_dearer = faithful(held.scheme, ballot) == best;
                 if is_cheaper || (is_faithful && is_no_dearer) { best } else { held.scheme }
             }
             _ => best,

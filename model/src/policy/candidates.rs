@@ -3,6 +3,7 @@
 use recoup_core::{Choice, Cost, Observation, Prediction, Resume, Scheme};
 
 use super::PolicyConfig;
+use super::auto::Ballot;
 use super::cost::{measured, raw_bytes};
 use super::learned::Extra;
 use super::remaining::History;
@@ -81,9 +82,11 @@ pub(super) fn best_states(
 }
 
 /// The most faithful of those that cost next to nothing more than `best`, and of several the cheapest.
-pub(super) fn faithful(best: Scheme, candidates: &[Candidate], expected: impl Fn(Scheme) -> f64) -> Scheme {
+pub(super) fn faithful(best: Scheme, ballot: &Ballot) -> Scheme {
+    let (candidates, expected) = (&ballot.candidates, |scheme| ballot.answer.expected(scheme));
     let Some(mut kept) = candidates.iter().find(|of| of.choice.scheme == best) else { return best };
-    let most = expected(best) + FAITHFUL;
+    // Overheads are parts of the time that remains.
+    let most = expected(best) + FAITHFUL * ballot.all_over_remaining;
     for candidate in candidates.iter().filter(|of| expected(of.choice.scheme) <= most) {
         let (ours, theirs) = (kept.choice, candidate.choice);
         let is_cheaper = || expected(theirs.scheme) < expected(ours.scheme);

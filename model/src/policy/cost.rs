@@ -21,11 +21,12 @@ impl PolicyConfig {
     }
 
     fn estimate(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
-        Some(self.estimate_at(bandwidth(seen)?, choice, raw_bytes(choice.resume, seen)?))
+        self.estimate_at(bandwidth(seen)?, choice, seen)
     }
 
-    /// What a version of so many bytes is expected to cost on storage of this bandwidth.
-    pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, raw_bytes: f64) -> Cost {
+    /// What a version is expected to cost on storage of this bandwidth; `None` while its bytes are not known.
+    pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, seen: &Observation) -> Option<Cost> {
+        let raw_bytes = raw_bytes(choice.resume, seen)?;
         let machine = Machine {
             write_bytes_per_second: bytes_per_second,
             read_bytes_per_second: bytes_per_second,
@@ -34,14 +35,28 @@ impl PolicyConfig {
         };
         let coding = match (self.plan(choice.scheme).codec, choice.scheme) {
             (CodecId::Raw, _) => Coding::RAW,
-            (_, Scheme::Lossy) => LOSSY_GUESS,
+            (_, Scheme::Lossy) => Coding { ratio: raw_bytes / encoded_bytes(choice, seen), ..LOSSY_GUESS },
             _ => LOSSLESS_GUESS,
         };
         let cost = machine.cost(raw_bytes, &coding);
         // A solver keeps all its cores busy, so an encoder behind it takes its time from them: until it was measured,
         // all of it.
         let taken = if self.asynchronous { raw_bytes / coding.encode_bytes_per_second } else { 0.0 };
-        Cost { blocking_seconds: cost.blocking_seconds + taken, ..cost }
+        Some(Cost { blocking_seconds: cost.blocking_seconds + taken, ..cost })
+    }
+}
+
+/// Bytes of a version on the storage, by the guessed ratios: a direction bears a coarser bound than the iterate.
+fn encoded_bytes(choice: Choice, seen: &Observation) -> f64 {
+    let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
+    match (choice.scheme, choice.resume) {
+        (Scheme::Lossy, Resume::Deflated) => {
+            let iterate = bytes(Resume::Restarted).min(bytes(Resume::Deflated));
+            iterate / LOSSY_GUESS.ratio + (bytes(Resume::Deflated) - iterate) / DIRECTION_RATIO
+        }
+        (Scheme::Lossy, resume) => bytes(resume) / LOSSY_GUESS.ratio,
+        (Scheme::Traditional, resume) => bytes(resume),
+        (_, resume) => bytes(resume) / LOSSLESS_GUESS.ratio,
     }
 }
 
@@ -52,6 +67,8 @@ pub(super) const LOSSY_GUESS: Coding =
     Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
 pub(super) const LOSSLESS_GUESS: Coding =
     Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
+/// Ratio of a direction at its bound in the energy norm, a twentieth, which CG's bear at about ten.
+const DIRECTION_RATIO: f64 = 10.0;
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
 pub(super) fn measured(choice: Choice, seen: &Observation) -> Option<Cost> {
@@ -59,17 +76,21 @@ pub(super) fn measured(choice: Choice, seen: &Observation) -> Option<Cost> {
     found.map(|(_, cost)| *cost)
 }
 
-/// The cost of a version of the same scheme that holds more or less, in proportion to the bytes; what exact versions
-/// hold is encoded as losslessly as lossless ones.
+/// The cost of a version of the same scheme that holds more or less: what is done in memory in proportion to the bytes in
+/// memory, the rest to those expected on the storage. Exact versions are encoded as lossless ones are.
 fn scaled(choice: Choice, seen: &Observation) -> Option<Cost> {
     let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
     let (other, cost) =
         seen.costs.iter().find(|(other, cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost))?;
-    let part = raw_bytes(choice.resume, seen)? / raw_bytes(other.resume, seen)?;
+    let raw = raw_bytes(choice.resume, seen)? / raw_bytes(other.resume, seen)?;
+    let encoded = encoded_bytes(choice, seen) / encoded_bytes(*other, seen);
+    // Where all of it blocks, most of that is encoding and writing.
+    let blocking = if cost.drain_seconds > 0.0 { raw } else { encoded };
     Some(Cost {
-        blocking_seconds: part * cost.blocking_seconds,
-        drain_seconds: part * cost.drain_seconds,
-        recovery_seconds: part * cost.recovery_seconds,
+        blocking_seconds: blocking * cost.blocking_seconds,
+        drain_seconds: encoded * cost.drain_seconds,
+        recovery_seconds: encoded * cost.recovery_seconds,
+        ratio: cost.ratio * raw / encoded,
         extra_iterations: 0.0,
         ..*cost
     })
