@@ -181,7 +181,7 @@ fn auto_keeps_small_systems_exact_and_pays_no_extra_iterations() {
 /// A restart loses what has been searched: little at first, and more than a second vector costs later.
 #[test]
 fn auto_saves_a_direction_too_from_the_middle_of_a_solve_on_where_storage_is_slow() {
-    let problem = Problem::poisson(24);
+    let problem = Problem::poisson(40);
     // A vector takes the 120 s of the published experiments.
     let (extra_of_auto, resumed) = extra_of_auto(&problem, 8.0 * problem.b.len() as f64 / 120.0);
     assert!(resumed[0] == Resume::Restarted && resumed[4..] == [Resume::Deflated; 5], "{resumed:?}");

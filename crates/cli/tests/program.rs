@@ -53,13 +53,15 @@ const SOLVE_KEYS: [&str; 11] = [
     "seconds_per_iteration",
     "bytes_per_iteration_model",
 ];
-const RUN_KEYS: [&str; 16] = [
+const RUN_KEYS: [&str; 18] = [
     "iterations_executed",
     "scheme",
     "failures",
     "checkpoints",
     "recoveries",
     "extra_iterations_mean",
+    "extra_iterations_predicted",
+    "extra_iterations_source",
     "seconds_verify",
     "seconds_total",
     "seconds_checkpoint_blocking",
