@@ -252,7 +252,7 @@ impl AutoPolicy {
             in_force: self.config.plan_of(choice),
             why,
             interval_seconds,
-            extra_iterations: ballot.prediction(choice),
+            extra_iterations: ballot.prediction(explored.unwrap_or(choice)),
         }
     }
 }
