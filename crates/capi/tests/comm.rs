@@ -1,7 +1,5 @@
 //! The communicator of callbacks, on callbacks that end in ranks as threads.
 
-#![expect(unsafe_code, reason = "the callbacks stand in for a C program's")]
-
 use std::ffi::{c_int, c_void};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,289 @@
+/* Every call with every wrong argument: the documented code comes back, nothing is written, nothing aborts. */
+#include <pthread.h>
+#include <recoup.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 1000
+
+static int failures;
+
+#define EXPECT(call, code)                                                                                      \
+    do {                                                                                                        \
+        int found_ = (call);                                                                                    \
+        if (found_ != (code)) {                                                                                 \
+            failures++;                                                                                         \
+            printf("line %d: %s: %d expected, %d found: %s\n", __LINE__, #call, (code), found_, recoup_message()); \
+        }                                                                                                       \
+        if (found_ < 0 && recoup_message()[0] == 0) {                                                           \
+            failures++;                                                                                         \
+            printf("line %d: %s: no message\n", __LINE__, #call);                                               \
+        }                                                                                                       \
+    } while (0)
+
+static char options[600];
+static const char *directory;
+
+static const char *in(const char *name, const char *more)
+{
+    snprintf(options, sizeof options, "dir=\"%s/%s\" %s", directory, name, more);
+    return options;
+}
+
+static int identity(void *ctx, const double *x, double *y)
+{
+    memcpy(y, x, (size_t) * (int *)ctx * sizeof(double));
+    return 0;
+}
+
+static int broken(void *ctx, const double *x, double *y)
+{
+    (void)ctx, (void)x, (void)y;
+    return 7;
+}
+
+static recoup_handle inner;
+
+static int calls_back(void *ctx, uint64_t iteration, int how)
+{
+    (void)how;
+    *(uint64_t *)ctx = iteration;
+    EXPECT(recoup_step(inner, 1, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_close(inner), RECOUP_E_ORDER);
+    return 0;
+}
+
+static int refuses(void *ctx, uint64_t iteration, int how)
+{
+    (void)ctx, (void)iteration, (void)how;
+    return 3;
+}
+
+/* A handle with x protected. */
+static recoup_handle opened(const char *name, const char *more, double *x)
+{
+    recoup_handle h = 0;
+    EXPECT(recoup_open(in(name, more), NULL, &h), RECOUP_OK);
+    EXPECT(recoup_protect(h, "x", RECOUP_ITERATE, RECOUP_F64, x, N, 0, N), RECOUP_OK);
+    return h;
+}
+
+static void test_open(void)
+{
+    recoup_handle h = 77;
+    recoup_comm empty;
+    memset(&empty, 0, sizeof empty);
+    EXPECT(recoup_open(NULL, NULL, &h), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_open(in("open", ""), NULL, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_open(in("open", ""), &empty, &h), RECOUP_E_ARGUMENT);
+    empty.size = 1;
+    EXPECT(recoup_open(in("open", ""), &empty, &h), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_open("", NULL, &h), RECOUP_E_OPTIONS);
+    EXPECT(recoup_open("dir=d unknown=1", NULL, &h), RECOUP_E_OPTIONS);
+    if (strstr(recoup_message(), "unknown") == NULL) failures++, printf("the unknown key is not named\n");
+    EXPECT(recoup_open("dir=d theta=-1", NULL, &h), RECOUP_E_OPTIONS);
+    EXPECT(recoup_open("dir=d keep=99999999999999999999", NULL, &h), RECOUP_E_OPTIONS);
+    EXPECT(recoup_open("dir=\"d", NULL, &h), RECOUP_E_OPTIONS);
+    if (h != 77) failures++, printf("a handle was written by a call that failed\n");
+}
+
+static void test_protect(double *x)
+{
+    recoup_handle h;
+    char name[80];
+    double *odd = (double *)((char *)x + 1);
+    EXPECT(recoup_open(in("protect", ""), NULL, &h), RECOUP_OK);
+    EXPECT(recoup_restore(h, (uint64_t *)x, NULL), RECOUP_E_ORDER);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_protect(0, "x", 0, 0, x, N, 0, N), RECOUP_E_HANDLE);
+    EXPECT(recoup_protect(h + 1000, "x", 0, 0, x, N, 0, N), RECOUP_E_HANDLE);
+    EXPECT(recoup_protect(h, NULL, 0, 0, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 6, 0, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", -1, 0, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 4, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, -1, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, NULL, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, odd, N - 1, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N, 1, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N, UINT64_MAX - 2, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, UINT64_MAX, 0, UINT64_MAX), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, UINT64_MAX / 8, 0, UINT64_MAX / 8), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, 0, RECOUP_RANK_LOCAL, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "", 0, 0, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "a b", 0, 0, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "../x", 0, 0, x, N, 0, N), RECOUP_E_NAME);
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = 0;
+    EXPECT(recoup_protect(h, name, 0, 0, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_protect(h, "y", RECOUP_DYNAMIC, RECOUP_BYTES, x, 8, RECOUP_RANK_LOCAL, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "x", RECOUP_STATIC, RECOUP_F64, x, N, 0, N), RECOUP_E_NAME);
+    EXPECT(recoup_protect(h, "none", RECOUP_DYNAMIC, RECOUP_F64, NULL, 0, 0, 10), RECOUP_OK);
+    EXPECT(recoup_grid(h, "x", 10, 10, 10), RECOUP_OK);
+    EXPECT(recoup_grid(h, "x", 10, 10, 11), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_grid(h, "x", UINT64_MAX, UINT64_MAX, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_grid(h, "z", 10, 10, 10), RECOUP_E_NAME);
+    EXPECT(recoup_grid(h, NULL, 10, 10, 10), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_grid(0, "x", 10, 10, 10), RECOUP_E_HANDLE);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
+static void test_operator(double *x)
+{
+    int n = N;
+    uint64_t k = 5;
+    recoup_handle h = opened("operator", "scheme=lossy interval=1it", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OPERATOR);
+    EXPECT(recoup_operator(0, identity, &n, N, 0, N, x, 0, 0), RECOUP_E_HANDLE);
+    EXPECT(recoup_operator(h, NULL, &n, N, 0, N, x, 0, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, NULL, 0, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, N, 1, N, x, 0, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, 0, 0, 0, x, 0, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, UINT64_MAX, 0, UINT64_MAX, x, 0, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, -1, 0), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 2), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, RECOUP_OPERATOR_ANY_THREAD), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 0), RECOUP_E_ORDER);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    if (k != 5) failures++, printf("an iteration was written although there is no version\n");
+    h = opened("broken", "scheme=lossy interval=1it", x);
+    EXPECT(recoup_operator(h, broken, NULL, N, 0, N, x, 1, 0), RECOUP_OK);
+    EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
+static void test_steps(double *x)
+{
+    int due = 9, how = 9;
+    uint64_t k = 9, seen = 0;
+    double nan = strtod("nan", NULL), infinity = strtod("inf", NULL);
+    recoup_stats_t stats;
+    recoup_handle h = opened("steps", "scheme=lossless interval=2it", x);
+    EXPECT(recoup_on_restore(h, NULL, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_on_restore(0, calls_back, &seen), RECOUP_E_HANDLE);
+    EXPECT(recoup_on_restore(h, calls_back, &seen), RECOUP_OK);
+    EXPECT(recoup_restore(0, &k, &how), RECOUP_E_HANDLE);
+    EXPECT(recoup_restore(h, NULL, &how), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_restore(h, &k, &how), RECOUP_NO_VERSION);
+    EXPECT(recoup_protect(h, "late", 0, 0, x, N, 0, N), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_protect(h, "late", RECOUP_DYNAMIC, 0, x + N, 1, 0, 1), RECOUP_E_ORDER);
+    EXPECT(recoup_protect(h, "x", 0, 0, x, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_step(0, 1, 1, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_step(h, 1, nan, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_step(h, 1, 1, infinity), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_step(h, 1, -1, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_step(h, UINT64_MAX, 1, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_due(h, 1, 1, 1, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_due(0, 1, 1, 1, &due), RECOUP_E_HANDLE);
+    EXPECT(recoup_due(h, 1, 1, 1, &due), RECOUP_OK);
+    if (due != 0) failures++, printf("due before its time\n");
+    EXPECT(recoup_due(h, 2, 1, 1, &due), RECOUP_OK);
+    if (due != 1) failures++, printf("not due in time\n");
+    EXPECT(recoup_checkpoint(0, 2, 1, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_checkpoint(h, 2, nan, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_checkpoint(h, 2, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(0), RECOUP_E_HANDLE);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_stats(h, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_stats(0, &stats), RECOUP_E_HANDLE);
+    EXPECT(recoup_stats(h, &stats), RECOUP_OK);
+    if (stats.versions != 1 || stats.newest != 2) failures++, printf("not one version, or not version 2\n");
+    inner = h;
+    memset(x, 0, N * sizeof(double));
+    EXPECT(recoup_restore(h, &k, &how), RECOUP_OK);
+    if (k != 2 || how != RECOUP_TRADITIONAL || seen != 2 || x[3] != 3) failures++, printf("not what was saved\n");
+    EXPECT(recoup_on_restore(h, refuses, NULL), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, &how), RECOUP_E_CALLBACK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_E_HANDLE);
+    EXPECT(recoup_step(h, 3, 1, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_close(0), RECOUP_E_HANDLE);
+}
+
+/* Other variables, another problem, a directory that cannot be. */
+static void test_versions(double *x)
+{
+    int n = N;
+    uint64_t k;
+    recoup_handle h = opened("versions", "scheme=lossless", x);
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 0), RECOUP_OK);
+    EXPECT(recoup_checkpoint(h, 4, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    EXPECT(recoup_open(in("versions", ""), NULL, &h), RECOUP_OK);
+    EXPECT(recoup_protect(h, "x", RECOUP_ITERATE, RECOUP_F64, x, N - 1, 0, N - 1), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_MISMATCH);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("versions", "", x);
+    x[0] = 17;
+    EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 0), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OTHER_PROBLEM);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    x[0] = 0;
+    h = opened("none/../../../../../../proc/none", "", x);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_STORE);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
+/* Static variables and every type come back, and each role where it belongs. */
+static void test_application(double *x)
+{
+    double mesh[3] = {1, 2, 3};
+    float field[5] = {1, 2, 3, 4, 5};
+    int64_t step[1] = {42};
+    char state[7] = "random";
+    for (int run = 0; run < 2; run++) {
+        uint64_t k = 0;
+        recoup_handle h = opened("application", "scheme=lossless", x);
+        EXPECT(recoup_protect(h, "mesh", RECOUP_STATIC, RECOUP_F64, mesh, 3, RECOUP_REPLICATED, 0), RECOUP_OK);
+        EXPECT(recoup_protect(h, "field", RECOUP_DYNAMIC, RECOUP_F32, field, 5, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+        EXPECT(recoup_protect(h, "step", RECOUP_DYNAMIC, RECOUP_I64, step, 1, RECOUP_REPLICATED, 0), RECOUP_OK);
+        EXPECT(recoup_protect(h, "state", RECOUP_DYNAMIC, RECOUP_BYTES, state, 7, RECOUP_RANK_LOCAL, 0), RECOUP_OK);
+        EXPECT(recoup_restore(h, &k, NULL), run == 0 ? RECOUP_NO_VERSION : RECOUP_OK);
+        if (run == 0) EXPECT(recoup_checkpoint(h, 8, 0, 0), RECOUP_OK);
+        EXPECT(recoup_close(h), RECOUP_OK);
+        if (mesh[2] != 3 || field[4] != 5 || step[0] != 42 || strcmp(state, "random") != 0) {
+            failures++;
+            printf("run %d: not what was saved\n", run);
+        }
+        memset(mesh, 0, sizeof mesh), memset(field, 0, sizeof field), memset(step, 0, sizeof step);
+        memset(state, 0, sizeof state);
+    }
+}
+
+static void *steps(void *handle)
+{
+    for (uint64_t k = 0; k < 50; k++) EXPECT(recoup_due(*(recoup_handle *)handle, k, 1, 1, &(int){0}), RECOUP_OK);
+    return NULL;
+}
+
+static void test_threads(double *x)
+{
+    pthread_t threads[4];
+    recoup_handle handles[2] = {opened("one", "scheme=lossless", x), opened("two", "scheme=lossless", x)};
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, steps, &handles[i % 2]);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++) EXPECT(recoup_close(handles[i]), RECOUP_OK);
+}
+
+int main(int argc, char **argv)
+{
+    double *x = malloc((N + 1) * sizeof(double));
+    directory = argc > 1 ? argv[1] : ".";
+    for (int i = 0; i <= N; i++) x[i] = i;
+    test_open();
+    test_protect(x);
+    test_operator(x);
+    test_steps(x);
+    test_versions(x);
+    test_application(x);
+    test_threads(x);
+    if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;
+    if (recoup_version()[0] == 0) failures++;
+    free(x);
+    printf("%d failures\n", failures);
+    return failures != 0;
+}

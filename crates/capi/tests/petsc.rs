@@ -1,0 +1,123 @@
+//! examples/embed with PETSc: the counts of attached solves, killed ones and restarted ones.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::build::{compile, has, run, strict};
+
+/// What a solve printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Solve {
+    from: u32,
+    iterations: u32,
+}
+
+/// A compiled example, and a folder for its versions.
+struct Example {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Example {
+    /// `None`, with a line that says so, where PETSc or MPI is missing.
+    fn of(source: &str) -> Option<Self> {
+        let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().ok();
+        let Some(flags) = flags.filter(|flags| flags.status.success()) else {
+            eprintln!("SKIPPED: pkg-config knows no PETSc");
+            return None;
+        };
+        if !has("mpicc") || !has("mpirun") {
+            return None;
+        }
+        let flags = String::from_utf8(flags.stdout).unwrap();
+        let mut all = strict("-std=c11");
+        all.push("-D_POSIX_C_SOURCE=200809L".to_owned());
+        all.extend(flags.split_whitespace().map(str::to_owned));
+        let folder = tempfile::tempdir().unwrap();
+        let program = compile("mpicc", source, &all, folder.path());
+        Some(Self { folder, program })
+    }
+
+    fn dir(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs on some ranks; `None` when it was killed.
+    fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Option<Solve> {
+        let ranks = ranks.to_string();
+        let mut words = vec!["mpirun", "-n", &ranks, self.program.to_str().unwrap()];
+        words.extend(arguments.split_whitespace());
+        match options {
+            Some(options) => words.extend(["-ckpt", options]),
+            None => words.push("-plain"),
+        }
+        let output = run(&words);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|line| line.starts_with("from "))?;
+        let number = |word: &str| line.split(word).nth(1)?.trim().split([',', ' ']).next()?.parse().ok();
+        Some(Solve { from: number("from")?, iterations: number("iterations")? })
+    }
+
+    /// The solve killed after so many iterations on `ranks.0`, then run again on `ranks.1`.
+    fn killed(&self, name: &str, ranks: (u32, u32), arguments: &str, (after, options): (u32, &str)) -> Solve {
+        let options = format!("dir={} sync {options}", self.dir(name).display());
+        let killed = self.run(ranks.0, &format!("{arguments} -kill_after {after}"), Some(&options));
+        assert_eq!(killed, None, "{name}: not killed");
+        self.run(ranks.1, arguments, Some(&options)).expect("the restarted solve ends well")
+    }
+}
+
+fn attached(dir: &Path) -> String {
+    format!("dir={} interval=20it", dir.display())
+}
+
+const CG: &str = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-6 -random";
+const GMRES: &str = "-ksp_type gmres -pc_type jacobi -ksp_rtol 1e-6 -random";
+
+#[test]
+fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    let cg = format!("-n 64 {CG}");
+    let plain = ksp.run(1, &cg, None).unwrap();
+    for ranks in [1, 2] {
+        let options = attached(&ksp.dir(&format!("attached{ranks}")));
+        assert_eq!(ksp.run(ranks, &cg, Some(&options)).unwrap().iterations, plain.iterations);
+    }
+    let third = plain.iterations / 3;
+    for ranks in [(1, 1), (2, 2), (2, 1)] {
+        let options = (third, "interval=20it");
+        let resumed = ksp.killed(&format!("x+p{}{}", ranks.0, ranks.1), ranks, &cg, options);
+        assert_eq!(resumed.from, third / 20 * 20);
+        // State x+p: at most 2 % more iterations than undisturbed.
+        assert!(f64::from(resumed.iterations) <= 1.02 * f64::from(plain.iterations), "{resumed:?}, {plain:?}");
+    }
+}
+
+/// Without the direction a restart forgets the Krylov space, whether x is exact or lossy: the counts are those of PETSc's own
+/// restart, within the few iterations that the growth of the residual by 1.5 may cost at the mean rate.
+#[test]
+fn cg_restarted_from_x_alone_costs_what_a_plain_restart_costs() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    let cg = format!("-n 32 {CG}");
+    let plain = ksp.run(1, &cg, None).unwrap().iterations;
+    let exact = ksp.killed("exact", (1, 1), &cg, (plain / 3, "interval=10it scheme=lossless state=x")).iterations;
+    let lossy = ksp.killed("lossy", (1, 1), &cg, (plain / 3, "interval=10it scheme=lossy state=x")).iterations;
+    let rate = f64::from(plain) / 1e6_f64.ln();
+    assert!(exact > plain, "a restart costs something: {exact}, {plain}");
+    assert!(f64::from(lossy.abs_diff(exact)) <= (rate * 1.5_f64.ln()).ceil(), "{lossy}, {exact}");
+}
+
+#[test]
+fn gmres_killed_after_a_cycle_needs_no_more_iterations() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    let gmres = format!("-n 48 {GMRES}");
+    let plain = ksp.run(1, &gmres, None).unwrap().iterations;
+    let options = attached(&ksp.dir("attached"));
+    assert_eq!(ksp.run(1, &gmres, Some(&options)).unwrap().iterations, plain);
+    let resumed = ksp.killed("exact", (1, 1), &gmres, (91, "interval=20it scheme=lossless"));
+    assert_eq!(resumed, Solve { from: 90, iterations: plain });
+    let resumed = ksp.killed("lossy", (2, 1), &gmres, (91, "interval=20it scheme=lossy"));
+    assert_eq!(resumed.from, 90);
+    // Residuals of restarted GMRES fall by cycle; 1.5 times the residual is worth less than a cycle's fraction.
+    assert!(f64::from(resumed.iterations) <= 1.03 * f64::from(plain), "{resumed:?}, {plain}");
+}
