@@ -1,0 +1,145 @@
+//! Rows of erasure codes, and what a mirrored version costs beside a plain copy of the same bytes.
+//!
+//! `cargo bench -p recoup-cache`; encoding rates are of data, on one core.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+use std::hint::black_box;
+use std::path::Path;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use recoup_cache::{NodeStore, Protection, decode_column, encode_row};
+use recoup_comm::Threads;
+use recoup_core::{
+    Bound, BoundRule, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest,
+    ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord,
+};
+
+const COLUMN_BYTES: usize = 8 << 20;
+/// Of each rank.
+const VERSION_BYTES: usize = 64 << 20;
+const RANKS: usize = 2;
+
+fn columns(count: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|c| (0..COLUMN_BYTES).map(|i| (i * (2 * c + 3) + i / 251) as u8).collect()).collect()
+}
+
+fn encode(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("encode");
+    for (data, parity) in [(4, 1), (4, 2), (8, 2), (16, 4)] {
+        let columns = columns(data);
+        let views: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+        let mut rows = vec![vec![0; COLUMN_BYTES]; parity];
+        group.throughput(Throughput::Bytes((data * COLUMN_BYTES) as u64));
+        group.bench_function(format!("{data}+{parity}"), |bencher| {
+            bencher.iter(|| {
+                rows.iter_mut().enumerate().for_each(|(row, target)| encode_row(row, black_box(&views), target))
+            });
+        });
+    }
+    // One row that is no plain sum: what Reed-Solomon costs beyond XOR.
+    let columns = columns(4);
+    let views: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+    let mut row = vec![0; COLUMN_BYTES];
+    group.throughput(Throughput::Bytes((4 * COLUMN_BYTES) as u64));
+    group.bench_function("4+1, second row", |bencher| bencher.iter(|| encode_row(1, black_box(&views), &mut row)));
+    let parts: Vec<(usize, &[u8])> = vec![(0, views[0]), (1, views[1]), (4, views[2]), (5, views[3])];
+    group.bench_function("decode 2 of 4+2", |bencher| {
+        bencher.iter(|| [2, 3].map(|column| decode_column(column, black_box(&parts), &mut row)));
+    });
+    group.finish();
+}
+
+/// A manifest and the payload of one rank.
+fn version(version: u64, rank: usize) -> (Manifest, Frame) {
+    let payload = vec![rank as u8 + 1; VERSION_BYTES];
+    let variable = |rank| VariableRecord {
+        name: "x".to_owned(),
+        rank,
+        role: Role::Iterate,
+        element: ElementType::Bytes,
+        len: VERSION_BYTES as u64,
+        dims: [VERSION_BYTES, 1, 1],
+        stride: 1,
+        frame_dims: [VERSION_BYTES, 1, 1],
+        distribution: Distribution::RankLocal,
+    };
+    let record = |rank: usize| FrameRecord {
+        variable: "x".to_owned(),
+        rank,
+        run: 0,
+        start: 0,
+        len: VERSION_BYTES as u64,
+        codec: CodecId::Raw,
+        storage: Storage::Raw,
+        bound: Bound::Lossless,
+        achieved_error: 0.0,
+        payload_bytes: VERSION_BYTES as u64,
+        crc32c: 0,
+        parents: Vec::new(),
+        place: Some(recoup_core::Place { file: format!("blob-{rank:06}"), offset: 0 }),
+    };
+    let file = |rank: usize| recoup_core::FileRecord {
+        name: format!("blob-{rank:06}"),
+        bytes: VERSION_BYTES as u64,
+        structure_crc32c: 0,
+        opaque: Vec::new(),
+    };
+    let manifest = Manifest {
+        format: FORMAT_VERSION,
+        name: "bench".to_owned(),
+        version,
+        ranks: RANKS,
+        fingerprint: None,
+        scheme: Scheme::Exact,
+        resume: Resume::Exact,
+        rule: BoundRule::Fixed(Bound::Lossless),
+        residual: ResidualRecord::default(),
+        variables: (0..RANKS).map(variable).collect(),
+        frames: (0..RANKS).map(record).collect(),
+        files: (0..RANKS).map(file).collect(),
+    };
+    (manifest, Frame { record: record(rank), filters: Vec::new(), payload })
+}
+
+fn save(node: &Path, guard: Option<&Protection>) {
+    Threads::launch(RANKS, |comm| {
+        let rank = comm.rank();
+        let store = NodeStore::new(node.join(rank.to_string()), rank);
+        let store = match guard {
+            Some(guard) => store.guarded(guard.clone(), 1),
+            None => store,
+        };
+        let (manifest, frame) = version(1, rank);
+        if store.versions().unwrap() == [1] {
+            store.remove(1).unwrap();
+        }
+        let mut draft = store.begin(1, rank).unwrap();
+        draft.write(&manifest.variables[rank], &mut [frame]).unwrap();
+        draft.seal().unwrap();
+        store.publish(&manifest, &comm).unwrap();
+    });
+}
+
+fn copy(node: &Path) {
+    Threads::launch(RANKS, |comm| {
+        let (_, frame) = version(1, comm.rank());
+        std::fs::write(node.join(format!("plain-{}", comm.rank())), &frame.payload).unwrap();
+    });
+}
+
+fn mirror(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("2 ranks, 64 MiB each");
+    group.sample_size(10).throughput(Throughput::Bytes((RANKS * VERSION_BYTES) as u64));
+    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    group.bench_function("plain copy", |bencher| bencher.iter(|| copy(dir.path())));
+    group.bench_function("memory", |bencher| bencher.iter(|| save(&dir.path().join("m"), None)));
+    for name in ["partner:ring1", "rs:4+1"] {
+        let guard: Protection = name.parse().unwrap();
+        group.bench_function(name, |bencher| bencher.iter(|| save(&dir.path().join(name), Some(&guard))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, encode, mirror);
+criterion_main!(benches);

@@ -1,0 +1,22 @@
+//! Versions that rest in memory: beyond their process, on other ranks, and as sums over many of them.
+//!
+//! Promises: a draft never counts, and a failed commit leaves the version before it whole; whatever the protections asked
+//! for can bring back comes back, to the rank that reads it, with one verdict on all ranks; a flipped bit is a lost part,
+//! never a value. Must not know solvers, codecs, or what a payload means. Builds on `io` for the manifest's text and
+//! checks alone.
+
+mod code;
+mod gf256;
+mod layout;
+mod plan;
+mod protection;
+mod settle;
+mod shelf;
+mod simd;
+mod store;
+mod tiers;
+
+pub use code::{decode_column, encode_row};
+pub use protection::{Guard, Partners, Protection};
+pub use store::NodeStore;
+pub use tiers::Tiers;

@@ -1,0 +1,131 @@
+//! Who sends what to whom, so that every rank gets the parts of a version it will read: a pure function of what all ranks
+//! hold, so all of them find the same.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::{Part as CodePart, constants};
+use crate::layout::Layout;
+
+/// The parity rows a rank holds of its group.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ParityHead {
+    /// Ranks whose segments are summed up in a stripe, and rows of sums.
+    pub(crate) data: usize,
+    pub(crate) parity: usize,
+    /// The ranks of the group, in the order of its layout.
+    pub(crate) members: Vec<usize>,
+    /// The holder's place among them.
+    pub(crate) member: usize,
+    pub(crate) segment_bytes: usize,
+}
+
+impl ParityHead {
+    fn layout(&self) -> Layout {
+        Layout { data: self.data, parity: self.parity }
+    }
+}
+
+/// What all ranks hold of one version.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// By the rank that wrote it: who has it, ascending.
+    pub(crate) blobs: BTreeMap<usize, Vec<usize>>,
+    /// By the number of the guard and the rank whose rows they are: who has them.
+    pub(crate) parities: BTreeMap<(usize, usize), (usize, ParityHead)>,
+}
+
+/// Bytes that travel.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Piece {
+    /// All bytes of a rank.
+    Blob { rank: usize },
+    /// One segment of them.
+    Segment { rank: usize, column: usize, segment_bytes: usize },
+    /// One parity row held for a guard by a rank of its group.
+    Row { guard: usize, rank: usize, row: usize, segment_bytes: usize },
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Transfer {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) piece: Piece,
+}
+
+/// How a rank gets a blob.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Way {
+    /// It has it.
+    Held,
+    /// A copy.
+    Copy(Transfer),
+    /// Column by column from sums.
+    Rebuilt {
+        /// For each column: what to add up, each times its constant.
+        columns: Vec<Vec<(u8, Transfer)>>,
+        segment_bytes: usize,
+    },
+}
+
+impl Way {
+    pub(crate) fn transfers(&self) -> Vec<&Transfer> {
+        match self {
+            Self::Held => Vec::new(),
+            Self::Copy(transfer) => vec![transfer],
+            Self::Rebuilt { columns, .. } => columns.iter().flatten().map(|(_, transfer)| transfer).collect(),
+        }
+    }
+}
+
+impl Held {
+    /// How rank `to` gets the blob of `rank`; `None` when it is lost.
+    pub(crate) fn way(&self, rank: usize, to: usize) -> Option<Way> {
+        if let Some(holders) = self.blobs.get(&rank) {
+            if holders.contains(&to) {
+                return Some(Way::Held);
+            }
+            let from = *holders.first()?;
+            return Some(Way::Copy(Transfer { from, to, piece: Piece::Blob { rank } }));
+        }
+        let guards: Vec<usize> = self.parities.keys().map(|(guard, _)| *guard).collect();
+        guards.into_iter().find_map(|guard| self.rebuilt(guard, rank, to))
+    }
+
+    fn rebuilt(&self, guard: usize, rank: usize, to: usize) -> Option<Way> {
+        let of_guard = self.parities.range((guard, 0)..(guard + 1, 0)).map(|(_, (_, head))| head);
+        let head = of_guard.into_iter().find(|head| head.members.contains(&rank))?.clone();
+        let member = head.members.iter().position(|&m| m == rank)?;
+        let columns = (0..head.data).map(|column| {
+            let stripe = head.layout().stripe_of_segment(member, column);
+            let available = self.available(guard, &head, stripe, to);
+            let chosen = available.get(..head.data)?;
+            let parts: Vec<CodePart> = chosen.iter().map(|(part, _)| *part).collect();
+            let constants = constants(column, &parts)?;
+            Some(constants.into_iter().zip(chosen.iter().map(|(_, transfer)| transfer.clone())).collect())
+        });
+        let columns: Option<Vec<Vec<(u8, Transfer)>>> = columns.collect();
+        Some(Way::Rebuilt { columns: columns?, segment_bytes: head.segment_bytes })
+    }
+
+    /// The parts of a stripe that are still there, columns first.
+    fn available(&self, guard: usize, head: &ParityHead, stripe: usize, to: usize) -> Vec<(CodePart, Transfer)> {
+        let (layout, segment_bytes) = (head.layout(), head.segment_bytes);
+        let column = |column: usize| {
+            let rank = head.members[layout.column_giver(stripe, column)];
+            let from = *self.blobs.get(&rank)?.first()?;
+            let piece = Piece::Segment { rank, column, segment_bytes };
+            Some((CodePart::Column(column), Transfer { from, to, piece }))
+        };
+        let row = |row: usize| {
+            let rank = head.members[layout.row_holder(stripe, row)];
+            let (from, theirs) = self.parities.get(&(guard, rank))?;
+            let piece = Piece::Row { guard, rank, row, segment_bytes };
+            let alike = theirs.members == head.members && theirs.segment_bytes == segment_bytes;
+            alike.then_some((CodePart::Row(row), Transfer { from: *from, to, piece }))
+        };
+        (0..head.data).filter_map(column).chain((0..head.parity).filter_map(row)).collect()
+    }
+}

@@ -1,0 +1,364 @@
+//! Settling: before a restore the ranks agree who holds what of which version, and bring parts back to who reads them.
+//!
+//! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot differ. A version with
+//! a lost part that nothing brings back is dropped on all ranks; what was brought back is guarded again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed};
+use serde::{Deserialize, Serialize};
+
+use crate::code::combine;
+use crate::layout::segment;
+use crate::plan::{Held, ParityHead, Piece, Transfer, Way};
+use crate::shelf::{Part, Shelf};
+use crate::store::{Mark, NodeStore, blob_bytes, check_frame, lie, open_manifest, open_parity};
+
+/// What one rank found of a version on one shelf, all of it whole.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Holding {
+    version: u64,
+    /// Tells this version from another of the same number.
+    id: u32,
+    mark: Mark,
+    /// The rank whose shelf it is.
+    shelf: usize,
+    blobs: Vec<usize>,
+    parities: Vec<(usize, ParityHead)>,
+}
+
+/// What all ranks know of a version.
+struct Known {
+    version: u64,
+    id: u32,
+    mark: Mark,
+    held: Held,
+    manifest: Manifest,
+    text: Vec<u8>,
+}
+
+/// See [`recoup_core::Store::settle`].
+pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+    agreed(comm, store.shelf.remove_drafts())?;
+    let nodes = store.find_nodes(comm)?;
+    let adopted = orphans(store, &nodes, comm.rank());
+    let mine = look(store, &adopted);
+    let all = exchange_json(comm, &(mine.clone(), store.lock().sequence))?;
+    {
+        let mut state = store.lock();
+        state.adopted = adopted;
+        state.sequence = all.iter().map(|(_, sequence)| *sequence).max().unwrap_or(0);
+        state.nodes = nodes;
+        state.guarded.clear();
+    }
+    let holdings: Vec<Vec<Holding>> = all.into_iter().map(|(holdings, _)| holdings).collect();
+    let known = know(store, &holdings, comm)?;
+    let wants = exchange_json(comm, &known.iter().map(|known| reads(&known.manifest)).collect::<Vec<_>>())?;
+    let mut kept = BTreeSet::new();
+    for (index, known) in known.iter().enumerate() {
+        let wants: Vec<&[usize]> = wants.iter().map(|of_rank| of_rank[index].as_slice()).collect();
+        if settle_version(store, known, &wants, comm)? {
+            kept.insert(known.version);
+        }
+    }
+    for version in store.shelf.versions().into_iter().filter(|version| !kept.contains(version)) {
+        store.shelf.remove(version)?;
+    }
+    Ok(())
+}
+
+/// The shelves on this rank's node whose ranks are not on it, when this rank is the first there.
+fn orphans(store: &NodeStore, nodes: &[usize], rank: usize) -> Vec<usize> {
+    let is_here = |other: usize| nodes.get(other) == Some(&nodes[rank]);
+    if nodes[rank] != rank {
+        return Vec::new();
+    }
+    Shelf::ranks(&store.node).into_iter().filter(|&other| !is_here(other)).collect()
+}
+
+/// Everything on this rank's shelf and those it looks after that is whole.
+fn look(store: &NodeStore, adopted: &[usize]) -> Vec<Holding> {
+    let shelves = std::iter::once(store.rank).chain(adopted.iter().copied());
+    shelves.flat_map(|rank| look_at(&Shelf::new(&store.node, rank), rank)).collect()
+}
+
+fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
+    let holding = |version: u64| {
+        let mark = serde_json::from_slice(&shelf.get(version, Part::Commit).ok()?).ok()?;
+        let text = shelf.get(version, Part::Manifest).ok()?;
+        let (mut blobs, mut parities) = (Vec::new(), Vec::new());
+        for part in shelf.parts(version) {
+            match (part, shelf.get(version, part)) {
+                (Part::Blob(rank), Ok(_)) => blobs.push(rank),
+                (Part::Parity(guard), Ok(bytes)) => parities.extend(open_parity(&bytes).map(|(head, _)| (guard, head))),
+                _ => {}
+            }
+        }
+        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: rank, blobs, parities })
+    };
+    shelf.versions().into_iter().filter_map(holding).collect()
+}
+
+/// Every version some rank has, with the manifest on all ranks. Of two of the same number the one more ranks have counts.
+fn know(store: &NodeStore, holdings: &[Vec<Holding>], comm: &dyn Comm) -> Result<Vec<Known>, StoreError> {
+    let mut found: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
+    for holding in holdings.iter().flatten() {
+        *found.entry(holding.version).or_default().entry(holding.id).or_default() += 1;
+    }
+    let mut known = Vec::new();
+    for (version, ids) in found {
+        let Some((&id, _)) = ids.iter().max_by_key(|(_, count)| **count) else { continue };
+        let is_it = |h: &&Holding| (h.version, h.id) == (version, id);
+        let with = |rank: usize| holdings[rank].iter().find(is_it);
+        let Some(root) = (0..holdings.len()).find(|&rank| with(rank).is_some()) else { continue };
+        let Some(mark) = with(root).map(|holding| holding.mark) else { continue };
+        let mut text = Vec::new();
+        if comm.rank() == root {
+            let shelf = with(root).map_or(store.rank, |holding| holding.shelf);
+            text = Shelf::new(&store.node, shelf).get(version, Part::Manifest).unwrap_or_default();
+        }
+        comm.broadcast(root, &mut text)?;
+        if let Ok(manifest) = open_manifest(&text, version) {
+            known.push(Known { version, id, mark, held: held(holdings, version, id), manifest, text });
+        }
+    }
+    Ok(known)
+}
+
+fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
+    let mut held = Held::default();
+    for (rank, holding) in holdings.iter().enumerate().flat_map(|(rank, all)| all.iter().map(move |h| (rank, h))) {
+        if (holding.version, holding.id) != (version, id) {
+            continue;
+        }
+        for &blob in &holding.blobs {
+            held.blobs.entry(blob).or_default().push(rank);
+        }
+        for (guard, head) in &holding.parities {
+            held.parities.entry((*guard, head.members[head.member])).or_insert_with(|| (rank, head.clone()));
+        }
+    }
+    held
+}
+
+/// Brings one version to who reads it; whether it is whole now.
+fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<bool, StoreError> {
+    let version = known.version;
+    let all = wants.iter().enumerate().flat_map(|(to, blobs)| blobs.iter().map(move |&blob| (to, blob)));
+    let ways: Vec<(usize, usize, Option<Way>)> = all.map(|(to, blob)| (to, blob, known.held.way(blob, to))).collect();
+    let lost: BTreeSet<usize> = ways.iter().filter(|(_, _, way)| way.is_none()).map(|(_, blob, _)| *blob).collect();
+    if !lost.is_empty() {
+        let lost: Vec<String> = lost.iter().map(usize::to_string).collect();
+        let what = format!("the part of rank {} is lost", lost.join(", "));
+        store.lock().notes.push(Note::Dropped { version, what });
+        return Ok(false);
+    }
+    let ways: Vec<(usize, usize, Way)> =
+        ways.into_iter().filter_map(|(to, blob, way)| Some((to, blob, way?))).collect();
+    let arrived = carry(store, known, &ways, comm)?;
+    let placed = place(store, known, &ways, arrived, comm);
+    if let Err(error) = agreed(comm, placed) {
+        if matches!(error, StoreError::Comm(_)) {
+            return Err(error);
+        }
+        store.lock().notes.push(Note::Dropped { version, what: error.to_string() });
+        return Ok(false);
+    }
+    guard_again(store, known, comm)?;
+    Ok(true)
+}
+
+/// The transfers to this rank, in the order of the plan. Collective.
+fn carry(
+    store: &NodeStore,
+    known: &Known,
+    ways: &[(usize, usize, Way)],
+    comm: &dyn Comm,
+) -> Result<Vec<Vec<u8>>, StoreError> {
+    let rank = comm.rank();
+    let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
+    let mut parts = Parts { store, version: known.version, id: known.id, read: BTreeMap::new() };
+    for transfer in transfers.iter().filter(|t| t.from == rank) {
+        parts.load(&transfer.piece);
+    }
+    let sent = transfers.iter().filter(|t| t.from == rank && t.to != rank);
+    let sends: Vec<(usize, &[u8])> = sent.map(|t| (t.to, parts.bytes(&t.piece))).collect();
+    let ours = || transfers.iter().filter(|t| t.to == rank);
+    let from: Vec<usize> = ours().filter(|t| t.from != rank).map(|t| t.from).collect();
+    let mut received = comm.exchange_bytes(&sends, &from)?.into_iter();
+    let arrived = ours().map(|t| match t.from == rank {
+        true => parts.bytes(&t.piece).to_vec(),
+        false => received.next().unwrap_or_default(),
+    });
+    Ok(arrived.collect())
+}
+
+/// Puts what arrived on this rank's shelf, and makes the version count there.
+fn place(
+    store: &NodeStore,
+    known: &Known,
+    ways: &[(usize, usize, Way)],
+    arrived: Vec<Vec<u8>>,
+    comm: &dyn Comm,
+) -> Result<(), StoreError> {
+    let (version, shelf) = (known.version, &store.shelf);
+    let is_here = shelf.get(version, Part::Manifest).is_ok_and(|text| text == known.text);
+    if !is_here {
+        shelf.clear(version)?;
+        shelf.put(version, Part::Manifest, &known.text)?;
+    }
+    let mut arrived = arrived.into_iter();
+    for (_, blob, way) in ways.iter().filter(|(to, _, _)| *to == comm.rank()) {
+        let (bytes, source) = match way {
+            Way::Held if shelf.get(version, Part::Blob(*blob)).is_ok() => continue,
+            Way::Held => (adopted_blob(store, known, *blob)?, "the shelf of a rank that is no more".to_owned()),
+            Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
+            Way::Rebuilt { columns, segment_bytes } => {
+                let bytes = rebuild(columns, *segment_bytes, blob_bytes(&known.manifest, *blob), &mut arrived);
+                (bytes, "its erasure set".to_owned())
+            }
+        };
+        check_blob(&known.manifest, *blob, &bytes)?;
+        shelf.put(version, Part::Blob(*blob), &bytes)?;
+        // On another number of ranks parts move, which is no repair.
+        if known.manifest.ranks == comm.size() {
+            store.lock().notes.push(Note::Repaired { version, rank: *blob, source });
+        }
+    }
+    store.commit(version, known.mark)
+}
+
+fn adopted_blob(store: &NodeStore, known: &Known, blob: usize) -> Result<Vec<u8>, StoreError> {
+    let mut parts = Parts { store, version: known.version, id: known.id, read: BTreeMap::new() };
+    parts.load(&Piece::Blob { rank: blob });
+    Ok(parts.bytes(&Piece::Blob { rank: blob }).to_vec())
+}
+
+/// All columns of a blob, each the sum of what arrived for it.
+fn rebuild(
+    columns: &[Vec<(u8, Transfer)>],
+    segment_bytes: usize,
+    bytes: usize,
+    arrived: &mut impl Iterator<Item = Vec<u8>>,
+) -> Vec<u8> {
+    let mut blob = vec![0; columns.len() * segment_bytes];
+    for (column, target) in columns.iter().zip(blob.chunks_mut(segment_bytes)) {
+        let pieces: Vec<(u8, Vec<u8>)> =
+            column.iter().map(|(constant, _)| (*constant, arrived.next().unwrap_or_default())).collect();
+        let sources: Vec<(u8, &[u8])> = pieces.iter().map(|(constant, bytes)| (*constant, bytes.as_slice())).collect();
+        combine(target, &sources);
+    }
+    blob.truncate(bytes);
+    blob
+}
+
+/// Every frame of a blob is as the manifest says.
+fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), StoreError> {
+    let version = manifest.version;
+    for frame in manifest.frames.iter().filter(|frame| frame.rank == rank) {
+        let start = frame.place.as_ref().map_or(usize::MAX, |place| place.offset as usize);
+        let payload = bytes.get(start..start.saturating_add(frame.payload_bytes as usize)).unwrap_or_default();
+        check_frame(frame, payload).map_err(|what| {
+            let (variable, run) = (frame.variable.clone(), frame.run);
+            StoreError::Frame { version, variable, rank, run, what }
+        })?;
+    }
+    Ok(())
+}
+
+/// A version that lost some of what guards it gets it back, where as many ranks as wrote it are there. Collective.
+fn guard_again(store: &NodeStore, known: &Known, comm: &dyn Comm) -> Result<(), StoreError> {
+    let (version, guards) = (known.version, known.mark.guards);
+    if known.manifest.ranks != comm.size() {
+        return Ok(());
+    }
+    let expected = |index: usize| guards >> index & 1 == 1;
+    let is_held = |rank: usize| known.held.blobs.get(&rank).is_some_and(|holders| holders.contains(&rank));
+    // A rank that had lost its own part has lost what it held for others, too.
+    let is_whole = (0..comm.size()).all(is_held);
+    let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, known, i));
+    let is_short = comm.max(i64::from(!is_whole || is_damaged))? > 0;
+    if is_short && guards != 0 {
+        match store.guard(&known.manifest, guards, comm) {
+            Err(error @ StoreError::Comm(_)) => return Err(error),
+            Err(error) => {
+                // The version is whole, but stands alone from here on.
+                tracing::warn!(version, %error, "not guarded again");
+                return Ok(());
+            }
+            Ok(()) => {}
+        }
+    }
+    store.lock().guarded.insert(version, guards);
+    Ok(())
+}
+
+/// Whether a part this rank should hold for a guard is missing or damaged.
+fn is_short(store: &NodeStore, known: &Known, guard: usize) -> bool {
+    use crate::protection::Protection;
+    match &store.guards[guard].protection {
+        Protection::Erasure { .. } => store.shelf.get(known.version, Part::Parity(guard)).is_err(),
+        Protection::Partner(partners) => {
+            let nodes = store.lock().nodes.clone();
+            let Ok(partners) = partners.resolve(&nodes) else { return true };
+            let ours = (0..partners.len()).filter(|&rank| partners[rank] == store.rank);
+            ours.into_iter().any(|rank| store.shelf.get(known.version, Part::Blob(rank)).is_err())
+        }
+    }
+}
+
+/// Parts of a version, each read once, wherever on this node they are.
+struct Parts<'a> {
+    store: &'a NodeStore,
+    version: u64,
+    id: u32,
+    read: BTreeMap<(Part, usize), Vec<u8>>,
+}
+
+impl Parts<'_> {
+    fn key(piece: &Piece) -> (Part, usize) {
+        match piece {
+            Piece::Blob { rank } | Piece::Segment { rank, .. } => (Part::Blob(*rank), 0),
+            Piece::Row { guard, rank, .. } => (Part::Parity(*guard), *rank),
+        }
+    }
+
+    fn load(&mut self, piece: &Piece) {
+        let key = Self::key(piece);
+        if self.read.contains_key(&key) {
+            return;
+        }
+        let adopted = self.store.lock().adopted.clone();
+        let shelves = std::iter::once(self.store.rank).chain(adopted);
+        let found = shelves.map(|rank| Shelf::new(&self.store.node, rank)).find_map(|shelf| {
+            let text = shelf.get(self.version, Part::Manifest).ok()?;
+            let bytes = shelf.get(self.version, key.0).ok().filter(|_| crc32c::crc32c(&text) == self.id)?;
+            let is_it = match key.0 {
+                Part::Parity(_) => open_parity(&bytes).is_some_and(|(head, _)| head.members[head.member] == key.1),
+                _ => true,
+            };
+            is_it.then_some(bytes)
+        });
+        // What has vanished since it was seen arrives as nothing, which no checksum accepts.
+        self.read.insert(key, found.unwrap_or_default());
+    }
+
+    fn bytes(&self, piece: &Piece) -> &[u8] {
+        let bytes = self.read.get(&Self::key(piece)).map(Vec::as_slice).unwrap_or_default();
+        match *piece {
+            Piece::Blob { .. } => bytes,
+            Piece::Segment { column, segment_bytes, .. } => segment(bytes, column, segment_bytes),
+            Piece::Row { row, segment_bytes, .. } => {
+                let rows = open_parity(bytes).map(|(_, rows)| rows).unwrap_or_default();
+                segment(rows, row, segment_bytes)
+            }
+        }
+    }
+}
+
+/// What every rank has to say. Collective.
+fn exchange_json<T: Serialize + for<'de> Deserialize<'de>>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, StoreError> {
+    let failed = |e: serde_json::Error| lie(0, e.to_string());
+    let all = comm.gather(&serde_json::to_vec(mine).map_err(failed)?)?;
+    all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
+}

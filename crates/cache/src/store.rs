@@ -1,0 +1,409 @@
+//! The store: each rank's frames on a shelf in its node's memory, and what guards them on the shelves of others.
+//!
+//! A version of one rank is one blob, its payloads back to back, compressed as the codec left them: that is what partners
+//! hold copies of and what erasure sets sum up. Publishing starts the transfers and commits when all ranks have what they
+//! are to hold; until then nothing of the version before has been touched.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use recoup_core::{
+    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Place, Reads, Sealed, Store, StoreError, VariableRecord,
+    agreed,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::code::encode_row;
+use crate::layout::segment;
+use crate::plan::ParityHead;
+use crate::protection::{Group, Guard, Protection, groups};
+use crate::shelf::{Part, PartFile, Shelf};
+
+/// Versions in the memory of a node, guarded against its loss.
+///
+/// One store is one rank's. It outlives the process where its directory does, as `/dev/shm` does. A rank that takes a lost
+/// one's place opens an empty store and gets the parts back by [`Store::settle`].
+#[derive(Debug)]
+pub struct NodeStore {
+    pub(crate) node: PathBuf,
+    pub(crate) rank: usize,
+    pub(crate) shelf: Shelf,
+    pub(crate) guards: Vec<Guard>,
+    pub(crate) state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// The node each rank is on, by number.
+    pub(crate) nodes: Vec<usize>,
+    /// Versions that were to be guarded so far, on all ranks alike.
+    pub(crate) sequence: u64,
+    /// Which guards each version has.
+    pub(crate) guarded: BTreeMap<u64, u64>,
+    pub(crate) notes: Vec<Note>,
+    /// Shelves of ranks that are no more, which this one looks after.
+    pub(crate) adopted: Vec<usize>,
+}
+
+/// What the commit mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) sequence: u64,
+    /// Bit i: guard i.
+    pub(crate) guards: u64,
+}
+
+impl NodeStore {
+    /// The store of `rank` under `node`, the directory that all ranks of one node share and no other: what is lost
+    /// together with it is a failure domain.
+    #[must_use]
+    pub fn new(node: impl AsRef<Path>, rank: usize) -> Self {
+        let node = node.as_ref().to_owned();
+        let shelf = Shelf::new(&node, rank);
+        Self { node, rank, shelf, guards: Vec::new(), state: Mutex::default() }
+    }
+
+    /// The same store with versions guarded; all ranks give the same guards.
+    #[must_use]
+    pub fn guarded(mut self, protection: Protection, every: u64) -> Self {
+        self.guards.push(Guard { protection, every: every.max(1) });
+        self
+    }
+
+    /// What guards the versions here.
+    #[must_use]
+    pub fn guards(&self) -> &[Guard] {
+        &self.guards
+    }
+
+    /// Whether the guards can be kept on ranks that are on these nodes.
+    ///
+    /// # Errors
+    /// [`StoreError::Ranks`] with the first that cannot.
+    pub fn check_ranks(&self, nodes: &[usize]) -> Result<(), StoreError> {
+        self.guards.iter().try_for_each(|guard| match &guard.protection {
+            Protection::Partner(partners) => partners.resolve(nodes).map(drop),
+            Protection::Erasure { data, parity } => groups(*data, *parity, nodes).map(drop),
+        })
+    }
+
+    /// The parts of a version this rank holds, as the names of their files.
+    #[must_use]
+    pub fn parts(&self, version: u64) -> Vec<String> {
+        self.shelf.parts(version).into_iter().map(Part::file).collect()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The guards the next version gets.
+    fn due(&self) -> u64 {
+        let sequence = self.lock().sequence;
+        let is_due = |guard: &Guard| sequence.is_multiple_of(guard.every);
+        self.guards.iter().enumerate().filter(|(_, guard)| is_due(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
+    }
+
+    /// The node of every rank, found anew when their number has changed. Collective.
+    fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+        let known = self.lock().nodes.clone();
+        if known.len() == comm.size() {
+            return Ok(known);
+        }
+        let nodes = self.find_nodes(comm)?;
+        self.lock().nodes.clone_from(&nodes);
+        Ok(nodes)
+    }
+
+    /// Numbers the nodes by their first ranks. Collective.
+    pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("{}:{}", host.trim(), self.node.display());
+        let names = comm.gather(name.as_bytes())?;
+        let first = |name: &Vec<u8>| names.iter().position(|other| other == name).unwrap_or(0);
+        Ok(names.iter().map(first).collect())
+    }
+
+    /// Puts what guards a version on the shelves of all ranks. Collective; what a rank could not do is its own error.
+    pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), StoreError> {
+        let nodes = self.nodes(comm)?;
+        for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
+            let version = manifest.version;
+            let own = self.shelf.get(version, Part::Blob(comm.rank())).map_err(|what| lie(version, what));
+            agreed(comm, own.as_ref().map(drop).map_err(|e| lie(version, e.to_string())))?;
+            let own = own?;
+            match &guard.protection {
+                Protection::Partner(partners) => self.copy(version, &own, &partners.resolve(&nodes)?, comm)?,
+                Protection::Erasure { data, parity } => {
+                    let groups = groups(*data, *parity, &nodes)?;
+                    let Some(group) = groups.iter().find(|group| group.members.contains(&comm.rank())) else {
+                        continue;
+                    };
+                    self.sum(manifest, (index, group), &own, comm)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends this rank's blob to its partner, and shelves those of the ranks whose partner it is.
+    fn copy(&self, version: u64, own: &[u8], partners: &[usize], comm: &dyn Comm) -> Result<(), StoreError> {
+        let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
+        let received = comm.exchange_bytes(&[(partners[comm.rank()], own)], &from)?;
+        let shelved =
+            from.iter().zip(&received).try_for_each(|(rank, blob)| self.shelf.put(version, Part::Blob(*rank), blob));
+        agreed(comm, shelved)
+    }
+
+    /// Sends segments to those who sum them up, and shelves the sums that are this rank's to hold.
+    fn sum(
+        &self,
+        manifest: &Manifest,
+        (index, group): (usize, &Group),
+        own: &[u8],
+        comm: &dyn Comm,
+    ) -> Result<(), StoreError> {
+        let (layout, members) = (group.layout, &group.members);
+        let longest = members.iter().map(|&rank| blob_bytes(manifest, rank)).max().unwrap_or(0);
+        let segment_bytes = layout.segment_bytes(longest);
+        let member = members.iter().position(|&m| m == comm.rank()).unwrap_or(0);
+        let (mut sends, mut from) = (Vec::new(), Vec::new());
+        for row in 0..layout.parity {
+            for column in 0..layout.data {
+                let stripe = layout.stripe_of_segment(member, column);
+                sends.push((members[layout.row_holder(stripe, row)], segment(own, column, segment_bytes)));
+                from.push(members[layout.column_giver(layout.stripe_of_row(member, row), column)]);
+            }
+        }
+        let received = comm.exchange_bytes(&sends, &from)?;
+        let head =
+            ParityHead { data: layout.data, parity: layout.parity, members: members.clone(), member, segment_bytes };
+        agreed(comm, self.shelve_sums(manifest.version, index, &head, &received))
+    }
+
+    fn shelve_sums(
+        &self,
+        version: u64,
+        index: usize,
+        head: &ParityHead,
+        received: &[Vec<u8>],
+    ) -> Result<(), StoreError> {
+        let mut file = self.shelf.start(version, Part::Parity(index))?;
+        file.append(&parity_head(head))?;
+        let mut sums = vec![0; head.segment_bytes];
+        for (row, columns) in received.chunks(head.data).enumerate() {
+            let columns: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
+            encode_row(row, &columns, &mut sums);
+            file.append(&sums)?;
+        }
+        file.finish()
+    }
+
+    /// What can be done before other ranks are involved.
+    fn prepare(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        let version = manifest.version;
+        recoup_io::manifest::check(manifest, version).map_err(|what| lie(version, what))?;
+        if !self.shelf.parts(version).contains(&Part::Blob(comm.rank())) {
+            return Err(StoreError::Missing { version });
+        }
+        let text = recoup_io::manifest::seal(manifest).map_err(|what| lie(version, what))?;
+        self.shelf.put(version, Part::Manifest, text.as_bytes())
+    }
+
+    /// Start and commit of one version.
+    fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
+        agreed(comm, self.prepare(manifest, comm))?;
+        let mask = self.due();
+        self.guard(manifest, mask, comm)?;
+        let mark = Mark { sequence: self.lock().sequence, guards: mask };
+        // All ranks hold what they should. Until every one has made its mark, the version before stays untouched.
+        agreed(comm, self.commit(manifest.version, mark))?;
+        Ok(mask)
+    }
+
+    pub(crate) fn commit(&self, version: u64, mark: Mark) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(&mark).map_err(|e| lie(version, e.to_string()))?;
+        self.shelf.put(version, Part::Commit, &text)
+    }
+
+    fn require(&self, version: u64) -> Result<(), StoreError> {
+        match self.shelf.get(version, Part::Commit) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(StoreError::Missing { version }),
+        }
+    }
+}
+
+impl Store for NodeStore {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        if self.require(version).is_ok() {
+            return Err(StoreError::Exists { version });
+        }
+        if rank == self.rank || !self.shelf.path(version).is_dir() {
+            self.shelf.clear(version)?;
+        }
+        Ok(Box::new(NodeDraft { file: self.shelf.start(version, Part::Blob(rank))?, name: Part::Blob(rank).file() }))
+    }
+
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+        let version = manifest.version;
+        let mask = self.publish_on_all(manifest, comm).inspect_err(|_| {
+            // The first error is the one to report; a draft that stays never counts.
+            self.shelf.remove(version).ok();
+        })?;
+        let mut state = self.lock();
+        state.sequence += 1;
+        state.guarded.insert(version, mask);
+        for rank in std::mem::take(&mut state.adopted) {
+            if let Err(error) = Shelf::new(&self.node, rank).remove_all() {
+                tracing::warn!(rank, %error, "the shelf of a rank that is no more is left over");
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        crate::settle::settle(self, comm, reads)
+    }
+
+    fn can_follow(&self, _version: u64, parent: u64) -> bool {
+        let guards = self.lock().guarded.get(&parent).copied();
+        guards.is_some_and(|guards| self.due() & !guards == 0)
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut self.lock().notes)
+    }
+
+    fn discard_drafts(&self) -> Result<(), StoreError> {
+        self.shelf.remove_drafts()
+    }
+
+    fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        Ok(self.shelf.versions())
+    }
+
+    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
+        self.require(version)?;
+        let text = self.shelf.get(version, Part::Manifest).map_err(|what| lie(version, what))?;
+        open_manifest(&text, version)
+    }
+
+    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
+        payload.clear();
+        self.require(version)?;
+        read(&self.shelf, version, frame, payload).map_err(|what| {
+            payload.clear();
+            let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
+            StoreError::Frame { version, variable, rank, run, what }
+        })
+    }
+
+    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
+        let manifest = match self.manifest(version) {
+            Err(StoreError::Manifest { what, .. }) => return Ok(vec![Damage::Manifest { what }]),
+            other => other?,
+        };
+        let held = self.shelf.parts(version);
+        let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&Part::Blob(frame.rank));
+        let mut payload = Vec::new();
+        let damage = |frame: &FrameRecord| {
+            let what = read(&self.shelf, version, frame, &mut payload).err()?;
+            Some(Damage::Frame { frame: Box::new(frame.clone()), what })
+        };
+        Ok(manifest.frames.iter().filter(is_here).filter_map(damage).collect())
+    }
+
+    /// What is set aside in memory is gone: nobody will look at it.
+    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
+        let newer: Vec<u64> =
+            self.shelf.versions().into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
+        newer.iter().rev().try_for_each(|&version| self.shelf.remove(version))?;
+        Ok(newer)
+    }
+
+    fn remove(&self, version: u64) -> Result<(), StoreError> {
+        self.require(version)?;
+        self.lock().guarded.remove(&version);
+        self.shelf.remove(version)
+    }
+}
+
+/// One rank's payloads on their way to its shelf.
+struct NodeDraft {
+    file: PartFile,
+    name: String,
+}
+
+impl Draft for NodeDraft {
+    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+        frames.iter_mut().try_for_each(|frame| {
+            frame.record.place = Some(Place { file: self.name.clone(), offset: self.file.len() });
+            self.file.append(&frame.payload)
+        })
+    }
+
+    fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
+        let file = recoup_core::FileRecord {
+            name: self.name,
+            bytes: self.file.len(),
+            structure_crc32c: crc32c::crc32c(&[]),
+            opaque: Vec::new(),
+        };
+        self.file.finish()?;
+        Ok(Sealed { files: vec![file] })
+    }
+}
+
+/// One frame, its checksum verified.
+fn read(shelf: &Shelf, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), String> {
+    let place = frame.place.as_ref().ok_or("no place")?;
+    shelf.get_at(version, &place.file, (place.offset, frame.payload_bytes), payload)?;
+    check_frame(frame, payload)
+}
+
+pub(crate) fn check_frame(frame: &FrameRecord, payload: &[u8]) -> Result<(), String> {
+    let found = crc32c::crc32c(payload);
+    if found == frame.crc32c {
+        return Ok(());
+    }
+    Err(format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))
+}
+
+/// Bytes of a rank's payloads together.
+pub(crate) fn blob_bytes(manifest: &Manifest, rank: usize) -> usize {
+    manifest.frames.iter().filter(|f| f.rank == rank).map(|f| f.payload_bytes as usize).sum()
+}
+
+/// The head of a parity part: its length, then JSON.
+fn parity_head(head: &ParityHead) -> Vec<u8> {
+    let text = serde_json::to_vec(head).unwrap_or_default();
+    [&(text.len() as u32).to_le_bytes()[..], &text].concat()
+}
+
+/// A parity part taken apart: its head and its rows.
+pub(crate) fn open_parity(part: &[u8]) -> Option<(ParityHead, &[u8])> {
+    let (len, rest) = part.split_first_chunk::<4>()?;
+    let (text, rows) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    let head: ParityHead = serde_json::from_slice(text).ok()?;
+    let is_sound = head.data > 0
+        && head.members.len() == head.data + head.parity
+        && head.member < head.members.len()
+        && rows.len() == head.parity * head.segment_bytes;
+    is_sound.then_some((head, rows))
+}
+
+pub(crate) fn open_manifest(text: &[u8], version: u64) -> Result<Manifest, StoreError> {
+    let manifest = recoup_io::manifest::open(text).map_err(|what| lie(version, what))?;
+    recoup_io::manifest::check(&manifest, version).map_err(|what| lie(version, what))?;
+    Ok(manifest)
+}
+
+pub(crate) fn lie(version: u64, what: String) -> StoreError {
+    StoreError::Manifest { version, what }
+}

@@ -1,0 +1,371 @@
+//! What is lost with ranks, nodes and bits, and what comes back.
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use recoup_cache::{NodeStore, Partners, Protection, Tiers};
+use recoup_comm::{Solo, Threads};
+use recoup_core::{Comm, FrameRecord, Manifest, Note, Store, StoreError, Tier};
+use recoup_io::MemoryStore;
+use recoup_testkit::store_suite::{Sample, store_suite};
+
+const RING: Protection = Protection::Partner(Partners::Ring(1));
+
+/// A directory in memory where there is one, as shared memory is.
+fn machine() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+fn node(machine: &Path, node: usize) -> PathBuf {
+    machine.join(format!("node-{node}"))
+}
+
+/// Some ranks to a node, and what guards their versions.
+#[derive(Clone)]
+struct Job {
+    ranks: usize,
+    per_node: usize,
+    guards: Vec<(Protection, u64)>,
+}
+
+impl Job {
+    fn new(ranks: usize, guards: &[Protection]) -> Self {
+        Self { ranks, per_node: 1, guards: guards.iter().map(|guard| (guard.clone(), 1)).collect() }
+    }
+
+    fn store(&self, machine: &Path, rank: usize) -> NodeStore {
+        let store = NodeStore::new(node(machine, rank / self.per_node), rank);
+        self.guards.iter().fold(store, |store, (guard, every)| store.guarded(guard.clone(), *every))
+    }
+
+    /// Publishes these versions on all ranks.
+    fn save(&self, machine: &Path, versions: &[u64]) {
+        Threads::launch(self.ranks, |comm| {
+            let store = self.store(machine, comm.rank());
+            versions.iter().for_each(|&version| publish(&store, version, &comm).unwrap());
+        });
+    }
+
+    /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes of all.
+    fn settle(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
+        let results = Threads::launch(self.ranks, |comm| {
+            let store = self.store(machine, comm.rank());
+            store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            let versions = store.versions().unwrap();
+            for &version in &versions {
+                assert_readable(&store, version, &comm);
+            }
+            (versions, store.take_notes())
+        });
+        assert!(results.iter().all(|(versions, _)| versions == &results[0].0), "ranks disagree: {results:?}");
+        (results[0].0.clone(), results.iter().flat_map(|(_, notes)| notes.clone()).collect())
+    }
+}
+
+/// The parts a rank reads: its own, or its share where another number wrote them.
+fn needed(manifest: &Manifest, comm: &dyn Comm) -> Vec<usize> {
+    if manifest.ranks == comm.size() {
+        return vec![comm.rank()];
+    }
+    (0..manifest.ranks).filter(|rank| rank % comm.size() == comm.rank() || *rank == 0).collect()
+}
+
+/// Writes one rank's part of a sample, and publishes it with the others'.
+fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), StoreError> {
+    let mut sample = Sample::new(version, comm.size());
+    let mut draft = store.begin(version, comm.rank())?;
+    for part in sample.parts.iter_mut().filter(|part| part.record.rank == comm.rank()) {
+        draft.write(&part.record, &mut part.frames)?;
+    }
+    let files = draft.seal()?.files;
+    let own: Vec<&FrameRecord> = sample
+        .parts
+        .iter()
+        .filter(|part| part.record.rank == comm.rank())
+        .flat_map(|part| part.frames.iter().map(|frame| &frame.record))
+        .collect();
+    let parts = comm.gather(&serde_json::to_vec(&(own, files)).unwrap())?;
+    let parts: Vec<(Vec<FrameRecord>, Vec<recoup_core::FileRecord>)> =
+        parts.iter().map(|part| serde_json::from_slice(part).unwrap()).collect();
+    let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
+    manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
+    store.publish(&manifest, comm)
+}
+
+/// Every frame this rank needs is bit for bit what was written.
+fn assert_readable(store: &dyn Store, version: u64, comm: &dyn Comm) {
+    let manifest = store.manifest(version).unwrap();
+    let sample = Sample::new(version, manifest.ranks);
+    let needed = needed(&manifest, comm);
+    let mut payload = Vec::new();
+    let frames = sample.parts.iter().flat_map(|part| &part.frames).filter(|f| needed.contains(&f.record.rank));
+    for expected in frames {
+        let same = |f: &&FrameRecord| {
+            let record = &expected.record;
+            (f.rank, f.run, &f.variable) == (record.rank, record.run, &record.variable)
+        };
+        store.read(version, manifest.frames.iter().find(same).unwrap(), &mut payload).unwrap();
+        assert_eq!(payload, expected.payload, "frame of rank {}", expected.record.rank);
+    }
+}
+
+fn lose(machine: &Path, nodes: &[usize]) {
+    nodes.iter().for_each(|&n| fs::remove_dir_all(node(machine, n)).unwrap());
+}
+
+fn blob(machine: &Path, node_index: usize, shelf: usize, version: u64, rank: usize) -> PathBuf {
+    node(machine, node_index).join(format!("rank-{shelf:06}/v{version:012}/blob-{rank:06}"))
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(path, bytes).unwrap();
+}
+
+/// A tier row of one rank: its node's memory, then a store all ranks share.
+fn tiers(job: &Job, machine: &Path, rank: usize, pfs: &MemoryStore, every: u64) -> Tiers {
+    let memory = std::sync::Arc::new(job.store(machine, rank));
+    let pfs = std::sync::Arc::new(pfs.clone());
+    let tier = |name: &str, store: std::sync::Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2 };
+    Tiers::new(vec![tier("memory", memory, 1), tier("pfs", pfs, every)], rank)
+}
+
+#[test]
+fn a_node_s_memory_passes_the_store_suite() {
+    let machine = machine();
+    let next = std::cell::Cell::new(0);
+    store_suite(|| {
+        next.set(next.get() + 1);
+        NodeStore::new(node(machine.path(), next.get()), 0)
+    });
+}
+
+#[test]
+fn versions_outlive_their_process() {
+    let machine = machine();
+    let job = Job::new(3, &[]);
+    job.save(machine.path(), &[5, 10]);
+    assert_eq!(job.settle(machine.path()), (vec![5, 10], BTreeSet::new()));
+}
+
+#[test]
+fn a_lost_rank_comes_back_from_its_partner_and_is_guarded_again() {
+    let machine = machine();
+    let job = Job::new(4, &[RING]);
+    job.save(machine.path(), &[5, 10]);
+    // One after the other: each settle has to restore the copies, too.
+    for lost in [2, 3, 0] {
+        lose(machine.path(), &[lost]);
+        let (versions, notes) = job.settle(machine.path());
+        assert_eq!(versions, [5, 10]);
+        let source = format!("a copy on rank {}", (lost + 1) % 4);
+        let expected = [5, 10].map(|version| Note::Repaired { version, rank: lost, source: source.clone() });
+        assert_eq!(notes, BTreeSet::from(expected));
+    }
+}
+
+#[test]
+fn a_rank_lost_with_its_only_partner_costs_the_version_on_all_ranks() {
+    let machine = machine();
+    let job = Job::new(4, &[RING]);
+    job.save(machine.path(), &[5]);
+    lose(machine.path(), &[1, 2]);
+    let (versions, notes) = job.settle(machine.path());
+    assert_eq!(versions, [] as [u64; 0]);
+    assert_eq!(notes, BTreeSet::from([Note::Dropped { version: 5, what: "the part of rank 1 is lost".into() }]));
+}
+
+#[test]
+fn a_rank_lost_with_its_only_partner_comes_back_from_the_erasure_set() {
+    let machine = machine();
+    let job = Job::new(6, &[RING, Protection::Erasure { data: 4, parity: 2 }]);
+    job.save(machine.path(), &[5, 10]);
+    lose(machine.path(), &[1, 2]);
+    let (versions, notes) = job.settle(machine.path());
+    assert_eq!(versions, [5, 10]);
+    // Rank 2's copy is on rank 3; rank 1's was on rank 2.
+    let sum = "its erasure set".to_owned();
+    assert!(notes.contains(&Note::Repaired { version: 10, rank: 1, source: sum }), "{notes:?}");
+    assert!(notes.contains(&Note::Repaired { version: 10, rank: 2, source: "a copy on rank 3".into() }), "{notes:?}");
+}
+
+#[test]
+fn any_losses_an_erasure_set_stands_come_back_and_one_more_does_not() {
+    for (ranks, data, parity) in [(2, 4, 1), (4, 4, 1), (5, 4, 1), (6, 4, 2), (9, 4, 1), (7, 4, 3)] {
+        let job = Job::new(ranks, &[Protection::Erasure { data, parity }]);
+        let whole = machine();
+        job.save(whole.path(), &[7]);
+        for first in 0..ranks {
+            for second in first..ranks {
+                let lost = BTreeSet::from([first, second]);
+                // One group is sure to stand as many losses as it has parity rows.
+                if lost.len() > parity {
+                    continue;
+                }
+                let lost: Vec<usize> = lost.into_iter().collect();
+                lose(whole.path(), &lost);
+                let (versions, notes) = job.settle(whole.path());
+                assert_eq!((versions, notes.len()), (vec![7], lost.len()), "{ranks} ranks, {data}+{parity}, {lost:?}");
+            }
+        }
+    }
+    let job = Job::new(5, &[Protection::Erasure { data: 4, parity: 1 }]);
+    let machine = machine();
+    job.save(machine.path(), &[7]);
+    lose(machine.path(), &[1, 4]);
+    assert_eq!(job.settle(machine.path()).0, [] as [u64; 0]);
+}
+
+#[test]
+fn a_lost_node_costs_nothing_where_copies_and_sums_are_on_others() {
+    for guard in [RING, Protection::Erasure { data: 3, parity: 1 }] {
+        let job = Job { per_node: 2, ..Job::new(8, &[guard]) };
+        for lost in 0..4 {
+            let machine = machine();
+            job.save(machine.path(), &[3]);
+            lose(machine.path(), &[lost]);
+            let (versions, notes) = job.settle(machine.path());
+            assert_eq!((versions, notes.len()), (vec![3], 2));
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_a_lost_part_and_comes_back() {
+    for guard in [RING, Protection::Erasure { data: 2, parity: 1 }] {
+        let machine = machine();
+        let job = Job::new(3, &[guard]);
+        job.save(machine.path(), &[5]);
+        flip(&blob(machine.path(), 1, 1, 5, 1));
+        let (versions, notes) = job.settle(machine.path());
+        assert_eq!((versions, notes.len()), (vec![5], 1), "{notes:?}");
+        assert_eq!(job.settle(machine.path()), (vec![5], BTreeSet::new()));
+    }
+}
+
+/// A rank dies while the new version's parts travel: it does not count anywhere, and the one before is whole.
+#[test]
+fn a_failed_commit_leaves_the_version_before_whole() {
+    for guards in [vec![RING], vec![Protection::Erasure { data: 2, parity: 1 }], vec![]] {
+        let machine = machine();
+        let job = Job::new(3, &guards);
+        job.save(machine.path(), &[5]);
+        let results = Threads::launch(3, |comm| {
+            let store = job.store(machine.path(), comm.rank());
+            if comm.rank() == 1 {
+                store.begin(10, 1).unwrap().seal().unwrap();
+                comm.lose();
+                return Ok(());
+            }
+            publish(&store, 10, &comm)
+        });
+        assert!(results[0].is_err() && results[2].is_err());
+        assert_eq!(job.settle(machine.path()).0, [5]);
+        job.save(machine.path(), &[10]);
+        assert_eq!(job.settle(machine.path()).0, [5, 10]);
+    }
+}
+
+/// Killed between the marks of a commit: some ranks have the version, some only its draft.
+#[test]
+fn a_version_marked_on_some_ranks_counts_on_all_or_on_none() {
+    let machine = machine();
+    let job = Job::new(3, &[]);
+    job.save(machine.path(), &[5, 10]);
+    fs::remove_file(blob(machine.path(), 2, 2, 10, 2).with_file_name("commit")).unwrap();
+    assert_eq!(job.settle(machine.path()).0, [5]);
+}
+
+#[test]
+fn versions_of_any_number_of_ranks_are_read_on_any_other() {
+    for (saved, settled) in [(4, 2), (2, 4), (4, 3), (5, 1), (1, 3)] {
+        for per_node in [1, 2] {
+            let machine = machine();
+            let guards: &[Protection] = &[];
+            Job { per_node, ..Job::new(saved, guards) }.save(machine.path(), &[5, 10]);
+            // Ranks that are no more leave their shelves to those of their node; a node without any is lost.
+            let job = Job { per_node: 8, ..Job::new(settled, guards) };
+            let all = node(machine.path(), 0);
+            for other in 1..saved.div_ceil(per_node) {
+                for rank in fs::read_dir(node(machine.path(), other)).unwrap().map(Result::unwrap) {
+                    let (from, to) = (rank.path(), all.join(rank.file_name()));
+                    let moved = std::process::Command::new("mv").args([&from, &to]).status().unwrap();
+                    assert!(moved.success());
+                }
+            }
+            assert_eq!(job.settle(machine.path()), (vec![5, 10], BTreeSet::new()), "{saved} to {settled}");
+        }
+    }
+}
+
+#[test]
+fn guards_come_round_as_often_as_asked_and_chains_do_not_outgrow_them() {
+    let machine = machine();
+    let job = Job { guards: vec![(RING, 3)], ..Job::new(2, &[]) };
+    Threads::launch(2, |comm| {
+        let store = job.store(machine.path(), comm.rank());
+        for version in 1..=7 {
+            let is_guarded = (version - 1) % 3 == 0;
+            // A guarded version may only follow a guarded one.
+            assert_eq!(store.can_follow(version, version - 1), version > 1 && !is_guarded);
+            publish(&store, version, &comm).unwrap();
+            assert_eq!(store.parts(version).len(), if is_guarded { 4 } else { 3 });
+        }
+    });
+    lose(machine.path(), &[0]);
+    assert_eq!(job.settle(machine.path()).0, [1, 4, 7]);
+}
+
+#[test]
+fn guards_that_the_ranks_cannot_keep_are_refused_by_name() {
+    for (guard, named) in [(RING, "partner copies"), (Protection::Erasure { data: 4, parity: 1 }, "erasure set 4+1")] {
+        let machine = machine();
+        let job = Job::new(1, &[guard]);
+        let refused = publish(&job.store(machine.path(), 0), 1, &Solo).unwrap_err().to_string();
+        assert!(refused.contains(named), "{refused}");
+    }
+}
+
+#[test]
+fn tiers_pass_the_store_suite() {
+    let machine = machine();
+    let next = std::cell::Cell::new(0);
+    store_suite(|| {
+        next.set(next.get() + 1);
+        tiers(&Job::new(1, &[]), &machine.path().join(next.get().to_string()), 0, &MemoryStore::new(), 1)
+    });
+}
+
+#[test]
+fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() {
+    let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+    Threads::launch(3, |comm| {
+        let store = tiers(&job, machine.path(), comm.rank(), &pfs, 3);
+        (1..=5).for_each(|version| publish(&store, version, &comm).unwrap());
+        assert_eq!(store.tiers()[0].store.versions().unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(store.tiers()[1].store.versions().unwrap(), [1, 4]);
+    });
+    let settle = |damage: &dyn Fn()| {
+        damage();
+        let results = Threads::launch(3, |comm| {
+            let store = tiers(&job, machine.path(), comm.rank(), &pfs, 3);
+            store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            let newest = *store.versions().unwrap().last().unwrap();
+            assert_readable(&store, newest, &comm);
+            let notes = store.take_notes();
+            let read = |note: &Note| matches!(note, Note::Read { version, .. } if *version == newest);
+            let read: Vec<Note> = notes.iter().filter(|n| read(n)).cloned().collect();
+            (newest, read)
+        });
+        results.into_iter().map(|(version, notes)| (version, notes[0].to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(settle(&|| ()), vec![(5, "version 5 read from memory".to_owned()); 3]);
+    // One rank's memory is gone and nothing guards it: all ranks go to the file system together.
+    assert_eq!(settle(&|| lose(machine.path(), &[1])), vec![(4, "version 4 read from pfs".to_owned()); 3]);
+    lose(machine.path(), &[0, 2]);
+    assert_eq!(settle(&|| ()), vec![(4, "version 4 read from pfs".to_owned()); 3]);
+}
