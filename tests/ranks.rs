@@ -83,7 +83,7 @@ impl Operator for Rows<'_> {
     }
 
     fn jacobi_sweep(&self, _: JacobiSweep<'_>) -> Result<f64, CommError> {
-        unimplemented!("no stationary method runs here")
+        unreachable!("no stationary method runs here")
     }
 
     fn diagonal(&self) -> Option<Vec<f64>> {
