@@ -16,7 +16,8 @@ mkdir -p "$target"
 cp "$core" "$work/libveloc-client.a"
 if command -v "$mpicc" >/dev/null 2>&1; then
     cc=$mpicc
-    "$mpicc" -std=c11 -O2 -fPIC -Wall -Wextra -Werror -I "$crate/include" -c "$crate/shim/veloc_mpi.c" -o "$work/veloc_mpi.o"
+    "$mpicc" -std=c11 -O2 -fPIC -Wall -Wextra -Werror -I "$crate/include" -I "$crate/../capi/include" \
+        -c "$crate/shim/veloc_mpi.c" -o "$work/veloc_mpi.o"
     ar r "$work/libveloc-client.a" "$work/veloc_mpi.o" 2>/dev/null
 else
     echo "veloc-client: $mpicc is not there, so this libveloc-client has no VELOC_Init, only VELOC_Init_single" >&2

@@ -72,7 +72,7 @@ int VELOC_Cleanup(const char *name);
 /* Begins version (0 or more) of the checkpoint name (letters, digits, _ and .). Collective. */
 int VELOC_Checkpoint_begin(const char *name, int version);
 
-/* Takes regions as they are now. A region is taken once; one that is named twice, or not protected, is a failure. */
+/* Takes regions as they are now. Naming one that was taken by an earlier call, or is not protected, is a failure. */
 int VELOC_Checkpoint_selective(int mode, int *ids, int no_ids);
 
 /* Takes all regions not taken yet. */

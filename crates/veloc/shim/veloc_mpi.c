@@ -4,32 +4,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "recoup.h"
 #include "veloc.h"
 
 #define FAILED 1
-#define ANY_THREAD 1u
 
-struct part {
-    int32_t rank;
-    int32_t tag;
-    uint64_t bytes;
-    void *data;
-};
-
-/* As crates/capi/src/comm.rs has it. */
-struct communicator {
-    void *ctx;
-    int32_t rank;
-    int32_t size;
-    uint32_t flags;
-    int (*broadcast)(void *ctx, void *data, uint64_t bytes, int32_t root);
-    int (*allgatherv)(void *ctx, const void *mine, void *all, const uint64_t *bytes);
-    int (*exchange)(void *ctx, const struct part *sends, uint64_t n_sends, const struct part *receives, uint64_t n_receives);
-    int (*dup)(void *ctx, struct communicator *copy);
-    void (*free)(void *ctx);
-};
-
-int recoup_veloc_init(const struct communicator *comm, const char *cfg);
+int recoup_veloc_init(const recoup_comm *comm, const char *cfg);
 
 static int broadcast(void *ctx, void *data, uint64_t bytes, int32_t root) {
     if (bytes > INT_MAX)
@@ -60,12 +40,13 @@ static int allgatherv(void *ctx, const void *mine, void *all, const uint64_t *by
 }
 
 /* Checkpoints of this interface send nothing from rank to rank. */
-static int exchange(void *ctx, const struct part *sends, uint64_t n_sends, const struct part *receives, uint64_t n_receives) {
+static int exchange(void *ctx, const struct recoup_part *sends, uint64_t n_sends, const struct recoup_part *receives,
+                    uint64_t n_receives) {
     (void)ctx, (void)sends, (void)n_sends, (void)receives, (void)n_receives;
     return FAILED;
 }
 
-static int duplicate(void *ctx, struct communicator *copy);
+static int duplicate(void *ctx, recoup_comm *copy);
 
 /* A program that has finalized MPI already took all communicators with it. */
 static void release(void *ctx) {
@@ -76,18 +57,18 @@ static void release(void *ctx) {
     free(ctx);
 }
 
-static int lend(MPI_Comm *comm, struct communicator *lent) {
+static int lend(MPI_Comm *comm, recoup_comm *lent) {
     int rank, size;
     int code = MPI_Comm_rank(*comm, &rank);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_size(*comm, &size);
     if (code != MPI_SUCCESS)
         return code;
-    *lent = (struct communicator){comm, rank, size, ANY_THREAD, broadcast, allgatherv, exchange, duplicate, release};
+    *lent = (recoup_comm){comm, rank, size, RECOUP_COMM_ANY_THREAD, broadcast, allgatherv, exchange, duplicate, release};
     return 0;
 }
 
-static int duplicate(void *ctx, struct communicator *copy) {
+static int duplicate(void *ctx, recoup_comm *copy) {
     MPI_Comm *mine = malloc(sizeof *mine);
     int code;
     if (mine == NULL)
@@ -101,7 +82,7 @@ static int duplicate(void *ctx, struct communicator *copy) {
 }
 
 int VELOC_Init(MPI_Comm comm, const char *cfg) {
-    struct communicator lent;
+    recoup_comm lent;
     if (comm == MPI_COMM_NULL || lend(&comm, &lent) != 0)
         return VELOC_FAILURE;
     return recoup_veloc_init(&lent, cfg);

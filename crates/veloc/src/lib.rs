@@ -6,7 +6,8 @@
 //! know MPI: `VELOC_Init` is a few lines of C that lend a communicator of callbacks.
 //!
 //! Written from the interface's published facts; `include/veloc.h` says what each call does.
-
+//!
+#![doc = include_str!("../docs/veloc.md")]
 #![expect(unsafe_code, reason = "the C interface takes pointers to the program's memory")]
 
 mod abi;

@@ -1,0 +1,36 @@
+//! The guide for those who come from VELOC says nothing that does not compile.
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::{Place, build_mpi, build_single, crate_dir, finish, has_mpi};
+
+/// The C programs of a page, in order.
+fn programs(page: &str) -> Vec<String> {
+    let blocks = page.split("```c\n").skip(1);
+    blocks.filter_map(|rest| rest.split_once("```").map(|(program, _)| program.to_owned())).collect()
+}
+
+#[test]
+fn programs_of_the_guide_run() {
+    let page = fs::read_to_string(crate_dir().join("docs/veloc.md")).unwrap();
+    let programs = programs(&page);
+    assert_eq!(programs.len(), 2);
+    for (index, program) in programs.iter().enumerate() {
+        let needs_mpi = program.contains("MPI_Init");
+        if needs_mpi && !has_mpi() {
+            continue;
+        }
+        let place = Place::new("mode = async");
+        let source = place.config().with_file_name("guide.c");
+        fs::write(&source, program).unwrap();
+        let name = format!("guide-{index}");
+        let built = if needs_mpi { build_mpi(&name, &source) } else { build_single(&name, &source) };
+        for _ in 0..2 {
+            let mut command = Command::new(&built);
+            command.arg(place.config());
+            let output = finish(command);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
