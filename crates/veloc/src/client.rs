@@ -8,6 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use recoup_comm::Solo;
 use recoup_core::{Bound, Clock, Comm, Store};
 use recoup_io::SystemClock;
 
@@ -70,7 +71,7 @@ impl Client {
     #[must_use]
     pub fn single(id: u32, config: Config) -> Self {
         let places = Places::of_single(&config, id);
-        Self::new(Box::new(recoup_comm::Solo), config, places)
+        Self::new(Box::new(Solo), config, places)
     }
 
     fn new(comm: Box<dyn Comm>, config: Config, places: Places) -> Self {
@@ -438,7 +439,7 @@ impl Client {
     /// Makes the version count in scratch, on all ranks or on none. Collective.
     fn publish(&self, checkpoint: &Checkpoint, sealed: &Sealed) -> Result<(), Error> {
         let scratch = &checkpoint.shelf.scratch;
-        let mine = scratch.publish(&sealed.manifest);
+        let mine = scratch.publish(&sealed.manifest, &Solo);
         let published = mine.is_ok();
         let verdict = self.agree("publish", mine.map_err(Error::from));
         if verdict.is_err() && published {

@@ -46,6 +46,7 @@ impl Records {
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord::default(),
+            extra_iterations_predicted: None,
             variables: self.variables,
             frames: self.frames,
             files: self.files,

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use recoup_comm::Solo;
 use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, Store, StoreError, VariableRecord};
 use recoup_io::{Hdf5Store, SystemClock};
 use recoup_pipeline::Retention;
@@ -165,7 +166,7 @@ impl Work {
             records.files.extend(handed.files);
         }
         self.check_stop()?;
-        shelf.persistent.publish(&records.manifest(name, *version, *ranks))?;
+        shelf.persistent.publish(&records.manifest(name, *version, *ranks), &Solo)?;
         if let Some(keep) = *keep {
             retain(&shelf.persistent, keep, *version);
         }
