@@ -27,6 +27,7 @@ mod suspicion;
 mod timing;
 mod verify;
 mod version;
+mod whole;
 mod worker;
 
 pub use error::PipelineError;
@@ -38,7 +39,9 @@ pub use restore::{Restored, Skipped};
 pub use retention::Retention;
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};
 pub use session::{Checkpointed, CodecTable, DecisionRecord, Session, SessionConfig};
+pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};
 pub use verify::Reference;
+pub use whole::Whole;
 pub use worker::{Outcome, Saved, Spent};

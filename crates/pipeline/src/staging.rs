@@ -5,12 +5,17 @@ use recoup_core::{ElementType, Resume, Values, ValuesMut, Variable, VariableReco
 /// Raw bytes a frame aims at: large enough to encode well, small enough to decode alone.
 const FRAME_BYTES_TARGET: usize = 8 << 20;
 
-/// An owned copy of a variable's values, padded to whole frames with the last value.
+/// An owned copy of values. Those of a variable on its way to a store are padded to whole frames with the last value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Buffer {
+#[non_exhaustive]
+pub enum Buffer {
+    /// IEEE doubles.
     F64(Vec<f64>),
+    /// IEEE singles.
     F32(Vec<f32>),
+    /// Signed 64-bit integers.
     I64(Vec<i64>),
+    /// Plain bytes.
     Bytes(Vec<u8>),
 }
 
@@ -48,7 +53,8 @@ impl Buffer {
     }
 
     /// All values.
-    pub(crate) fn all(&self) -> Values<'_> {
+    #[must_use]
+    pub fn all(&self) -> Values<'_> {
         match self {
             Self::F64(v) => Values::F64(v),
             Self::F32(v) => Values::F32(v),
@@ -81,6 +87,17 @@ impl Buffer {
         }
     }
 
+    /// Adds the first `len` values of `other`, which are of the same type.
+    pub(crate) fn append(&mut self, other: Self, len: usize) {
+        match (self, other) {
+            (Self::F64(v), Self::F64(o)) => join(v, o, len),
+            (Self::F32(v), Self::F32(o)) => join(v, o, len),
+            (Self::I64(v), Self::I64(o)) => join(v, o, len),
+            (Self::Bytes(v), Self::Bytes(o)) => join(v, o, len),
+            _ => unreachable!("parts of one variable are of one type"),
+        }
+    }
+
     /// Copies values from `start` on out into `target`; lengths and types were compared before.
     pub(crate) fn copy_to(&self, start: usize, target: ValuesMut<'_>) {
         let len = target.as_values().len();
@@ -91,6 +108,16 @@ impl Buffer {
             (Values::Bytes(v), ValuesMut::Bytes(t)) => t.copy_from_slice(v),
             _ => unreachable!("element types are compared before values are copied"),
         }
+    }
+}
+
+/// The first part is moved, not copied.
+fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
+    source.truncate(len);
+    if target.is_empty() {
+        *target = source;
+    } else {
+        target.append(&mut source);
     }
 }
 

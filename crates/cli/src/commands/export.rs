@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
-use recoup::core::{Distribution, Manifest, Store, VariableRecord};
+use anyhow::{Result, anyhow, bail};
+use recoup::core::{Manifest, Store};
 use recoup::io::{Array, Hdf5Store, write_npy, write_plain_hdf5};
+use recoup::pipeline::{Buffer, PipelineError};
 use serde::Serialize;
 
-use crate::directory::{Decoded, DirectoryArgs, decode_variable};
+use crate::directory::{DirectoryArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table};
 
@@ -54,7 +55,7 @@ struct Written {
     /// Extents, fastest first.
     dims: [usize; 3],
     #[serde(skip)]
-    values: Decoded,
+    values: Buffer,
 }
 
 /// Decodes, writes and reports.
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let names = wanted(args.variable.as_deref(), is_npy, &manifest)?;
     let variables: Vec<Written> = names.iter().map(|name| assemble(&store, &manifest, name)).collect::<Result<_>>()?;
     let arrays: Vec<Array<'_>> =
-        variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.values() }).collect();
+        variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.all() }).collect();
     match arrays.first() {
         Some(first) if is_npy => write_npy(&args.to, first)?,
         _ => write_plain_hdf5(&args.to, &arrays)?,
@@ -117,24 +118,17 @@ fn wanted(asked: Option<&str>, is_npy: bool, manifest: &Manifest) -> Result<Vec<
     Ok(names)
 }
 
-/// The parts of all ranks, in the order of their rows; of a replicated variable, one.
+/// The parts of all ranks together.
 fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Written> {
-    let mut parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == name).collect();
-    parts.sort_by_key(|part| match part.distribution {
-        Distribution::Rows { first, .. } => (first, part.rank),
-        _ => (0, part.rank),
-    });
-    if parts.first().is_some_and(|part| part.distribution == Distribution::Replicated) {
-        parts.truncate(1);
-    }
-    let Some(&first) = parts.first() else { bail!("no variable {name}") };
-    let mut values = Decoded::zeros(first.element, 0);
-    for part in &parts {
-        values.append(decode_variable(store, manifest, part)?);
-    }
-    // Parts of several ranks join along the slowest direction only when they are whole slabs of a grid.
-    let dims = if parts.len() == 1 { first.dims } else { [values.values().len(), 1, 1] };
-    Ok(Written { name: name.to_owned(), element: first.element.to_string(), dims, values })
+    let damaged =
+        |errors: Vec<PipelineError>| anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+    let whole = reader(store).whole(manifest, name).map_err(damaged)?;
+    Ok(Written {
+        name: whole.name.clone(),
+        element: whole.element().to_string(),
+        dims: whole.dims,
+        values: whole.values,
+    })
 }
 
 fn table(report: &Report) -> Table {

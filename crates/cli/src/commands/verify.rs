@@ -1,12 +1,11 @@
 //! `recoup verify`: reads, checks and decodes everything, and names whatever is damaged.
 
 use anyhow::Result;
-use recoup::core::{Manifest, Store};
+use recoup::core::Store;
 use recoup::io::Hdf5Store;
-use recoup::pipeline::PipelineError;
 use serde::Serialize;
 
-use crate::directory::{DirectoryArgs, decode_frame, reader};
+use crate::directory::{DirectoryArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table, bytes};
 
@@ -80,7 +79,7 @@ fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
     match store.manifest(version) {
         Ok(manifest) => {
             (frames, payload_bytes) = (manifest.frames.len(), manifest.payload_bytes());
-            for line in undecodable(store, &manifest) {
+            for line in reader(store).undecodable(&manifest) {
                 usable = false;
                 damage.push(line);
             }
@@ -94,24 +93,6 @@ fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
         }
     }
     VersionReport { name: name.to_owned(), version, whole: damage.is_empty(), usable, frames, payload_bytes, damage }
-}
-
-/// Frames whose bytes are as written, yet do not decode.
-fn undecodable(store: &Hdf5Store, manifest: &Manifest) -> Vec<String> {
-    let mut reader = reader(store);
-    let mut decode = |frame: &recoup::core::FrameRecord| {
-        let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
-        let Some(variable) = variable else {
-            return Some(format!("frame {}/{} of rank {}: no such variable", frame.variable, frame.run, frame.rank));
-        };
-        match decode_frame(&mut reader, manifest.version, variable, frame) {
-            // A frame that fails its checksum is in the store's own list; one it needs is not.
-            Ok(_) | Err(PipelineError::Store(_)) => None,
-            Err(error @ PipelineError::Link { .. }) => Some(error.to_string()),
-            Err(error) => Some(format!("frame {}/{} of rank {}: {error}", frame.variable, frame.run, frame.rank)),
-        }
-    };
-    manifest.frames.iter().filter_map(&mut decode).collect()
 }
 
 fn table(report: &Report) -> Table {

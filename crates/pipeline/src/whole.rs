@@ -1,0 +1,89 @@
+//! Whole variables: the parts of all ranks, decoded and put together, for those who only look at a version.
+
+use recoup_core::{Distribution, ElementType, FrameRecord, Manifest, Role, VariableRecord};
+
+use crate::staging::{Buffer, frame_len};
+use crate::{ChainReader, PipelineError};
+
+/// A variable of a version, of all ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Whole {
+    /// Its name.
+    pub name: String,
+    /// What it is to the solver.
+    pub role: Role,
+    /// Extents, fastest first; `[n, 1, 1]` for a vector, and for the parts of several ranks.
+    pub dims: [usize; 3],
+    /// As many as the extents multiply to.
+    pub values: Buffer,
+}
+
+impl Whole {
+    /// The type of its elements.
+    #[must_use]
+    pub fn element(&self) -> ElementType {
+        self.values.all().element()
+    }
+}
+
+impl ChainReader<'_> {
+    /// Decodes a variable of a version: the parts of all ranks in the order of their rows; of a replicated one, one part.
+    ///
+    /// # Errors
+    /// Every frame that is damaged, or was coded against one that is; [`PipelineError::Variable`] when the version does not
+    /// hold the variable.
+    pub fn whole(&mut self, manifest: &Manifest, name: &str) -> Result<Whole, Vec<PipelineError>> {
+        let parts = parts(manifest, name);
+        let Some(&first) = parts.first() else {
+            let what = "the version does not hold it".to_owned();
+            let (version, variable) = (manifest.version, name.to_owned());
+            return Err(vec![PipelineError::Variable { version, variable, rank: 0, what }]);
+        };
+        let (mut values, mut damaged) = (Buffer::new(first.element), Vec::new());
+        for part in &parts {
+            match self.variable(manifest, part) {
+                Ok(read) if damaged.is_empty() => values.append(read.values, part.len as usize),
+                Ok(_) => {}
+                Err(errors) => damaged.extend(errors),
+            }
+        }
+        if !damaged.is_empty() {
+            return Err(damaged);
+        }
+        // Parts of several ranks join along the slowest direction only when they are whole slabs of a grid.
+        let dims = if parts.len() == 1 { first.dims } else { [values.all().len(), 1, 1] };
+        Ok(Whole { name: first.name.clone(), role: first.role, dims, values })
+    }
+
+    /// Frames whose own bytes are as written, yet do not decode: one line each. Those that fail their checksum are
+    /// what [`recoup_core::Store::inspect_damage`] finds.
+    pub fn undecodable(&mut self, manifest: &Manifest) -> Vec<String> {
+        manifest.frames.iter().filter_map(|frame| self.complaint(manifest, frame)).collect()
+    }
+
+    fn complaint(&mut self, manifest: &Manifest, frame: &FrameRecord) -> Option<String> {
+        let name = format!("frame {}/{} of rank {}", frame.variable, frame.run, frame.rank);
+        let variable = manifest.variables.iter().find(|v| v.name == frame.variable && v.rank == frame.rank);
+        let Some(variable) = variable else { return Some(format!("{name}: no such variable")) };
+        let mut values = Buffer::new(variable.element);
+        values.resize(frame_len(variable));
+        match self.frame(manifest.version, variable, frame, values.slice_mut(0, frame_len(variable))) {
+            Ok(()) | Err(PipelineError::Store(_)) => None,
+            Err(error @ PipelineError::Link { .. }) => Some(error.to_string()),
+            Err(error) => Some(format!("{name}: {error}")),
+        }
+    }
+}
+
+/// The parts of a variable that make it whole, in order.
+fn parts<'a>(manifest: &'a Manifest, name: &str) -> Vec<&'a VariableRecord> {
+    let mut parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == name).collect();
+    parts.sort_by_key(|part| match part.distribution {
+        Distribution::Rows { first, .. } => (first, part.rank),
+        _ => (0, part.rank),
+    });
+    if parts.first().is_some_and(|part| part.distribution == Distribution::Replicated) {
+        parts.truncate(1);
+    }
+    parts
+}
