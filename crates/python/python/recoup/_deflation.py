@@ -1,0 +1,59 @@
+"""Directions a method keeps A-orthogonal to all that follow, as a preconditioner.
+
+A restarted CG forgets every direction it has searched. The one saved before the failure gives the most useful one back
+(M. J. D. Powell 1977, doi 10.1007/BF01593790): the iterate is made optimal over it, and each new direction is kept
+A-orthogonal to it. Written as a preconditioner, so that an unchanged CG does it: with W A-orthonormal,
+z = (I - W (A W)^T) M r + W W^T r, the variant that bears rounding best (A-DEF2 of J. M. Tang, R. Nabben, C. Vuik,
+Y. A. Erlangga 2009, doi 10.1007/s10915-009-9272-6). Any directions are valid, however inaccurate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+Vector = npt.NDArray[np.float64]
+
+DIRECTIONS_MAX = 8
+"""Directions kept at most; the oldest makes room."""
+
+_DEPENDENT = 1e-10
+"""A direction whose curvature falls below this part when the others are taken out of it adds nothing."""
+
+
+class Deflation:
+    """A-orthonormal directions. Two vectors each."""
+
+    def __init__(self, multiply: Callable[[Vector], Vector], directions: Iterable[Vector]) -> None:
+        self.w: list[Vector] = []
+        self.products: list[Vector] = []
+        for direction in directions:
+            self._add(multiply, direction)
+
+    def _add(self, multiply: Callable[[Vector], Vector], direction: Vector) -> None:
+        if len(self.w) == DIRECTIONS_MAX:
+            del self.w[0], self.products[0]
+        w = direction.copy()
+        whole = float(w @ multiply(w))
+        for other, product in zip(self.w, self.products):
+            w -= (product @ w) * other
+        product = multiply(w)
+        curvature = float(w @ product)
+        if np.isfinite(curvature) and curvature > max(_DEPENDENT * whole, np.finfo(np.float64).tiny):
+            scale = curvature**-0.5
+            self.w.append(w * scale)
+            self.products.append(product * scale)
+
+    def correct(self, x: Vector, r: Vector) -> None:
+        """Makes x optimal over the directions, r being its residual: x += W W^T r."""
+        for w in self.w:
+            x += (w @ r) * w
+
+    def apply(self, r: Vector, z: Vector) -> Vector:
+        """z = M r made A-orthogonal to the directions, and what of them is in r added."""
+        z = z.copy()
+        for w, product in zip(self.w, self.products):
+            z += (w @ r - product @ z) * w
+        return z

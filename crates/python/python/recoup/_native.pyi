@@ -1,0 +1,251 @@
+"""The native half of the package. The Python half is what programs use."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, final
+
+import numpy.typing as npt
+
+from ._operator import Lent, Vector
+
+__version__: str
+
+class Error(Exception):
+    """What recoup could not do, in its own words."""
+
+@final
+class Outcome:
+    """How a save ended. Times in seconds, sizes in bytes."""
+
+    @property
+    def version(self) -> int:
+        """The version, or the one that is not."""
+    @property
+    def state(self) -> str:
+        """``saved``, ``failed``, ``suspicious`` or ``aborted``; only a saved version counts."""
+    @property
+    def message(self) -> str | None:
+        """Why it does not count."""
+    @property
+    def scheme(self) -> str | None: ...
+    @property
+    def codec(self) -> str | None: ...
+    @property
+    def bound(self) -> str | None:
+        """Error bound of the iterate."""
+    @property
+    def achieved_error(self) -> float:
+        """Largest error of the iterate."""
+    @property
+    def raw_bytes(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def true_residual_norm(self) -> float | None:
+        """||b - A x|| of what was saved, where it was computed."""
+    @property
+    def verified_residual_norm(self) -> float | None:
+        """||b - A x'|| of what will be restored, where it was computed."""
+    @property
+    def tries(self) -> int:
+        """Encodings tried until that was small enough."""
+    @property
+    def blocking_seconds(self) -> float:
+        """What the solver waited for."""
+    @property
+    def encode_seconds(self) -> float: ...
+    @property
+    def verify_seconds(self) -> float: ...
+    @property
+    def write_seconds(self) -> float: ...
+
+@final
+class Restored:
+    """A version that came back."""
+
+    @property
+    def version(self) -> int:
+        """The version, and the iteration to go on from."""
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def resume(self) -> str:
+        """The most faithful resume it holds enough for: restarted, deflated, traditional or exact."""
+    @property
+    def residual_norm(self) -> float: ...
+    @property
+    def verified_residual_norm(self) -> float | None: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def skipped(self) -> list[tuple[int, list[str]]]:
+        """Newer versions that were not whole, and what is wrong with each."""
+
+@final
+class LoggedDecision:
+    """A line of the decision log."""
+
+    @property
+    def iteration(self) -> int: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def codec(self) -> str: ...
+    @property
+    def interval_seconds(self) -> float: ...
+    @property
+    def why(self) -> str:
+        """The reasons, in numbers."""
+
+@final
+class Variable:
+    """One variable of one rank of a version."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def len(self) -> int: ...
+    @property
+    def codec(self) -> str: ...
+    @property
+    def bound(self) -> str: ...
+    @property
+    def achieved_error(self) -> float: ...
+    @property
+    def payload_bytes(self) -> int: ...
+
+@final
+class Version:
+    """One version. Where the manifest is damaged, all but `iteration`, `damage` and `verify` raise `Error`."""
+
+    @property
+    def iteration(self) -> int: ...
+    @property
+    def damage(self) -> str | None:
+        """Why the manifest cannot be read."""
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def resume(self) -> str:
+        """The most faithful resume it holds enough for."""
+    @property
+    def rule(self) -> str:
+        """The rule behind the bound of the iterate."""
+    @property
+    def ranks(self) -> int:
+        """Ranks that wrote it."""
+    @property
+    def residual_norm(self) -> float:
+        """||r|| as the method knew it."""
+    @property
+    def rhs_norm(self) -> float: ...
+    @property
+    def true_residual_norm(self) -> float | None: ...
+    @property
+    def verified_residual_norm(self) -> float | None: ...
+    @property
+    def tries(self) -> int: ...
+    @property
+    def bound(self) -> str:
+        """Error bound of the iterate: lossless, absolute:V or pointwise:V."""
+    @property
+    def achieved_error(self) -> float:
+        """Largest error of the iterate."""
+    @property
+    def raw_bytes(self) -> int: ...
+    @property
+    def payload_bytes(self) -> int: ...
+    @property
+    def ratio(self) -> float:
+        """Raw bytes over encoded bytes."""
+    @property
+    def parents(self) -> list[int]:
+        """Versions it is coded against."""
+    @property
+    def variables(self) -> list[Variable]: ...
+    def arrays(self, names: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+        """The variables decoded, those of all ranks joined in the order of their rows; only these names where given.
+
+        Raises `Error` that names every damaged frame.
+        """
+    def verify(self) -> list[str]:
+        """Everything that is not as it was written, or does not decode: one line each; empty when whole."""
+
+@final
+class Directory:
+    def __new__(cls, path: str, name: str | None) -> Directory: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def name(self) -> str: ...
+    def versions(self) -> list[Version]: ...
+    def set_aside(self) -> list[str]: ...
+
+@final
+class Session:
+    def __new__(cls, dir: str, options: dict[str, Any], system: tuple[Lent, Vector] | None) -> Session: ...
+    def protect(self, name: str, array: npt.NDArray[Any], role: str, spare: bool) -> None: ...
+    def use_spares(self, names: list[str]) -> None: ...
+    def used(self) -> list[str]: ...
+    def step(self, iteration: int, residual_norm: float) -> int | None: ...
+    def due(self, iteration: int, residual_norm: float) -> bool: ...
+    def save(self, iteration: int, residual_norm: float) -> int: ...
+    def restore(self) -> Restored | None: ...
+    def start_anew(self) -> None: ...
+    def wait(self) -> None: ...
+    def outstanding(self) -> int: ...
+    def outcomes(self) -> list[Outcome]: ...
+    def decisions(self) -> list[LoggedDecision]: ...
+    def iteration_seconds(self) -> float: ...
+    def close(self) -> list[Outcome]: ...
+
+@final
+class Decision:
+    """Which scheme to save with, how often, and why."""
+
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def interval_seconds(self) -> float: ...
+    @property
+    def expected_overhead(self) -> dict[str, float]:
+        """Scheme -> overhead as a fraction of the productive time."""
+    @property
+    def max_extra_iterations(self) -> float | None: ...
+    @property
+    def why(self) -> str: ...
+
+@final
+class Simulated:
+    """What a simulation of one scheme found."""
+
+    @property
+    def interval_seconds(self) -> float: ...
+    @property
+    def expected_overhead(self) -> float:
+        """By the formula."""
+    @property
+    def overhead(self) -> float:
+        """Mean over the trials."""
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % confidence interval of it."""
+    @property
+    def failures_mean(self) -> float: ...
+    @property
+    def checkpoints_mean(self) -> float: ...
+    @property
+    def unfinished(self) -> int: ...
+
+def interval(mtti: float, ckpt: float) -> tuple[float, float, float]: ...
+def overhead(mtti: float, ckpt: float, recover: float, extra_seconds: float) -> float: ...
+def max_extra_iterations(mtti: float, ckpt_traditional: float, ckpt_lossy: float, t_iter: float) -> float: ...
+def stationary(iterations: float, spectral_radius: float, error_bound: float) -> tuple[float, float]: ...
+def decide(job: dict[str, float | None]) -> Decision: ...
+def simulate(job: dict[str, float | None], trials: int, seed: int) -> dict[str, Simulated]: ...

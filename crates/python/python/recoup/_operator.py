@@ -1,0 +1,80 @@
+"""A as the native half takes it: the arrays of a sparse matrix, or a function that multiplies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import Error
+
+Vector = npt.NDArray[np.float64]
+Lent = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], Vector] | tuple[int, Callable[[Vector], Vector]]
+
+
+class Rows(NamedTuple):
+    """A sparse matrix by rows: columns ascend in each row."""
+
+    n: int
+    starts: npt.NDArray[Any]
+    columns: npt.NDArray[Any]
+    values: npt.NDArray[Any]
+
+
+def lent_operator(A: Any, rows: int) -> Lent:
+    """The arrays of a sparse or dense matrix by rows; else the number of rows and a function."""
+    if isinstance(A, Rows):
+        return _arrays(A.starts, A.columns, A.values)
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(A):
+        return _by_rows(A, rows)
+    if isinstance(A, np.ndarray) and A.ndim == 2:
+        return _dense_by_rows(A, rows)
+    shape = getattr(A, "shape", (rows, rows))
+    if tuple(shape) != (rows, rows):
+        raise Error(f"A is {shape[0]} x {shape[1]}, expected {rows} x {rows} for b")
+    return rows, _product(A)
+
+
+def _by_rows(A: Any, rows: int) -> Lent:
+    if A.shape != (rows, rows):
+        raise Error(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
+    if np.dtype(A.dtype).kind not in "fiu":
+        raise Error(f"A is of type {A.dtype}, expected real numbers")
+    matrix = A.tocsr()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return _arrays(matrix.indptr, matrix.indices, matrix.data)
+
+
+def _arrays(starts: npt.ArrayLike, columns: npt.ArrayLike, values: npt.ArrayLike) -> Lent:
+    return (
+        np.ascontiguousarray(starts, dtype=np.int64),
+        np.ascontiguousarray(columns, dtype=np.uint32),
+        _doubles(values),
+    )
+
+
+def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
+    if A.shape != (rows, rows):
+        raise Error(f"A is {A.shape[0]} x {A.shape[1]}, expected {rows} x {rows} for b")
+    indptr = np.arange(0, rows * rows + 1, max(rows, 1), dtype=np.int64)
+    return _arrays(indptr, np.tile(np.arange(rows, dtype=np.uint32), rows), A)
+
+
+def _product(A: Any) -> Callable[[Vector], Vector]:
+    if hasattr(A, "matvec"):
+        return lambda x: _doubles(A.matvec(x))
+    if hasattr(A, "__matmul__"):
+        return lambda x: _doubles(A @ x)
+    if callable(A):
+        return lambda x: _doubles(A(x))
+    raise Error(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
+
+
+def _doubles(values: Any) -> Vector:
+    return np.ascontiguousarray(values, dtype=np.float64).ravel()

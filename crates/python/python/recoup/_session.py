@@ -1,0 +1,249 @@
+"""Sessions: protect, step, restore."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from datetime import timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from ._native import LoggedDecision, Outcome, Restored
+from ._operator import lent_operator
+
+if TYPE_CHECKING:
+    from .scipy import Callback
+
+Scheme = Literal["auto", "none", "traditional", "exact", "lossless", "lossy"]
+Role = Literal["iterate", "direction", "dynamic", "recomputed"]
+
+_open: weakref.WeakSet[Session] = weakref.WeakSet()
+
+
+class Session:
+    """The checkpoints of one run, from protected arrays to a directory and back.
+
+    ::
+
+        with recoup.Session("checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
+            session.protect("x", x, role="iterate")
+            restored = session.restore()                # None on the first start
+            k = restored.version if restored else 0
+            while not converged:
+                ...                                     # one iteration: x in place
+                k += 1
+                session.step(k, residual_norm)          # decides, and saves behind the solver
+
+    What blocks the solver is a copy of the arrays; encoding, verification and writing happen on a thread of the library.
+    A version counts once all of it is on disk; whatever kills the process before costs that version only.
+
+    Parameters
+    ----------
+    dir: directory of the versions, made when missing. One process writes there at a time.
+    name: the run inside it: letters, digits, `_`, `.` and `-`.
+    A, b: the problem A x = b. Needed by every bound that follows the residual, so by the default of lossy versions, and
+        to refuse another problem's versions. A is a SciPy sparse matrix or array (copied, multiplied without the
+        interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The latter two are called
+        from the library's thread while the solver goes on: pass ``synchronous=True`` where they do not bear that.
+    scheme: what is saved. ``auto`` decides from measured costs; ``lossy`` holds the iterate under a bound that
+        follows the residual (and directions, where one is protected); ``lossless``, ``traditional`` and ``exact``
+        hold all dynamic arrays bit for bit; ``none`` saves nothing.
+    interval: seconds (a number or a timedelta), or iterations (``"20it"``), or ``"auto"``: optimal for the measured cost
+        and the MTTI. Not with scheme ``auto``, which chooses it.
+    mtti: mean time to interrupt of the job, seconds.
+    bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
+        ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
+    theta: allowed relative growth of the residual by a lossy version.
+    delta: allowed error of a lossy direction in the energy norm, relative to the direction.
+    resume: what lossy versions hold enough for: ``deflated`` (iterate and directions) or ``restarted`` (iterate only).
+    codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
+    lossless_codec: codec of the others: ``zstd`` when None.
+    keep: versions kept, and with each those it is coded against.
+    key_every: one lossy version of so many stands alone, the others are coded against the one before.
+    rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
+    synchronous: each save waits until its version counts.
+    bandwidth: writes and reads no faster than this, bytes per second.
+
+    Raises `Error` when the directory is in use, not ours or not writable, and for values out of range.
+    """
+
+    def __init__(
+        self,
+        dir: str | os.PathLike[str],
+        *,
+        name: str = "solve",
+        A: Any = None,
+        b: npt.ArrayLike | None = None,
+        scheme: Scheme = "auto",
+        interval: float | str | timedelta | None = None,
+        mtti: float = 86_400.0,
+        bound: str = "verified",
+        theta: float = 0.5,
+        delta: float = 0.05,
+        resume: Literal["deflated", "restarted"] | None = None,
+        codec: str | None = None,
+        lossless_codec: str | None = None,
+        keep: int = 2,
+        key_every: int = 10,
+        rtol: float = 1e-6,
+        synchronous: bool = False,
+        bandwidth: float | None = None,
+    ) -> None:
+        if (A is None) != (b is None):
+            raise _native.Error("A and b come together: give both or none")
+        options = {
+            "name": name,
+            "scheme": scheme,
+            "interval": _interval(interval),
+            "mtti": mtti,
+            "bound": bound,
+            "theta": theta,
+            "delta": delta,
+            "resume": resume,
+            "lossy_codec": codec,
+            "lossless_codec": lossless_codec,
+            "keep": keep,
+            "key_every": key_every,
+            "rtol": rtol,
+            "synchronous": synchronous,
+            "bandwidth": bandwidth,
+        }
+        system = None
+        if b is not None:
+            rhs = np.ascontiguousarray(b, dtype=np.float64).ravel()
+            system = (lent_operator(A, rhs.size), rhs)
+        self.A, self.b = A, b
+        self._native = _native.Session(os.fspath(dir), options, system)
+        self._last: list[Outcome] = []
+        _open.add(self)
+
+    def protect(self, name: str, array: npt.NDArray[Any], role: Role = "dynamic", *, spare: bool = False) -> None:
+        """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
+
+        float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which codecs use. An
+        array protected before under this name is replaced. The session keeps a reference.
+
+        Parameters
+        ----------
+        name: letters, digits, `_`, `.` and `-`.
+        role: ``iterate``, the vector the solver improves, float64, which lossy versions hold under a bound;
+            ``direction``, the search direction that came with it, float64; ``dynamic``, saved bit for bit in every version
+            (counters, RNG state, fields); ``recomputed``, as dynamic but not in lossy versions.
+        spare: a variable only while versions hold it: it comes into use when a version with it is restored.
+        """
+        self._native.protect(name, array, role, spare)
+
+    def step(self, iteration: int, residual_norm: float) -> int | None:
+        """After each iteration: decides, and saves when it is time. The version taken, or None.
+
+        Parameters
+        ----------
+        iteration: iterations completed since the start of the solve; the versions are numbered by it.
+        residual_norm: ||r|| as the method knows it.
+        """
+        return self._native.step(iteration, float(residual_norm))
+
+    def due(self, iteration: int, residual_norm: float) -> bool:
+        """As `step`, but only decides: where True, make ready what belongs to the version, and `save` now or after the
+        next iteration. For solvers whose direction is the difference of two iterates."""
+        return self._native.due(iteration, float(residual_norm))
+
+    def save(self, iteration: int, residual_norm: float) -> int:
+        """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy where A is known and lossless
+        where not. The version taken."""
+        return self._native.save(iteration, float(residual_norm))
+
+    def restore(self) -> Restored | None:
+        """Overwrites the protected arrays from the newest version that is whole; None when there is no version.
+
+        Raises `Error` when there are versions but none is whole, and when they belong to another problem or do not hold
+        what is protected; no array has been touched then.
+        """
+        return self._native.restore()
+
+    def start_anew(self) -> None:
+        """Puts all versions aside, to start from nothing where none is usable."""
+        self._native.start_anew()
+
+    def wait(self) -> None:
+        """Waits until every version taken counts or has failed."""
+        self._native.wait()
+
+    @property
+    def outstanding(self) -> int:
+        """Versions taken that neither count nor have failed yet. Does not wait."""
+        return self._native.outstanding()
+
+    def outcomes(self) -> list[Outcome]:
+        """How the saves since the last call ended, oldest first. A version that could not be written is an outcome, not an
+        error: the solver goes on, and the version before it is untouched. After `close`, those not asked for before."""
+        if self.closed:
+            outcomes, self._last = self._last, []
+            return outcomes
+        return self._native.outcomes()
+
+    @property
+    def decisions(self) -> list[LoggedDecision]:
+        """The decisions that changed something, oldest first."""
+        return self._native.decisions()
+
+    @property
+    def iteration_seconds(self) -> float:
+        """Mean time of one iteration so far, saves not counted."""
+        return self._native.iteration_seconds()
+
+    @property
+    def closed(self) -> bool:
+        """`close` was called."""
+        return self not in _open
+
+    def close(self) -> None:
+        """Finishes what was taken and lets the directory and the arrays go."""
+        if not self.closed:
+            self._last = self._native.close()
+            _open.discard(self)
+
+    def scipy_callback(
+        self,
+        A: Any = None,
+        b: npt.ArrayLike | None = None,
+        *,
+        method: Literal["cg", "gmres", "bicgstab"] = "cg",
+        x0: npt.ArrayLike | None = None,
+        M: Any = None,
+        restart: int = 20,
+    ) -> Callback:
+        """A callback for SciPy's solvers that restores first and then saves; see `recoup.scipy.Callback`.
+
+        A and b are the session's own when left out.
+        """
+        from .scipy import Callback
+
+        A, b = (self.A if A is None else A), (self.b if b is None else b)
+        return Callback(self, A, b, method=method, x0=x0, M=M, restart=restart)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _interval(interval: float | str | timedelta | None) -> str | None:
+    if isinstance(interval, timedelta):
+        interval = interval.total_seconds()
+    return None if interval is None else str(interval)
+
+
+@atexit.register
+def _close_all() -> None:
+    """What was taken is finished before the interpreter goes, which an operator written in Python needs."""
+    for session in list(_open):
+        session.close()

@@ -1,0 +1,199 @@
+"""Checkpoints inside SciPy's solvers.
+
+::
+
+    with recoup.Session("checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
+        x, info = recoup.scipy.cg(A, b, session=session, rtol=1e-8)
+
+Started again after whatever ended it, the same program goes on from the newest version that is whole. `Callback` has the
+same for a call of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse.linalg as spla
+
+from ._deflation import DIRECTIONS_MAX, Deflation, Vector
+from ._native import Error, Restored
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+Method = Literal["cg", "gmres", "bicgstab"]
+
+_SPARES = [f"w{k}" for k in range(DIRECTIONS_MAX)]
+
+
+class Callback:
+    """Restores a session into ``x0`` and ``M``, then saves from inside the solver.
+
+    ::
+
+        cb = session.scipy_callback(A, b)
+        x, info = scipy.sparse.linalg.cg(A, b, x0=cb.x0, M=cb.M, callback=cb, rtol=1e-8)
+
+    For ``cg`` a version also holds the direction x_k - x_(k-1). A resume keeps the directions of all recoveries (eight at
+    most) A-orthogonal to those that follow, through ``M``, which wins back nearly all the restart forgot: pass ``cb.M``, and
+    give your own preconditioner to the callback. Each direction costs 32 bytes per row and iteration after a recovery.
+    Two vectors are copied for each version, none in between. ``M`` must be a symmetric positive definite approximation
+    of the inverse of A, as for SciPy.
+
+    For ``gmres`` pass ``callback_type="x"``: it saves at ends of cycles, where the iterate is all there is, so a resume
+    costs nothing. ``bicgstab`` is restarted from the iterate alone.
+
+    Attributes
+    ----------
+    x0: where to start: the restored iterate; the one given, or zeros, where there is no version.
+    M: the preconditioner to pass on, a LinearOperator.
+    iteration: iterations completed since the start of the solve, over all restarts of the program.
+    restored: what came back, or None.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        A: Any,
+        b: npt.ArrayLike | None,
+        *,
+        method: Method = "cg",
+        x0: npt.ArrayLike | None = None,
+        M: Any = None,
+        restart: int = 20,
+    ) -> None:
+        if A is None or b is None:
+            raise Error("the callback needs A and b: give them to it or to the session")
+        if method not in ("cg", "gmres", "bicgstab"):
+            raise Error(f"method {method}: expected cg, gmres or bicgstab")
+        self._session, self._method = session, method
+        self._operator = spla.aslinearoperator(A)
+        self._b = np.asarray(b, dtype=np.float64).ravel()
+        self._inner = None if M is None else spla.aslinearoperator(M)
+        self._stride = restart if method == "gmres" else 1
+        self._x = np.zeros(self._b.size) if x0 is None else np.array(x0, dtype=np.float64).ravel()
+        self._lent: npt.NDArray[Any] = self._x
+        self._r: Vector | None = None
+        self._norm = float(np.linalg.norm(self._b))
+        self._is_due = False
+        self._deflation: Deflation | None = None
+        session.protect("x", self._x, role="iterate")
+        if method == "cg":
+            self._p = np.zeros(self._b.size)
+            session.protect("p", self._p, role="direction", spare=True)
+            # Memory nobody writes to is not taken from the system.
+            spares = [np.zeros(self._b.size) for _ in _SPARES]
+            for name, spare in zip(_SPARES, spares):
+                session.protect(name, spare, role="direction", spare=True)
+            self._spares = spares
+        self.restored: Restored | None = session.restore()
+        self.iteration = self.restored.version if self.restored else 0
+        if method == "cg":
+            self._resume()
+        self.x0: Vector = self._x
+        self.M = spla.LinearOperator(self._operator.shape, matvec=self._precondition, dtype=np.dtype(np.float64))
+
+    def _resume(self) -> None:
+        """Takes the restored directions up, and the iterate over them."""
+        used = self._session._native.used() if self.restored else []
+        directions = [w for name, w in zip(_SPARES, self._spares) if name in used]
+        if "p" in used:
+            directions.append(self._p)
+        names = ["p"]
+        if directions:
+            self._deflation = Deflation(self._operator.matvec, directions)
+            self._deflation.correct(self._x, self._b - self._operator.matvec(self._x))
+            for name, spare, w in zip(_SPARES, self._spares, self._deflation.w):
+                spare[:] = w
+                names.append(name)
+        self._session._native.use_spares(names)
+
+    def _precondition(self, r: Vector) -> Vector:
+        """z = M r. CG updates this r in place, so it is the residual of the iterate when it calls back."""
+        self._r = r
+        z = r if self._inner is None else self._inner.matvec(r)
+        return z if self._deflation is None else self._deflation.apply(r, z)
+
+    def _residual_norm(self, x: Vector) -> float:
+        """Of the recurrence where CG shows it; else measured when a version is taken, at the price of a product."""
+        if self._method == "cg" and self._r is not None:
+            return float(np.linalg.norm(self._r))
+        if self._method == "gmres" or self._is_due:
+            self._norm = float(np.linalg.norm(self._b - self._operator.matvec(x)))
+        return self._norm
+
+    def __call__(self, xk: Vector) -> None:
+        """After each iteration, of GMRES each cycle: decides, and saves when it is time."""
+        self.iteration += self._stride
+        if xk is not self._lent:
+            self._session.protect("x", xk, role="iterate")
+            self._lent = xk
+        norm = self._residual_norm(xk)
+        if self._method != "cg":
+            self._session.step(self.iteration, norm)
+        elif self._is_due:
+            np.subtract(xk, self._p, out=self._p)
+            self._session.save(self.iteration, norm)
+            self._is_due = False
+        elif self._session.due(self.iteration, norm):
+            self._p[:] = xk
+            self._is_due = True
+
+
+def cg(
+    A: Any,
+    b: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
+    *,
+    session: Session,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Vector], object] | None = None,
+) -> tuple[Vector, int]:
+    """`scipy.sparse.linalg.cg` that restores first and saves on the way. ``maxiter`` counts from the start of the solve.
+
+    Returns SciPy's (x, info); ``callback`` is called after each iteration as by SciPy. `Callback` says what a resume costs.
+    """
+    cb = Callback(session, A, b, method="cg", x0=x0, M=M)
+    left = None if maxiter is None else max(maxiter - cb.iteration, 1)
+    return spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
+
+
+def gmres(
+    A: Any,
+    b: npt.ArrayLike,
+    x0: npt.ArrayLike | None = None,
+    *,
+    session: Session,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    restart: int = 20,
+    maxiter: int | None = None,
+    M: Any = None,
+    callback: Callable[[Vector], object] | None = None,
+) -> tuple[Vector, int]:
+    """`scipy.sparse.linalg.gmres` that restores first and saves at ends of cycles. ``maxiter`` counts cycles from the start.
+
+    Versions are numbered by iterations, ``restart`` to a cycle. Returns SciPy's (x, info); ``callback`` gets the iterate
+    after each cycle.
+    """
+    cb = Callback(session, A, b, method="gmres", x0=x0, M=M, restart=restart)
+    left = None if maxiter is None else max(maxiter - cb.iteration // restart, 1)
+    both = _both(cb, callback)
+    return spla.gmres(
+        A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
+    )
+
+
+def _both(cb: Callback, callback: Callable[[Vector], object] | None) -> Callable[[Vector], None]:
+    def call(xk: Vector) -> None:
+        cb(xk)
+        if callback is not None:
+            callback(xk)
+
+    return call

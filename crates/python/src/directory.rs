@@ -1,0 +1,323 @@
+//! Versions to be looked at: what their manifests say, their values as NumPy arrays, their damage by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use recoup::core::{Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store};
+use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::{Buffer, ChainReader, PipelineError, Whole};
+
+use crate::refused;
+
+/// The versions of one run.
+#[pyclass(frozen, module = "recoup")]
+pub(crate) struct Directory {
+    #[pyo3(get)]
+    path: PathBuf,
+    #[pyo3(get)]
+    name: String,
+    store: Arc<Hdf5Store>,
+}
+
+#[pymethods]
+impl Directory {
+    #[new]
+    #[pyo3(signature = (path, name))]
+    fn new(path: PathBuf, name: Option<String>) -> PyResult<Self> {
+        let name = chosen(&path, name)?;
+        let store = Hdf5Store::open(&path, &name, Access::Read).map_err(refused)?;
+        Ok(Self { path, name, store: Arc::new(store) })
+    }
+
+    /// The versions, oldest first.
+    fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {
+        py.detach(|| {
+            let versions = self.store.versions().map_err(refused)?;
+            Ok(versions.into_iter().map(|version| Version::new(self.store.clone(), version)).collect())
+        })
+    }
+
+    /// Versions that were put aside.
+    fn set_aside(&self) -> PyResult<Vec<String>> {
+        self.store.set_aside().map_err(refused)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Directory({:?}, name={:?})", self.path, self.name)
+    }
+}
+
+/// The run meant: the only one where none is named.
+fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
+    let mut names = Hdf5Store::names(path).map_err(refused)?;
+    let shown = path.display();
+    match (name, names.len()) {
+        (_, 0) => Err(refused(format!("{shown} holds no versions of any run"))),
+        (Some(name), _) if names.contains(&name) => Ok(name),
+        (Some(name), _) => Err(refused(format!("{shown} holds no run {name}: it holds {}", names.join(", ")))),
+        (None, 1) => Ok(names.remove(0)),
+        (None, _) => Err(refused(format!("{shown} holds several runs ({}): say which", names.join(", ")))),
+    }
+}
+
+/// One version.
+#[pyclass(frozen, module = "recoup")]
+pub(crate) struct Version {
+    store: Arc<Hdf5Store>,
+    version: u64,
+    manifest: Result<Manifest, String>,
+}
+
+impl Version {
+    fn new(store: Arc<Hdf5Store>, version: u64) -> Self {
+        let manifest = store.manifest(version).map_err(|error| error.to_string());
+        Self { store, version, manifest }
+    }
+
+    fn manifest(&self) -> PyResult<&Manifest> {
+        self.manifest.as_ref().map_err(refused)
+    }
+
+    fn iterate_frames(&self) -> PyResult<impl Iterator<Item = &FrameRecord>> {
+        let manifest = self.manifest()?;
+        let is_iterate = |f: &&FrameRecord| {
+            manifest.variables.iter().any(|v| v.role == Role::Iterate && v.name == f.variable && v.rank == f.rank)
+        };
+        Ok(manifest.frames.iter().filter(is_iterate))
+    }
+
+    /// Decoded variables, each once, in the order they were saved.
+    fn read(&self, names: Option<&[String]>) -> PyResult<Vec<Whole>> {
+        let manifest = self.manifest()?;
+        let mut wanted: Vec<&str> = Vec::new();
+        for name in manifest.variables.iter().map(|v| v.name.as_str()) {
+            if !wanted.contains(&name) && names.is_none_or(|names| names.iter().any(|n| n == name)) {
+                wanted.push(name);
+            }
+        }
+        let missing = names.unwrap_or_default().iter().find(|name| !wanted.contains(&name.as_str()));
+        if let Some(missing) = missing {
+            return Err(refused(format!("version {} does not hold {missing}", self.version)));
+        }
+        let mut reader = ChainReader::new(self.store.as_ref(), recoup::compress::codec);
+        let damaged =
+            |errors: Vec<PipelineError>| refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        wanted.into_iter().map(|name| reader.whole(manifest, name).map_err(damaged)).collect()
+    }
+}
+
+#[pymethods]
+impl Version {
+    #[getter]
+    fn iteration(&self) -> u64 {
+        self.version
+    }
+
+    /// Why the manifest cannot be read.
+    #[getter]
+    fn damage(&self) -> Option<&str> {
+        self.manifest.as_ref().err().map(String::as_str)
+    }
+
+    #[getter]
+    fn scheme(&self) -> PyResult<String> {
+        Ok(self.manifest()?.scheme.to_string())
+    }
+
+    #[getter]
+    fn resume(&self) -> PyResult<String> {
+        Ok(self.manifest()?.resume.to_string())
+    }
+
+    #[getter]
+    fn rule(&self) -> PyResult<String> {
+        Ok(self.manifest()?.rule.to_string())
+    }
+
+    #[getter]
+    fn ranks(&self) -> PyResult<usize> {
+        Ok(self.manifest()?.ranks)
+    }
+
+    #[getter]
+    fn residual_norm(&self) -> PyResult<f64> {
+        Ok(self.manifest()?.residual.norm)
+    }
+
+    #[getter]
+    fn rhs_norm(&self) -> PyResult<f64> {
+        Ok(self.manifest()?.residual.rhs_norm)
+    }
+
+    #[getter]
+    fn true_residual_norm(&self) -> PyResult<Option<f64>> {
+        Ok(self.manifest()?.residual.true_norm)
+    }
+
+    #[getter]
+    fn verified_residual_norm(&self) -> PyResult<Option<f64>> {
+        Ok(self.manifest()?.residual.verified_norm)
+    }
+
+    #[getter]
+    fn tries(&self) -> PyResult<u32> {
+        Ok(self.manifest()?.residual.tries)
+    }
+
+    /// Bound of the iterate.
+    #[getter]
+    fn bound(&self) -> PyResult<String> {
+        let first = self.iterate_frames()?.next();
+        Ok(first.map_or(ErrorBound::Lossless, |frame| frame.bound).to_string())
+    }
+
+    /// Largest error of the iterate.
+    #[getter]
+    fn achieved_error(&self) -> PyResult<f64> {
+        Ok(self.iterate_frames()?.map(|frame| frame.achieved_error).fold(0.0, f64::max))
+    }
+
+    #[getter]
+    fn raw_bytes(&self) -> PyResult<u64> {
+        Ok(self.manifest()?.raw_bytes())
+    }
+
+    #[getter]
+    fn payload_bytes(&self) -> PyResult<u64> {
+        Ok(self.manifest()?.payload_bytes())
+    }
+
+    #[getter]
+    fn ratio(&self) -> PyResult<f64> {
+        Ok(self.manifest()?.ratio())
+    }
+
+    #[getter]
+    fn parents(&self) -> PyResult<Vec<u64>> {
+        Ok(self.manifest()?.parents().into_iter().collect())
+    }
+
+    #[getter]
+    fn variables(&self) -> PyResult<Vec<Variable>> {
+        let manifest = self.manifest()?;
+        Ok(manifest.variables.iter().map(|record| Variable::new(manifest, record)).collect())
+    }
+
+    /// The decoded variables as arrays.
+    #[pyo3(signature = (names=None))]
+    fn arrays<'py>(&self, py: Python<'py>, names: Option<Vec<String>>) -> PyResult<Bound<'py, PyDict>> {
+        let arrays = PyDict::new(py);
+        for whole in py.detach(|| self.read(names.as_deref()))? {
+            arrays.set_item(whole.name, array(py, whole.values, whole.dims)?)?;
+        }
+        Ok(arrays)
+    }
+
+    /// Everything that is not as it was written, or does not decode: one line each.
+    fn verify(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| {
+            let found = self.store.inspect_damage(self.version);
+            let mut lines: Vec<String> = match found {
+                Ok(found) => found.iter().map(ToString::to_string).collect(),
+                Err(error) => vec![error.to_string()],
+            };
+            match &self.manifest {
+                Ok(manifest) => {
+                    let mut reader = ChainReader::new(self.store.as_ref(), recoup::compress::codec);
+                    lines.extend(reader.undecodable(manifest));
+                }
+                Err(error) if lines.is_empty() => lines.push(error.clone()),
+                Err(_) => {}
+            }
+            lines
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.manifest {
+            Ok(manifest) => format!(
+                "Version(iteration={}, scheme='{}', ratio={:.2}, residual_norm={:e})",
+                self.version,
+                manifest.scheme,
+                manifest.ratio(),
+                manifest.residual.norm
+            ),
+            Err(damage) => format!("Version(iteration={}, damage={damage:?})", self.version),
+        }
+    }
+}
+
+/// One variable of one rank.
+#[pyclass(frozen, get_all, module = "recoup")]
+pub(crate) struct Variable {
+    name: String,
+    rank: usize,
+    role: String,
+    dtype: &'static str,
+    len: u64,
+    codec: String,
+    bound: String,
+    achieved_error: f64,
+    payload_bytes: u64,
+}
+
+impl Variable {
+    fn new(manifest: &Manifest, record: &recoup::core::VariableRecord) -> Self {
+        let ours = |f: &&FrameRecord| f.variable == record.name && f.rank == record.rank;
+        let frames: Vec<&FrameRecord> = manifest.frames.iter().filter(ours).collect();
+        Self {
+            name: record.name.clone(),
+            rank: record.rank,
+            role: role(record.role).to_owned(),
+            dtype: dtype(record.element),
+            len: record.len,
+            codec: frames.first().map(|f| f.codec.to_string()).unwrap_or_default(),
+            bound: frames.first().map_or(ErrorBound::Lossless, |f| f.bound).to_string(),
+            achieved_error: frames.iter().map(|f| f.achieved_error).fold(0.0, f64::max),
+            payload_bytes: frames.iter().map(|f| f.payload_bytes).sum(),
+        }
+    }
+}
+
+#[pymethods]
+impl Variable {
+    fn __repr__(&self) -> String {
+        let Self { name, rank, role, len, codec, bound, .. } = self;
+        format!("Variable({name:?}, rank={rank}, role={role:?}, len={len}, codec={codec:?}, bound={bound:?})")
+    }
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Iterate => "iterate",
+        Role::Direction => "direction",
+        Role::Dynamic => "dynamic",
+        Role::Recomputed { .. } => "recomputed",
+        Role::Static => "static",
+    }
+}
+
+fn dtype(element: ElementType) -> &'static str {
+    match element {
+        ElementType::F64 => "float64",
+        ElementType::F32 => "float32",
+        ElementType::I64 => "int64",
+        _ => "uint8",
+    }
+}
+
+/// The values as an array in C order of their extents, which are given fastest first.
+fn array<'py>(py: Python<'py>, values: Buffer, dims: [usize; 3]) -> PyResult<Bound<'py, PyAny>> {
+    let axes = dims.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
+    let shape: Vec<usize> = dims[..axes].iter().rev().copied().collect();
+    Ok(match values {
+        Buffer::F64(values) => values.into_pyarray(py).reshape(shape)?.into_any(),
+        Buffer::F32(values) => values.into_pyarray(py).reshape(shape)?.into_any(),
+        Buffer::I64(values) => values.into_pyarray(py).reshape(shape)?.into_any(),
+        Buffer::Bytes(values) => values.into_pyarray(py).reshape(shape)?.into_any(),
+        _ => return Err(refused("values of a type this package does not know")),
+    })
+}

@@ -1,0 +1,43 @@
+//! recoup for Python: the native half of the package `recoup`.
+//!
+//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, and answers the questions of the model. What users see,
+//! with names, defaults and docstrings, is the Python half, `python/recoup`; this half takes what that has made plain.
+//!
+//! Promises: every error is the exception [`Error`] with the library's words; the interpreter is let go wherever a call
+//! waits or works, so a worker that applies an operator written in Python never waits for a thread that waits for it;
+//! arrays are borrowed for the time of a call only, and never while Python code writes to them under another borrow.
+
+mod directory;
+mod error;
+mod model;
+mod operator;
+mod options;
+mod outcome;
+mod protected;
+mod session;
+
+use pyo3::prelude::*;
+
+pub(crate) use error::{Error, refused};
+
+/// The native half of the package `recoup`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::Error;
+    #[pymodule_export]
+    use crate::directory::{Directory, Variable, Version};
+    #[pymodule_export]
+    use crate::model::{Decision, Simulated, decide, interval, max_extra_iterations, overhead, simulate, stationary};
+    #[pymodule_export]
+    use crate::outcome::{Outcome, Restored, Said};
+    #[pymodule_export]
+    use crate::session::Session;
+    use pyo3::prelude::*;
+
+    /// Tells the version of the library.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

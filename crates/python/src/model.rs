@@ -1,0 +1,192 @@
+//! The model's formulas, for numbers.
+
+use std::collections::BTreeMap;
+
+use pyo3::prelude::*;
+use recoup::core::{Cost, Scheme};
+use recoup::model::bound::Comparison;
+use recoup::model::decide::Question;
+use recoup::model::extra_iterations::Stationary;
+use recoup::model::interval::Checkpointing;
+use recoup::model::overhead::Timing;
+use recoup::model::simulate::Simulation;
+
+use crate::options::above_zero;
+use crate::refused;
+
+/// Young's, Daly's and the exact interval, in seconds.
+#[pyfunction]
+pub(crate) fn interval(mtti: f64, ckpt: f64) -> PyResult<(f64, f64, f64)> {
+    let of = checkpointing(mtti, ckpt)?;
+    Ok((of.young_seconds(), of.daly_seconds(), of.exact_seconds()))
+}
+
+fn checkpointing(mtti: f64, ckpt: f64) -> PyResult<Checkpointing> {
+    Ok(Checkpointing { mtti_seconds: above_zero("mtti", mtti)?, checkpoint_seconds: above_zero("ckpt", ckpt)? })
+}
+
+/// The overhead as a fraction of the productive time, at Young's interval.
+#[pyfunction]
+pub(crate) fn overhead(mtti: f64, ckpt: f64, recover: f64, extra_seconds: f64) -> PyResult<f64> {
+    checkpointing(mtti, ckpt)?;
+    let timing = Timing {
+        mtti_seconds: mtti,
+        blocking_seconds: ckpt,
+        drain_seconds: 0.0,
+        recovery_seconds: at_least_zero("recover", recover)?,
+        extra_seconds: at_least_zero("extra_iterations * t_iter", extra_seconds)?,
+    };
+    Ok(timing.overhead_fraction())
+}
+
+fn at_least_zero(name: &str, value: f64) -> PyResult<f64> {
+    if value >= 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(refused(format!("{name} is {value}, expected a finite number, 0 or above")))
+    }
+}
+
+/// Theorem 1: extra iterations up to which lossy pays.
+#[pyfunction]
+pub(crate) fn max_extra_iterations(mtti: f64, ckpt_traditional: f64, ckpt_lossy: f64, t_iter: f64) -> PyResult<f64> {
+    let of = Comparison {
+        mtti_seconds: above_zero("mtti", mtti)?,
+        traditional_seconds: above_zero("ckpt_traditional", ckpt_traditional)?,
+        lossy_seconds: above_zero("ckpt_lossy", ckpt_lossy)?,
+        iteration_seconds: above_zero("t_iter", t_iter)?,
+    };
+    Ok(of.max_extra_iterations())
+}
+
+/// Theorem 2: extra iterations of a stationary method, low and high.
+#[pyfunction]
+pub(crate) fn stationary(iterations: f64, spectral_radius: f64, error_bound: f64) -> PyResult<(f64, f64)> {
+    if above_zero("spectral_radius", spectral_radius)? >= 1.0 {
+        return Err(refused(format!("spectral_radius is {spectral_radius}, expected a number below 1")));
+    }
+    let (iterations, error_bound) = (above_zero("iterations", iterations)?, above_zero("error_bound", error_bound)?);
+    let found = Stationary { iterations, spectral_radius, error_bound }.extra_iterations();
+    Ok((found.low, found.high))
+}
+
+/// A job and the times of its checkpoints, by the names of the Python half.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Job {
+    mtti: f64,
+    t_iter: f64,
+    iterations: f64,
+    ckpt_traditional: f64,
+    ckpt_lossless: Option<f64>,
+    ckpt_lossy: Option<f64>,
+    extra_iterations: f64,
+}
+
+impl Job {
+    fn question(&self) -> PyResult<Question> {
+        let given = [
+            (Scheme::Traditional, "ckpt_traditional", Some(self.ckpt_traditional), 0.0),
+            (Scheme::Lossless, "ckpt_lossless", self.ckpt_lossless, 0.0),
+            (Scheme::Lossy, "ckpt_lossy", self.ckpt_lossy, self.extra_iterations),
+        ];
+        let mut costs = vec![(Scheme::None, Cost::default())];
+        for (scheme, name, seconds, extra_iterations) in given {
+            let Some(seconds) = seconds else { continue };
+            above_zero(name, seconds)?;
+            let cost = Cost {
+                blocking_seconds: seconds,
+                recovery_seconds: seconds,
+                ratio: self.ckpt_traditional / seconds,
+                extra_iterations: at_least_zero("extra_iterations", extra_iterations)?,
+                ..Cost::default()
+            };
+            costs.push((scheme, cost));
+        }
+        let iteration_seconds = above_zero("t_iter", self.t_iter)?;
+        Ok(Question {
+            mtti_seconds: above_zero("mtti", self.mtti)?,
+            iteration_seconds,
+            remaining_seconds: above_zero("iterations", self.iterations)? * iteration_seconds,
+            at_risk_seconds: 0.0,
+            asynchronous: false,
+            costs,
+        })
+    }
+}
+
+/// Which scheme, how often, and why.
+#[pyclass(frozen, get_all, module = "recoup")]
+pub(crate) struct Decision {
+    scheme: String,
+    interval_seconds: f64,
+    expected_overhead: BTreeMap<String, f64>,
+    max_extra_iterations: Option<f64>,
+    why: String,
+}
+
+#[pymethods]
+impl Decision {
+    fn __repr__(&self) -> String {
+        format!("Decision(scheme={:?}, interval_seconds={}, why={:?})", self.scheme, self.interval_seconds, self.why)
+    }
+}
+
+/// Which scheme to save with.
+#[pyfunction]
+pub(crate) fn decide(job: Job) -> PyResult<Decision> {
+    let answer = job.question()?.answer();
+    Ok(Decision {
+        scheme: answer.scheme.to_string(),
+        interval_seconds: answer.interval_seconds,
+        expected_overhead: answer.expected_overhead.iter().map(|(scheme, of)| (scheme.to_string(), *of)).collect(),
+        max_extra_iterations: answer.max_extra_iterations,
+        why: answer.why,
+    })
+}
+
+/// What a simulation of one scheme found.
+#[pyclass(frozen, get_all, module = "recoup")]
+pub(crate) struct Simulated {
+    interval_seconds: f64,
+    expected_overhead: f64,
+    overhead: f64,
+    half_width: f64,
+    failures_mean: f64,
+    checkpoints_mean: f64,
+    unfinished: u32,
+}
+
+#[pymethods]
+impl Simulated {
+    fn __repr__(&self) -> String {
+        format!("Simulated(overhead={:.4} +- {:.4})", self.overhead, self.half_width)
+    }
+}
+
+/// Each scheme through simulated failures.
+#[pyfunction]
+pub(crate) fn simulate(py: Python<'_>, job: Job, trials: u32, seed: u64) -> PyResult<BTreeMap<String, Simulated>> {
+    if trials < 2 {
+        return Err(refused(format!("trials is {trials}, expected 2 or more")));
+    }
+    let question = job.question()?;
+    let answer = question.answer();
+    let run = |(scheme, cost): &(Scheme, Cost)| {
+        let timing = question.timing(cost);
+        let interval_seconds = if *scheme == Scheme::None { f64::INFINITY } else { timing.interval_seconds() };
+        let work_seconds = question.remaining_seconds;
+        let outcome = Simulation { timing, interval_seconds, work_seconds, trials, seed }.run();
+        let found = Simulated {
+            interval_seconds,
+            expected_overhead: answer.expected(*scheme),
+            overhead: outcome.overhead_fraction.mean,
+            half_width: outcome.overhead_fraction.half_width,
+            failures_mean: outcome.failures_mean,
+            checkpoints_mean: outcome.checkpoints_mean,
+            unfinished: outcome.unfinished,
+        };
+        (scheme.to_string(), found)
+    };
+    Ok(py.detach(|| question.costs.iter().map(run).collect()))
+}

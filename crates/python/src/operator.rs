@@ -1,0 +1,139 @@
+//! `A`, from Python: a sparse matrix by rows, or a function that multiplies.
+//!
+//! A matrix is copied, and its products need no interpreter. A function is called from the session's worker with the
+//! interpreter attached; while a session's call waits, the interpreter is free for that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use recoup::core::{CommError, JacobiSweep, Operator};
+use recoup::solvers::Csr;
+
+use crate::refused;
+
+/// What an operator written in Python raised last, in its own words.
+pub(crate) type Raised = Arc<Mutex<Option<String>>>;
+
+/// What the Python half makes of `A`.
+#[derive(FromPyObject)]
+pub(crate) enum Given<'py> {
+    /// Row starts, columns and values of a sparse matrix, columns ascending in each row.
+    Matrix(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>),
+    /// Rows, and a function from an array of as many doubles to another.
+    Function(usize, Py<PyAny>),
+}
+
+impl Given<'_> {
+    /// The operator.
+    ///
+    /// # Errors
+    /// [`crate::Error`] when the arrays make no square matrix of finite values.
+    pub(crate) fn into_operator(self, raised: Raised) -> PyResult<Arc<dyn Operator + Send + Sync>> {
+        match self {
+            Self::Matrix(starts, columns, values) => {
+                let starts: Result<Vec<usize>, _> = starts.as_slice()?.iter().map(|&s| usize::try_from(s)).collect();
+                let (columns, values) = (columns.as_slice()?.to_vec(), values.as_slice()?.to_vec());
+                let matrix = Csr::new(starts.map_err(refused)?, columns, values).map_err(refused)?;
+                Ok(Arc::new(matrix))
+            }
+            Self::Function(rows, function) => Ok(Arc::new(Function { rows, function, raised })),
+        }
+    }
+}
+
+/// An operator known by its product only.
+struct Function {
+    rows: usize,
+    function: Py<PyAny>,
+    raised: Raised,
+}
+
+impl Function {
+    fn product(&self, py: Python<'_>, x: &[f64], y: &mut [f64]) -> PyResult<()> {
+        let product = self.function.bind(py).call1((PyArray1::from_slice(py, x),))?;
+        let product: PyReadonlyArray1<'_, f64> = product.extract()?;
+        let product = product.as_slice()?;
+        if product.len() != y.len() {
+            return Err(refused(format!("{} values expected, {} found", y.len(), product.len())));
+        }
+        y.copy_from_slice(product);
+        Ok(())
+    }
+}
+
+impl Operator for Function {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn nonzeros(&self) -> u64 {
+        0
+    }
+
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    /// Fails when the function raises, and when the interpreter is on its way out.
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
+        let called = Python::try_attach(|py| {
+            self.product(py, x, y).map_err(|error| {
+                *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                CommError::Callback { what: "operator", code: -1 }
+            })
+        });
+        called.unwrap_or(Err(CommError::Closed))
+    }
+
+    /// The function's product, whatever its order is.
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        self.apply(x, y)
+    }
+
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, y)?;
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+    }
+
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, r)?;
+        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
+        Ok(r.iter().map(|r| r * r).sum())
+    }
+
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
+        let squared = self.residual(b, x, target)?;
+        // x + omega D^-1 r
+        let rows = x.iter().zip(inverse_diagonal);
+        target.iter_mut().zip(rows).for_each(|(r, (x, inverse))| *r = x + omega * inverse * *r);
+        Ok(squared)
+    }
+
+    fn diagonal(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    fn abs_apply(&self, _x: &[f64], _y: &mut [f64]) -> Option<Result<(), CommError>> {
+        None
+    }
+
+    fn frobenius_squared(&self) -> Option<f64> {
+        None
+    }
+
+    fn largest_row_sum(&self) -> Option<f64> {
+        None
+    }
+
+    fn largest_column_sum(&self) -> Option<f64> {
+        None
+    }
+
+    /// The entries are not known: another operator of the same size and right-hand side is not told apart.
+    fn fingerprint(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,122 @@
+//! A session's choices, as the Python half hands them over.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use recoup::Builder;
+use recoup::core::{BoundRule, CodecId, Resume, Scheme};
+use recoup::model::Interval;
+
+use crate::refused;
+
+/// Keyword arguments of `Session`, all of them, by their names.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    name: String,
+    scheme: String,
+    interval: Option<String>,
+    mtti: f64,
+    bound: String,
+    theta: f64,
+    delta: f64,
+    resume: Option<String>,
+    lossy_codec: Option<String>,
+    lossless_codec: Option<String>,
+    keep: usize,
+    key_every: usize,
+    rtol: f64,
+    synchronous: bool,
+    bandwidth: Option<f64>,
+}
+
+impl Options {
+    /// The scheme that is always used; `None` where costs decide.
+    ///
+    /// # Errors
+    /// [`crate::Error`] for a word that names none.
+    pub(crate) fn scheme(&self) -> PyResult<Option<Scheme>> {
+        Ok(Some(match self.scheme.as_str() {
+            "auto" => return Ok(None),
+            "none" => Scheme::None,
+            "traditional" => Scheme::Traditional,
+            "exact" => Scheme::Exact,
+            "lossless" => Scheme::Lossless,
+            "lossy" => Scheme::Lossy,
+            other => {
+                let expected = "expected auto, none, traditional, exact, lossless or lossy";
+                return Err(refused(format!("scheme {other}: {expected}")));
+            }
+        }))
+    }
+
+    /// Makes these choices.
+    ///
+    /// # Errors
+    /// [`crate::Error`] for the first value that is out of its range.
+    pub(crate) fn choose(&self, builder: Builder) -> PyResult<Builder> {
+        above_zero("mtti", self.mtti)?;
+        above_zero("rtol", self.rtol)?;
+        above_zero("theta", self.theta)?;
+        above_zero("delta", self.delta)?;
+        let mut builder = builder
+            .name(&self.name)
+            .mtti(Duration::try_from_secs_f64(self.mtti).map_err(refused)?)
+            .bound(parsed::<BoundRule>(&self.bound)?)
+            .theta(self.theta)
+            .delta(self.delta)
+            .keep(self.keep)
+            .key_every(self.key_every)
+            .tolerance(self.rtol)
+            .synchronous(self.synchronous);
+        let scheme = self.scheme()?;
+        if let Some(scheme) = scheme {
+            builder = builder.scheme(scheme);
+        }
+        match (&self.interval, scheme) {
+            (Some(interval), Some(_)) => builder = builder.interval(parsed::<Interval>(interval)?),
+            (Some(interval), None) if interval != "auto" => {
+                return Err(refused("scheme auto chooses the interval too: leave it out, or name a scheme"));
+            }
+            _ => {}
+        }
+        if let Some(resume) = &self.resume {
+            builder = builder.lossy_resume(resume_of(resume)?);
+        }
+        if let Some(codec) = &self.lossy_codec {
+            builder = builder.lossy_codec(parsed::<CodecId>(codec)?);
+        }
+        if let Some(codec) = &self.lossless_codec {
+            builder = builder.lossless_codec(parsed::<CodecId>(codec)?);
+        }
+        if let Some(bandwidth) = self.bandwidth {
+            builder = builder.bandwidth(above_zero("bandwidth", bandwidth)?);
+        }
+        Ok(builder)
+    }
+}
+
+fn resume_of(name: &str) -> PyResult<Resume> {
+    match name {
+        "restarted" => Ok(Resume::Restarted),
+        "deflated" => Ok(Resume::Deflated),
+        other => Err(refused(format!("resume {other}: expected restarted or deflated"))),
+    }
+}
+
+fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
+    text.parse().map_err(refused)
+}
+
+/// The value, where it is a finite number above 0.
+///
+/// # Errors
+/// [`crate::Error`] that names it.
+pub(crate) fn above_zero(name: &str, value: f64) -> PyResult<f64> {
+    if value > 0.0 && value.is_finite() {
+        Ok(value)
+    } else {
+        Err(refused(format!("{name} is {value}, expected a finite number above 0")))
+    }
+}

@@ -1,0 +1,183 @@
+//! What a session reports, as plain Python objects.
+
+use pyo3::prelude::*;
+use recoup::pipeline::{self, DecisionRecord, Saved};
+
+/// How a checkpoint ended.
+#[pyclass(frozen, get_all, module = "recoup")]
+pub(crate) struct Outcome {
+    /// The version, or the one that is not.
+    version: u64,
+    /// `saved`, `failed`, `suspicious` or `aborted`; only a saved version counts.
+    state: &'static str,
+    /// Why it does not count.
+    message: Option<String>,
+    /// Of a saved version: how it was saved.
+    scheme: Option<String>,
+    /// Codec of the iterate, or of everything when lossless.
+    codec: Option<String>,
+    /// Error bound of the iterate.
+    bound: Option<String>,
+    /// Largest error of the iterate.
+    achieved_error: f64,
+    /// Bytes before encoding.
+    raw_bytes: u64,
+    /// Bytes written.
+    payload_bytes: u64,
+    /// `||b - A x||` of what was saved, where it was computed.
+    true_residual_norm: Option<f64>,
+    /// `||b - A x'||` of what will be restored, where it was computed.
+    verified_residual_norm: Option<f64>,
+    /// Encodings tried until that was small enough.
+    tries: u32,
+    /// What the solver waited for.
+    blocking_seconds: f64,
+    /// Encoding, behind the solver.
+    encode_seconds: f64,
+    /// Products with the operator, behind the solver.
+    verify_seconds: f64,
+    /// Writing, behind the solver.
+    write_seconds: f64,
+}
+
+impl Outcome {
+    /// The outcome, with what an operator written in Python raised.
+    pub(crate) fn new(outcome: pipeline::Outcome, raised: Option<&str>) -> Self {
+        match outcome {
+            pipeline::Outcome::Saved(saved) => Self::saved(&saved),
+            pipeline::Outcome::Failed { version, message } => {
+                let message = raised.map_or_else(|| message.clone(), |raised| format!("{message}: {raised}"));
+                Self::unsaved(version, "failed", Some(message))
+            }
+            pipeline::Outcome::Suspicious(s) => Self::unsaved(s.version, "suspicious", Some(s.to_string())),
+            pipeline::Outcome::Aborted { version } => Self::unsaved(version, "aborted", None),
+        }
+    }
+
+    fn unsaved(version: u64, state: &'static str, message: Option<String>) -> Self {
+        Self {
+            version,
+            state,
+            message,
+            scheme: None,
+            codec: None,
+            bound: None,
+            achieved_error: 0.0,
+            raw_bytes: 0,
+            payload_bytes: 0,
+            true_residual_norm: None,
+            verified_residual_norm: None,
+            tries: 0,
+            blocking_seconds: 0.0,
+            encode_seconds: 0.0,
+            verify_seconds: 0.0,
+            write_seconds: 0.0,
+        }
+    }
+
+    fn saved(saved: &Saved) -> Self {
+        Self {
+            scheme: Some(saved.plan.scheme.to_string()),
+            codec: Some(saved.plan.codec.to_string()),
+            bound: Some(saved.bound.to_string()),
+            achieved_error: saved.achieved_error,
+            raw_bytes: saved.raw_bytes,
+            payload_bytes: saved.payload_bytes,
+            true_residual_norm: saved.residual.true_norm,
+            verified_residual_norm: saved.residual.verified_norm,
+            tries: saved.residual.tries,
+            blocking_seconds: saved.spent.blocking_seconds(),
+            encode_seconds: saved.spent.encode_seconds,
+            verify_seconds: saved.spent.verify_seconds,
+            write_seconds: saved.spent.write_seconds,
+            ..Self::unsaved(saved.version, "saved", None)
+        }
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    fn __repr__(&self) -> String {
+        let tail = match (&self.message, &self.bound) {
+            (Some(message), _) => format!(", message={message:?}"),
+            (None, Some(bound)) => format!(", bound={bound:?}, payload_bytes={}", self.payload_bytes),
+            _ => String::new(),
+        };
+        format!("Outcome(version={}, state={:?}{tail})", self.version, self.state)
+    }
+}
+
+/// A version that came back.
+#[pyclass(frozen, get_all, module = "recoup")]
+pub(crate) struct Restored {
+    /// The version, and the iteration to go on from.
+    version: u64,
+    /// The scheme it was saved under.
+    scheme: String,
+    /// The most faithful resume it holds enough for.
+    resume: String,
+    /// `||r||` as the method knew it.
+    residual_norm: f64,
+    /// `||b - A x'||` of the restored iterate, where it was computed.
+    verified_residual_norm: Option<f64>,
+    /// Time it took.
+    seconds: f64,
+    /// Newer versions that were not whole, and what is wrong with each.
+    skipped: Vec<(u64, Vec<String>)>,
+}
+
+impl From<pipeline::Restored> for Restored {
+    fn from(restored: pipeline::Restored) -> Self {
+        Self {
+            version: restored.version,
+            scheme: restored.scheme.to_string(),
+            resume: restored.resume.to_string(),
+            residual_norm: restored.residual.norm,
+            verified_residual_norm: restored.residual.verified_norm,
+            seconds: restored.seconds,
+            skipped: restored.skipped.into_iter().map(|s| (s.version, s.damage)).collect(),
+        }
+    }
+}
+
+#[pymethods]
+impl Restored {
+    fn __repr__(&self) -> String {
+        let Self { version, scheme, resume, skipped, .. } = self;
+        format!("Restored(version={version}, scheme={scheme:?}, resume={resume:?}, skipped={skipped:?})")
+    }
+}
+
+/// A line of the decision log.
+#[pyclass(frozen, get_all, name = "LoggedDecision", module = "recoup")]
+pub(crate) struct Said {
+    /// The iteration it was taken at.
+    iteration: u64,
+    /// How versions are saved from now on.
+    scheme: String,
+    /// With which codec.
+    codec: String,
+    /// The interval in force.
+    interval_seconds: f64,
+    /// The reasons, in numbers.
+    why: String,
+}
+
+impl From<&DecisionRecord> for Said {
+    fn from(record: &DecisionRecord) -> Self {
+        Self {
+            iteration: record.iteration,
+            scheme: record.plan.scheme.to_string(),
+            codec: record.plan.codec.to_string(),
+            interval_seconds: record.interval_seconds,
+            why: record.why.clone(),
+        }
+    }
+}
+
+#[pymethods]
+impl Said {
+    fn __repr__(&self) -> String {
+        format!("LoggedDecision(iteration={}, scheme={:?}, why={:?})", self.iteration, self.scheme, self.why)
+    }
+}

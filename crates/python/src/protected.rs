@@ -1,0 +1,232 @@
+//! Protected arrays: NumPy arrays lent to a session for the time of a call.
+
+use numpy::{
+    PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use recoup::core::{Distribution, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
+
+use crate::refused;
+
+/// An array under its name.
+pub(crate) struct Protected {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) array: Py<PyUntypedArray>,
+    /// Extents, fastest first.
+    pub(crate) dims: [usize; 3],
+    /// It is a variable only while versions hold it, or once it was taken into use.
+    pub(crate) is_spare: bool,
+    pub(crate) is_used: bool,
+}
+
+impl Protected {
+    /// An array to be protected.
+    ///
+    /// # Errors
+    /// [`crate::Error`] for a role that is none, and for an array that is not contiguous in C order or of another type
+    /// than f64, f32, i64 and u8.
+    pub(crate) fn new(name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, is_spare: bool) -> PyResult<Self> {
+        let role = role_of(role)?;
+        if !array.is_c_contiguous() {
+            return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
+        }
+        Reading::of(name, array)?;
+        if matches!(role, Role::Iterate | Role::Direction) && array.cast::<PyArrayDyn<f64>>().is_err() {
+            return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.dtype())));
+        }
+        let (name, dims, array) = (name.to_owned(), dims(array.shape()), array.clone().unbind());
+        Ok(Self { name, role, array, dims, is_spare, is_used: !is_spare })
+    }
+
+    fn distribution(&self) -> Distribution {
+        match self.role {
+            Role::Iterate | Role::Direction => {
+                Distribution::Rows { first: 0, global: self.dims.iter().product::<usize>() as u64 }
+            }
+            _ => Distribution::RankLocal,
+        }
+    }
+}
+
+fn role_of(name: &str) -> PyResult<Role> {
+    Ok(match name {
+        "iterate" => Role::Iterate,
+        "direction" => Role::Direction,
+        "dynamic" => Role::Dynamic,
+        "recomputed" => Role::Recomputed { saved_for: Resume::Traditional },
+        other => {
+            let expected = "expected iterate, direction, dynamic or recomputed";
+            return Err(refused(format!("role {other}: {expected}")));
+        }
+    })
+}
+
+/// Extents of an array in C order, fastest first; more than three count as one.
+fn dims(shape: &[usize]) -> [usize; 3] {
+    match *shape {
+        [x] => [x, 1, 1],
+        [y, x] => [x, y, 1],
+        [z, y, x] => [x, y, z],
+        _ => [shape.iter().product(), 1, 1],
+    }
+}
+
+/// An array borrowed to be read.
+pub(crate) enum Reading<'py> {
+    F64(PyReadonlyArrayDyn<'py, f64>),
+    F32(PyReadonlyArrayDyn<'py, f32>),
+    I64(PyReadonlyArrayDyn<'py, i64>),
+    Bytes(PyReadonlyArrayDyn<'py, u8>),
+}
+
+impl<'py> Reading<'py> {
+    fn of(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        let busy = |error| refused(format!("array {name}: {error}"));
+        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
+            array.try_readonly().map(Self::F64).map_err(busy)
+        } else if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
+            array.try_readonly().map(Self::F32).map_err(busy)
+        } else if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
+            array.try_readonly().map(Self::I64).map_err(busy)
+        } else if let Ok(array) = array.cast::<PyArrayDyn<u8>>() {
+            array.try_readonly().map(Self::Bytes).map_err(busy)
+        } else {
+            let expected = "expected float64, float32, int64 or uint8";
+            Err(refused(format!("array {name} is of type {}, {expected}", array.dtype())))
+        }
+    }
+
+    fn values(&self) -> PyResult<Values<'_>> {
+        Ok(match self {
+            Self::F64(array) => Values::F64(array.as_slice()?),
+            Self::F32(array) => Values::F32(array.as_slice()?),
+            Self::I64(array) => Values::I64(array.as_slice()?),
+            Self::Bytes(array) => Values::Bytes(array.as_slice()?),
+        })
+    }
+}
+
+/// Borrows all arrays in use to be read.
+///
+/// # Errors
+/// [`crate::Error`] when one is borrowed to be written.
+pub(crate) fn read<'py>(py: Python<'py>, all: &[Protected]) -> PyResult<Vec<Reading<'py>>> {
+    all.iter().filter(|p| p.is_used).map(|p| Reading::of(&p.name, p.array.bind(py))).collect()
+}
+
+/// Variables lent to be saved.
+pub(crate) struct Lent<'a>(Vec<Variable<'a>>);
+
+impl<'a> Lent<'a> {
+    /// The arrays in use, as [`read`] borrowed them.
+    ///
+    /// # Errors
+    /// [`crate::Error`] when an array has changed its layout.
+    pub(crate) fn new(all: &'a [Protected], readings: &'a [Reading<'_>]) -> PyResult<Self> {
+        let pairs = all.iter().filter(|p| p.is_used).zip(readings);
+        let variable = |(p, reading): (&'a Protected, &'a Reading<'_>)| {
+            let (dims, values) = (p.dims, reading.values()?);
+            Ok(Variable { dims, ..Variable::new(&p.name, p.role, values, p.distribution()) })
+        };
+        Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
+    }
+}
+
+impl Registered for Lent<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        self.0.clone()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        Vec::new()
+    }
+}
+
+/// An array borrowed to be written.
+pub(crate) enum Writing<'py> {
+    F64(PyReadwriteArrayDyn<'py, f64>),
+    F32(PyReadwriteArrayDyn<'py, f32>),
+    I64(PyReadwriteArrayDyn<'py, i64>),
+    Bytes(PyReadwriteArrayDyn<'py, u8>),
+}
+
+impl<'py> Writing<'py> {
+    /// Borrows an array to be written.
+    ///
+    /// # Errors
+    /// [`crate::Error`] when it is borrowed otherwise, or not to be written.
+    pub(crate) fn of(py: Python<'py>, protected: &Protected) -> PyResult<Self> {
+        let array = protected.array.bind(py);
+        let busy = |error| refused(format!("array {}: {error}", protected.name));
+        if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
+            array.try_readwrite().map(Self::F64).map_err(busy)
+        } else if let Ok(array) = array.cast::<PyArrayDyn<f32>>() {
+            array.try_readwrite().map(Self::F32).map_err(busy)
+        } else if let Ok(array) = array.cast::<PyArrayDyn<i64>>() {
+            array.try_readwrite().map(Self::I64).map_err(busy)
+        } else {
+            let array = array.cast::<PyArrayDyn<u8>>().map_err(refused)?;
+            array.try_readwrite().map(Self::Bytes).map_err(busy)
+        }
+    }
+
+    fn values(&mut self) -> PyResult<ValuesMut<'_>> {
+        Ok(match self {
+            Self::F64(array) => ValuesMut::F64(array.as_slice_mut()?),
+            Self::F32(array) => ValuesMut::F32(array.as_slice_mut()?),
+            Self::I64(array) => ValuesMut::I64(array.as_slice_mut()?),
+            Self::Bytes(array) => ValuesMut::Bytes(array.as_slice_mut()?),
+        })
+    }
+}
+
+/// One variable lent to be restored.
+struct Target<'a> {
+    protected: &'a Protected,
+    values: ValuesMut<'a>,
+    is_used: bool,
+}
+
+/// Variables lent to be restored. Spare ones come into use where a version holds them.
+pub(crate) struct Targets<'a>(Vec<Target<'a>>);
+
+impl<'a> Targets<'a> {
+    /// All arrays, spare ones too.
+    ///
+    /// # Errors
+    /// [`crate::Error`] when an array has changed its layout.
+    pub(crate) fn new(all: &'a [Protected], writings: &'a mut [Writing<'_>]) -> PyResult<Self> {
+        let target = |(protected, writing): (&'a Protected, &'a mut Writing<'_>)| {
+            Ok(Target { protected, values: writing.values()?, is_used: protected.is_used })
+        };
+        Ok(Self(all.iter().zip(writings).map(target).collect::<PyResult<_>>()?))
+    }
+
+    /// Which of them are in use now.
+    pub(crate) fn used(&self) -> Vec<bool> {
+        self.0.iter().map(|target| target.is_used).collect()
+    }
+}
+
+impl Registered for Targets<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let used = self.0.iter().filter(|target| target.is_used);
+        used.map(|target| {
+            let Target { protected: p, values, .. } = target;
+            Variable { dims: p.dims, ..Variable::new(&p.name, p.role, values.as_values(), p.distribution()) }
+        })
+        .collect()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        let used = self.0.iter_mut().filter(|target| target.is_used);
+        used.map(|target| VariableMut { name: &target.protected.name, values: target.values.reborrow() }).collect()
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        for target in self.0.iter_mut().filter(|target| target.protected.is_spare) {
+            target.is_used = saved.contains(&target.protected.name.as_str());
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! A session on NumPy arrays.
+//!
+//! The state is locked for the time of a call, by try only: two threads in one session are an error, never a wait, because
+//! whoever waited would hold the interpreter that a worker may need. Calls that wait or work let the interpreter go.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use numpy::{PyReadonlyArray1, PyUntypedArray};
+use pyo3::prelude::*;
+use recoup::core::{Plan, Progress, Scheme, Status};
+use recoup::pipeline;
+
+use crate::operator::{Given, Raised};
+use crate::options::Options;
+use crate::outcome::{Outcome, Restored, Said};
+use crate::protected::{Lent, Protected, Targets, Writing, read};
+use crate::refused;
+
+/// What `Session` of the Python half wraps.
+#[pyclass(frozen, module = "recoup._native")]
+pub(crate) struct Session {
+    state: Mutex<State>,
+    raised: Raised,
+    rhs_norm: f64,
+}
+
+struct State {
+    session: Option<pipeline::Session>,
+    protected: Vec<Protected>,
+    /// Of a version that is due, or asked for.
+    plan: Plan,
+}
+
+impl State {
+    /// # Errors
+    /// [`crate::Error`] after `close`.
+    fn session(&mut self) -> PyResult<&mut pipeline::Session> {
+        self.session.as_mut().ok_or_else(|| refused("the session is closed"))
+    }
+}
+
+impl Session {
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(refused("the session is in use by another thread")),
+        }
+    }
+
+    fn progress(&self, iteration: u64, residual_norm: f64) -> Progress {
+        let (status, is_safe_point) = (Status::Running, true);
+        Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point }
+    }
+
+    /// Does `work` with the session and the variables, without the interpreter.
+    fn with_variables<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut pipeline::Session, &Lent<'_>, Plan) -> Result<T, pipeline::PipelineError> + Send,
+    ) -> PyResult<T> {
+        let mut state = self.state()?;
+        let State { session, protected, plan } = &mut *state;
+        let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
+        let readings = read(py, protected)?;
+        let (lent, plan) = (Lent::new(protected, &readings)?, *plan);
+        py.detach(|| work(session, &lent, plan)).map_err(|error| self.raised(error))
+    }
+
+    /// The library's words, and those of an operator that raised.
+    fn raised(&self, error: pipeline::PipelineError) -> PyErr {
+        match self.take_raised() {
+            Some(raised) => refused(format!("{error}: {raised}")),
+            None => refused(error),
+        }
+    }
+
+    fn take_raised(&self) -> Option<String> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[pymethods]
+impl Session {
+    #[new]
+    #[pyo3(signature = (dir, options, system))]
+    fn new(
+        py: Python<'_>,
+        dir: PathBuf,
+        options: Options,
+        system: Option<(Given<'_>, PyReadonlyArray1<'_, f64>)>,
+    ) -> PyResult<Self> {
+        let raised = Raised::default();
+        let (mut builder, mut rhs_norm) = (options.choose(recoup::open(dir))?, 0.0);
+        let has_system = system.is_some();
+        if let Some((operator, rhs)) = system {
+            let (operator, rhs): (_, Arc<[f64]>) = (operator.into_operator(raised.clone())?, rhs.as_slice()?.into());
+            if operator.rows() != rhs.len() {
+                return Err(refused(format!("b: {} values expected, {} found", operator.rows(), rhs.len())));
+            }
+            rhs_norm = rhs.iter().map(|b| b * b).sum::<f64>().sqrt();
+            builder = builder.system(operator, rhs);
+        }
+        // What `save` does where costs decide and have not been asked.
+        let default = if has_system { Scheme::Lossy } else { Scheme::Lossless };
+        let plan = builder.plan_of(options.scheme()?.unwrap_or(default));
+        let session = py.detach(|| builder.build());
+        let session =
+            Self { state: Mutex::new(State { session: None, protected: Vec::new(), plan }), raised, rhs_norm }
+                .opened(session)?;
+        Ok(session)
+    }
+
+    /// Lends an array under a name; an array lent before under that name is replaced.
+    #[pyo3(signature = (name, array, role, spare))]
+    fn protect(&self, name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, spare: bool) -> PyResult<()> {
+        let protected = Protected::new(name, array, role, spare)?;
+        let mut state = self.state()?;
+        state.session()?;
+        match state.protected.iter_mut().find(|p| p.name == name) {
+            Some(before) => *before = Protected { is_used: before.is_used || !spare, ..protected },
+            None => state.protected.push(protected),
+        }
+        Ok(())
+    }
+
+    /// Takes spare arrays into use, and others out of it: these names are in use from now on.
+    fn use_spares(&self, names: Vec<String>) -> PyResult<()> {
+        for protected in self.state()?.protected.iter_mut().filter(|p| p.is_spare) {
+            protected.is_used = names.contains(&protected.name);
+        }
+        Ok(())
+    }
+
+    /// Names of the arrays in use.
+    fn used(&self) -> PyResult<Vec<String>> {
+        Ok(self.state()?.protected.iter().filter(|p| p.is_used).map(|p| p.name.clone()).collect())
+    }
+
+    /// Decides, and saves when it is time.
+    fn step(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<Option<u64>> {
+        let progress = self.progress(iteration, residual_norm);
+        let taken = self.with_variables(py, |session, lent, _| session.step_with(progress, &[lent]))?;
+        Ok(taken.map(|taken| taken.version))
+    }
+
+    /// Decides only: whether a version is due.
+    fn due(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<bool> {
+        let progress = self.progress(iteration, residual_norm);
+        let plan = self.with_variables(py, |session, lent, _| session.due(progress, &[lent]))?;
+        if let Some(plan) = plan {
+            self.state()?.plan = plan;
+        }
+        Ok(plan.is_some())
+    }
+
+    /// Saves now.
+    fn save(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<u64> {
+        let progress = self.progress(iteration, residual_norm);
+        let taken = self.with_variables(py, |session, lent, plan| {
+            let taken = session.checkpoint(plan, progress, &[lent]);
+            session.computing();
+            taken
+        })?;
+        Ok(taken.version)
+    }
+
+    /// Overwrites the arrays from the newest version that is whole.
+    fn restore(&self, py: Python<'_>) -> PyResult<Option<Restored>> {
+        let mut state = self.state()?;
+        let State { session, protected, .. } = &mut *state;
+        let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
+        let mut writings: Vec<Writing<'_>> = protected.iter().map(|p| Writing::of(py, p)).collect::<PyResult<_>>()?;
+        let mut targets = Targets::new(protected, &mut writings)?;
+        let restored = py.detach(|| session.restore_with(&mut [&mut targets])).map_err(|error| self.raised(error))?;
+        let used = targets.used();
+        drop(targets);
+        if restored.is_some() {
+            protected.iter_mut().zip(used).for_each(|(p, is_used)| p.is_used = is_used);
+        }
+        Ok(restored.map(Restored::from))
+    }
+
+    /// Puts all versions out of the way.
+    fn start_anew(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let session = state.session()?;
+        py.detach(|| session.start_anew()).map_err(refused)
+    }
+
+    /// Waits until every checkpoint taken has an outcome.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        let mut state = self.state()?;
+        let session = state.session()?;
+        py.detach(|| session.wait()).map_err(refused)
+    }
+
+    /// Checkpoints without an outcome yet.
+    fn outstanding(&self) -> PyResult<usize> {
+        self.state()?.session()?.outstanding().map_err(refused)
+    }
+
+    /// The outcomes since the last call.
+    fn outcomes(&self) -> PyResult<Vec<Outcome>> {
+        let mut state = self.state()?;
+        let session = state.session()?;
+        session.outstanding().map_err(refused)?;
+        let outcomes = session.take_outcomes();
+        let has_failed = outcomes.iter().any(|o| matches!(o, pipeline::Outcome::Failed { .. }));
+        let raised = if has_failed { self.take_raised() } else { None };
+        Ok(outcomes.into_iter().map(|outcome| Outcome::new(outcome, raised.as_deref())).collect())
+    }
+
+    /// The decision log.
+    fn decisions(&self) -> PyResult<Vec<Said>> {
+        Ok(self.state()?.session()?.decisions().iter().map(Said::from).collect())
+    }
+
+    /// Mean time of one iteration.
+    fn iteration_seconds(&self) -> PyResult<f64> {
+        Ok(self.state()?.session()?.iteration_seconds())
+    }
+
+    /// Finishes what was taken and lets the directory go. The outcomes that were not asked for come back.
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<Outcome>> {
+        if self.state()?.session.is_none() {
+            return Ok(Vec::new());
+        }
+        self.wait(py)?;
+        let outcomes = self.outcomes()?;
+        let mut state = self.state()?;
+        state.protected.clear();
+        let session = state.session.take();
+        py.detach(|| drop(session));
+        Ok(outcomes)
+    }
+}
+
+impl Session {
+    fn opened(self, session: Result<pipeline::Session, recoup::Error>) -> PyResult<Self> {
+        let session = session.map_err(|error| match self.take_raised() {
+            Some(raised) => refused(format!("{error}: {raised}")),
+            None => refused(error),
+        })?;
+        self.state()?.session = Some(session);
+        Ok(self)
+    }
+}
+
+impl Drop for Session {
+    /// As `close`, without the interpreter, which the worker may need.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = state.session.take() {
+            let mut session = Some(session);
+            Python::try_attach(|py| py.detach(|| drop(session.take())));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+"""Directories as NumPy arrays."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+import recoup
+
+
+def run(program, arguments, cwd):
+    done = subprocess.run([program, *arguments.split(), "--json"], cwd=cwd, capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_versions_of_the_program_open_as_what_it_exports(program, tmp_path):
+    report = run(
+        program,
+        "run --poisson3d 16 --rhs-kind random --method cg --rtol 1e-8 --scheme lossy --interval 7it --key-every 3 "
+        "--keep 3 --dir d --failures none",
+        tmp_path,
+    )
+    directory = recoup.open(tmp_path / "d")
+    assert report["checkpoints"] > 3 and len(directory) >= 3
+    inspected = {v["version"]: v for v in run(program, "inspect d", tmp_path)["runs"][0]["versions"]}
+    has_chains = False
+    for version in directory:
+        has_chains |= bool(version.parents)
+        said = inspected[version.iteration]
+        run(program, f"export d --version {version.iteration} --to x.npy", tmp_path)
+        expected = np.load(tmp_path / "x.npy")
+        found = version.arrays(["x"])["x"]
+        assert found.shape == expected.shape and found.tobytes() == expected.tobytes()
+        assert (version.scheme, version.resume, version.rule) == ("lossy", said["resume"], said["rule"])
+        assert version.verified_residual_norm == said["verified_residual_norm"]
+        assert version.variables[0].achieved_error == version.achieved_error > 0
+        assert (version.payload_bytes, version.parents) == (said["payload_bytes"], said["parents"])
+        assert version.verify() == []
+    assert has_chains
+
+
+def test_damage_is_named_and_costs_that_version_only(tmp_path):
+    x = np.random.default_rng(5).standard_normal(50_000)
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
+        session.protect("x", x, role="iterate")
+        for k in (1, 2):
+            session.step(k, 1.0)
+            session.wait()
+    (newest,) = tmp_path.glob("solve/v*2/rank-*.h5")
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    directory = recoup.open(tmp_path)
+    damage = directory.verify()
+    assert list(damage) == [2] and "frame x/0 of rank 0" in damage[2][0]
+    with pytest.raises(recoup.Error, match="frame x/0 of rank 0"):
+        directory.latest.arrays()
+    assert directory[1].arrays()["x"].tobytes() == x.tobytes()
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
+        session.protect("x", x, role="iterate")
+        restored = session.restore()
+        assert restored.version == 1
+        assert restored.skipped[0][0] == 2 and "frame x/0" in restored.skipped[0][1][0]
+    assert directory.set_aside and [v.iteration for v in directory] == [1]
+
+
+def test_damaged_manifest_is_a_version_that_says_so(tmp_path):
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
+        session.protect("x", np.ones(10), role="iterate")
+        session.step(1, 1.0)
+    (manifest,) = tmp_path.glob("solve/v*/manifest.json")
+    manifest.write_bytes(manifest.read_bytes().replace(b'"ranks"', b'"rants"'))
+    version = recoup.open(tmp_path).latest
+    assert "manifest" in version.damage and len(version.verify()) == 1
+    with pytest.raises(recoup.Error, match="manifest"):
+        version.arrays()
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    with pytest.raises(recoup.Error, match="no versions of any run"):
+        recoup.open(tmp_path)
+    for name in ("one", "two"):
+        with recoup.Session(tmp_path, name=name, scheme="lossless", interval="1it") as session:
+            session.protect("x", np.ones(10), role="iterate")
+            session.step(1, 1.0)
+    with pytest.raises(recoup.Error, match="several runs"):
+        recoup.open(tmp_path)
+    with pytest.raises(recoup.Error, match="no run three: it holds one, two"):
+        recoup.open(tmp_path, "three")
+    directory = recoup.open(tmp_path, "two")
+    with pytest.raises(recoup.Error, match="there is no version 9: there are 1"):
+        directory[9]
+    with pytest.raises(recoup.Error, match="version 1 does not hold y"):
+        directory.latest.arrays(["y"])
