@@ -8,12 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::{Bit, FailureKind, FailureSource, FlipTarget, Iteration, Store, StoreError};
+use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration, Store};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
 use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 
+use crate::agreed::Agreed;
 use crate::exit::Exit;
 use crate::heartbeat::{CountedStore, Heartbeat};
 use crate::method::Setup;
@@ -21,6 +22,7 @@ use crate::observed::{Observed, Pulse};
 use crate::options::FailureChoice;
 use crate::progress::Bar;
 use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::ranks::agree;
 use crate::virtual_time::Machine;
 
 /// A run that only loses ends after this many times the iterations the undisturbed solve takes.
@@ -79,16 +81,22 @@ impl<'a> Execution<'a> {
     }
 
     fn runner(&self) -> Result<Runner<'a>> {
-        let setup = self.setup;
+        let (setup, comm) = (self.setup, self.setup.problem().comm());
+        let mut failures = failure_source(self.protection, self.seed);
+        let mut stop = self.stop.clone();
+        if comm.size() > 1 {
+            stop = Arc::new(AtomicBool::new(false));
+            failures = Box::new(Agreed::new(failures, comm.dup()?, self.stop.clone(), stop.clone()));
+        }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
         let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
             session: self.session()?,
-            failures: failure_source(self.protection, self.seed),
+            failures,
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
-            stop: self.stop.clone(),
+            stop,
             stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
             limits: RunLimits { iterations: max_iterations, executed },
             watch: Box::new(move |progress, executed| bar.show(progress, executed)),
@@ -114,7 +122,7 @@ impl<'a> Execution<'a> {
             key_every: usize::from(self.protection.key_every),
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
-            bytes_per_second: self.protection.pfs_bandwidth,
+            bytes_per_second: self.protection.pfs_bandwidth.map(|all| all / problem.comm().size() as f64),
             reference: Some(problem.reference()),
             abort: self.machine.abort.clone(),
         };
@@ -157,12 +165,19 @@ fn drawn(flips: &[(u64, Option<String>)], seed: u64) -> Vec<(u64, FailureKind)> 
     flips.iter().map(kind).collect()
 }
 
-/// A directory, throttled in real time where a bandwidth is given.
+/// A directory, throttled in real time where a bandwidth is given. Rank 0 opens it first and holds its lock. Collective.
 ///
 /// # Errors
-/// When the directory is not ours, not writable or in use.
-pub(crate) fn open_directory(dir: &Path, name: &str, throttle: Option<Throttle>) -> Result<Arc<dyn Store>, StoreError> {
-    let store = Hdf5Store::open(dir, name, Access::Write)?;
+/// When the directory is not ours, not writable or in use; the same on all ranks.
+pub(crate) fn open_directory(
+    dir: &Path,
+    name: &str,
+    throttle: Option<Throttle>,
+    comm: &dyn Comm,
+) -> Result<Arc<dyn Store>> {
+    let open = |access| Hdf5Store::open(dir, name, access).map_err(anyhow::Error::from);
+    let first = agree(comm, if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) })?;
+    let store = agree(comm, first.map_or_else(|| open(Access::Join), Ok))?;
     Ok(match throttle {
         Some(throttle) => Arc::new(store.with_throttle(throttle)),
         None => Arc::new(store),
@@ -177,9 +192,10 @@ pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
     }
 }
 
-/// The bandwidth limit of real time; in virtual time bytes are charged, not delayed.
-pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine) -> Option<Throttle> {
-    let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)?;
+/// The bandwidth limit of real time, an equal share for each of so many ranks; in virtual time bytes are charged, not
+/// delayed.
+pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine, ranks: usize) -> Option<Throttle> {
+    let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)? / ranks as f64;
     Some(Throttle::new(bandwidth, machine.clock.clone()).bypassed_by(machine.abort.clone()))
 }
 

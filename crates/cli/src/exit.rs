@@ -31,6 +31,12 @@ impl Exit {
         ExitError { exit: self, message: message.into() }.into()
     }
 
+    /// The exit of a code; [`Exit::Failed`] for a number that is none.
+    pub(crate) fn from_code(code: u8) -> Self {
+        let all = [Self::Done, Self::Failed, Self::Usage, Self::NotConverged, Self::NoCheckpoint, Self::NotAvailable];
+        all.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+    }
+
     /// The code an error ends the program with: its own if it has one, else [`Exit::Failed`].
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         error.downcast_ref::<ExitError>().map_or(Self::Failed, |stop| stop.exit)

@@ -6,6 +6,7 @@
 //! library: what it can do, a program that links `recoup` can do too.
 
 mod account;
+mod agreed;
 mod commands;
 mod directory;
 mod execute;
@@ -20,6 +21,7 @@ mod plot;
 mod problem;
 mod progress;
 mod protection;
+mod ranks;
 mod report;
 mod roofline;
 mod solved;
@@ -30,8 +32,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 
-use crate::exit::Exit;
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that forget only what the solver can win back.
@@ -69,7 +71,8 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let log = std::io::stderr.with_filter(|_| ranks::is_first());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
 
     let output = Output::new(cli.json);
     let outcome = match cli.command {
@@ -82,15 +85,7 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export::run(&args, &output),
         Command::Model(args) => commands::model::run(&args, &output),
     };
-    match outcome {
-        Ok(exit) => exit.into(),
-        // The reader of a pipe left: nothing is wrong, and there is nobody to tell.
-        Err(error) if output::is_broken_pipe(&error) => Exit::Done.into(),
-        Err(error) => {
-            eprintln!("error: {}", exit::message(&error));
-            Exit::of(&error).into()
-        }
-    }
+    ranks::conclude(outcome).into()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use recoup::solvers::{
 use crate::exit::Exit;
 use crate::options::{MethodArgs, MethodKind, PcKind, PcSide, name_of};
 use crate::problem::Problem;
+use crate::ranks::agree;
 
 /// Rows of a block of the block Jacobi preconditioner.
 const BLOCK_ROWS: usize = 64;
@@ -23,13 +24,13 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// Builds the preconditioner.
+    /// Builds the preconditioner, of this rank's rows. Collective.
     ///
     /// # Errors
     /// Exit 2 for options that contradict each other, exit 1 where A does not allow the preconditioner.
     pub(crate) fn new(problem: &'a Problem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
-        let preconditioner = preconditioner(problem, args)?;
+        let preconditioner = agree(problem.comm(), preconditioner(problem, args))?;
         Ok(Self { problem, args, preconditioner, start: vec![0.0; problem.n()] })
     }
 

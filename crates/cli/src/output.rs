@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::ranks;
+
 /// Where results go and in which form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
@@ -18,11 +20,14 @@ impl Output {
         Self { json }
     }
 
-    /// Prints `value` as one JSON object, or what `table` makes of it.
+    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first prints.
     ///
     /// # Errors
     /// When stdout cannot be written to.
     pub(crate) fn emit<T: Serialize, D: fmt::Display>(&self, value: &T, table: impl FnOnce(&T) -> D) -> Result<()> {
+        if !ranks::is_first() {
+            return Ok(());
+        }
         let mut stdout = io::stdout().lock();
         if self.json {
             serde_json::to_writer(&mut stdout, value)?;

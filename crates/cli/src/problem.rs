@@ -1,90 +1,115 @@
 //! The problem a command works on: `A x = b`, read or made, and who computes with it.
+//!
+//! With several ranks each has a part of the rows. A matrix file is read by every rank, which keeps the entries of its
+//! own rows: no rank ever holds the others'. A file with b is read whole by every rank.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use recoup::comm::Solo;
 use recoup::compress::{codec, codec_on_cuda};
-use recoup::core::{CodecId, Operator};
+use recoup::core::{CodecId, Comm, Operator};
 use recoup::pipeline::{CodecTable, Reference};
-use recoup::solvers::{Csr, Poisson3d, Pool, RightHandSide, System, read_matrix, read_vector};
+use recoup::solvers::{
+    Csr, DistributedCsr, DistributedPoisson3d, LocalRows, Poisson3d, Pool, RightHandSide, RowPartition, System,
+    read_matrix, read_matrix_rows, read_vector,
+};
 
 use crate::exit::Exit;
 use crate::options::{Device, OperatorKind, ProblemArgs};
+use crate::ranks::{self, agree};
 
-/// `A x = b` on this machine.
+type SharedOperator = Arc<dyn Operator + Send + Sync>;
+
+/// `A x = b`, the rows of it this rank has.
 pub(crate) struct Problem {
     /// The operator.
-    pub(crate) operator: Arc<dyn Operator + Send + Sync>,
-    /// The same operator by rows, where it is assembled: some preconditioners and sweeps need it.
+    pub(crate) operator: SharedOperator,
+    /// The same, for another thread than the solver's.
+    reference: SharedOperator,
+    /// The entries between rows of this rank, where the operator is assembled: some preconditioners and sweeps need them.
     pub(crate) rows: Option<Arc<Csr>>,
     /// The right-hand side.
     pub(crate) rhs: Arc<[f64]>,
-    /// The threads.
+    /// The threads of this rank.
     pub(crate) pool: Arc<Pool>,
     /// The codecs, some on the device.
     pub(crate) codecs: CodecTable,
-    comm: Solo,
+    /// Nonzeros of A, of all ranks.
+    pub(crate) nonzeros: u64,
+    comm: Box<dyn Comm>,
+}
+
+/// An operator twice, for two threads, and its local rows.
+struct Operators {
+    operator: SharedOperator,
+    reference: SharedOperator,
+    rows: Option<Arc<Csr>>,
 }
 
 impl Problem {
-    /// Reads or makes what the options say.
+    /// Reads or makes what the options say. Collective.
     ///
     /// # Errors
     /// Exit 5 for MPI and CUDA, exit 2 for options that contradict each other, exit 1 for files
-    /// that cannot be used.
+    /// that cannot be used; the same on all ranks.
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
-        let codecs = available_codecs(args)?;
+        let comm = ranks::comm(args.mpi)?;
+        let codecs = agree(comm.as_ref(), available_codecs(args))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let pool = Arc::new(Pool::new(args.threads.map_or(cores, usize::from)));
-        let (operator, rows) = operator(args, &pool)?;
-        let rhs = right_hand_side(args, operator.as_ref())?;
-        Ok(Self { operator, rows, rhs: rhs.into(), pool, codecs, comm: Solo })
+        let threads = args.threads.map_or((cores / comm.size()).max(1), usize::from);
+        let pool = Arc::new(Pool::new(threads));
+        let Operators { operator, reference, rows } =
+            if comm.size() == 1 { whole(args, &pool)? } else { shared(args, comm.as_ref(), &pool)? };
+        let rhs = right_hand_side(args, operator.as_ref(), comm.as_ref())?;
+        let mut nonzeros = [operator.nonzeros() as f64];
+        comm.sum(&mut nonzeros)?;
+        let nonzeros = nonzeros[0] as u64;
+        Ok(Self { operator, reference, rows, rhs: rhs.into(), pool, codecs, nonzeros, comm })
     }
 
     /// What a solver is made from.
     pub(crate) fn system(&self) -> System<'_> {
-        System { a: self.operator.as_ref(), b: &self.rhs, comm: &self.comm, pool: &self.pool }
+        System { a: self.operator.as_ref(), b: &self.rhs, comm: self.comm.as_ref(), pool: &self.pool }
     }
 
     /// What a session verifies against.
     pub(crate) fn reference(&self) -> Reference {
-        Reference { operator: self.operator.clone(), rhs: self.rhs.clone() }
+        Reference { operator: self.reference.clone(), rhs: self.rhs.clone() }
     }
 
-    /// The communicator: one rank.
-    pub(crate) fn comm(&self) -> &Solo {
-        &self.comm
+    /// The communicator.
+    pub(crate) fn comm(&self) -> &dyn Comm {
+        self.comm.as_ref()
     }
 
-    /// Unknowns.
+    /// Unknowns of this rank.
     pub(crate) fn n(&self) -> usize {
         self.rhs.len()
     }
 
-    /// Nonzeros of A.
-    pub(crate) fn nonzeros(&self) -> u64 {
-        self.operator.nonzeros()
+    /// Unknowns of all ranks.
+    pub(crate) fn unknowns(&self) -> u64 {
+        self.operator.global_rows()
     }
 
-    /// `||b - A x|| / ||b||`, computed from x alone.
+    /// `||b - A x|| / ||b||`, computed from x alone. Collective.
     ///
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn relative_residual(&self, x: &[f64]) -> Result<f64> {
         let mut r = vec![0.0; self.n()];
-        let residual = self.operator.residual(&self.rhs, x, &mut r)?.sqrt();
-        let rhs = self.rhs.iter().map(|b| b * b).sum::<f64>().sqrt();
+        let residual = self.operator.residual(&self.rhs, x, &mut r)?;
+        let mut squares = [residual, self.rhs.iter().map(|b| b * b).sum::<f64>()];
+        self.comm.sum(&mut squares)?;
+        let [residual, rhs] = squares.map(f64::sqrt);
         Ok(if rhs > 0.0 { residual / rhs } else { residual })
     }
 }
 
 /// The codecs to use, once all that was asked for is there.
 fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
-    if args.mpi {
-        return Err(Exit::NotAvailable.because("--mpi: this build has no MPI; without it the program runs one rank"));
-    }
     if args.device == Device::Host {
         return Ok(codec);
     }
@@ -95,25 +120,82 @@ fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
     Ok(codec_on_cuda)
 }
 
-type Operators = (Arc<dyn Operator + Send + Sync>, Option<Arc<Csr>>);
-
-fn operator(args: &ProblemArgs, pool: &Arc<Pool>) -> Result<Operators> {
-    let csr = match (args.poisson3d, &args.matrix, args.operator) {
-        (Some(n), _, OperatorKind::Stencil) => {
-            return Ok((Arc::new(Poisson3d::new(n as usize).with_pool(pool.clone())), None));
-        }
-        (Some(n), _, OperatorKind::Csr) => Csr::poisson3d(n as usize),
-        (None, Some(_), OperatorKind::Stencil) => {
-            return Err(Exit::Usage.because("--operator stencil needs --poisson3d; a matrix file is kept as csr"));
-        }
-        (None, Some(path), OperatorKind::Csr) => read_matrix(path)?,
-        (None, None, _) => return Err(Exit::Usage.because("give --poisson3d N or --matrix FILE")),
-    };
-    let csr = Arc::new(csr.with_pool(pool.clone()));
-    Ok((csr.clone(), Some(csr)))
+/// What the options ask for.
+enum Source<'a> {
+    Stencil(usize),
+    Poisson(usize),
+    File(&'a Path),
 }
 
-fn right_hand_side(args: &ProblemArgs, a: &dyn Operator) -> Result<Vec<f64>> {
+fn source(args: &ProblemArgs) -> Result<Source<'_>> {
+    match (args.poisson3d, &args.matrix, args.operator) {
+        (Some(n), _, OperatorKind::Stencil) => Ok(Source::Stencil(n as usize)),
+        (Some(n), _, OperatorKind::Csr) => Ok(Source::Poisson(n as usize)),
+        (None, Some(_), OperatorKind::Stencil) => {
+            Err(Exit::Usage.because("--operator stencil needs --poisson3d; a matrix file is kept as csr"))
+        }
+        (None, Some(path), OperatorKind::Csr) => Ok(Source::File(path)),
+        (None, None, _) => Err(Exit::Usage.because("give --poisson3d N or --matrix FILE")),
+    }
+}
+
+/// The operator of one rank.
+fn whole(args: &ProblemArgs, pool: &Arc<Pool>) -> Result<Operators> {
+    let csr = match source(args)? {
+        Source::Stencil(n) => {
+            let operator: SharedOperator = Arc::new(Poisson3d::new(n).with_pool(pool.clone()));
+            return Ok(Operators { reference: operator.clone(), operator, rows: None });
+        }
+        Source::Poisson(n) => Csr::poisson3d(n),
+        Source::File(path) => read_matrix(path)?,
+    };
+    let csr = Arc::new(csr.with_pool(pool.clone()));
+    Ok(Operators { operator: csr.clone(), reference: csr.clone(), rows: Some(csr) })
+}
+
+/// The operator of several ranks. Collective.
+fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Operators> {
+    let too_many = |rows: usize, what: &str| {
+        Exit::Usage.because(format!("{} ranks cannot share {rows} {what}: start fewer", comm.size()))
+    };
+    let (partition, rows, grid) = match source(args)? {
+        Source::Stencil(n) if n < comm.size() => return Err(too_many(n, "planes")),
+        Source::Stencil(n) => {
+            let operator = DistributedPoisson3d::new(comm.dup()?, n, pool.clone());
+            let reference = Arc::new(operator.over(comm.dup()?));
+            return Ok(Operators { operator: Arc::new(operator), reference, rows: None });
+        }
+        Source::Poisson(n) => {
+            let partition = RowPartition::even(n.pow(3), n * n, comm.size());
+            let own = partition.range(comm.rank());
+            let grid = own.len().is_multiple_of(n * n).then(|| [n, n, own.len() / (n * n)]);
+            (partition, LocalRows::poisson3d(n, own), grid)
+        }
+        Source::File(path) => {
+            let (partition, rows) = agree(comm, read_own_rows(path, comm))?;
+            (partition, rows, None)
+        }
+    };
+    if partition.rows() < comm.size() {
+        return Err(too_many(partition.rows(), "rows"));
+    }
+    let matrix = DistributedCsr::new(comm.dup()?, &partition, &rows, pool.clone());
+    let matrix = agree(comm, matrix.map_err(anyhow::Error::from))?;
+    let matrix = if let Some(grid) = grid { matrix.with_grid(grid) } else { matrix };
+    let (reference, rows) = (Arc::new(matrix.over(comm.dup()?)), Some(matrix.local()));
+    Ok(Operators { operator: Arc::new(matrix), reference, rows })
+}
+
+fn read_own_rows(path: &Path, comm: &dyn Comm) -> Result<(RowPartition, LocalRows)> {
+    let mut partition = None;
+    let choose =
+        |rows: usize| -> Range<usize> { partition.insert(RowPartition::even(rows, 1, comm.size())).range(comm.rank()) };
+    let rows = read_matrix_rows(path, choose)?;
+    Ok((partition.context("a matrix file has a size")?, rows))
+}
+
+/// This rank's rows of b. Collective.
+fn right_hand_side(args: &ProblemArgs, a: &dyn Operator, comm: &dyn Comm) -> Result<Vec<f64>> {
     let Some(path) = &args.rhs else {
         let kind = match (args.rhs_kind, args.rhs_seed) {
             (RightHandSide::Random { .. }, Some(seed)) => RightHandSide::Random { seed },
@@ -122,9 +204,14 @@ fn right_hand_side(args: &ProblemArgs, a: &dyn Operator) -> Result<Vec<f64>> {
         };
         return kind.build(a).context("right-hand side");
     };
-    let rhs = read_vector(path)?;
-    check_length(path, a.rows(), rhs.len())?;
-    Ok(rhs)
+    let read = || {
+        let rhs = read_vector(path)?;
+        check_length(path, a.global_rows() as usize, rhs.len())?;
+        Ok(rhs)
+    };
+    let rhs = agree(comm, read())?;
+    let first = a.first_row() as usize;
+    Ok(rhs[first..first + a.rows()].to_vec())
 }
 
 fn check_length(path: &Path, expected: usize, found: usize) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::progress::Bar;
 pub(crate) struct SolveReport {
     pub(crate) method: String,
     pub(crate) pc: String,
-    pub(crate) n: usize,
+    pub(crate) n: u64,
     pub(crate) nnz: u64,
     pub(crate) iterations: u64,
     pub(crate) converged: bool,
@@ -28,6 +28,8 @@ pub(crate) struct SolveReport {
     /// `||b - A x|| / ||b||`, computed anew from x.
     pub(crate) relative_residual: f64,
     pub(crate) rtol: f64,
+    pub(crate) ranks: usize,
+    /// Of each rank.
     pub(crate) threads: usize,
     pub(crate) seconds_setup: f64,
     pub(crate) seconds_solve: f64,
@@ -36,24 +38,27 @@ pub(crate) struct SolveReport {
 }
 
 impl SolveReport {
-    /// The keys that do not depend on how the solve went.
+    /// The keys that do not depend on how the solve went. Collective.
     pub(crate) fn of(setup: &Setup<'_>) -> Result<Self> {
         let problem = setup.problem();
+        let mut moved = [setup.make()?.bytes_per_iteration()];
+        problem.comm().sum(&mut moved)?;
         Ok(Self {
             method: name_of(setup.args().method),
             pc: name_of(setup.args().pc),
-            n: problem.n(),
-            nnz: problem.nonzeros(),
+            n: problem.unknowns(),
+            nnz: problem.nonzeros,
             iterations: 0,
             converged: false,
             reason: None,
             relative_residual: f64::NAN,
             rtol: setup.args().rtol,
+            ranks: problem.comm().size(),
             threads: problem.pool.threads(),
             seconds_setup: 0.0,
             seconds_solve: 0.0,
             seconds_per_iteration: 0.0,
-            bytes_per_iteration_model: setup.make()?.bytes_per_iteration(),
+            bytes_per_iteration_model: moved[0],
         })
     }
 
@@ -122,7 +127,8 @@ pub(crate) fn solve(setup: &Setup<'_>, label: &str, stop: Option<&AtomicBool>) -
         progress = solver.step()?;
         history.push((progress.iteration, progress.relative_residual()));
         bar.show(&progress, progress.iteration);
-        if stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
+        // Ranks hear of signals at different iterations: with several of them only the system ends an undisturbed solve.
+        if setup.problem().comm().size() == 1 && stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
             return Err(Exit::NotConverged.because("stopped during the undisturbed solve; nothing was saved"));
         }
     }

@@ -120,7 +120,10 @@ fn bad_input_is_named_in_one_line() {
         ("solve --poisson3d 4 --operator stencil --method cg --pc ilu0", 2, "--operator csr"),
         ("solve --poisson3d 4 --method magic", 2, "magic"),
         ("solve --poisson3d 4 --method cg --pc-side right", 2, "--pc-side"),
-        ("solve --poisson3d 4 --method cg --mpi", 5, "MPI"),
+        #[cfg(not(feature = "mpi"))]
+        ("solve --poisson3d 4 --method cg --mpi", 5, "--features mpi"),
+        ("run --poisson3d 4 --method cg --mpi --dir d --failures kill --mtti 1", 2, "--mpi excludes"),
+        ("compare --poisson3d 4 --method cg --mpi --failures at:3", 2, "--mpi"),
         ("solve --poisson3d 4 --method cg --device cuda", 5, "CUDA"),
         ("run --poisson3d 4 --method cg --scheme lossy", 2, "--dir"),
         ("run --poisson3d 4 --method cg --dir d --bound tight", 2, "unknown bound"),

@@ -134,6 +134,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         let text = "compare drops state in-process: use --failures inject or at:IT (or run with --failures kill)";
         return Err(Exit::Usage.because(text));
     }
+    if args.problem.mpi {
+        return Err(Exit::Usage.because("compare puts runs of one rank side by side: leave --mpi out"));
+    }
     let stop = stop_on_signals()?;
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
@@ -251,10 +254,10 @@ impl Contest<'_> {
             return Ok(None);
         }
         let protection = &self.args.protection;
-        let throttle = throttle(protection, machine);
+        let throttle = throttle(protection, machine, 1);
         let dir = self.args.dir.as_ref().filter(|_| protection.tiers != Some(Tiers::Memory));
         let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-        let store = open_directory(dir, &run_name(scheme), throttle)?;
+        let store = open_directory(dir, &run_name(scheme), throttle, self.setup.problem().comm())?;
         for version in store.versions()? {
             store.remove(version)?;
         }

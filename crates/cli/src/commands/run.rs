@@ -1,12 +1,13 @@
 //! `recoup run`: one solve, protected, under failures.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use recoup::SystemClock;
-use recoup::core::{Clock, Store};
+use recoup::comm::Solo;
+use recoup::core::{Clock, Comm, Store};
 use recoup::pipeline::Ended;
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms};
@@ -19,6 +20,7 @@ use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
+use crate::ranks::{agree, is_first};
 use crate::solved::{SolveReport, Solved, solve};
 use crate::virtual_time::{self, Machine, Measured};
 
@@ -80,6 +82,18 @@ impl Args {
         if kills && in_memory {
             return Err(Exit::Usage.because("--failures kill needs --dir: memory does not survive the process"));
         }
+        if self.problem.mpi && kills {
+            let text = "--failures kill starts and kills a child of its own, which --mpi excludes: use inject or at:IT, or \
+                        kill the job from outside and start it again";
+            return Err(Exit::Usage.because(text));
+        }
+        if self.problem.mpi && in_memory {
+            let text = "--tiers memory is the memory of one process: with --mpi give --dir";
+            return Err(Exit::Usage.because(text));
+        }
+        if self.problem.mpi && self.protection.is_virtual() {
+            return Err(Exit::Usage.because("virtual time is the time of one rank: leave --mpi out"));
+        }
         if (needs_dir || (kills && self.scheme != SchemeChoice::None)) && self.dir.is_none() {
             return Err(
                 Exit::Usage.because("--dir D is needed to keep versions in (or --tiers memory, or --scheme none)")
@@ -101,7 +115,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let stop = stop_on_signals()?;
     let (report, note) = if args.protection.kills() { killed(args, &stop)? } else { in_process(args, stop)? };
     output.emit(&report, table)?;
-    if let Some(note) = note {
+    if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
     }
     Ok(if report.solve.converged { Exit::Done } else { Exit::NotConverged })
@@ -119,7 +133,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
     let undisturbed = undisturbed(args, &setup, &stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
-    let store = store(args, &machine)?;
+    let store = store(args, &machine, problem.comm())?;
     let executed = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -197,15 +211,22 @@ fn machine(args: &Args, setup: &Setup<'_>, undisturbed: Option<&Solved>) -> Resu
     Ok(Machine::of(virtual_time::rates(&args.protection, codec, &measured)?))
 }
 
-/// Where versions rest; those of an earlier run are put aside when asked, or named.
-fn store(args: &Args, machine: &Machine) -> Result<Option<Arc<dyn Store>>> {
+/// Where versions rest; those of an earlier run are put aside when asked, or named. Collective.
+fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<dyn Store>>> {
     if args.scheme == SchemeChoice::None {
         return Ok(None);
     }
-    let throttle = throttle(&args.protection, machine);
+    let throttle = throttle(&args.protection, machine, comm.size());
     let dir = args.dir.as_ref().filter(|_| args.protection.tiers != Some(Tiers::Memory));
     let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-    let store = open_directory(dir, &args.name, throttle)?;
+    let store = open_directory(dir, &args.name, throttle, comm)?;
+    let prepared = if comm.rank() == 0 { prepare(args, dir, store.as_ref()) } else { Ok(()) };
+    agree(comm, prepared)?;
+    Ok(Some(store))
+}
+
+/// Puts versions of an earlier run aside when asked, or names the newest.
+fn prepare(args: &Args, dir: &Path, store: &dyn Store) -> Result<()> {
     if args.fresh {
         let aside = store.set_aside_newer(None)?;
         if !aside.is_empty() {
@@ -214,7 +235,7 @@ fn store(args: &Args, machine: &Machine) -> Result<Option<Arc<dyn Store>>> {
     } else if let Some(version) = store.versions()?.last() {
         eprintln!("going on from what is in {}: newest version {version} (--fresh starts anew)", dir.display());
     }
-    Ok(Some(store))
+    Ok(())
 }
 
 /// The parent of a run that is killed: the undisturbed solve, then life after life.
@@ -229,7 +250,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
         (report, baseline(args, undisturbed.as_ref(), &Machine::real()))
     };
     if args.fresh && args.scheme != SchemeChoice::None {
-        store(args, &Machine::real())?;
+        store(args, &Machine::real(), &Solo)?;
     }
     let lives = kill::lives(&args.protection, baseline.iteration_seconds, stop)?;
     solve_report.iterations = lives.last.iterations;
@@ -243,7 +264,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
 }
 
 /// One life: a run without failures of its own, which tells its parent through files.
-fn child(args: &Args, path: &std::path::Path) -> Result<Exit> {
+fn child(args: &Args, path: &Path) -> Result<Exit> {
     kill::die_with_parent();
     let heartbeat = Arc::new(Heartbeat::create(path)?);
     let stop = stop_on_signals()?;
@@ -251,9 +272,11 @@ fn child(args: &Args, path: &std::path::Path) -> Result<Exit> {
     let setup = Setup::new(&problem, &args.method)?;
     let mut solve = SolveReport::of(&setup)?;
     let machine = Machine::real();
-    let throttle = throttle(&args.protection, &machine);
+    let throttle = throttle(&args.protection, &machine, 1);
     let store = match &args.dir {
-        Some(dir) if args.scheme != SchemeChoice::None => Some(open_directory(dir, &args.name, throttle)?),
+        Some(dir) if args.scheme != SchemeChoice::None => {
+            Some(open_directory(dir, &args.name, throttle, problem.comm())?)
+        }
         _ => None,
     };
     let Executed { report, relative_residual } = Execution {
