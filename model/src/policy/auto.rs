@@ -210,6 +210,12 @@ impl AutoPolicy {
 
     /// Why versions hold what they do, where there was a choice.
     fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
+        let cheaper = |of: &&Candidate| ballot.answer.expected(of.choice.scheme) < ballot.answer.expected(next.scheme);
+        if next.scheme != Scheme::None
+            && ballot.candidates.iter().filter(cheaper).any(|of| of.choice.resume < next.resume)
+        {
+            why.push_str("; the most faithful of what costs next to the same");
+        }
         let others = ballot.all.iter().filter(|of| of.choice.scheme == next.scheme && of.choice != next);
         for other in others {
             let found = ballot.question.protection(&other.cost, ballot.fallback_seconds);

@@ -7,17 +7,65 @@ use crate::bound::Coding;
 use crate::decide::Machine;
 
 impl PolicyConfig {
-    /// The cost of a choice: measured where it was seen, else estimated from what is like it, or from sizes and
-    /// bandwidth; `None` while neither is possible. Extra iterations are those measured, or left 0.
+    /// The cost of a choice: measured where it was seen, else estimated from sizes and bandwidth, and from what was seen
+    /// of others; `None` while neither is possible. Extra iterations are those measured, or left 0.
     pub(super) fn cost(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
         let estimated = || self.estimate(choice, seen);
-        let Some(cost) = measured(choice, seen) else { return scaled(choice, seen).or_else(estimated) };
+        let Some(cost) = measured(choice, seen) else {
+            return self.beside_its_like(choice, seen).or_else(|| Some(self.beside_others(estimated()?, seen)));
+        };
         let saving = cost.blocking_seconds + cost.drain_seconds;
         let recovery_seconds = match cost.recovery_seconds {
             0.0 => estimated().map_or(saving, |guess| guess.recovery_seconds),
             seconds => seconds,
         };
         Some(Cost { recovery_seconds, ..cost })
+    }
+
+    /// The cost measured of a version of the same scheme that holds more or less, and the difference expected of the bytes;
+    /// exact versions are encoded as lossless ones are.
+    fn beside_its_like(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
+        let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
+        let is_like = |(other, cost): &&(Choice, Cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost);
+        let (other, cost) = seen.costs.iter().find(is_like)?;
+        let (ours, theirs) = (self.estimate(choice, seen)?, self.estimate(*other, seen)?);
+        let part = encoded_bytes(choice, seen) / encoded_bytes(*other, seen);
+        let moved = |seconds: f64, ours: f64, theirs: f64| {
+            // Less than the bytes alone would make it is more than a guess should say.
+            (seconds + ours - theirs).max(part.min(1.0) * seconds)
+        };
+        let recovery = moved(cost.recovery_seconds, ours.recovery_seconds, theirs.recovery_seconds);
+        let mut found = Cost {
+            recovery_seconds: if cost.recovery_seconds > 0.0 { recovery } else { ours.recovery_seconds },
+            ratio: cost.ratio * ours.ratio / theirs.ratio,
+            extra_iterations: 0.0,
+            ..*cost
+        };
+        if self.asynchronous {
+            found.blocking_seconds = moved(cost.blocking_seconds, ours.blocking_seconds, theirs.blocking_seconds);
+            found.drain_seconds = moved(cost.drain_seconds, ours.drain_seconds, theirs.drain_seconds);
+        } else {
+            let all = |of: &Cost| of.blocking_seconds + of.drain_seconds;
+            (found.blocking_seconds, found.drain_seconds) = (moved(all(cost), all(&ours), all(&theirs)), 0.0);
+        }
+        Some(found)
+    }
+
+    /// An estimate, and what every version has been seen to cost beside encoding and writing: the product that checks it,
+    /// and what it takes to make one at all.
+    fn beside_others(&self, estimate: Cost, seen: &Observation) -> Cost {
+        if seen.write_bytes_per_second <= 0.0 {
+            return estimate;
+        }
+        let all = |of: &Cost| of.blocking_seconds + of.drain_seconds;
+        let beside = |(choice, cost): &(Choice, Cost)| Some((all(cost) - all(&self.estimate(*choice, seen)?)).max(0.0));
+        let seconds = seen.costs.iter().filter(|(_, cost)| is_seen(cost)).filter_map(beside).reduce(f64::min);
+        let seconds = seconds.unwrap_or(0.0);
+        if self.asynchronous {
+            Cost { drain_seconds: estimate.drain_seconds + seconds, ..estimate }
+        } else {
+            Cost { blocking_seconds: estimate.blocking_seconds + seconds, ..estimate }
+        }
     }
 
     fn estimate(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
@@ -74,26 +122,6 @@ const COPY_BYTES_PER_SECOND: f64 = 4e9;
 pub(super) fn measured(choice: Choice, seen: &Observation) -> Option<Cost> {
     let found = seen.costs.iter().find(|(other, cost)| *other == choice && is_seen(cost));
     found.map(|(_, cost)| *cost)
-}
-
-/// The cost of a version of the same scheme that holds more or less: what is done in memory in proportion to the bytes in
-/// memory, the rest to those expected on the storage. Exact versions are encoded as lossless ones are.
-fn scaled(choice: Choice, seen: &Observation) -> Option<Cost> {
-    let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
-    let (other, cost) =
-        seen.costs.iter().find(|(other, cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost))?;
-    let raw = raw_bytes(choice.resume, seen)? / raw_bytes(other.resume, seen)?;
-    let encoded = encoded_bytes(choice, seen) / encoded_bytes(*other, seen);
-    // Where all of it blocks, most of that is encoding and writing.
-    let blocking = if cost.drain_seconds > 0.0 { raw } else { encoded };
-    Some(Cost {
-        blocking_seconds: blocking * cost.blocking_seconds,
-        drain_seconds: encoded * cost.drain_seconds,
-        recovery_seconds: encoded * cost.recovery_seconds,
-        ratio: cost.ratio * raw / encoded,
-        extra_iterations: 0.0,
-        ..*cost
-    })
 }
 
 fn is_seen(cost: &Cost) -> bool {
