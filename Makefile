@@ -3,6 +3,7 @@
 CARGO  ?= cargo
 PREFIX ?= /usr/local
 PLUGIN  = $(PREFIX)/lib/hdf5/plugin
+VELOC   = target/release/veloc-client
 RUN    := scripts/with-env.sh
 
 .DEFAULT_GOAL := help
@@ -15,13 +16,14 @@ help:
 	@echo "make bench            the benchmarks of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin;"
-	@echo "                      DESTDIR is honoured"
+	@echo "                      veloc.h and libveloc-client into PREFIX/include and PREFIX/lib; DESTDIR is honoured"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
 
 build:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-h5plugin
+	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-h5plugin -p recoup-veloc
+	scripts/veloc-client.sh target/release/librecoup_veloc.a $(VELOC)
 
 demo: build
 	@rm -rf demo-report
@@ -46,6 +48,11 @@ install: build
 	for library in target/release/librecoup_h5plugin.so target/release/librecoup_h5plugin.dylib; do \
 	    [ ! -e $$library ] || install -m 755 $$library $(DESTDIR)$(PLUGIN); \
 	done
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/veloc
+	install -m 644 crates/veloc/include/veloc.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 crates/veloc/include/veloc/defs.h $(DESTDIR)$(PREFIX)/include/veloc
+	install -m 644 $(VELOC)/libveloc-client.a $(DESTDIR)$(PREFIX)/lib
+	[ ! -e $(VELOC)/libveloc-client.so ] || install -m 755 $(VELOC)/libveloc-client.so $(DESTDIR)$(PREFIX)/lib
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
 

@@ -22,6 +22,11 @@ if command -v "$mpicc" >/dev/null 2>&1; then
 else
     echo "veloc-client: $mpicc is not there, so this libveloc-client has no VELOC_Init, only VELOC_Init_single" >&2
 fi
+if [ "$(uname)" = Darwin ]; then
+    echo "veloc-client: this linker cannot hide names, so only libveloc-client.a is made" >&2
+    mv "$work/libveloc-client.a" "$target/"
+    exit 0
+fi
 # Only the interface's own names leave the library.
 printf '{ global: VELOC_*; local: *; };\n' >"$work/names"
 # A linker that loads every plugin it finds complains of each object it takes for foreign bitcode.

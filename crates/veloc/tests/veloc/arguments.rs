@@ -1,12 +1,14 @@
 //! Wrong arguments and wrong order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::support::{Place, build_single, crate_dir, finish, has};
 
-fn build() -> std::path::PathBuf {
-    build_single("arguments", &crate_dir().join("tests/c/arguments.c"))
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| build_single("arguments", &crate_dir().join("tests/c/arguments.c")))
 }
 
 fn assert_passes(command: Command) {
@@ -20,7 +22,7 @@ fn assert_passes(command: Command) {
 fn every_call_with_every_wrong_argument_gives_its_code() {
     for mode in ["sync", "async"] {
         let place = Place::new(&format!("mode = {mode}"));
-        let mut command = Command::new(build());
+        let mut command = Command::new(program());
         command.arg(place.config());
         assert_passes(command);
     }
@@ -46,6 +48,6 @@ fn valgrind_finds_nothing() {
             }
         }
     };
-    clean(&build(), &[]);
+    clean(program(), &[]);
     clean(crate::support::driver(None), &["6", "2", "5000", "memory"]);
 }
