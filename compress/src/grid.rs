@@ -6,6 +6,8 @@
 
 use recoup_core::Context;
 
+use crate::fitted::Fitted;
+
 /// One axis as memory sees it: `extent` slabs of `inner` codes each, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Axis {
@@ -87,6 +89,26 @@ pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
             }
         }
     }
+}
+
+/// Slabs of a grid that [`fitted_pays`] looks at, and planes of each.
+const SLABS: usize = 3;
+const SLAB_PLANES: usize = 3;
+
+/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few slabs.
+pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
+    let [nx, ny, nz] = context.dims;
+    let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
+    let (plane, planes) = (nx * ny, slab.dims[2]);
+    let (mut by_fit, mut by_axes) = (0, 0);
+    for nth in 1..=SLABS {
+        let first = (nz - planes) * nth / (SLABS + 1);
+        let mut left = codes[first * plane..(first + planes) * plane].to_vec();
+        by_axes += sampled_cost(&left, &slab, axes.bits());
+        fitted.remove(&mut left, &slab);
+        by_fit += sampled_cost(&left, &slab, Axes::NONE.bits());
+    }
+    by_fit < by_axes
 }
 
 /// Lines of the fastest axis looked at by [`Axes::choose`].

@@ -17,6 +17,7 @@
 mod bytes;
 mod delta;
 mod effective;
+mod fitted;
 mod grid;
 mod lattice;
 mod pco;

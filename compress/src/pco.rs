@@ -1,16 +1,16 @@
 //! Pcodec, alone for lossless storage and, under a bound, on integer codes from a lattice.
 //!
-//! Payload, little-endian: the 48-byte header below, `coded_bytes` of a standalone pco file, then
-//! `n_exceptions` pairs (index u64, bits u64).
+//! Payload, little-endian: the 48-byte header below, in version 2 the 17 coefficients of a fitted predictor (f32, in the order
+//! of `fitted.rs`), `coded_bytes` of a standalone pco file, then `n_exceptions` pairs (index u64, bits u64).
 //!
 //! | byte | field |
 //! |---|---|
 //! | 0 | magic `RPCO` |
-//! | 4 | version u8, 1 |
+//! | 4 | version u8: 1, or 2 where the codes are what a fitted predictor leaves |
 //! | 5 | mode u8: 0 lossless, 1 absolute, 2 pointwise relative |
 //! | 6 | element u8: 0 f64, 1 f32, 2 i64, 3 bytes |
 //! | 7 | bytes of a code u8: 4 or 8; 0 when lossless |
-//! | 8 | axes differences were taken along u8: 1 fastest, 2, 4 slowest |
+//! | 8 | axes differences were taken along u8: 1 fastest, 2, 4 slowest; 0 in version 2 |
 //! | 9 | zeros |
 //! | 16 | step u64: bits of an f64 (absolute), distance of patterns (relative), 0 (lossless) |
 //! | 24 | n u64 |
@@ -21,7 +21,8 @@ use pco::data_types::Number;
 use pco::{ChunkConfig, standalone};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 
-use crate::grid::{Axes, difference, sum};
+use crate::fitted::{FITTED_BYTES, Fitted};
+use crate::grid::{Axes, difference, fitted_pays, sum};
 use crate::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
 use crate::{bytes, effective_bound};
 
@@ -33,6 +34,7 @@ const HEADER_BYTES: usize = 48;
 const EXCEPTION_BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"RPCO";
 const VERSION: u8 = 1;
+const VERSION_FITTED: u8 = 2;
 
 /// Pcodec; under a bound, on an integer lattice first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,19 +114,17 @@ where
     if exceptions.indices.len() * EXCEPTION_BYTES > size_of_val(values) / 2 {
         return Ok(false);
     }
-    let axes = Axes::choose(&codes, context);
-    difference(&mut codes, context, axes);
-    let header = Header {
-        mode,
-        element: T::ELEMENT,
-        axes,
-        n: values.len(),
-        n_exceptions: exceptions.indices.len(),
-        ..Header::EMPTY
-    };
+    let prediction = Prediction::choose(&codes, context);
+    prediction.remove(&mut codes, context);
+    let (n, n_exceptions) = (values.len(), exceptions.indices.len());
+    let header = Header { mode, element: T::ELEMENT, prediction, n, n_exceptions, ..Header::EMPTY };
     target.resize(HEADER_BYTES, 0);
+    if let Prediction::Fitted(fitted) = prediction {
+        target.extend_from_slice(&fitted.to_bytes());
+    }
+    let start = target.len();
     let width = compress_codes(&codes, target)?;
-    let header = Header { width, coded_bytes: target.len() - HEADER_BYTES, ..header };
+    let header = Header { width, coded_bytes: target.len() - start, ..header };
     target[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     for (index, bits) in exceptions.indices.iter().zip(&exceptions.bits) {
         target.extend_from_slice(&index.to_le_bytes());
@@ -193,13 +193,45 @@ enum Mode {
     Relative { divisor: u64 },
 }
 
+/// What was taken from the codes before pco stores them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Prediction {
+    /// Neighbours along axes.
+    Axes(Axes),
+    /// A fitted sum of neighbours.
+    Fitted(Fitted),
+}
+
+impl Prediction {
+    /// The one that leaves the shortest codes, judged on a sample.
+    fn choose(codes: &[i64], context: &Context) -> Self {
+        let axes = Axes::choose(codes, context);
+        let fitted = Fitted::fit(codes, context).filter(|fitted| fitted_pays(codes, context, fitted, axes));
+        fitted.map_or(Self::Axes(axes), Self::Fitted)
+    }
+
+    fn remove(self, codes: &mut [i64], context: &Context) {
+        match self {
+            Self::Axes(axes) => difference(codes, context, axes),
+            Self::Fitted(fitted) => fitted.remove(codes, context),
+        }
+    }
+
+    fn add(self, codes: &mut [i64], context: &Context) {
+        match self {
+            Self::Axes(axes) => sum(codes, context, axes),
+            Self::Fitted(fitted) => fitted.add(codes, context),
+        }
+    }
+}
+
 /// The first bytes of a payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Header {
     mode: Mode,
     element: ElementType,
     width: u8,
-    axes: Axes,
+    prediction: Prediction,
     n: usize,
     n_exceptions: usize,
     coded_bytes: usize,
@@ -210,7 +242,7 @@ impl Header {
         mode: Mode::Lossless,
         element: ElementType::F64,
         width: 0,
-        axes: Axes::NONE,
+        prediction: Prediction::Axes(Axes::NONE),
         n: 0,
         n_exceptions: 0,
         coded_bytes: 0,
@@ -224,7 +256,11 @@ impl Header {
         };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
-        bytes[4..9].copy_from_slice(&[VERSION, mode, element_code(self.element), self.width, self.axes.bits()]);
+        let (version, axes) = match self.prediction {
+            Prediction::Axes(axes) => (VERSION, axes.bits()),
+            Prediction::Fitted(_) => (VERSION_FITTED, Axes::NONE.bits()),
+        };
+        bytes[4..9].copy_from_slice(&[version, mode, element_code(self.element), self.width, axes]);
         let words = [step, self.n as u64, self.n_exceptions as u64, self.coded_bytes as u64];
         for (field, word) in bytes[16..].as_chunks_mut::<8>().0.iter_mut().zip(words) {
             *field = word.to_le_bytes();
@@ -232,8 +268,22 @@ impl Header {
         bytes
     }
 
+    /// The header, and what follows it and its predictor.
+    fn parse(source: &[u8], element: ElementType) -> Result<(Self, &[u8]), CodecError> {
+        let (bytes, rest) = source.split_first_chunk().ok_or_else(|| damaged("shorter than a header"))?;
+        let header = Self::from_bytes(bytes, element)?;
+        if bytes[4] == VERSION {
+            return Ok((header, rest));
+        }
+        let (fitted, rest) = rest.split_first_chunk::<FITTED_BYTES>().ok_or_else(|| damaged("cut short"))?;
+        if header.prediction != Prediction::Axes(Axes::NONE) || header.mode == Mode::Lossless {
+            return Err(damaged("axes"));
+        }
+        Ok((Self { prediction: Prediction::Fitted(Fitted::from_bytes(fitted)), ..header }, rest))
+    }
+
     fn from_bytes(bytes: &[u8; HEADER_BYTES], element: ElementType) -> Result<Self, CodecError> {
-        if bytes[..4] != MAGIC || bytes[4] != VERSION || bytes[9..16] != [0; 7] {
+        if bytes[..4] != MAGIC || !(VERSION..=VERSION_FITTED).contains(&bytes[4]) || bytes[9..16] != [0; 7] {
             return Err(damaged("no header of this version"));
         }
         if bytes[6] != element_code(element) {
@@ -247,9 +297,9 @@ impl Header {
             (2, divisor) => Mode::Relative { divisor },
             _ => return Err(damaged("mode")),
         };
-        let axes = Axes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?;
+        let prediction = Prediction::Axes(Axes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?);
         let (n, n_exceptions, coded_bytes) = (length(24)?, length(32)?, length(40)?);
-        Ok(Self { mode, element, width: bytes[7], axes, n, n_exceptions, coded_bytes })
+        Ok(Self { mode, element, width: bytes[7], prediction, n, n_exceptions, coded_bytes })
     }
 }
 
@@ -272,8 +322,7 @@ struct Payload<'a> {
 
 impl<'a> Payload<'a> {
     fn parse(source: &'a [u8], element: ElementType, n: usize) -> Result<Self, CodecError> {
-        let (first, rest) = source.split_first_chunk().ok_or_else(|| damaged("shorter than a header"))?;
-        let header = Header::from_bytes(first, element)?;
+        let (header, rest) = Header::parse(source, element)?;
         let (coded, pairs) = rest.split_at_checked(header.coded_bytes).ok_or_else(|| damaged("cut short"))?;
         let (exceptions, trailing) = pairs.as_chunks();
         if header.n != n || header.n_exceptions != exceptions.len() || !trailing.is_empty() {
@@ -301,7 +350,12 @@ impl<'a> Payload<'a> {
             8 => decompress(self.coded, &mut codes)?,
             _ => return Err(damaged("bytes of a code")),
         }
-        sum(&mut codes, context, self.header.axes);
+        if let Prediction::Fitted(_) = self.header.prediction
+            && codes.len() != context.dims.iter().product::<usize>()
+        {
+            return Err(damaged("a predictor of another grid"));
+        }
+        self.header.prediction.add(&mut codes, context);
         Ok(codes)
     }
 }
@@ -336,11 +390,11 @@ mod tests {
 
     #[test]
     fn a_header_comes_back_from_its_bytes() {
-        let axes = Axes::from_bits(6).unwrap();
+        let prediction = Prediction::Axes(Axes::from_bits(6).unwrap());
         for mode in [Mode::Lossless, Mode::Absolute { step: 2.5e-4 }, Mode::Relative { divisor: 77 }] {
-            let header = Header { mode, axes, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..Header::EMPTY };
-            assert_eq!(Header::from_bytes(&header.to_bytes(), ElementType::F64), Ok(header));
-            assert!(Header::from_bytes(&header.to_bytes(), ElementType::F32).is_err());
+            let header = Header { mode, prediction, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..Header::EMPTY };
+            assert_eq!(Header::parse(&header.to_bytes(), ElementType::F64), Ok((header, &[][..])));
+            assert!(Header::parse(&header.to_bytes(), ElementType::F32).is_err());
         }
     }
 

@@ -1,0 +1,288 @@
+//! A linear predictor fitted to the codes of a grid: each code from the thirteen neighbours coded before it.
+//!
+//! What is left of a smooth field after a coarse lattice is smooth plus white: Lorenzo's predictor adds up the noise of
+//! seven neighbours, a least-squares fit averages over thirteen. The fit may err as
+//! it likes: encoder and decoder walk the same function over the same codes, in the same order of IEEE operations, so what
+//! it predicts is the same on every machine.
+//!
+//! A neighbour outside the grid takes the value of the nearest one inside that comes before.
+
+use recoup_core::Context;
+
+/// Coefficients of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y, z - 1),
+/// (y + 1, z - 1), and the code before it in its own row.
+const SPACE: usize = 13;
+/// Of a code in the first plane: three for the row y - 1, and the code before it.
+const PLANE: usize = 4;
+/// Bytes of a predictor.
+pub(crate) const FITTED_BYTES: usize = 4 * (SPACE + PLANE);
+/// Values a fit looks at, about.
+const SAMPLED_VALUES: usize = 1 << 14;
+/// `1.5 2^52`: adding it rounds to the nearest integer.
+const MAGIC: f64 = 6_755_399_441_055_744.0;
+/// Predictions beyond this are taken for zero.
+const LIMIT: f64 = (1u64 << 50) as f64;
+
+/// The coefficients.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Fitted {
+    space: [f32; SPACE],
+    plane: [f32; PLANE],
+}
+
+/// Rows coded before a row, each with its first and last code once more at its ends.
+struct Before<'a> {
+    /// Row y - 1.
+    south: Option<&'a [f64]>,
+    /// Rows (y - 1, z - 1), (y, z - 1), (y + 1, z - 1).
+    below: Option<[&'a [f64]; 3]>,
+}
+
+impl<'a> Before<'a> {
+    /// The three or twelve neighbours' rows, a missing one replaced by the nearest there is.
+    fn new(rows: impl Fn(usize, usize) -> &'a [f64], [y, z]: [usize; 2], ny: usize) -> Self {
+        let below =
+            (z > 0).then(|| [rows(y.saturating_sub(1), z - 1), rows(y, z - 1), rows((y + 1).min(ny - 1), z - 1)]);
+        let south = if y > 0 { Some(rows(y - 1, z)) } else { below.map(|[_, level, _]| level) };
+        Self { south, below }
+    }
+
+    /// What stands in for the code before the first of the row.
+    fn edge(&self) -> f64 {
+        self.south.map_or(0.0, |south| south[1])
+    }
+}
+
+impl Fitted {
+    /// The predictor of these codes; `None` where they lie on no grid of two dimensions or more.
+    pub(crate) fn fit(codes: &[i64], context: &Context) -> Option<Self> {
+        let [nx, ny, nz] = context.dims;
+        if context.stride > 1 || nx < 4 || ny < 2 || codes.len() != nx * ny * nz {
+            return None;
+        }
+        let plane = Normal::<PLANE>::gather(codes, context.dims, 0..1).solve()?;
+        let space = if nz > 1 { Normal::<SPACE>::gather(codes, context.dims, 1..nz).solve()? } else { [0.0; SPACE] };
+        Some(Self { space, plane })
+    }
+
+    /// Replaces codes by what is left of them after prediction.
+    pub(crate) fn remove(&self, codes: &mut [i64], context: &Context) {
+        self.walk(codes, context, |code, predicted| (code, code.wrapping_sub(predicted)));
+    }
+
+    /// Undoes [`Fitted::remove`].
+    pub(crate) fn add(&self, codes: &mut [i64], context: &Context) {
+        self.walk(codes, context, |left, predicted| {
+            let code = left.wrapping_add(predicted);
+            (code, code)
+        });
+    }
+
+    /// Goes through the grid; `step` makes of what stands at a place and of the prediction the code there and what shall
+    /// stand there.
+    fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> (i64, i64)) {
+        let [nx, ny, _] = context.dims;
+        let padded = nx + 2;
+        let mut planes = [vec![0.0; padded * ny], vec![0.0; padded * ny]];
+        let (mut sums, mut done) = (vec![0.0; nx], vec![0.0; padded]);
+        for (line, row) in codes.chunks_exact_mut(nx).enumerate() {
+            let (y, z) = (line % ny, line / ny);
+            let rows = |y: usize, z: usize| &planes[z & 1][y * padded..][..padded];
+            let before = Before::new(rows, [y, z], ny);
+            let own = self.sums(&before, &mut sums);
+            let mut west = before.edge();
+            for ((place, sum), done) in row.iter_mut().zip(&sums).zip(&mut done[1..]) {
+                let (code, left) = step(*place, rounded(sum + own * west));
+                *place = left;
+                west = code as f64;
+                *done = west;
+            }
+            (done[0], done[padded - 1]) = (done[1], done[nx]);
+            planes[z & 1][y * padded..][..padded].copy_from_slice(&done);
+        }
+    }
+
+    /// The predictions of a row but for the codes of the row itself, and the coefficient of these.
+    fn sums(&self, before: &Before<'_>, sums: &mut [f64]) -> f64 {
+        match (before.south, before.below) {
+            (None, _) => {
+                sums.fill(0.0);
+                1.0
+            }
+            (Some(south), None) => {
+                let [a, b, c, own] = self.plane.map(f64::from);
+                sums.iter_mut().zip(south.windows(3)).for_each(|(sum, s)| *sum = a * s[0] + b * s[1] + c * s[2]);
+                own
+            }
+            (Some(south), Some(below)) => {
+                let c = self.space.map(f64::from);
+                let [first, level, last] = below.map(|row| row.windows(3));
+                let rows = south.windows(3).zip(first).zip(level).zip(last);
+                for (sum, (((s, f), l), t)) in sums.iter_mut().zip(rows) {
+                    let south = c[0] * s[0] + c[1] * s[1] + c[2] * s[2];
+                    let first = c[3] * f[0] + c[4] * f[1] + c[5] * f[2];
+                    let level = c[6] * l[0] + c[7] * l[1] + c[8] * l[2];
+                    let last = c[9] * t[0] + c[10] * t[1] + c[11] * t[2];
+                    *sum = (south + first) + (level + last);
+                }
+                c[SPACE - 1]
+            }
+        }
+    }
+
+    /// The coefficients, little-endian singles.
+    pub(crate) fn to_bytes(self) -> [u8; FITTED_BYTES] {
+        let mut bytes = [0; FITTED_BYTES];
+        for (field, c) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(self.space.iter().chain(&self.plane)) {
+            *field = c.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// The inverse of [`Fitted::to_bytes`]: any bits are coefficients.
+    pub(crate) fn from_bytes(bytes: &[u8; FITTED_BYTES]) -> Self {
+        let c = |i: usize| f32::from_le_bytes(bytes.as_chunks::<4>().0[i]);
+        Self { space: std::array::from_fn(c), plane: std::array::from_fn(|i| c(SPACE + i)) }
+    }
+}
+
+/// The nearest integer, where it is one that codes may have.
+fn rounded(t: f64) -> i64 {
+    if t.abs() < LIMIT { (t + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64 } else { 0 }
+}
+
+/// The normal equations of a fit with `N` coefficients.
+struct Normal<const N: usize> {
+    matrix: [[f64; N]; N],
+    right: [f64; N],
+}
+
+impl<const N: usize> Normal<N> {
+    /// Of rows spread evenly over these planes.
+    fn gather(codes: &[i64], [nx, ny, _]: [usize; 3], planes: std::ops::Range<usize>) -> Self {
+        let mut normal = Self { matrix: [[0.0; N]; N], right: [0.0; N] };
+        let rows = planes.len() * (ny - 1);
+        let taken = (SAMPLED_VALUES / nx).clamp(1, rows);
+        for sample in 0..taken {
+            let row = sample * rows / taken;
+            let (y, z) = (1 + row % (ny - 1), planes.start + row / (ny - 1));
+            for x in 1..nx - 1 {
+                let code = |y: usize, z: usize, x: usize| codes[(z * ny + y) * nx + x] as f64;
+                let three = |y, z| [code(y, z, x - 1), code(y, z, x), code(y, z, x + 1)];
+                let mut near = [0.0; N];
+                near[..3].copy_from_slice(&three(y - 1, z));
+                if N == SPACE {
+                    near[3..6].copy_from_slice(&three(y - 1, z - 1));
+                    near[6..9].copy_from_slice(&three(y, z - 1));
+                    near[9..12].copy_from_slice(&three((y + 1).min(ny - 1), z - 1));
+                }
+                near[N - 1] = code(y, z, x - 1);
+                normal.count(&near, code(y, z, x));
+            }
+        }
+        normal
+    }
+
+    fn count(&mut self, near: &[f64; N], code: f64) {
+        for i in 0..N {
+            self.right[i] += near[i] * code;
+            for j in 0..=i {
+                self.matrix[i][j] += near[i] * near[j];
+            }
+        }
+    }
+
+    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart.
+    fn solve(mut self) -> Option<[f32; N]> {
+        let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
+        if !trace.is_finite() || trace == 0.0 {
+            return None;
+        }
+        let (l, x) = (&mut self.matrix, &mut self.right);
+        for i in 0..N {
+            l[i][i] += 1e-9 * trace + 1e-3;
+            for j in 0..=i {
+                let sum: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
+                let rest = l[i][j] - sum;
+                l[i][j] = if i == j { rest.sqrt() } else { rest / l[j][j] };
+            }
+            x[i] = (x[i] - (0..i).map(|k| l[i][k] * x[k]).sum::<f64>()) / l[i][i];
+        }
+        for i in (0..N).rev() {
+            x[i] = (x[i] - (i + 1..N).map(|k| l[k][i] * x[k]).sum::<f64>()) / l[i][i];
+        }
+        let coefficients = x.map(|c| c as f32);
+        coefficients.iter().all(|c| c.is_finite()).then_some(coefficients)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(i: usize) -> f64 {
+        (i as f64 * 0.3).sin()
+    }
+
+    /// A smooth field of amplitude 40 and white noise of +-4, and of code 10^15.
+    fn noisy(dims: [usize; 3]) -> Vec<i64> {
+        let [nx, ny, nz] = dims;
+        let mix = |x: u64| (x ^ (x >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let noise = |i: usize| (mix(mix(i as u64 + 1)) >> 40) as i64 % 9 - 4;
+        let at = |i: usize| (40.0 * wave(i % nx) * wave(i / nx % ny) * wave(i / nx / ny + 5)) as i64;
+        (0..nx * ny * nz).map(|i| at(i) + noise(i)).collect()
+    }
+
+    #[test]
+    fn add_undoes_remove_whatever_the_codes_and_the_grid() {
+        for dims in [[24, 24, 24], [4, 2, 1], [5, 2, 2], [7, 3, 2], [33, 17, 1], [4, 9, 3]] {
+            let context = Context::grid(dims);
+            let mut wild = noisy(dims);
+            for (i, code) in wild.iter_mut().enumerate().filter(|(i, _)| i % 7 == 3) {
+                *code = [i64::MAX, i64::MIN, 1 << 51, -(1 << 49)][i % 4];
+            }
+            for codes in [noisy(dims), wild] {
+                let Some(fitted) = Fitted::fit(&codes, &context) else { panic!("{dims:?} can be fitted") };
+                let again = Fitted::from_bytes(&fitted.to_bytes());
+                assert_eq!(again, fitted);
+                let mut changed = codes.clone();
+                fitted.remove(&mut changed, &context);
+                again.add(&mut changed, &context);
+                assert_eq!(changed, codes, "{dims:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn coefficients_that_are_no_numbers_predict_and_undo_all_the_same() {
+        let context = Context::grid([8, 8, 4]);
+        for c in [f32::NAN, f32::INFINITY, 1e30] {
+            let fitted = Fitted { space: [c; SPACE], plane: [c; PLANE] };
+            let codes = noisy(context.dims);
+            let mut changed = codes.clone();
+            fitted.remove(&mut changed, &context);
+            fitted.add(&mut changed, &context);
+            assert_eq!(changed, codes);
+        }
+    }
+
+    /// The noise alone has a mean square of 60 / 9; an average over neighbours comes near it, Lorenzo's signed sum of eight
+    /// noises is eight times that.
+    #[test]
+    fn noise_is_not_added_up() {
+        let context = Context::grid([24, 24, 24]);
+        let codes = noisy(context.dims);
+        let mut left = codes.clone();
+        Fitted::fit(&codes, &context).unwrap().remove(&mut left, &context);
+        let inner = left[24 * 24..].iter();
+        let mean_square = inner.map(|&x| (x * x) as f64).sum::<f64>() / (23 * 24 * 24) as f64;
+        assert!(mean_square < 3.0 * 60.0 / 9.0, "{mean_square}");
+    }
+
+    #[test]
+    fn lines_interleaved_unknowns_and_nothing_are_left_alone() {
+        assert_eq!(Fitted::fit(&[1, 2, 3], &Context::flat(3)), None);
+        assert_eq!(Fitted::fit(&[1; 64], &Context { stride: 2, ..Context::grid([4, 4, 4]) }), None);
+        assert_eq!(Fitted::fit(&[0; 64], &Context::grid([4, 4, 4])), None);
+    }
+}
