@@ -2,7 +2,8 @@
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
-#                                the compiler of CUDA kernels where its wheel can be had, and Open MPI
+#                                the compiler of CUDA kernels where its wheel can be had, and Open MPI;
+#                                gfortran, valgrind and PETSc where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
@@ -140,6 +141,17 @@ cuda_compiler() {
     fi
 }
 
+# Compilers and libraries of programs that embed recoup: without them their tests say that they were skipped.
+embedding() {
+    wanted=
+    have gfortran || wanted="$wanted gfortran"
+    have valgrind || wanted="$wanted valgrind"
+    { have pkg-config && pkg-config --exists PETSc; } || wanted="$wanted petsc-dev"
+    [ -n "$wanted" ] || return 0
+    # shellcheck disable=SC2086 # a list of names
+    { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
+}
+
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
@@ -148,4 +160,5 @@ packages
 [ "$what" = build ] || {
     python_tools
     cuda_compiler
+    embedding
 }

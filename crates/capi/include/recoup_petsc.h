@@ -261,6 +261,7 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     PetscBool          is_new;
     const PetscScalar *values;
     PetscFunctionBegin;
+    *attached = NULL;
     PetscCall(RecoupSlotOf((PetscObject)ksp, &slot, &is_new));
     PetscCall(PetscNew(&saved));
     saved->ksp = ksp;
@@ -393,6 +394,211 @@ static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
     PetscCall(VecDestroy(&saved->direction));
     PetscCall(VecDestroy(&saved->product_x));
     PetscCall(VecDestroy(&saved->product_y));
+    PetscCall(PetscFree(*attached));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* ---- TS ---- */
+
+typedef struct RecoupTSRecord {
+    RecoupRun run;
+    TS        ts;
+    Vec       u;
+    PetscReal times[2]; /* the time reached, and the next step */
+} *RecoupTS;
+
+/* Lends the state, and the time with it: every value exactly, as nothing tells which error a time step forgives. */
+static inline PetscErrorCode RecoupTSProtect(RecoupTS saved, Vec u, const PetscScalar *values)
+{
+    PetscFunctionBegin;
+    PetscCall(RecoupRunProtect(&saved->run, "u", RECOUP_DYNAMIC, u, values));
+    PetscCall(RecoupRunProtectNumbers(&saved->run, "time", RECOUP_F64, saved->times, 2));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupTSMonitor(TS ts, PetscInt step, PetscReal time, Vec u, void *ctx)
+{
+    RecoupTS           saved = (RecoupTS)((RecoupSlot *)ctx)->attached;
+    const PetscScalar *values;
+    int                code;
+    PetscFunctionBegin;
+    /* A negative step is an interpolation to the end time. */
+    if (saved == NULL || step <= saved->run.base) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    saved->times[0] = time;
+    PetscCall(TSGetTimeStep(ts, &saved->times[1]));
+    PetscCall(VecGetArrayRead(u, &values));
+    PetscCall(RecoupTSProtect(saved, u, values));
+    code = recoup_step(saved->run.handle, (uint64_t)step, 0, 0);
+    PetscCall(VecRestoreArrayRead(u, &values));
+    RecoupCall(code);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Attaches checkpoints to TSSolve(ts, u). Methods of one step go on as if nothing had been; those of several start again
+ * with their first. Collective. */
+static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, RecoupTS *attached)
+{
+    RecoupTS           saved;
+    RecoupSlot        *slot;
+    PetscBool          is_new;
+    const PetscScalar *values;
+    PetscFunctionBegin;
+    *attached = NULL;
+    PetscCall(RecoupSlotOf((PetscObject)ts, &slot, &is_new));
+    PetscCall(PetscNew(&saved));
+    saved->ts = ts;
+    saved->u  = u;
+    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)ts), options, &saved->run));
+    PetscCall(VecGetArrayRead(u, &values));
+    PetscCall(RecoupTSProtect(saved, u, values));
+    PetscCall(VecRestoreArrayRead(u, &values));
+    if (is_new) PetscCall(TSMonitorSet(ts, RecoupTSMonitor, slot, NULL));
+    slot->attached = saved;
+    *attached      = saved;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Brings u, the time and the step number back; writes the steps done so far, 0 when there is no version. `steps` may be
+ * NULL. Collective. */
+static inline PetscErrorCode RecoupTSRestore(RecoupTS saved, PetscInt *steps)
+{
+    PetscScalar *values;
+    uint64_t     step = 0;
+    int          code;
+    PetscFunctionBegin;
+    PetscCall(VecGetArray(saved->u, &values));
+    PetscCall(RecoupTSProtect(saved, saved->u, values));
+    code = recoup_restore(saved->run.handle, &step, NULL);
+    PetscCall(VecRestoreArray(saved->u, &values));
+    RecoupCall(code);
+    if (steps) *steps = (PetscInt)step;
+    if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    saved->run.base = (PetscInt)step;
+    PetscCall(TSSetTime(saved->ts, saved->times[0]));
+    PetscCall(TSSetTimeStep(saved->ts, saved->times[1]));
+    PetscCall(TSSetStepNumber(saved->ts, (PetscInt)step));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Waits for the versions on their way. Collective. */
+static inline PetscErrorCode RecoupTSDetach(RecoupTS *attached)
+{
+    RecoupSlot *slot;
+    PetscBool   is_new;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)(*attached)->ts, &slot, &is_new));
+    slot->attached = NULL;
+    PetscCall(RecoupRunClose(&(*attached)->run));
+    PetscCall(PetscFree(*attached));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* ---- SNES ---- */
+
+typedef struct RecoupSNESRecord {
+    RecoupRun run;
+    SNES      snes;
+    Vec       x;
+    PetscReal norm_start; /* ||F|| where the first solve started */
+    PetscReal atol;
+    PetscInt  max_it;
+    PetscBool is_changed;
+} *RecoupSNES;
+
+static inline PetscErrorCode RecoupSNESProtect(RecoupSNES saved, Vec x, const PetscScalar *values)
+{
+    PetscFunctionBegin;
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x, values));
+    PetscCall(RecoupRunProtectNumbers(&saved->run, "start", RECOUP_F64, &saved->norm_start, 1));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupSNESMonitor(SNES snes, PetscInt n, PetscReal norm, void *ctx)
+{
+    RecoupSNES         saved = (RecoupSNES)((RecoupSlot *)ctx)->attached;
+    Vec                x;
+    const PetscScalar *values;
+    int                code;
+    PetscFunctionBegin;
+    if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    if (n == 0) {
+        if (saved->run.base == 0) saved->norm_start = norm;
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(SNESGetSolution(snes, &x));
+    PetscCall(VecGetArrayRead(x, &values));
+    PetscCall(RecoupSNESProtect(saved, x, values));
+    code = recoup_step(saved->run.handle, (uint64_t)(saved->run.base + n), norm, saved->norm_start);
+    PetscCall(VecRestoreArrayRead(x, &values));
+    RecoupCall(code);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Attaches checkpoints to SNESSolve(snes, .., x). Versions hold x exactly, unless `options` give a fixed bound.
+ * Collective. */
+static inline PetscErrorCode RecoupSNESAttach(SNES snes, Vec x, const char *options, RecoupSNES *attached)
+{
+    RecoupSNES         saved;
+    RecoupSlot        *slot;
+    PetscBool          is_new;
+    const PetscScalar *values;
+    PetscFunctionBegin;
+    *attached = NULL;
+    PetscCall(RecoupSlotOf((PetscObject)snes, &slot, &is_new));
+    PetscCall(PetscNew(&saved));
+    saved->snes = snes;
+    saved->x    = x;
+    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)snes), options, &saved->run));
+    PetscCall(VecGetArrayRead(x, &values));
+    PetscCall(RecoupSNESProtect(saved, x, values));
+    PetscCall(VecRestoreArrayRead(x, &values));
+    if (is_new) PetscCall(SNESMonitorSet(snes, RecoupSNESMonitor, slot, NULL));
+    slot->attached = saved;
+    *attached      = saved;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Brings x back, and has the next SNESSolve end where the first would have: its relative tolerance stays one to the start
+ * of the first. Writes the iterations done so far, 0 when there is no version; `iterations` may be NULL. Collective. */
+static inline PetscErrorCode RecoupSNESRestore(RecoupSNES saved, PetscInt *iterations)
+{
+    PetscScalar *values;
+    PetscReal    atol, rtol, stol;
+    PetscInt     max_f;
+    uint64_t     iteration = 0;
+    int          code;
+    PetscFunctionBegin;
+    PetscCall(VecGetArray(saved->x, &values));
+    PetscCall(RecoupSNESProtect(saved, saved->x, values));
+    code = recoup_restore(saved->run.handle, &iteration, NULL);
+    PetscCall(VecRestoreArray(saved->x, &values));
+    RecoupCall(code);
+    if (iterations) *iterations = (PetscInt)iteration;
+    if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    saved->run.base   = (PetscInt)iteration;
+    saved->is_changed = PETSC_TRUE;
+    PetscCall(SNESGetTolerances(saved->snes, &saved->atol, &rtol, &stol, &saved->max_it, &max_f));
+    atol = PetscMax(saved->atol, rtol * saved->norm_start);
+    PetscCall(SNESSetTolerances(saved->snes, atol, rtol, stol, PetscMax(saved->max_it - saved->run.base, 0), max_f));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Waits for the versions on their way, and leaves the SNES as it was before. Collective. */
+static inline PetscErrorCode RecoupSNESDetach(RecoupSNES *attached)
+{
+    RecoupSNES  saved = *attached;
+    RecoupSlot *slot;
+    PetscBool   is_new;
+    PetscReal   rtol, stol;
+    PetscInt    max_f;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)saved->snes, &slot, &is_new));
+    slot->attached = NULL;
+    if (saved->is_changed) {
+        PetscCall(SNESGetTolerances(saved->snes, NULL, &rtol, &stol, NULL, &max_f));
+        PetscCall(SNESSetTolerances(saved->snes, saved->atol, rtol, stol, saved->max_it, max_f));
+    }
+    PetscCall(RecoupRunClose(&saved->run));
     PetscCall(PetscFree(*attached));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

@@ -1,4 +1,5 @@
 #![doc = include_str!("../docs/c.md")]
+#![doc = include_str!("../docs/petsc.md")]
 #![expect(unsafe_code, reason = "the C interface takes pointers and calls back")]
 
 mod calls;

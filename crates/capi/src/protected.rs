@@ -107,7 +107,7 @@ unsafe fn slice<'a, T>(start: *mut c_void, count: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// As [`slice`], and nobody else uses them.
+/// As [`slice()`], and nobody else uses them.
 unsafe fn slice_mut<'a, T>(start: *mut c_void, count: usize) -> &'a mut [T] {
     // SAFETY: as the caller promises.
     if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(start.cast(), count) } }

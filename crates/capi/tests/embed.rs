@@ -24,7 +24,7 @@ fn killed_and_resumed(program: &Path, options: &str) -> [String; 2] {
         String::from_utf8(output.stdout).unwrap()
     };
     let undisturbed = printed(solve("undisturbed", "0"));
-    assert!(solve("killed", "35").stdout.is_empty(), "it was not killed");
+    assert!(!solve("killed", "35").status.success(), "it was not killed");
     [undisturbed, printed(solve("killed", "0"))]
 }
 
@@ -47,6 +47,32 @@ fn killed_c_solver_goes_on_from_its_newest_version() {
 }
 
 #[test]
+fn killed_fortran_solver_goes_on_from_its_newest_version() {
+    if !has("gfortran") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = strict("-std=f2008");
+    flags.push(root().join("examples/embed/cg.f90").display().to_string());
+    check(&compile("gfortran", "crates/capi/include/recoup.f90", &flags, folder.path()));
+}
+
+#[test]
+fn fortran_constants_are_those_of_the_header() {
+    let read = |name: &str| std::fs::read_to_string(root().join("crates/capi/include").join(name)).unwrap();
+    let (header, module) = (read("recoup.h"), read("recoup.f90"));
+    let constants = header.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' '));
+    let mut n_compared = 0;
+    for (name, value) in constants.filter(|(name, value)| value.parse::<i32>().is_ok() && !name.contains("_COMM_ANY")) {
+        let assignment = format!("{name} = {value}");
+        let found = module.find(&assignment).map(|at| &module[at + assignment.len()..]);
+        assert!(found.is_some_and(|rest| rest.starts_with([',', '\n', ' '])), "{assignment} is not in recoup.f90");
+        n_compared += 1;
+    }
+    assert!(n_compared > 25, "{n_compared}");
+}
+
+#[test]
 fn valgrind_finds_nothing_in_the_c_solver() {
     if !has("valgrind") {
         return;
@@ -59,6 +85,22 @@ fn valgrind_finds_nothing_in_the_c_solver() {
             ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"];
         let words: Vec<&str> = valgrind.into_iter().chain([program.to_str().unwrap(), &options, "10"]).collect();
         output(&words);
+    }
+}
+
+/// Programs in the pages of the documentation compile as they stand.
+#[test]
+fn programs_of_the_documentation_compile() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(root().join("crates/capi/docs/c.md")).unwrap();
+    let programs: Vec<&str> = page.split("```c\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!programs.is_empty());
+    for (index, program) in programs.iter().enumerate() {
+        let source = folder.path().join(format!("program{index}.c"));
+        std::fs::write(&source, program).unwrap();
+        let program = compile("cc", source.to_str().unwrap(), &strict("-std=c11"), folder.path());
+        let printed = std::process::Command::new(program).current_dir(folder.path()).output().unwrap();
+        assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
     }
 }
 

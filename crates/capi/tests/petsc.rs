@@ -6,10 +6,12 @@ use std::process::Command;
 use crate::build::{compile, has, run, strict};
 
 /// What a solve printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Solve {
     from: u32,
     iterations: u32,
+    /// The rest of the line: of heat.c the norm of the state, in full.
+    rest: String,
 }
 
 /// A compiled example, and a folder for its versions.
@@ -54,8 +56,9 @@ impl Example {
         let output = run(&words);
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with("from "))?;
-        let number = |word: &str| line.split(word).nth(1)?.trim().split([',', ' ']).next()?.parse().ok();
-        Some(Solve { from: number("from")?, iterations: number("iterations")? })
+        let [from, iterations, rest] = line.splitn(3, ',').collect::<Vec<_>>().try_into().ok()?;
+        let number = |text: &str| text.split_whitespace().last()?.parse().ok();
+        Some(Solve { from: number(from)?, iterations: number(iterations)?, rest: rest.to_owned() })
     }
 
     /// The solve killed after so many iterations on `ranks.0`, then run again on `ranks.1`.
@@ -115,9 +118,40 @@ fn gmres_killed_after_a_cycle_needs_no_more_iterations() {
     let options = attached(&ksp.dir("attached"));
     assert_eq!(ksp.run(1, &gmres, Some(&options)).unwrap().iterations, plain);
     let resumed = ksp.killed("exact", (1, 1), &gmres, (91, "interval=20it scheme=lossless"));
-    assert_eq!(resumed, Solve { from: 90, iterations: plain });
+    assert_eq!((resumed.from, resumed.iterations), (90, plain));
     let resumed = ksp.killed("lossy", (2, 1), &gmres, (91, "interval=20it scheme=lossy"));
     assert_eq!(resumed.from, 90);
     // Residuals of restarted GMRES fall by cycle; 1.5 times the residual is worth less than a cycle's fraction.
     assert!(f64::from(resumed.iterations) <= 1.03 * f64::from(plain), "{resumed:?}, {plain}");
+}
+
+/// The state of a one-step method is u and the time; versions hold both exactly, so the end is the same, bit for bit.
+#[test]
+fn killed_time_stepping_ends_in_the_same_state() {
+    let Some(heat) = Example::of("examples/embed/heat.c") else { return };
+    for ranks in [1, 2] {
+        let plain = heat.run(ranks, "-n 12", None).unwrap();
+        let resumed = heat.killed(&format!("heat{ranks}"), (ranks, ranks), "-n 12", (55, "interval=10it"));
+        assert_eq!(resumed, Solve { from: 50, ..plain });
+    }
+}
+
+#[test]
+fn killed_newton_ends_where_the_first_would_have() {
+    let Some(heat) = Example::of("examples/embed/heat.c") else { return };
+    let plain = heat.run(1, "-n 12 -nonlinear", None).unwrap();
+    let resumed = heat.killed("newton", (1, 1), "-n 12 -nonlinear", (4, "interval=1it"));
+    assert_eq!(resumed, Solve { from: 4, ..plain });
+}
+
+/// The program of the documentation compiles as it stands.
+#[test]
+fn program_of_the_petsc_page_compiles() {
+    let page = std::fs::read_to_string(crate::build::root().join("crates/capi/docs/petsc.md")).unwrap();
+    let program = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("program.c");
+    std::fs::write(&source, program).unwrap();
+    let Some(example) = Example::of(source.to_str().unwrap()) else { return };
+    assert!(example.program.exists());
 }
