@@ -5,12 +5,12 @@ use std::process::{Command, Output};
 
 /// The repository.
 pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate is two folders down").to_owned()
 }
 
 /// The folder of `librecoup_c.so`, beside this test.
 pub(crate) fn library_folder() -> PathBuf {
-    let here = std::env::current_exe().unwrap();
+    let here = std::env::current_exe().expect("a test knows its program");
     let folder = here.ancestors().skip(1).find(|folder| folder.join("librecoup_c.so").exists());
     folder.expect("cargo builds the library with its tests").to_owned()
 }
@@ -27,12 +27,12 @@ pub(crate) fn has(program: &str) -> bool {
 /// Compiles `source`, a path below the repository, into `folder`.
 pub(crate) fn compile(compiler: &str, source: &str, flags: &[String], folder: &Path) -> PathBuf {
     let (root, library) = (root(), library_folder());
-    let program = folder.join(Path::new(source).file_stem().unwrap());
+    let program = folder.join(Path::new(source).file_stem().expect("a source has a name"));
     let mut command = Command::new(compiler);
     command.current_dir(folder).arg("-g").arg("-O2").arg(root.join(source));
     command.arg("-I").arg(root.join("crates/capi/include")).args(flags).arg("-L").arg(&library).arg("-lrecoup_c");
     command.args(["-lm", "-lpthread"]).arg(format!("-Wl,-rpath,{}", library.display())).arg("-o").arg(&program);
-    let output = command.output().unwrap();
+    let output = command.output().expect("it starts");
     assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
     program
 }
@@ -49,7 +49,7 @@ pub(crate) fn run(words: &[&str]) -> Output {
     // What Open MPI wants to be told in a container.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none").env("OMPI_MCA_rmaps_base_oversubscribe", "1");
-    command.output().unwrap()
+    command.output().expect("it starts")
 }
 
 /// Runs a command line to a good end and returns what it printed.
