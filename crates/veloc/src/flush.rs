@@ -105,13 +105,16 @@ impl Work {
         let draft = self.job.draft.take();
         let written = self.write(draft);
         if self.job.rank > 0 {
-            self.hand_over(&written)?;
+            // Without its part the others would wait for long: without the place for parts they do not.
+            let handed = self.hand_over(&written);
+            handed.inspect_err(|_| drop(std::fs::remove_dir_all(&self.job.handover)))?;
             let verdict = self.await_verdict();
             return written.and(verdict);
         }
         let published = written.and_then(|records| self.publish(records));
-        // What is left of the draft, and what was handed over: the others take it as the end.
-        self.job.shelf.persistent.discard_drafts()?;
+        // The others take it as the end. What they leave of a draft that failed is cleared by the next one.
+        std::fs::remove_dir_all(&self.job.handover).ok();
+        self.job.shelf.persistent.discard_drafts().ok();
         published
     }
 
@@ -193,7 +196,11 @@ impl Work {
 
     fn await_part(&self, rank: usize) -> Result<Handed, Error> {
         let path = self.part_path(rank);
-        self.await_some(&format!("the part of rank {rank}"), || handed(&std::fs::read(&path).ok()?))
+        let lost = || Error::Rank { rank, message: "its part could not be handed over".to_owned() };
+        self.await_some(&format!("the part of rank {rank}"), || match std::fs::read(&path) {
+            Ok(bytes) => handed(&bytes).map(Ok),
+            Err(_) => (!self.job.handover.exists()).then(|| Err(lost())),
+        })?
     }
 
     /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it is this one.
@@ -247,7 +254,73 @@ pub(crate) fn retain(store: &Hdf5Store, keep: usize, newest: u64) {
 
 #[cfg(test)]
 mod tests {
+    use recoup_io::Access;
+
     use super::*;
+    use crate::coding::{META, encode_bytes};
+    use crate::copies::Meta;
+
+    const TOKEN: u64 = 77;
+
+    /// A rank's part of version 1 in scratch.
+    fn save(scratch: &Hdf5Store, rank: usize) {
+        let mut draft = scratch.begin(1, 0).unwrap();
+        let meta = Meta { token: TOKEN, rank, ranks: 2, files: Vec::new() };
+        let mut records = Records::default();
+        for (name, bytes) in [("region.0", vec![7; 1000]), (META, serde_json::to_vec(&meta).unwrap())] {
+            let (record, mut frames) = encode_bytes(name, &bytes).unwrap();
+            draft.write(&record, &mut frames).unwrap();
+            records.variables.push(record);
+            records.frames.extend(frames.into_iter().map(|f| f.record));
+        }
+        records.files = draft.seal().unwrap().files;
+        scratch.publish(&records.manifest("heat", 1, 1), &Solo).unwrap();
+    }
+
+    /// A copy by two ranks: `prepare` sees the place where parts are handed over. The verdicts, and the versions there.
+    fn copied(saved: [bool; 2], prepare: fn(&std::path::Path)) -> ([bool; 2], Vec<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        let persistent = dir.path().join("persistent");
+        let handover = persistent.join("heat/draft-parts-1");
+        let mut flushes = Vec::new();
+        for (rank, is_saved) in saved.into_iter().enumerate() {
+            let scratch = dir.path().join(format!("scratch-{rank}"));
+            let scratch = Arc::new(Hdf5Store::open(scratch, "heat", Access::Write).unwrap());
+            let access = if rank == 0 { Access::Write } else { Access::Join };
+            let persistent = Arc::new(Hdf5Store::open(&persistent, "heat", access).unwrap());
+            if is_saved {
+                save(&scratch, rank);
+            }
+            let draft = (rank == 0).then(|| persistent.begin(1, 0).unwrap());
+            if rank == 0 {
+                std::fs::create_dir(&handover).unwrap();
+                prepare(&handover);
+            }
+            let shelf = Shelf { scratch, persistent };
+            let (name, handover, filters) = ("heat".to_owned(), handover.clone(), BTreeMap::new());
+            let patience = Duration::from_secs(60);
+            let (version, token, ranks, keep) = (1, TOKEN, 2, None);
+            let job = Job { name, version, token, rank, ranks, shelf, handover, filters, keep, patience, draft };
+            flushes.push(Flush::start(job).unwrap());
+        }
+        let verdicts: Vec<bool> = flushes.into_iter().map(|flush| flush.wait().is_ok()).collect();
+        let store = Hdf5Store::open(&persistent, "heat", Access::Read).unwrap();
+        assert!(!handover.exists());
+        ([verdicts[0], verdicts[1]], store.versions().unwrap())
+    }
+
+    #[test]
+    fn copy_counts_on_all_ranks_or_on_none() {
+        assert_eq!(copied([true, true], |_| ()), ([true, true], vec![1]));
+        assert_eq!(copied([true, false], |_| ()), ([false, false], vec![]));
+        assert_eq!(copied([false, true], |_| ()), ([false, false], vec![]));
+    }
+
+    #[test]
+    fn part_that_cannot_be_handed_over_is_not_waited_for() {
+        let occupied = |handover: &std::path::Path| std::fs::create_dir(handover.join("rank-000001")).unwrap();
+        assert_eq!(copied([true, true], occupied), ([false, false], vec![]));
+    }
 
     #[test]
     fn half_a_part_is_no_part() {

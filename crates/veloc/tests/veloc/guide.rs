@@ -34,3 +34,25 @@ fn programs_of_the_guide_run() {
         }
     }
 }
+
+#[test]
+fn headers_compile_as_every_c_and_as_cpp() {
+    for (compiler, standard) in [("cc", "-std=c99"), ("cc", "-std=c17"), ("c++", "-std=c++11")] {
+        let mut command = Command::new(compiler);
+        let language = if compiler == "cc" { "c" } else { "c++" };
+        command.args([
+            standard,
+            "-DVELOC_NO_MPI",
+            "-Wall",
+            "-Wextra",
+            "-pedantic",
+            "-Werror",
+            "-fsyntax-only",
+            "-x",
+            language,
+        ]);
+        command.arg(crate_dir().join("include/veloc.h"));
+        let output = finish(command);
+        assert!(output.status.success(), "{standard}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -12,6 +12,9 @@ const KILLS: usize = 4;
 /// Longest time a job is let be after it said that it restarted.
 const REPRIEVE_MILLISECONDS: u64 = 120;
 
+/// Doubles on each rank: so many that a copy takes a while.
+const VALUES: &str = "250000";
+
 /// One kind of job.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
@@ -36,14 +39,21 @@ fn persistent(place: &Place, kind: Kind) -> PathBuf {
     if kind.ranks.is_some() { place.persistent() } else { place.persistent().join("single-000000") }
 }
 
-/// Waits until a copy is under way, a moment at most.
-fn await_flush(place: &Place, kind: Kind) -> bool {
-    let root = persistent(place, kind).join("heat");
+/// Whether a copy is under way, or was when the job was killed.
+fn has_draft(place: &Place, kind: Kind) -> bool {
     let is_draft = |e: fs::DirEntry| e.file_name().to_string_lossy().starts_with("draft-");
-    (0..400).any(|_| {
+    let entries = fs::read_dir(persistent(place, kind).join("heat"));
+    entries.is_ok_and(|entries| entries.filter_map(Result::ok).any(is_draft))
+}
+
+/// Waits until a copy is under way, a moment at most.
+fn await_copy(place: &Place, kind: Kind) {
+    for _ in 0..400 {
+        if has_draft(place, kind) {
+            return;
+        }
         std::thread::sleep(Duration::from_micros(500));
-        fs::read_dir(&root).is_ok_and(|entries| entries.filter_map(Result::ok).any(is_draft))
-    })
+    }
 }
 
 /// Kills a job over and over; it always goes on from the newest version that is whole. Its own check finds any wrong value.
@@ -54,11 +64,11 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
     println!("{kind:?}, seed {seed}");
     let place = Place::new(&format!("mode = {}\nmax_versions = 3\nscratch_versions = 2", kind.mode));
     let config = place.config();
-    let arguments = [config.to_str().unwrap(), "2000000000", "3", "60000", kind.holds];
+    let arguments = [config.to_str().unwrap(), "2000000000", "3", VALUES, kind.holds];
     let mut dice = Dice(seed);
     // What the next restart finds at least, and whether it finds just that.
     let (mut least, mut exactly) = (0, true);
-    let (mut in_flush, mut restarts) = (0, 0);
+    let (mut in_copy, mut restarts) = (0, 0);
     for kill in 0..kills {
         let mut job = Job::start(kind.ranks, &arguments);
         job.await_lines("pid ", kind.ranks.unwrap_or(1));
@@ -74,7 +84,7 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
         job.await_lines("saved ", 1 + dice.below(3) as usize);
         let lose_scratch = dice.below(2) == 0;
         if lose_scratch {
-            in_flush += usize::from(await_flush(&place, kind));
+            await_copy(&place, kind);
         } else {
             std::thread::sleep(Duration::from_millis(dice.below(REPRIEVE_MILLISECONDS)));
         }
@@ -83,6 +93,7 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
         (least, exactly) = (*saved.last().unwrap(), false);
         if lose_scratch {
             fs::remove_dir_all(place.scratch()).unwrap();
+            in_copy += usize::from(has_draft(&place, kind));
             let there = versions(&persistent(&place, kind)).last().copied().unwrap_or(0);
             // Before a version is begun, the one before has arrived; with sync, before it is said to be saved.
             let arrived = if kind.mode == "sync" { least } else { saved.iter().rev().nth(1).copied().unwrap_or(0) };
@@ -92,14 +103,14 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
     }
     let ended = drive_well_of(&place, kind, least + 200);
     assert!(least == 0 || ended.is_some_and(|found| found >= least));
-    println!("{kills} kills, {in_flush} of them in a copy with scratch lost after it, {restarts} restarts");
+    println!("{kills} kills, {in_copy} of them in a copy and with scratch lost after it, {restarts} restarts");
 }
 
 /// Runs the job to its end; the version it went on from.
 fn drive_well_of(place: &Place, kind: Kind, steps: u64) -> Option<u64> {
     let config = place.config();
     let steps = steps.to_string();
-    let mut job = Job::start(kind.ranks, &[config.to_str().unwrap(), &steps, "50", "60000", kind.holds]);
+    let mut job = Job::start(kind.ranks, &[config.to_str().unwrap(), &steps, "50", VALUES, kind.holds]);
     job.await_lines("done ", 1);
     job.numbers("restart ").first().copied()
 }
