@@ -11,7 +11,7 @@ set -eu
 what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
-python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* cmake>=3.26"
+python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.*"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
@@ -152,6 +152,13 @@ embedding() {
     { may_apt && install $wanted; } || say "not here:$wanted; tests that need them will be skipped"
 }
 
+# petsc4py as the distribution has it, for the Python of the distribution. Without it its tests say that they were skipped.
+petsc4py() {
+    /usr/bin/python3 -c 'import petsc4py.PETSc' >/dev/null 2>&1 && return 0
+    may_apt && install python3-petsc4py && return 0
+    say "python3-petsc4py cannot be had here: its tests will be skipped"
+}
+
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
@@ -161,4 +168,5 @@ packages
     python_tools
     cuda_compiler
     embedding
+    petsc4py
 }

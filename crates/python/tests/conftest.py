@@ -1,6 +1,7 @@
 """What the tests share: a problem with real sparsity, and the program `recoup`."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -30,3 +31,8 @@ def program():
     if not path.exists():
         pytest.skip(f"{path} is not built")
     return path
+
+
+def snippets(page):
+    """The Python blocks of a page."""
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)

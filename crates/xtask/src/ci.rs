@@ -26,6 +26,7 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     succeed(cargo(root).args(doc).env("RUSTDOCFLAGS", "-D warnings"))?;
     step("unit, integration and documentation tests");
     succeed(cargo(root).args(["test", "--locked", "--workspace"]))?;
+    python(root)?;
     examples(root)?;
     features(root, long)?;
     licences(root)?;
@@ -34,6 +35,22 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
 
 fn step(name: &str) {
     println!("\n== {name}");
+}
+
+/// Installs the Python package as users do, but with the profile all else is built with, and runs its tests.
+fn python(root: &Path) -> Result<()> {
+    let Some(python) = std::env::var_os("RECOUP_PYTHON") else {
+        step("Python package: SKIPPED, `scripts/bootstrap.sh test` makes the environment it needs");
+        return Ok(());
+    };
+    step("Python package");
+    let package = ["-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--force-reinstall", "."];
+    succeed(Command::new(&python).args(package).env("MATURIN_PEP517_ARGS", "--profile dev").current_dir(root))?;
+    let metadata = metadata(root)?;
+    let target = metadata["target_directory"].as_str().context("no target directory")?;
+    let program = Path::new(target).join("debug").join("recoup");
+    let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+    succeed(Command::new(&python).args(tests).env("RECOUP_PROGRAM", program).current_dir(root))
 }
 
 /// Runs every example to its end; each is small enough for that and fails when it does not converge.

@@ -161,7 +161,8 @@ def cg(
     """
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)
-    return spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
+    x, info = spla.cg(A, b, x0=cb.x0, rtol=rtol, atol=atol, maxiter=left, M=cb.M, callback=_both(cb, callback))
+    return x, info
 
 
 def gmres(
@@ -185,9 +186,10 @@ def gmres(
     cb = Callback(session, A, b, method="gmres", x0=x0, M=M, restart=restart)
     left = None if maxiter is None else max(maxiter - cb.iteration // restart, 1)
     both = _both(cb, callback)
-    return spla.gmres(
+    x, info = spla.gmres(
         A, b, x0=cb.x0, rtol=rtol, atol=atol, restart=restart, maxiter=left, M=cb.M, callback=both, callback_type="x"
     )
+    return x, info
 
 
 def _both(cb: Callback, callback: Callable[[Vector], object] | None) -> Callable[[Vector], None]:
