@@ -1,8 +1,13 @@
 //! The C interface from outside: its communicator, its calls, and the programs of examples/embed.
 
+#[cfg(test)]
 mod build;
+#[cfg(test)]
 mod calls;
+#[cfg(test)]
 #[expect(unsafe_code, reason = "the callbacks stand in for a C program's")]
 mod comm;
+#[cfg(test)]
 mod embed;
+#[cfg(test)]
 mod petsc;
