@@ -1,9 +1,10 @@
-//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`.
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `anchor`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
 //! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
 //! sources and calls cargo.
 
+mod anchor;
 mod ci;
 mod golden;
 mod header;
@@ -40,6 +41,15 @@ enum Task {
     },
     /// Write the C header from the sources of the C interface.
     Header,
+    /// Milliseconds per iteration of our solvers and PETSc's, in turns; minutes. Needs petsc-dev.
+    Anchor {
+        /// Points along each side of the grid.
+        #[arg(long, value_delimiter = ',', default_value = "100,128")]
+        sizes: Vec<u32>,
+        /// Turns of each program, of which the median counts.
+        #[arg(long, default_value = "5")]
+        rounds: usize,
+    },
     /// Ratio, rates and errors of every codec on the vectors of real solves, in turns; minutes.
     Codecs {
         /// SZ3 too, whose binary is under the GPL.
@@ -56,6 +66,7 @@ fn main() -> ExitCode {
         Task::Ci { long } => ci::run(&root(), long),
         Task::Tidy => tidy::run(&root()),
         Task::Golden { replace } => golden::run(&root(), replace),
+        Task::Anchor { sizes, rounds } => anchor::run(&root(), &sizes, rounds),
         Task::Header => header::run(&root()),
         Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
     };
