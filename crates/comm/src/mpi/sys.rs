@@ -4,13 +4,16 @@
 //! threads of a rank can wait for different collective calls even where MPI allows one call at a time.
 #![expect(unsafe_code, reason = "calls the MPI library")]
 
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mpi_sys as ffi;
+
+use super::family::Family;
 
 /// Values in one message at most: their number is a C int.
 pub(super) const MESSAGE_MAX: usize = 1 << 30;
@@ -18,6 +21,8 @@ pub(super) const MESSAGE_MAX: usize = 1 << 30;
 const SPINS: u32 = 500;
 /// Looks before it sleeps between them.
 const YIELDS: u32 = 2000;
+/// Looks at requests whose buffers are given up: some 30 seconds.
+const LOOKS_MAX: u32 = 500_000;
 /// How long it sleeps.
 const NAP: Duration = Duration::from_micros(50);
 
@@ -26,6 +31,64 @@ const NAP: Duration = Duration::from_micros(50);
 pub(super) struct Fault {
     /// `MPI_ERR_...`.
     pub(super) class: i32,
+}
+
+impl Fault {
+    /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to `MPI_ERR_REVOKED` of Open MPI 5.
+    pub(super) fn is_loss(self) -> bool {
+        ulfm().is_some() && (74..=77).contains(&self.class)
+    }
+}
+
+/// What user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library has it.
+struct Ulfm {
+    revoke: unsafe extern "C" fn(ffi::MPI_Comm) -> c_int,
+    shrink: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
+    agree: unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
+    failed: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
+}
+
+/// Looked up when first needed, so that one build serves libraries with and without it.
+fn ulfm() -> Option<&'static Ulfm> {
+    fn find(name: &CStr) -> Option<*mut libc::c_void> {
+        // SAFETY: a name that ends with a zero.
+        let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+    static ULFM: OnceLock<Option<Ulfm>> = OnceLock::new();
+    let look = || {
+        let [revoke, shrink] = [find(c"MPIX_Comm_revoke")?, find(c"MPIX_Comm_shrink")?];
+        let [agree, failed] = [find(c"MPIX_Comm_agree")?, find(c"MPIX_Comm_get_failed")?];
+        // SAFETY: functions of these names have these signatures wherever they exist.
+        Some(unsafe {
+            Ulfm {
+                revoke: std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(ffi::MPI_Comm) -> c_int>(revoke),
+                shrink: std::mem::transmute::<
+                    *mut libc::c_void,
+                    unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
+                >(shrink),
+                agree: std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int>(
+                    agree,
+                ),
+                failed: std::mem::transmute::<
+                    *mut libc::c_void,
+                    unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
+                >(failed),
+            }
+        })
+    };
+    ULFM.get_or_init(look).as_ref()
+}
+
+/// Whether a lost rank can be survived.
+pub(super) fn can_repair() -> bool {
+    ulfm().is_some()
+}
+
+/// Ends this process at once: after a loss MPI may not come to its own end.
+pub(super) fn leave(code: i32) -> ! {
+    // SAFETY: ends the process; nothing runs after it.
+    unsafe { libc::_exit(code) }
 }
 
 /// Calls take turns where the library does not allow several at once.
@@ -154,15 +217,67 @@ impl Raw {
     }
 
     /// A communicator of the same ranks. The request completes when all of them have asked.
-    pub(super) fn dup(self) -> Result<Self, Fault> {
+    pub(super) fn dup(self, family: &Family) -> Result<Self, Fault> {
         // SAFETY: a constant of the library.
         let mut new = Box::new(Self(unsafe { ffi::RSMPI_COMM_NULL }));
-        let mut pending = Pending::new();
+        let mut pending = Pending::new(self, family);
         // SAFETY: `new` outlives the request: `pending` is waited for before it is read.
         pending.begin(|request| unsafe { ffi::MPI_Comm_idup(self.0, &raw mut new.0, request) })?;
         pending.wait()?;
         new.return_errors()?;
         Ok(*new)
+    }
+
+    /// No call on it will succeed any more, on any rank.
+    pub(super) fn revoke(self) {
+        if let Some(ulfm) = ulfm() {
+            // SAFETY: a communicator. What is revoked already stays so.
+            let _revoked = call(|| unsafe { (ulfm.revoke)(self.0) });
+        }
+    }
+
+    /// A communicator of the ranks that are alive. Waits for them inside the library.
+    pub(super) fn shrink(self) -> Result<Self, Fault> {
+        let ulfm = ulfm().ok_or(Fault { class: ffi::MPI_ERR_OTHER as i32 })?;
+        // SAFETY: a constant of the library.
+        let mut alive = Self(unsafe { ffi::RSMPI_COMM_NULL });
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { (ulfm.shrink)(self.0, &raw mut alive.0) })?;
+        alive.return_errors()?;
+        Ok(alive)
+    }
+
+    /// Whether all ranks say so and none is lost: the same answer on all that are alive. Waits inside the library.
+    pub(super) fn agree(self, own: bool) -> bool {
+        let Some(ulfm) = ulfm() else { return own };
+        let mut flag = c_int::from(own);
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { (ulfm.agree)(self.0, &raw mut flag) }).is_ok() && flag != 0
+    }
+
+    /// The first rank known to be gone.
+    pub(super) fn failed_rank(self) -> Option<usize> {
+        let ulfm = ulfm()?;
+        // SAFETY: a constant of the library.
+        let (mut failed, mut all) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
+        let (first, mut rank) = (0, -1);
+        // SAFETY: a communicator and valid places.
+        call(|| unsafe { (ulfm.failed)(self.0, &raw mut failed) }).ok()?;
+        // SAFETY: as before.
+        call(|| unsafe { ffi::MPI_Comm_group(self.0, &raw mut all) }).ok()?;
+        // SAFETY: two groups, one rank of the first, and a valid place; an empty group is an error.
+        let found = call(|| unsafe { ffi::MPI_Group_translate_ranks(failed, 1, &raw const first, all, &raw mut rank) });
+        found.ok().and_then(|()| usize::try_from(rank).ok())
+    }
+
+    /// The ranks that come with the same `color`, in the order of `key`. Waits inside the library.
+    pub(super) fn split(self, color: usize, key: usize) -> Result<Self, Fault> {
+        // SAFETY: a constant of the library.
+        let mut part = Self(unsafe { ffi::RSMPI_COMM_NULL });
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { ffi::MPI_Comm_split(self.0, color as c_int, key as c_int, &raw mut part.0) })?;
+        part.return_errors()?;
+        Ok(part)
     }
 
     /// Gives the communicator back, unless MPI has ended.
@@ -177,6 +292,9 @@ impl Raw {
 /// Requests under way, and the exclusive use of their buffers until they are done.
 pub(super) struct Pending<'b> {
     requests: Vec<Request>,
+    /// The communicator they are made on, and what is lost with it.
+    comm: Raw,
+    family: &'b Family,
     buffers: PhantomData<&'b mut [u8]>,
 }
 
@@ -209,28 +327,30 @@ struct Room {
 }
 
 impl<'b> Pending<'b> {
-    pub(super) fn new() -> Self {
-        Self { requests: Vec::new(), buffers: PhantomData }
+    pub(super) fn new(comm: Raw, family: &'b Family) -> Self {
+        Self { requests: Vec::new(), comm, family, buffers: PhantomData }
     }
 
     fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), Fault> {
-        self.requests.push(Request::begun(0, begin)?);
+        let begun = Request::begun(0, begin).inspect_err(|fault| self.family.suffer(*fault, self.comm))?;
+        self.requests.push(begun);
         Ok(())
     }
 
     /// Sends `values`, at most [`MESSAGE_MAX`].
-    pub(super) fn send<T: Wire>(&mut self, comm: Raw, (to, tag): (usize, i32), values: &'b [T]) -> Result<(), Fault> {
+    pub(super) fn send<T: Wire>(&mut self, (to, tag): (usize, i32), values: &'b [T]) -> Result<(), Fault> {
         let (start, count) = (values.as_ptr().cast(), values.len() as c_int);
+        let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is borrowed until the request is done.
-            unsafe { ffi::MPI_Isend(start, count, T::datatype(), to as c_int, tag, comm.0, request) }
+            unsafe { ffi::MPI_Isend(start, count, T::datatype(), to as c_int, tag, comm, request) }
         })
     }
 
     /// Receives into `target`; a message of another length is taken and thrown away.
-    pub(super) fn receive<T: Wire>(&mut self, comm: Raw, (from, tag): (usize, i32), target: &'b mut [T]) {
+    pub(super) fn receive<T: Wire>(&mut self, (from, tag): (usize, i32), target: &'b mut [T]) {
         self.requests.push(Request::Awaited(Room {
-            comm,
+            comm: self.comm,
             from: from as c_int,
             tag,
             start: target.as_mut_ptr().cast(),
@@ -241,44 +361,47 @@ impl<'b> Pending<'b> {
     }
 
     /// Gives every rank the `values` of `root`, at most [`MESSAGE_MAX`].
-    pub(super) fn broadcast<T: Wire>(&mut self, comm: Raw, root: usize, values: &'b mut [T]) -> Result<(), Fault> {
+    pub(super) fn broadcast<T: Wire>(&mut self, root: usize, values: &'b mut [T]) -> Result<(), Fault> {
         let (start, count) = (values.as_mut_ptr().cast(), values.len() as c_int);
+        let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is exclusively borrowed until the request is done.
-            unsafe { ffi::MPI_Ibcast(start, count, T::datatype(), root as c_int, comm.0, request) }
+            unsafe { ffi::MPI_Ibcast(start, count, T::datatype(), root as c_int, comm, request) }
         })
     }
 
     /// Puts the `own` values of all ranks, equally many, into `all` in rank order.
-    pub(super) fn gather<T: Wire>(&mut self, comm: Raw, own: &'b [T], all: &'b mut [T]) -> Result<(), Fault> {
+    pub(super) fn gather<T: Wire>(&mut self, own: &'b [T], all: &'b mut [T]) -> Result<(), Fault> {
         let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
+        let comm = self.comm.0;
         self.begin(|request| {
             let kind = T::datatype();
             // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of every rank.
-            unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm.0, request) }
+            unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm, request) }
         })
     }
 
     /// Puts the `own` bytes of all ranks into `all` where `parts` says: their counts, and where they begin.
     pub(super) fn gather_parts(
         &mut self,
-        comm: Raw,
         own: &'b [u8],
         (all, parts): (&'b mut [u8], [&'b [c_int]; 2]),
     ) -> Result<(), Fault> {
         let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
         let [counts, starts] = parts.map(<[c_int]>::as_ptr);
+        let comm = self.comm.0;
         self.begin(|request| {
             let kind = u8::datatype();
             // SAFETY: all four are borrowed until the request is done, and the parts lie within `all`.
-            unsafe { ffi::MPI_Iallgatherv(from, count, kind, to, counts, starts, kind, comm.0, request) }
+            unsafe { ffi::MPI_Iallgatherv(from, count, kind, to, counts, starts, kind, comm, request) }
         })
     }
 
     /// Returns when every rank has begun it.
-    pub(super) fn barrier(&mut self, comm: Raw) -> Result<(), Fault> {
+    pub(super) fn barrier(&mut self) -> Result<(), Fault> {
+        let comm = self.comm.0;
         // SAFETY: a communicator; there are no buffers.
-        self.begin(|request| unsafe { ffi::MPI_Ibarrier(comm.0, request) })
+        self.begin(|request| unsafe { ffi::MPI_Ibarrier(comm, request) })
     }
 
     /// Looks once; whether all are done.
@@ -308,6 +431,9 @@ impl<'b> Pending<'b> {
         let mut pause = Pause::default();
         while !self.test() && self.outcomes().all(|outcome| outcome.is_ok()) {
             pause.wait();
+        }
+        if let Some(fault) = self.outcomes().find_map(Result::err) {
+            self.family.suffer(fault, self.comm);
         }
     }
 
@@ -388,9 +514,14 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         self.requests.retain(|request| request.road().is_none());
         let mut pause = Pause::default();
-        while !self.test() {
+        for _ in 0..LOOKS_MAX {
+            if self.test() {
+                return;
+            }
             pause.wait();
         }
+        // The library keeps memory that is about to be used for something else.
+        std::process::abort();
     }
 }
 

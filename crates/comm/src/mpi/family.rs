@@ -1,0 +1,62 @@
+//! Communicators that are lost together: when a rank is gone, none of them is of further use to anybody.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::sys::{Fault, Raw};
+
+/// No rank is lost.
+const NONE: usize = usize::MAX;
+
+/// The communicators of one rank, from the start or a repair on.
+#[derive(Debug)]
+pub(super) struct Family {
+    members: Mutex<Vec<Raw>>,
+    /// The first rank found to be lost.
+    lost: AtomicUsize,
+}
+
+impl Family {
+    pub(super) fn new() -> Self {
+        Self { members: Mutex::new(Vec::new()), lost: AtomicUsize::new(NONE) }
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Raw>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A communicator that is lost with the others.
+    pub(super) fn join(&self, raw: Raw) {
+        self.members().push(raw);
+        if self.lost().is_some() {
+            raw.revoke();
+        }
+    }
+
+    /// Gives a communicator back.
+    pub(super) fn leave(&self, raw: Raw) {
+        self.members().retain(|member| *member != raw);
+        if self.lost().is_none() {
+            raw.free();
+        }
+    }
+
+    /// The first rank found to be lost, as its communicator numbers it.
+    pub(super) fn lost(&self) -> Option<usize> {
+        Some(self.lost.load(Ordering::Acquire)).filter(|&rank| rank != NONE)
+    }
+
+    /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on all members end.
+    pub(super) fn suffer(&self, fault: Fault, raw: Raw) {
+        if fault.is_loss() {
+            self.lose(raw.failed_rank().unwrap_or(0));
+        }
+    }
+
+    /// A rank is gone.
+    pub(super) fn lose(&self, rank: usize) {
+        if self.lost.compare_exchange(NONE, rank, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            self.members().iter().for_each(|member| member.revoke());
+        }
+    }
+}

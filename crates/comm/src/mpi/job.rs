@@ -1,0 +1,305 @@
+//! An MPI job from its start to its end, with spares and repairs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use recoup_core::CommError;
+
+use super::Mpi;
+use super::family::Family;
+use super::sys::{self, Fault, Pause, Pending, Raw};
+
+/// Naps in one second of waiting.
+const LOOKS_PER_SECOND: u32 = 10_000;
+
+/// Why MPI cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MpiError {
+    /// The process has started MPI before.
+    #[error("MPI was started before in this process")]
+    StartedBefore,
+    /// The library refuses.
+    #[error("MPI: error class {class}")]
+    Library {
+        /// `MPI_ERR_...`.
+        class: i32,
+    },
+    /// No process would be left to compute.
+    #[error("{spares} spares of {processes} processes leave none to compute")]
+    Spares {
+        /// Spares asked for.
+        spares: usize,
+        /// Processes there are.
+        processes: usize,
+    },
+    /// Only the first thread may call the library.
+    #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
+    OneThread,
+}
+
+impl From<Fault> for MpiError {
+    fn from(fault: Fault) -> Self {
+        Self::Library { class: fault.class }
+    }
+}
+
+/// How many threads may call the library at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadLevel {
+    /// Any, one at a time.
+    Serialized,
+    /// Any.
+    Multiple,
+}
+
+/// MPI, from its start to its end: one per process.
+///
+/// Of its processes some may be spares, which wait for the place of one that is lost.
+#[derive(Debug)]
+pub struct MpiJob {
+    /// All processes that are alive.
+    world: Raw,
+    /// Those that compute, or those that wait: whichever this one is among.
+    crew: Raw,
+    /// This process's place: below `places` it computes.
+    place: usize,
+    places: usize,
+    family: Arc<Family>,
+    level: ThreadLevel,
+    /// A rank was lost: MPI may not come to its own end.
+    is_maimed: bool,
+}
+
+impl MpiJob {
+    /// Starts MPI and asks for `MPI_THREAD_MULTIPLE`.
+    ///
+    /// # Errors
+    /// [`MpiError`] when it was started before, refuses, or grants too few threads.
+    pub fn start() -> Result<Self, MpiError> {
+        Self::start_with(ThreadLevel::Multiple)
+    }
+
+    /// Starts MPI and asks for `level`.
+    ///
+    /// # Errors
+    /// As [`MpiJob::start`].
+    pub fn start_with(level: ThreadLevel) -> Result<Self, MpiError> {
+        static STARTED: AtomicBool = AtomicBool::new(false);
+        if STARTED.swap(true, Ordering::AcqRel) {
+            return Err(MpiError::StartedBefore);
+        }
+        let wanted = match level {
+            ThreadLevel::Serialized => sys::Threads::Serialized,
+            ThreadLevel::Multiple => sys::Threads::Multiple,
+        };
+        let level = match sys::start(wanted)? {
+            sys::Threads::One => return Err(MpiError::OneThread),
+            sys::Threads::Serialized => ThreadLevel::Serialized,
+            sys::Threads::Multiple => ThreadLevel::Multiple,
+        };
+        let family = Arc::new(Family::new());
+        let world = Raw::world()?.dup(&family)?;
+        family.join(world);
+        let (place, places) = (world.rank()?, world.size()?);
+        Ok(Self { world, crew: world, place, places, family, level, is_maimed: false })
+    }
+
+    /// Makes spares of the last `spares` processes. Collective.
+    ///
+    /// # Errors
+    /// [`MpiError::Spares`] when none would compute, [`MpiError::Library`].
+    pub fn keep_spares(&mut self, spares: usize) -> Result<(), MpiError> {
+        let processes = self.world.size()?;
+        if spares >= processes {
+            return Err(MpiError::Spares { spares, processes });
+        }
+        self.places = processes - spares;
+        self.join_crew()?;
+        Ok(())
+    }
+
+    fn join_crew(&mut self) -> Result<(), Fault> {
+        self.crew = self.world.split(usize::from(self.is_spare()), self.place)?;
+        self.family.join(self.crew);
+        Ok(())
+    }
+
+    /// Whether this process waits for the place of a lost one.
+    #[must_use]
+    pub fn is_spare(&self) -> bool {
+        self.place >= self.places
+    }
+
+    /// Whether a lost rank can be survived: the library has what it takes.
+    #[must_use]
+    pub fn can_repair(&self) -> bool {
+        sys::can_repair()
+    }
+
+    /// Whether a rank is lost, and [`MpiJob::repair`] has not been called since.
+    #[must_use]
+    pub fn has_lost(&self) -> bool {
+        self.family.lost().is_some()
+    }
+
+    /// Returns when every process has called it: spares at the beginning, the others when all is done. Collective.
+    ///
+    /// # Errors
+    /// [`CommError::RankLost`] when a process is gone.
+    pub fn rest(&self) -> Result<(), CommError> {
+        let mut pending = Pending::new(self.world, &self.family);
+        let rested = pending.barrier().and_then(|()| pending.wait());
+        rested.map_err(|fault| match self.family.lost() {
+            Some(rank) if fault.is_loss() => CommError::RankLost { rank },
+            _ => CommError::Library { class: fault.class },
+        })
+    }
+
+    /// After a loss: spares take the places of lost processes, and where there are too few, the others close up.
+    /// Communicators from before are of no further use. All processes that are alive call it, whether they compute or not.
+    ///
+    /// # Errors
+    /// [`MpiError::Library`] where a lost rank cannot be survived.
+    pub fn repair(&mut self) -> Result<(), MpiError> {
+        self.is_maimed = true;
+        self.family.lose(0);
+        // Each failure during the repair costs one round, and there are not more failures than processes.
+        for _ in 0..=self.world.size()? {
+            let alive = self.world.shrink()?;
+            let repaired = self.take_places(alive);
+            self.world = alive;
+            if alive.agree(repaired.is_ok()) {
+                return Ok(());
+            }
+            self.family.lose(0);
+        }
+        Err(MpiError::Library { class: 0 })
+    }
+
+    /// Every process alive tells its place, and all fill up those that are empty alike.
+    fn take_places(&mut self, alive: Raw) -> Result<(), Fault> {
+        self.family = Arc::new(Family::new());
+        self.family.join(alive);
+        let (own, mut all) = ([self.place as i64], vec![0_i64; alive.size()?]);
+        let mut pending = Pending::new(alive, &self.family);
+        pending.gather(&own, &mut all)?;
+        pending.wait()?;
+        drop(pending);
+        let mut taken: Vec<usize> = all.into_iter().map(|place| place as usize).collect();
+        taken.sort_unstable();
+        let (place, places) = filled(&taken, self.places, self.place);
+        let crew = alive.split(usize::from(place >= places), place)?;
+        self.family.join(crew);
+        // Nothing has changed before all has succeeded.
+        (self.crew, self.place, self.places) = (crew, place, places);
+        Ok(())
+    }
+
+    /// This process's number among those that compute.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.place
+    }
+
+    /// The level granted.
+    #[must_use]
+    pub fn level(&self) -> ThreadLevel {
+        self.level
+    }
+
+    /// A communicator of all processes that compute. Collective among them.
+    ///
+    /// # Errors
+    /// [`MpiError::Library`].
+    pub fn comm(&self) -> Result<Mpi, MpiError> {
+        Ok(Mpi::new(self.crew.dup(&self.family)?, Arc::clone(&self.family))?)
+    }
+
+    /// Waits until all processes have called it, at most so long; whether they have.
+    #[must_use]
+    pub fn meet(&self, patience: Duration) -> bool {
+        let mut pending = Pending::new(self.world, &self.family);
+        if pending.barrier().is_err() {
+            return false;
+        }
+        let mut pause = Pause::default();
+        for _ in 0..patience.as_secs_f64().ceil() as u32 * LOOKS_PER_SECOND {
+            if pending.test() {
+                return pending.wait().is_ok();
+            }
+            pause.wait();
+        }
+        // Nobody waits for it any more: the caller ends the process.
+        std::mem::forget(pending);
+        false
+    }
+
+    /// Ends this process: in the ordinary way, or at once after a loss, when MPI might not come to its own end.
+    pub fn end(self, code: u8) {
+        if self.is_maimed {
+            sys::leave(i32::from(code));
+        }
+    }
+
+    /// Ends all processes of the job with this exit code.
+    pub fn abort(&self, code: u8) -> ! {
+        sys::abort(i32::from(code));
+        std::process::exit(i32::from(code))
+    }
+}
+
+/// The place of the process that had place `own`, and the number of places, once those missing from `taken` (ascending)
+/// are filled by spares, lowest first, or closed up.
+fn filled(taken: &[usize], places: usize, own: usize) -> (usize, usize) {
+    let computing = taken.partition_point(|&place| place < places);
+    let spares = taken.len() - computing;
+    let missing: Vec<usize> = (0..places).filter(|place| taken.binary_search(place).is_err()).collect();
+    let places_left = places - missing.len().saturating_sub(spares);
+    let rank = taken.partition_point(|&place| place < own);
+    let place = match rank.checked_sub(computing) {
+        _ if places_left < places => rank,
+        // The lowest spare goes to the lowest empty place; those left over wait behind all places.
+        Some(spare) => missing.get(spare).copied().unwrap_or(places + spare),
+        None => own,
+    };
+    (place, places_left)
+}
+
+impl Drop for MpiJob {
+    /// Ends MPI. Collective.
+    fn drop(&mut self) {
+        if self.is_maimed {
+            return;
+        }
+        // What fails here has nobody left to be told.
+        let _ended = sys::end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of all that are alive, after those of `taken` out of `places` are filled.
+    fn all(taken: &[usize], places: usize) -> (Vec<usize>, usize) {
+        let ends: Vec<_> = taken.iter().map(|&own| filled(taken, places, own)).collect();
+        assert!(ends.iter().all(|(_, left)| *left == ends[0].1));
+        (ends.iter().map(|(place, _)| *place).collect(), ends[0].1)
+    }
+
+    #[test]
+    fn spares_take_the_lowest_empty_places_and_the_others_stay() {
+        assert_eq!(all(&[0, 2, 3, 4, 5], 4), (vec![0, 2, 3, 1, 4 + 1], 4));
+        assert_eq!(all(&[1, 2, 4, 5], 4), (vec![1, 2, 0, 3], 4));
+        assert_eq!(all(&[0, 1, 2, 5], 3), (vec![0, 1, 2, 3], 3));
+    }
+
+    #[test]
+    fn places_close_up_where_spares_are_too_few() {
+        assert_eq!(all(&[0, 2, 3], 4), (vec![0, 1, 2], 3));
+        assert_eq!(all(&[2, 3, 4], 4), (vec![0, 1, 2], 3));
+        assert_eq!(all(&[3], 4), (vec![0], 1));
+    }
+}
