@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration, Store};
+use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
@@ -27,6 +27,10 @@ use crate::virtual_time::Machine;
 
 /// A run that only loses ends after this many times the iterations the undisturbed solve takes.
 const EXECUTED_FACTOR: u64 = 100;
+
+/// How often and how long a directory is waited for that another process has just left.
+const BUSY_TRIES: u32 = 40;
+const BUSY_WAIT: Duration = Duration::from_millis(25);
 
 /// One run, described.
 pub(crate) struct Execution<'a> {
@@ -175,7 +179,20 @@ pub(crate) fn open_directory(
     throttle: Option<Throttle>,
     comm: &dyn Comm,
 ) -> Result<Arc<dyn Store>> {
-    let open = |access| Hdf5Store::open(dir, name, access).map_err(anyhow::Error::from);
+    let tries = if comm.size() > 1 { BUSY_TRIES } else { 0 };
+    let open = |access| {
+        // A rank 0 that was killed may hold the lock for a moment yet.
+        let is_busy = || {
+            std::thread::sleep(BUSY_WAIT);
+            matches!(Hdf5Store::open(dir, name, access), Err(StoreError::Busy { .. }))
+        };
+        let mut opened = Hdf5Store::open(dir, name, access);
+        if matches!(opened, Err(StoreError::Busy { .. })) {
+            let _waited = (0..tries).take_while(|_| is_busy()).count();
+            opened = Hdf5Store::open(dir, name, access);
+        }
+        opened.map_err(anyhow::Error::from)
+    };
     let first = agree(comm, if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) })?;
     let store = agree(comm, first.map_or_else(|| open(Access::Join), Ok))?;
     Ok(match throttle {

@@ -25,6 +25,7 @@ mod ranks;
 mod report;
 mod roofline;
 mod solved;
+mod spares;
 mod summary;
 mod virtual_time;
 

@@ -211,6 +211,8 @@ pub(crate) enum FailureChoice {
     Kill,
     /// State dropped after these iterations.
     At(Vec<u64>),
+    /// Ranks of an MPI job get SIGKILL at exponential times, and the others go on.
+    KillRank,
     /// One bit of a vector flipped after each of these iterations: of the one named, or the iterate.
     FlipAt(Vec<(u64, Option<String>)>),
     /// Any bit of any vector flipped at exponential times.
@@ -226,9 +228,8 @@ impl FromStr for FailureChoice {
             "inject" => return Ok(Self::Inject),
             "kill" | "kill:job" => return Ok(Self::Kill),
             "flips" => return Ok(Self::Flips),
-            "kill:rank" | "kill:node" => {
-                return Err("killing one rank or node needs --mpi, which is not in this build".to_owned());
-            }
+            "kill:rank" => return Ok(Self::KillRank),
+            "kill:node" => return Err("nodes are not killed one by one: use kill:rank".to_owned()),
             _ => {}
         }
         if let Some(list) = text.strip_prefix("flip:") {
@@ -236,7 +237,7 @@ impl FromStr for FailureChoice {
             let refused = "expected flips after iterations above 0, as in flip:40:x,90:p";
             return flips.map(Self::FlipAt).ok_or_else(|| refused.to_owned());
         }
-        let expected = "expected none, inject, kill, at:IT[,IT...], flip:IT[:VARIABLE][,...] or flips";
+        let expected = "expected none, inject, kill, kill:rank, at:IT[,IT...], flip:IT[:VARIABLE][,...] or flips";
         let list = text.strip_prefix("at:").ok_or(expected)?;
         let iterations: Option<Vec<u64>> = list.split(',').map(|it| it.parse().ok().filter(|&it| it > 0)).collect();
         iterations.map(Self::At).ok_or_else(|| "expected iterations above 0, as in at:60,140".to_owned())
@@ -279,10 +280,11 @@ mod tests {
     fn failures_are_read_by_name() {
         assert_eq!("at:60,140".parse(), Ok(FailureChoice::At(vec![60, 140])));
         assert_eq!("kill".parse(), Ok(FailureChoice::Kill));
+        assert_eq!("kill:rank".parse(), Ok(FailureChoice::KillRank));
         let flips = vec![(40, Some("x".to_owned())), (90, None)];
         assert_eq!("flip:40:x,90".parse(), Ok(FailureChoice::FlipAt(flips)));
         assert_eq!("flips".parse(), Ok(FailureChoice::Flips));
-        for text in ["at:", "at:0", "at:1,x", "flip:", "flip:0:x", "flip:3:", "flip:x", "kill:rank", "often"] {
+        for text in ["at:", "at:0", "at:1,x", "flip:", "flip:0:x", "flip:3:", "flip:x", "kill:node", "often"] {
             assert!(text.parse::<FailureChoice>().is_err(), "{text}");
         }
     }

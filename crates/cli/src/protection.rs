@@ -75,7 +75,8 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "pfs|memory", help_heading = "Checkpoints")]
     pub(crate) tiers: Option<Tiers>,
 
-    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), at:IT[,IT...];
+    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), kill:rank (with --mpi,
+    /// ranks get SIGKILL: see --spares), at:IT[,IT...];
     /// or silent ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named), flips (any
     /// bit, at exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
@@ -231,12 +232,17 @@ impl ProtectionArgs {
 
     /// Whether failures that lose the memory arrive at random, one per MTTI on average.
     pub(crate) fn has_arrivals(&self) -> bool {
-        matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::Kill))
+        matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::Kill | FailureChoice::KillRank))
     }
 
     /// Whether the solver runs as a child that is killed.
     pub(crate) fn kills(&self) -> bool {
         self.failures == Some(FailureChoice::Kill)
+    }
+
+    /// Whether ranks of an MPI job are killed.
+    pub(crate) fn kills_ranks(&self) -> bool {
+        self.failures == Some(FailureChoice::KillRank)
     }
 
     /// Whether nothing is to fail.
@@ -260,7 +266,7 @@ impl ProtectionArgs {
         }
         let is_random = self.has_arrivals() || self.failures == Some(FailureChoice::Flips);
         if is_random && self.mtti_seconds().is_none() {
-            return usage("--failures inject, kill and flips need --mtti SECONDS");
+            return usage("--failures inject, kill, kill:rank and flips need --mtti SECONDS");
         }
         if self.kills() && self.is_virtual() {
             return usage("--failures kill happens in real time; use --failures inject with --virtual-time");

@@ -51,17 +51,38 @@ pub(crate) fn agree<T>(comm: &dyn Comm, result: Result<T>) -> Result<T> {
     Err(Exit::from_code(failed[0]).because(text))
 }
 
+/// Makes spares of the last `spares` processes of the MPI job. Collective.
+///
+/// # Errors
+/// Exit 5 where MPI is not in this build or cannot survive a lost rank, exit 2 for too many spares.
+pub(crate) fn keep_spares(spares: usize) -> Result<Place> {
+    let place = job::keep_spares(spares)?;
+    IS_SILENT.store(place.process > 0, Ordering::Relaxed);
+    Ok(place)
+}
+
+/// Where a process of an MPI job stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its number.
+    pub(crate) process: usize,
+    /// Processes that compute.
+    pub(crate) places: usize,
+}
+
+pub(crate) use job::{has_lost, is_spare, repair, rest};
+
 /// Tells how a command ended, and leaves the job.
 pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
     let tell = |error: &anyhow::Error| eprintln!("error: {}", message(error));
     match outcome {
         Ok(exit) => {
-            job::end();
+            job::end(exit);
             exit
         }
         // The reader of a pipe left: nothing is wrong, and there is nobody to tell.
         Err(error) if crate::output::is_broken_pipe(&error) => {
-            job::end();
+            job::end(Exit::Done);
             Exit::Done
         }
         Err(error) => {
@@ -73,7 +94,7 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
             } else if is_first() {
                 tell(&error);
             }
-            job::end();
+            job::end(exit);
             exit
         }
     }
@@ -85,9 +106,10 @@ mod job {
     use std::time::Duration;
 
     use anyhow::Result;
-    use recoup::comm::MpiJob;
-    use recoup::core::Comm;
+    use recoup::comm::{MpiError, MpiJob};
+    use recoup::core::{Comm, CommError};
 
+    use super::Place;
     use crate::exit::Exit;
 
     /// How long a rank that failed waits for the others to fail too.
@@ -100,13 +122,7 @@ mod job {
     }
 
     pub(super) fn comm() -> Result<Box<dyn Comm>> {
-        let unavailable = |error: recoup::comm::MpiError| Exit::NotAvailable.because(format!("--mpi: {error}"));
-        let mut job = job();
-        let job = match &mut *job {
-            Some(job) => job,
-            None => job.insert(MpiJob::start().map_err(unavailable)?),
-        };
-        Ok(Box::new(job.comm().map_err(unavailable)?))
+        Ok(Box::new(with_job(|job| job.comm())?))
     }
 
     pub(super) fn all_are_here() -> bool {
@@ -119,8 +135,66 @@ mod job {
         }
     }
 
-    pub(super) fn end() {
-        drop(job().take());
+    pub(super) fn end(exit: Exit) {
+        if let Some(job) = job().take() {
+            job.end(exit as u8);
+        }
+    }
+
+    fn unavailable(error: MpiError) -> anyhow::Error {
+        let exit = if matches!(error, MpiError::Spares { .. }) { Exit::Usage } else { Exit::NotAvailable };
+        exit.because(format!("--mpi: {error}"))
+    }
+
+    /// Calls `call` with the job, which is started where there is none.
+    fn with_job<T>(call: impl FnOnce(&mut MpiJob) -> Result<T, MpiError>) -> Result<T> {
+        let mut job = job();
+        let job = match &mut *job {
+            Some(job) => job,
+            None => job.insert(MpiJob::start().map_err(unavailable)?),
+        };
+        call(job).map_err(unavailable)
+    }
+
+    pub(super) fn keep_spares(spares: usize) -> Result<Place> {
+        with_job(|job| {
+            let process = job.place();
+            job.keep_spares(spares)?;
+            if job.can_repair() {
+                return Ok(Place { process, places: job.places() });
+            }
+            Err(MpiError::NoRepair)
+        })
+    }
+
+    /// Whether this process waits for the place of a lost one.
+    pub(crate) fn is_spare() -> bool {
+        job().as_ref().is_some_and(MpiJob::is_spare)
+    }
+
+    /// Whether a rank is lost.
+    pub(crate) fn has_lost() -> bool {
+        job().as_ref().is_some_and(MpiJob::has_lost)
+    }
+
+    /// Whether all processes have come here; not when one is lost.
+    ///
+    /// # Errors
+    /// When MPI fails otherwise.
+    pub(crate) fn rest() -> Result<bool> {
+        match job().as_ref().map_or(Ok(()), MpiJob::rest) {
+            Ok(()) => Ok(true),
+            Err(CommError::RankLost { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Shares the places among the processes that are alive.
+    ///
+    /// # Errors
+    /// Exit 5 where that cannot be done.
+    pub(crate) fn repair() -> Result<()> {
+        with_job(MpiJob::repair)
     }
 }
 
@@ -129,13 +203,38 @@ mod job {
     use anyhow::Result;
     use recoup::core::Comm;
 
+    use super::Place;
     use crate::exit::Exit;
 
-    pub(super) fn comm() -> Result<Box<dyn Comm>> {
-        Err(Exit::NotAvailable.because(
+    fn unavailable() -> anyhow::Error {
+        Exit::NotAvailable.because(
             "--mpi: this build has no MPI: build it with `cargo build --release -p recoup-cli --features mpi`, or leave \
              --mpi out and the program runs one rank",
-        ))
+        )
+    }
+
+    pub(super) fn comm() -> Result<Box<dyn Comm>> {
+        Err(unavailable())
+    }
+
+    pub(super) fn keep_spares(_spares: usize) -> Result<Place> {
+        Err(unavailable())
+    }
+
+    pub(crate) fn is_spare() -> bool {
+        false
+    }
+
+    pub(crate) fn has_lost() -> bool {
+        false
+    }
+
+    pub(crate) fn rest() -> Result<bool> {
+        Ok(true)
+    }
+
+    pub(crate) fn repair() -> Result<()> {
+        Err(unavailable())
     }
 
     pub(super) fn all_are_here() -> bool {
@@ -144,7 +243,7 @@ mod job {
 
     pub(super) fn abort(_exit: Exit) {}
 
-    pub(super) fn end() {}
+    pub(super) fn end(_exit: Exit) {}
 }
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
-use crate::ranks::{agree, is_first};
+use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve};
+use crate::spares::{Doom, Dooms, outlive};
 use crate::virtual_time::{self, Machine, Measured};
 
 /// What the help shows after the options.
@@ -29,6 +30,8 @@ const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --interval 15it \\
       --dir /tmp/versions --failures at:60,140
   recoup run --poisson3d 100 --method jacobi --rtol 1e-4 --scheme auto --dir /tmp/versions --mtti 20 --failures kill
+  mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 64 --method cg --dir /tmp/versions --mtti 20 \\
+      --failures kill:rank
   recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --paper-regime cg \\
       --failures inject --seed 7 --json
 
@@ -36,7 +39,7 @@ A run goes on from the versions it finds under --dir and --name; --fresh puts th
 SIGTERM finishes the version and stops; the same command goes on.";
 
 /// Options of `recoup run`.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -63,6 +66,11 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Checkpoints")]
     pub(crate) fresh: bool,
 
+    /// Of the processes of an MPI job so many wait for the place of one that is lost; needs an MPI that survives that
+    /// (Open MPI 5, mpirun --with-ft ulfm). Where none is left, fewer ranks go on.
+    #[arg(long, value_name = "S", requires = "mpi", help_heading = "Failures")]
+    pub(crate) spares: Option<usize>,
+
     /// Where a child writes what survives its end.
     #[arg(long, hide = true)]
     pub(crate) child: Option<PathBuf>,
@@ -71,7 +79,7 @@ pub(crate) struct Args {
 impl Args {
     /// No failure strikes inside this process.
     fn is_undisturbed(&self) -> bool {
-        self.protection.is_undisturbed() || self.child.is_some()
+        self.protection.is_undisturbed() || self.child.is_some() || self.protection.kills_ranks()
     }
 
     fn check(&self) -> Result<()> {
@@ -81,6 +89,9 @@ impl Args {
         let kills = self.protection.kills();
         if kills && in_memory {
             return Err(Exit::Usage.because("--failures kill needs --dir: memory does not survive the process"));
+        }
+        if self.protection.kills_ranks() && !self.problem.mpi {
+            return Err(Exit::Usage.because("--failures kill:rank needs --mpi: one process has no ranks to lose"));
         }
         if self.problem.mpi && kills {
             let text = "--failures kill starts and kills a child of its own, which --mpi excludes: use inject or at:IT, or \
@@ -113,7 +124,14 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return child(args, path);
     }
     let stop = stop_on_signals()?;
-    let (report, note) = if args.protection.kills() { killed(args, &stop)? } else { in_process(args, stop)? };
+    let outcome = if args.protection.kills() {
+        Some(killed(args, &stop)?)
+    } else if args.spares.is_some() || args.protection.kills_ranks() {
+        outliving(args, &stop)?
+    } else {
+        Some(in_process(args, stop, 0)?)
+    };
+    let Some((report, note)) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, table)?;
     if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
@@ -123,8 +141,26 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 
 type Outcome = (RunJson, Option<String>);
 
-/// The solve in this process, state dropped by request.
-fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
+/// The solve among processes that may be lost; nothing for a spare that was not needed.
+fn outliving(args: &Args, stop: &Arc<AtomicBool>) -> Result<Option<Outcome>> {
+    let spares = args.spares.unwrap_or(0);
+    let place = ranks::keep_spares(spares)?;
+    let dooms = Dooms {
+        mtti_seconds: args.protection.mtti_seconds().unwrap_or(f64::INFINITY),
+        seed: args.protection.seed,
+        spares,
+    };
+    let doom = args.protection.kills_ranks().then(|| Doom::await_instant(dooms, place.places, place.process));
+    let doom = doom.transpose()?;
+    outlive(doom.as_ref(), |losses| {
+        // Later lives go on from what the first one saved.
+        let later = Args { fresh: args.fresh && losses == 0, ..args.clone() };
+        in_process(&later, stop.clone(), losses)
+    })
+}
+
+/// The solve in this process, state dropped by request, after so many losses of ranks.
+fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
@@ -148,7 +184,9 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>) -> Result<Outcome> {
     }
     .run()?;
     solve.judge(&executed.report.progress, executed.relative_residual);
-    let account = Account::of(&executed.report);
+    let mut account = Account::of(&executed.report);
+    account.failures += losses;
+    account.recoveries += losses;
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = stopped_note(executed.report.ended, args.dir.as_ref(), &executed.report);
     Ok((RunJson::new(solve, account, &terms), note))

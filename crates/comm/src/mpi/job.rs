@@ -34,6 +34,9 @@ pub enum MpiError {
         /// Processes there are.
         processes: usize,
     },
+    /// The library ends a job with the first rank it loses.
+    #[error("this MPI cannot go on without a lost rank: Open MPI 5, started with `--with-ft ulfm`, can")]
+    NoRepair,
     /// Only the first thread may call the library.
     #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
     OneThread,
@@ -161,8 +164,11 @@ impl MpiJob {
     /// Communicators from before are of no further use. All processes that are alive call it, whether they compute or not.
     ///
     /// # Errors
-    /// [`MpiError::Library`] where a lost rank cannot be survived.
+    /// [`MpiError::NoRepair`] where a lost rank cannot be survived, [`MpiError::Library`].
     pub fn repair(&mut self) -> Result<(), MpiError> {
+        if !self.can_repair() {
+            return Err(MpiError::NoRepair);
+        }
         self.is_maimed = true;
         self.family.lose(0);
         // Each failure during the repair costs one round, and there are not more failures than processes.
@@ -197,7 +203,13 @@ impl MpiJob {
         Ok(())
     }
 
-    /// This process's number among those that compute.
+    /// How many processes compute.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// This process's number among those that compute, and behind them those that wait.
     #[must_use]
     pub fn place(&self) -> usize {
         self.place
