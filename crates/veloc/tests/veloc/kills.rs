@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Job, Place, drive_well, has_mpi, versions};
 
-/// Kills of each job in a usual run of the tests; [`killed_fifty_times`] makes more.
+/// Kills of each job in a usual run of the tests; [`survives_fifty`] makes more.
 const KILLS: usize = 4;
 
 /// Longest time a job is let be after it said that it restarted.
@@ -139,16 +139,35 @@ fn four_ranks_survive_their_kills() {
     survives(Kind { ranks: Some(4), holds: "memory", mode: "async" }, KILLS, 6);
 }
 
-#[test]
-#[ignore = "minutes: fifty kills of every kind of job"]
-fn killed_fifty_times() {
-    for (index, ranks) in [None, Some(1), Some(2), Some(4)].into_iter().enumerate() {
-        for holds in ["memory", "file"] {
-            for mode in ["sync", "async"] {
-                survives(Kind { ranks, holds, mode }, 50, 100 + index as u64);
-            }
-        }
+/// Fifty kills of every kind of job on so many ranks.
+fn survives_fifty(ranks: Option<usize>) {
+    for (holds, mode) in [("memory", "async"), ("file", "sync"), ("memory", "sync"), ("file", "async")] {
+        survives(Kind { ranks, holds, mode }, 50, 100 + ranks.unwrap_or(0) as u64);
     }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn fifty_kills_of_a_process_by_itself() {
+    survives_fifty(None);
+}
+
+#[test]
+#[ignore = "minutes"]
+fn fifty_kills_of_one_rank() {
+    survives_fifty(Some(1));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn fifty_kills_of_two_ranks() {
+    survives_fifty(Some(2));
+}
+
+#[test]
+#[ignore = "minutes"]
+fn fifty_kills_of_four_ranks() {
+    survives_fifty(Some(4));
 }
 
 /// An unmodified program of VELOC's aborted here: it took the torn version for the newest.
