@@ -8,6 +8,7 @@ mod crashes;
 mod damage;
 mod deflation;
 mod disk_full;
+mod faults;
 mod golden;
 mod qb_cases;
 mod qb_streams;

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::exit::Exit;
 use crate::heartbeat::Beat;
+use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 use crate::solved::SolveReport;
 
@@ -83,11 +84,16 @@ pub(crate) struct Lives {
     pub(crate) account: Account,
 }
 
-/// Runs, kills and restarts until a life comes to its end, or `stop` is raised.
+/// Runs, kills and restarts until a life comes to its end, or `stop` is raised; `memory` goes with a node that is killed.
 ///
 /// # Errors
 /// When a child cannot be started or fails by itself: with its exit code.
-pub(crate) fn lives(args: &ProtectionArgs, iteration_seconds: Option<f64>, stop: &Arc<AtomicBool>) -> Result<Lives> {
+pub(crate) fn lives(
+    args: &ProtectionArgs,
+    iteration_seconds: Option<f64>,
+    memory: &Path,
+    stop: &Arc<AtomicBool>,
+) -> Result<Lives> {
     let folder = Scratch::create()?;
     let heartbeat = folder.0.join("heartbeat");
     let clock = SystemClock::new();
@@ -101,6 +107,9 @@ pub(crate) fn lives(args: &ProtectionArgs, iteration_seconds: Option<f64>, stop:
         let mut child = spawn(&heartbeat)?;
         match reaper.watch(&mut child, &heartbeat, &clock, stop)? {
             Death::Killed => {
+                if args.failures == Some(FailureChoice::KillNode) {
+                    wipe(memory)?;
+                }
                 sums.add(&Beat::read(&heartbeat));
                 if sums.idle >= PATIENCE {
                     reaper.stretch = reaper.stretch.saturating_mul(2);
@@ -121,6 +130,16 @@ pub(crate) fn lives(args: &ProtectionArgs, iteration_seconds: Option<f64>, stop:
         }
     }
     bail!("{LIVES_MAX} lives and no end: the MTTI is too short")
+}
+
+/// A node that dies takes its memory with it.
+fn wipe(memory: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(memory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot wipe {}", memory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn child_failed(code: Option<i32>) -> anyhow::Error {

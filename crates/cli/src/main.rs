@@ -27,6 +27,7 @@ mod roofline;
 mod solved;
 mod spares;
 mod summary;
+mod tiers;
 mod virtual_time;
 
 use std::process::ExitCode;

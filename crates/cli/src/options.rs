@@ -209,6 +209,8 @@ pub(crate) enum FailureChoice {
     Inject,
     /// The solver runs as a child and gets SIGKILL at exponential times.
     Kill,
+    /// The same, and the memory of its node is wiped.
+    KillNode,
     /// State dropped after these iterations.
     At(Vec<u64>),
     /// Ranks of an MPI job get SIGKILL at exponential times, and the others go on.
@@ -227,9 +229,9 @@ impl FromStr for FailureChoice {
             "none" => return Ok(Self::None),
             "inject" => return Ok(Self::Inject),
             "kill" | "kill:job" => return Ok(Self::Kill),
+            "kill:node" => return Ok(Self::KillNode),
             "flips" => return Ok(Self::Flips),
             "kill:rank" => return Ok(Self::KillRank),
-            "kill:node" => return Err("nodes are not killed one by one: use kill:rank".to_owned()),
             _ => {}
         }
         if let Some(list) = text.strip_prefix("flip:") {
@@ -237,7 +239,8 @@ impl FromStr for FailureChoice {
             let refused = "expected flips after iterations above 0, as in flip:40:x,90:p";
             return flips.map(Self::FlipAt).ok_or_else(|| refused.to_owned());
         }
-        let expected = "expected none, inject, kill, kill:rank, at:IT[,IT...], flip:IT[:VARIABLE][,...] or flips";
+        let expected =
+            "expected none, inject, kill, kill:rank, kill:node, at:IT[,IT...], flip:IT[:VARIABLE][,...] or flips";
         let list = text.strip_prefix("at:").ok_or(expected)?;
         let iterations: Option<Vec<u64>> = list.split(',').map(|it| it.parse().ok().filter(|&it| it > 0)).collect();
         iterations.map(Self::At).ok_or_else(|| "expected iterations above 0, as in at:60,140".to_owned())

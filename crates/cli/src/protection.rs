@@ -1,7 +1,6 @@
 //! How a run is protected: the options `run` and `compare` share, and the plans that follow from them.
 
 use std::fmt;
-use std::str::FromStr;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -11,13 +10,14 @@ use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 
 use crate::exit::Exit;
 use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
+use crate::tiers::TierArgs;
 
 /// Codec of lossy versions when none is named.
 pub(crate) const LOSSY_CODEC: CodecId = CodecId::Qb;
 /// Codec of lossless and exact versions when none is named.
 pub(crate) const LOSSLESS_CODEC: CodecId = CodecId::Zstd;
 /// Mean time to interrupt when none is given: a day, as the library has it.
-const MTTI_SECONDS: f64 = 86_400.0;
+pub(crate) const MTTI_SECONDS: f64 = 86_400.0;
 /// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
 /// of those done: the mean over nine instants of solves of Poisson problems and real matrices.
 const EXTRA_FRACTION_KRYLOV: f64 = 0.2;
@@ -71,12 +71,11 @@ pub(crate) struct ProtectionArgs {
     #[arg(long = "async", help_heading = "Checkpoints")]
     pub(crate) asynchronous: bool,
 
-    /// Where versions rest: pfs (the directory) or memory.
-    #[arg(long, value_name = "pfs|memory", help_heading = "Checkpoints")]
-    pub(crate) tiers: Option<Tiers>,
+    #[command(flatten)]
+    pub(crate) tiers: TierArgs,
 
-    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), kill:rank (with --mpi,
-    /// ranks get SIGKILL: see --spares), at:IT[,IT...];
+    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), kill:node (the
+    /// same, and what was in memory is gone), kill:rank (with --mpi, ranks get SIGKILL: see --spares), at:IT[,IT...];
     /// or silent ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named), flips (any
     /// bit, at exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
@@ -150,34 +149,6 @@ impl PaperRegime {
     }
 }
 
-/// Where versions rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tiers {
-    /// A directory.
-    Pfs,
-    /// The memory of this process.
-    Memory,
-    /// Tiers of several ranks.
-    NotHere,
-}
-
-impl FromStr for Tiers {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let known = |tier: &str| {
-            let kind = tier.split(':').next().unwrap_or_default();
-            matches!(kind, "memory" | "partner" | "rs" | "pfs")
-        };
-        match text {
-            "pfs" => Ok(Self::Pfs),
-            "memory" => Ok(Self::Memory),
-            _ if text.split(',').all(known) => Ok(Self::NotHere),
-            _ => Err("expected pfs or memory".to_owned()),
-        }
-    }
-}
-
 /// Schemes by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemeChoice {
@@ -225,6 +196,11 @@ impl ProtectionArgs {
         self.virtual_time || self.paper_regime.is_some()
     }
 
+    /// Whether versions rest in the memory of this process alone, and die with it.
+    pub(crate) fn is_in_process_memory(&self) -> bool {
+        self.tiers.is_memory_alone() && !self.tiers.has_guards() && !self.kills()
+    }
+
     /// Whether the solver waits for each version.
     pub(crate) fn is_synchronous(&self) -> bool {
         self.sync || (self.is_virtual() && !self.asynchronous)
@@ -232,12 +208,12 @@ impl ProtectionArgs {
 
     /// Whether failures that lose the memory arrive at random, one per MTTI on average.
     pub(crate) fn has_arrivals(&self) -> bool {
-        matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::Kill | FailureChoice::KillRank))
+        self.kills() || matches!(self.failures, Some(FailureChoice::Inject | FailureChoice::KillRank))
     }
 
     /// Whether the solver runs as a child that is killed.
     pub(crate) fn kills(&self) -> bool {
-        self.failures == Some(FailureChoice::Kill)
+        matches!(self.failures, Some(FailureChoice::Kill | FailureChoice::KillNode))
     }
 
     /// Whether ranks of an MPI job are killed.
@@ -261,8 +237,8 @@ impl ProtectionArgs {
     /// Exit 2 or 5.
     pub(crate) fn check(&self, schemes: &[SchemeChoice], method: MethodKind) -> Result<()> {
         let usage = |text: &str| Err(Exit::Usage.because(text));
-        if self.tiers == Some(Tiers::NotHere) {
-            return Err(Exit::NotAvailable.because("--tiers: this build keeps versions on pfs or in memory"));
+        if self.is_virtual() && self.tiers.has_memory() && !self.is_in_process_memory() {
+            return usage("--virtual-time charges one tier: take --tiers pfs or memory");
         }
         let is_random = self.has_arrivals() || self.failures == Some(FailureChoice::Flips);
         if is_random && self.mtti_seconds().is_none() {

@@ -9,6 +9,7 @@
 mod builder;
 
 pub use builder::{Builder, Error, KEY_EVERY, RIVALS, open};
+pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;
 pub use recoup_core as core;

@@ -18,7 +18,7 @@ use crate::method::Setup;
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, percent, seconds};
 use crate::problem::Problem;
-use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
+use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::report::{self, RunSummary};
 use crate::solved::{SolveReport, Solved, solve};
 use crate::summary;
@@ -255,7 +255,7 @@ impl Contest<'_> {
         }
         let protection = &self.args.protection;
         let throttle = throttle(protection, machine, 1);
-        let dir = self.args.dir.as_ref().filter(|_| protection.tiers != Some(Tiers::Memory));
+        let dir = self.args.dir.as_ref().filter(|_| !protection.is_in_process_memory());
         let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
         let store = open_directory(dir, &run_name(scheme), throttle, self.setup.problem().comm())?;
         for version in store.versions()? {

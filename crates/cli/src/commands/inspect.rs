@@ -1,14 +1,16 @@
 //! `recoup inspect`: what a directory holds, from the manifests alone.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::Result;
-use recoup::core::{Bound, Manifest, Prediction, Store};
+use recoup::core::{Bound, Manifest, Prediction, Store, StoreError};
 use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
 use crate::output::{Output, Table, bytes};
+use crate::tiers::{Run, Shelf};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -21,6 +23,10 @@ const EXAMPLES: &str = "Examples:
 pub(crate) struct Args {
     #[command(flatten)]
     directory: DirectoryArgs,
+
+    /// Where memory tiers are.
+    #[arg(long, value_name = "D", default_value = "/dev/shm")]
+    memory_dir: PathBuf,
 }
 
 /// What a directory holds.
@@ -43,10 +49,25 @@ struct RunReport {
 #[derive(Serialize)]
 struct VersionReport {
     version: u64,
+    /// Where its frames are: pfs, and what each shelf in memory holds.
+    tiers: Vec<PlaceReport>,
     /// Why the manifest cannot be read; the other keys are null then.
     damage: Option<String>,
     #[serde(flatten)]
     content: Option<Content>,
+}
+
+/// One place that holds something of a version.
+#[derive(Serialize)]
+struct PlaceReport {
+    tier: &'static str,
+    /// The node and the rank of a shelf in memory.
+    node: Option<String>,
+    rank: Option<usize>,
+    /// What is there: ranks' blobs, parity, the manifest; the files of the directory.
+    parts: Vec<String>,
+    /// What is there and damaged.
+    damage: Vec<String>,
 }
 
 /// What a manifest says.
@@ -96,18 +117,65 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut runs = Vec::new();
     for name in args.directory.names()? {
         let store = args.directory.open(&name)?;
-        let versions = store.versions()?.into_iter().map(|version| describe(&store, version)).collect();
+        let memory = crate::tiers::of_run(&args.memory_dir, Run { dir: Some(&args.directory.dir), name: &name })?;
+        let mut versions: BTreeSet<u64> = store.versions()?.into_iter().collect();
+        versions.extend(memory.iter().flat_map(|shelf| shelf.store.versions().unwrap_or_default()));
+        let versions = versions.into_iter().map(|version| describe(&store, &memory, version)).collect();
         runs.push(RunReport { versions, set_aside: store.set_aside()?, name });
     }
     output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, table)?;
     Ok(Exit::Done)
 }
 
-fn describe(store: &dyn Store, version: u64) -> VersionReport {
-    match store.manifest(version) {
-        Ok(manifest) => VersionReport { version, damage: None, content: Some(Content::of(store, &manifest)) },
-        Err(error) => VersionReport { version, damage: Some(error.to_string()), content: None },
+fn describe(pfs: &dyn Store, memory: &[Shelf], version: u64) -> VersionReport {
+    let tiers = places(pfs, memory, version);
+    let mut stores: Vec<&dyn Store> = vec![pfs];
+    stores.extend(memory.iter().map(|shelf| &shelf.store as &dyn Store));
+    let mut damage = None;
+    for store in stores {
+        match store.manifest(version) {
+            Ok(manifest) => {
+                return VersionReport { version, tiers, damage: None, content: Some(Content::of(store, &manifest)) };
+            }
+            Err(StoreError::Missing { .. }) => {}
+            Err(error) => damage = damage.or(Some(error.to_string())),
+        }
     }
+    VersionReport { version, tiers, damage, content: None }
+}
+
+/// Everything that holds a part of a version.
+fn places(pfs: &dyn Store, memory: &[Shelf], version: u64) -> Vec<PlaceReport> {
+    let damage = |store: &dyn Store| {
+        store
+            .inspect_damage(version)
+            .map_or_else(|e| vec![e.to_string()], |d| d.iter().map(ToString::to_string).collect())
+    };
+    let holds = |store: &dyn Store| store.versions().is_ok_and(|versions| versions.contains(&version));
+    let mut places = Vec::new();
+    for shelf in memory.iter().filter(|shelf| holds(&shelf.store)) {
+        let (node, rank) = (Some(shelf.node.clone()), Some(shelf.rank));
+        places.push(PlaceReport {
+            tier: "memory",
+            node,
+            rank,
+            parts: shelf.store.parts(version),
+            damage: damage(&shelf.store),
+        });
+    }
+    if holds(pfs) {
+        let files = pfs.manifest(version).map(|m| m.files.into_iter().map(|f| f.name).collect()).unwrap_or_default();
+        // The whole of a directory is what `recoup verify` reads; here only manifests are.
+        places.push(PlaceReport { tier: "pfs", node: None, rank: None, parts: files, damage: Vec::new() });
+    }
+    places
+}
+
+/// The names of the tiers a version is in, fastest first.
+fn tier_names(places: &[PlaceReport]) -> String {
+    let mut names: Vec<&str> = places.iter().map(|place| place.tier).collect();
+    names.dedup();
+    names.join(", ")
 }
 
 impl Content {
@@ -185,12 +253,13 @@ fn table(report: &Report) -> Table {
         "||r||/||b||",
         "verified",
         "N'",
+        "in",
     ]);
     for run in &report.runs {
         for version in &run.versions {
             let label = format!("{}/{}", run.name, version.version);
             match (&version.content, &version.damage) {
-                (Some(content), _) => content_rows(&mut table, &label, content),
+                (Some(content), _) => content_rows(&mut table, &label, (content, &tier_names(&version.tiers))),
                 (None, damage) => {
                     table.row([label, damage.clone().unwrap_or_default()]);
                 }
@@ -208,7 +277,7 @@ fn behind(chain: &[u64]) -> String {
     chain.first().map_or_else(|| "key".to_owned(), |key| format!("{} after {key}", chain.len()))
 }
 
-fn content_rows(table: &mut Table, label: &str, content: &Content) {
+fn content_rows(table: &mut Table, label: &str, (content, tiers): (&Content, &str)) {
     let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
     let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
     for (position, variable) in content.variables.iter().enumerate() {
@@ -228,6 +297,7 @@ fn content_rows(table: &mut Table, label: &str, content: &Content) {
             once(relative(Some(content.residual_norm))),
             once(relative(content.verified_residual_norm)),
             once(extra.clone()),
+            once(tiers.to_owned()),
         ]);
     }
 }

@@ -19,10 +19,11 @@ use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
 use crate::problem::Problem;
-use crate::protection::{ProtectionArgs, SchemeChoice, Tiers};
+use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, outlive};
+use crate::tiers::{Costs, Run};
 use crate::virtual_time::{self, Machine, Measured};
 
 /// What the help shows after the options.
@@ -84,12 +85,9 @@ impl Args {
 
     fn check(&self) -> Result<()> {
         self.protection.check(&[self.scheme], self.method.method)?;
-        let in_memory = self.protection.tiers == Some(Tiers::Memory);
+        let in_memory = self.protection.tiers.is_memory_alone();
         let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
         let kills = self.protection.kills();
-        if kills && in_memory {
-            return Err(Exit::Usage.because("--failures kill needs --dir: memory does not survive the process"));
-        }
         if self.protection.kills_ranks() && !self.problem.mpi {
             return Err(Exit::Usage.because("--failures kill:rank needs --mpi: one process has no ranks to lose"));
         }
@@ -98,14 +96,11 @@ impl Args {
                         kill the job from outside and start it again";
             return Err(Exit::Usage.because(text));
         }
-        if self.problem.mpi && in_memory {
-            let text = "--tiers memory is the memory of one process: with --mpi give --dir";
-            return Err(Exit::Usage.because(text));
-        }
         if self.problem.mpi && self.protection.is_virtual() {
             return Err(Exit::Usage.because("virtual time is the time of one rank: leave --mpi out"));
         }
-        if (needs_dir || (kills && self.scheme != SchemeChoice::None)) && self.dir.is_none() {
+        let kills_all = kills && !in_memory && self.scheme != SchemeChoice::None;
+        if (needs_dir || kills_all) && self.dir.is_none() {
             return Err(
                 Exit::Usage.because("--dir D is needed to keep versions in (or --tiers memory, or --scheme none)")
             );
@@ -169,7 +164,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome
     let undisturbed = undisturbed(args, &setup, &stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
-    let store = store(args, &machine, problem.comm())?;
+    let store = tiered(args, store(args, &machine, problem.comm())?, &problem)?;
     let executed = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -187,6 +182,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome
     let mut account = Account::of(&executed.report);
     account.failures += losses;
     account.recoveries += losses;
+    forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = stopped_note(executed.report.ended, args.dir.as_ref(), &executed.report);
     Ok((RunJson::new(solve, account, &terms), note))
@@ -255,7 +251,7 @@ fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<d
         return Ok(None);
     }
     let throttle = throttle(&args.protection, machine, comm.size());
-    let dir = args.dir.as_ref().filter(|_| args.protection.tiers != Some(Tiers::Memory));
+    let dir = args.dir.as_ref().filter(|_| !args.protection.tiers.is_memory_alone());
     let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
     let store = open_directory(dir, &args.name, throttle, comm)?;
     let prepared = if comm.rank() == 0 { prepare(args, dir, store.as_ref()) } else { Ok(()) };
@@ -276,6 +272,41 @@ fn prepare(args: &Args, dir: &Path, store: &dyn Store) -> Result<()> {
     Ok(())
 }
 
+/// Which run's memory is meant.
+fn run_of(args: &Args) -> Run<'_> {
+    Run { dir: args.dir.as_deref(), name: &args.name }
+}
+
+/// The tiers over the directory's store, where memory that outlives the process is asked for. Collective.
+fn tiered(args: &Args, pfs: Option<Arc<dyn Store>>, problem: &Problem) -> Result<Option<Arc<dyn Store>>> {
+    let protection = &args.protection;
+    let tiers = &protection.tiers;
+    if pfs.is_none() || !tiers.has_memory() || (protection.is_in_process_memory() && problem.comm().size() == 1) {
+        return Ok(pfs);
+    }
+    if args.fresh && args.child.is_none() {
+        tiers.clear(run_of(args), problem.comm())?;
+    }
+    let costs = Costs {
+        mtti_seconds: protection.mtti_seconds().unwrap_or(MTTI_SECONDS),
+        bytes: 8.0 * problem.unknowns() as f64,
+        pfs_bytes_per_second: protection.pfs_bandwidth,
+        keep: usize::from(protection.keep),
+    };
+    let pfs = pfs.filter(|_| !tiers.is_memory_alone());
+    tiers.over(pfs, run_of(args), costs, problem.comm()).map(Some)
+}
+
+/// A run that came to its end leaves nothing in memory.
+fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
+    if converged
+        && args.protection.tiers.has_memory()
+        && let Err(error) = args.protection.tiers.clear(run_of(args), comm)
+    {
+        tracing::warn!(%error, "versions are left over in memory");
+    }
+}
+
 /// The parent of a run that is killed: the undisturbed solve, then life after life.
 fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     let (mut solve_report, baseline) = {
@@ -289,8 +320,10 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     };
     if args.fresh && args.scheme != SchemeChoice::None {
         store(args, &Machine::real(), &Solo)?;
+        args.protection.tiers.clear(run_of(args), &Solo)?;
     }
-    let lives = kill::lives(&args.protection, baseline.iteration_seconds, stop)?;
+    let memory = args.protection.tiers.folder(run_of(args))?;
+    let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, stop)?;
     solve_report.iterations = lives.last.iterations;
     solve_report.converged = lives.last.converged;
     solve_report.reason = lives.last.reason;
@@ -312,11 +345,12 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
     let machine = Machine::real();
     let throttle = throttle(&args.protection, &machine, 1);
     let store = match &args.dir {
-        Some(dir) if args.scheme != SchemeChoice::None => {
-            Some(open_directory(dir, &args.name, throttle, problem.comm())?)
-        }
-        _ => None,
+        _ if args.scheme == SchemeChoice::None => None,
+        _ if args.protection.tiers.is_memory_alone() => Some(memory(None)),
+        Some(dir) => Some(open_directory(dir, &args.name, throttle, problem.comm())?),
+        None => None,
     };
+    let store = tiered(args, store, &problem)?;
     let Executed { report, relative_residual } = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -331,6 +365,7 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
     }
     .run()?;
     solve.judge(&report.progress, relative_residual);
+    forget(args, solve.converged, problem.comm());
     ChildResult::new(&solve, Account::of(&report)).write(path)?;
     Ok(solve.exit())
 }

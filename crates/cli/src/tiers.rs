@@ -1,0 +1,306 @@
+//! `--tiers`: a row of memory, copies on partners, erasure sets and the directory, fastest first.
+//!
+//! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so that the same command
+//! finds it again after its process was killed. A run that converges leaves none behind.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use recoup::SystemClock;
+use recoup::cache::{NodeStore, Protection, Tiers};
+use recoup::core::{Clock, Comm, Store, Tier};
+use recoup::model::multilevel::{Level, plan};
+
+use crate::exit::Exit;
+
+/// Versions a memory tier keeps: the newest, and the one before until that counts.
+const MEMORY_KEEP: usize = 2;
+/// Failures that memory does not survive, as a share of all, until the user says otherwise.
+const BEYOND_MEMORY: f64 = 0.1;
+/// Bytes written to find out how fast a tier is.
+const PROBE_BYTES: usize = 4 << 20;
+
+/// Where versions rest.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TierArgs {
+    /// Where versions rest, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other nodes), rs:K+M
+    /// (erasure sets), pfs (the directory) [default: pfs].
+    #[arg(long, value_name = "LIST", help_heading = "Checkpoints")]
+    pub(crate) tiers: Option<TierList>,
+
+    /// With memory and pfs, every N-th version goes to pfs [default: from the MTTI and the speed of both].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
+    pub(crate) pfs_every: Option<u64>,
+
+    /// Where memory tiers are.
+    #[arg(long, value_name = "D", default_value = "/dev/shm", help_heading = "Machine")]
+    pub(crate) memory_dir: PathBuf,
+
+    /// So many ranks in a row share a node: what is lost together.
+    #[arg(long, value_name = "R", default_value = "1", value_parser = clap::value_parser!(u16).range(1..),
+          help_heading = "Machine")]
+    pub(crate) node_ranks: u16,
+}
+
+/// A row of tiers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TierList {
+    memory: bool,
+    guards: Vec<Protection>,
+    pfs: bool,
+}
+
+impl FromStr for TierList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut list = Self::default();
+        for name in text.split(',') {
+            let is_late = list.pfs;
+            match name {
+                "memory" if !list.memory => list.memory = true,
+                "pfs" if !list.pfs => list.pfs = true,
+                "memory" | "pfs" => return Err(format!("{name} stands there twice")),
+                guard => {
+                    let found = guard.parse().map_err(|_| {
+                        format!("{guard:?}: expected memory, partner:ringD, partner:R/R/.., rs:K+M or pfs")
+                    })?;
+                    list.guards.push(found);
+                }
+            }
+            if is_late {
+                return Err("pfs is the slowest: it comes last".to_owned());
+            }
+        }
+        // Copies and sums are held in memory, beside the rank's own part.
+        list.memory |= !list.guards.is_empty();
+        Ok(list)
+    }
+}
+
+/// Which run's memory is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) dir: Option<&'a Path>,
+    pub(crate) name: &'a str,
+}
+
+/// What the choice of intervals follows from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    pub(crate) mtti_seconds: f64,
+    /// Bytes of the iterate, of all ranks.
+    pub(crate) bytes: f64,
+    pub(crate) pfs_bytes_per_second: Option<f64>,
+    /// Versions the directory keeps.
+    pub(crate) keep: usize,
+}
+
+impl TierArgs {
+    /// Nothing but the memory of a node.
+    pub(crate) fn is_memory_alone(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|list| !list.pfs)
+    }
+
+    /// Memory that outlives its process is among the tiers.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|list| list.memory)
+    }
+
+    /// Copies or sums are asked for.
+    pub(crate) fn has_guards(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|list| !list.guards.is_empty())
+    }
+
+    /// The folder of a run's memory.
+    ///
+    /// # Errors
+    /// When the current directory is gone.
+    pub(crate) fn folder(&self, run: Run<'_>) -> Result<PathBuf> {
+        folder(&self.memory_dir, run)
+    }
+
+    /// The folder, made for this user alone.
+    fn make_folder(&self, run: Run<'_>) -> Result<PathBuf> {
+        let folder = self.folder(run)?;
+        let mut private = std::fs::DirBuilder::new();
+        private.recursive(true).mode(0o700).create(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let user = rustix::process::getuid().as_raw();
+        for path in [Some(folder.as_path()), folder.parent()].into_iter().flatten() {
+            let owner = std::fs::symlink_metadata(path).with_context(|| format!("looking at {}", path.display()))?;
+            if owner.uid() != user || !owner.is_dir() {
+                return Err(Exit::Failed.because(format!("{} is not ours: take another --memory-dir", path.display())));
+            }
+        }
+        Ok(folder)
+    }
+
+    /// The store of one rank's part of a node's memory.
+    fn node_store(&self, folder: &Path, rank: usize) -> NodeStore {
+        let store = NodeStore::new(folder.join(node_name(self.node_of(rank))), rank);
+        let guards = self.tiers.iter().flat_map(|list| &list.guards);
+        guards.fold(store, |store, guard| store.guarded(guard.clone(), 1))
+    }
+
+    fn node_of(&self, rank: usize) -> usize {
+        rank / usize::from(self.node_ranks)
+    }
+
+    /// The tiers over `pfs`, which is `None` where there is no directory. Collective.
+    ///
+    /// # Errors
+    /// Exit 2 when the ranks are too few for what is asked, exit 1 when memory cannot be used.
+    pub(crate) fn over(
+        &self,
+        pfs: Option<Arc<dyn Store>>,
+        run: Run<'_>,
+        costs: Costs,
+        comm: &dyn Comm,
+    ) -> Result<Arc<dyn Store>> {
+        let folder = self.make_folder(run)?;
+        let memory = self.node_store(&folder, comm.rank());
+        let nodes: Vec<usize> = (0..comm.size()).map(|rank| self.node_of(rank)).collect();
+        memory.check_ranks(&nodes).map_err(|error| Exit::Usage.because(format!("--tiers: {error}")))?;
+        let memory: Arc<dyn Store> = Arc::new(memory);
+        let mut tiers = vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP }];
+        if let Some(store) = pfs {
+            let every = self.every(&folder, run, costs, comm)?;
+            tracing::info!("every {every}. version goes to pfs");
+            tiers.push(Tier { name: "pfs".to_owned(), store, every, keep: costs.keep });
+        }
+        Ok(Arc::new(Tiers::new(tiers, comm.rank())))
+    }
+
+    /// How often a version goes to the file system: given, or what the model of several levels finds. Collective.
+    fn every(&self, folder: &Path, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<u64> {
+        if let Some(every) = self.pfs_every {
+            return Ok(every);
+        }
+        let mut message = Vec::new();
+        if comm.rank() == 0 {
+            message = self.modelled(folder, run, costs).to_le_bytes().to_vec();
+        }
+        comm.broadcast(0, &mut message)?;
+        Ok(message.try_into().map_or(1, u64::from_le_bytes).max(1))
+    }
+
+    fn modelled(&self, folder: &Path, run: Run<'_>, costs: Costs) -> u64 {
+        let memory = probe(folder);
+        let pfs = costs.pfs_bytes_per_second.or_else(|| probe(run.dir?));
+        let (Some(memory), Some(pfs)) = (memory, pfs) else { return 1 };
+        let level = |share: f64, bytes_per_second: f64| {
+            let seconds = costs.bytes / bytes_per_second;
+            Level { mtti_seconds: costs.mtti_seconds / share, checkpoint_seconds: seconds, recovery_seconds: seconds }
+        };
+        let levels = [level(1.0 - BEYOND_MEMORY, memory), level(BEYOND_MEMORY, pfs)];
+        plan(&levels).and_then(|plan| plan.pattern().every.get(1).copied()).unwrap_or(1)
+    }
+
+    /// Forgets what is in memory: the run is done, or is to start anew. The first rank of each node does it. Collective.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or a rank is lost.
+    pub(crate) fn clear(&self, run: Run<'_>, comm: &dyn Comm) -> Result<()> {
+        let folder = self.folder(run)?;
+        let node = folder.join(node_name(self.node_of(comm.rank())));
+        let is_first = comm.rank() == 0 || self.node_of(comm.rank() - 1) != self.node_of(comm.rank());
+        let removed = if is_first { remove(&node) } else { Ok(()) };
+        comm.barrier()?;
+        removed?;
+        // What an earlier run with more nodes left on this machine goes, too.
+        if comm.rank() == 0 { remove(&folder) } else { Ok(()) }
+    }
+}
+
+fn node_name(node: usize) -> String {
+    format!("node-{node:06}")
+}
+
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("removing {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Bytes per second of one synced write; `None` where nothing can be written.
+fn probe(dir: &Path) -> Option<f64> {
+    let clock = SystemClock::new();
+    let path = dir.join(format!("probe-{}", std::process::id()));
+    let bytes = vec![1; PROBE_BYTES];
+    let start = clock.now();
+    let written = std::fs::File::create(&path).and_then(|mut file| {
+        std::io::Write::write_all(&mut file, &bytes)?;
+        file.sync_all()
+    });
+    let seconds = (clock.now() - start).as_secs_f64();
+    std::fs::remove_file(&path).ok();
+    (written.is_ok() && seconds > 0.0).then(|| PROBE_BYTES as f64 / seconds)
+}
+
+/// What a node's memory holds of a run, shelf by shelf.
+pub(crate) struct Shelf {
+    pub(crate) node: String,
+    pub(crate) rank: usize,
+    pub(crate) store: NodeStore,
+}
+
+fn folder(memory_dir: &Path, run: Run<'_>) -> Result<PathBuf> {
+    let dir = std::path::absolute(run.dir.unwrap_or(Path::new("."))).context("finding the directory")?;
+    // However the path is written, it is one run's.
+    let dir: PathBuf = dir.components().collect();
+    let key = format!("{}\n{}", dir.display(), run.name);
+    let user = rustix::process::getuid().as_raw();
+    Ok(memory_dir.join(format!("recoup-{user}")).join(format!("{:016x}", fnv1a(key.as_bytes()))))
+}
+
+/// All shelves of a run on this machine, in order.
+///
+/// # Errors
+/// When the current directory is gone.
+pub(crate) fn of_run(memory_dir: &Path, run: Run<'_>) -> Result<Vec<Shelf>> {
+    let folder = folder(memory_dir, run)?;
+    let mut shelves = Vec::new();
+    for node in names(&folder) {
+        for name in names(&folder.join(&node)) {
+            if let Some(rank) = name.strip_prefix("rank-").and_then(|rank| rank.parse().ok()) {
+                let store = NodeStore::new(folder.join(&node), rank);
+                shelves.push(Shelf { node: node.clone(), rank, store });
+            }
+        }
+    }
+    Ok(shelves)
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// FNV-1a of 64 bits (draft-eastlake-fnv).
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_tiers_are_read_and_nonsense_is_named() {
+        let all: TierList = "memory,partner:ring2,rs:4+1,pfs".parse().unwrap();
+        assert!(all.memory && all.pfs && all.guards.len() == 2);
+        assert_eq!("rs:4+1".parse::<TierList>().map(|list| (list.memory, list.pfs)), Ok((true, false)));
+        for wrong in ["", "disk", "memory,memory", "pfs,memory", "partner:ring0", "memory,,pfs"] {
+            assert!(wrong.parse::<TierList>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `--tiers`: memory that outlives the killed process, and the directory behind it.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SOLVE: &str = "run --poisson3d 20 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --memory-dir m --dir d";
+
+fn recoup(arguments: &str, dir: &Path) -> Output {
+    let program = env!("CARGO_BIN_EXE_recoup");
+    std::fs::create_dir_all(dir.join("m")).unwrap();
+    Command::new(program).args(arguments.split_whitespace()).current_dir(dir).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(!output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The only node's memory of the only run.
+fn node(dir: &Path) -> PathBuf {
+    let only = |path: &Path| std::fs::read_dir(path).unwrap().next().unwrap().unwrap().path();
+    only(&only(&only(&dir.join("m"))))
+}
+
+/// Versions and where they are: (version, tiers).
+fn inspect(dir: &Path) -> Vec<(u64, Vec<String>)> {
+    let report = json(&recoup("inspect d --memory-dir m --json", dir));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let version = |v: &Value| {
+        let tiers = v["tiers"].as_array().unwrap().iter().map(|place| text(&place["tier"])).collect();
+        (v["version"].as_u64().unwrap(), tiers)
+    };
+    report["runs"][0]["versions"].as_array().unwrap().iter().map(version).collect()
+}
+
+#[test]
+fn killed_runs_go_on_from_memory_and_leave_none_behind() {
+    for (tiers, failures) in [("memory,pfs", "kill"), ("memory", "kill"), ("memory,pfs", "kill:node")] {
+        let dir = tempfile::tempdir().unwrap();
+        let more = format!(
+            "--tiers {tiers} --pfs-every 3 --scheme exact --interval 5it --failures {failures} --mtti 0.02 --seed 5"
+        );
+        let output = recoup(&format!("{SOLVE} {more} --json"), dir.path());
+        let run = json(&output);
+        assert_eq!(run["converged"], true, "{tiers}, {failures}: {run}");
+        assert_eq!(
+            run["iterations"], run["baseline_iterations"],
+            "an exact resume ends where the undisturbed run does"
+        );
+        let left: Vec<_> = std::fs::read_dir(dir.path().join("m")).unwrap().flatten().collect();
+        assert!(left.iter().all(|user| std::fs::read_dir(user.path()).unwrap().next().is_none()), "{left:?}");
+    }
+}
+
+#[test]
+fn versions_lie_where_they_are_said_to_and_come_back_from_the_fastest_that_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &str| {
+        let fixed = "--tiers memory,pfs --pfs-every 3 --keep 2 --scheme exact --interval 5it --sync --json";
+        json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
+    };
+    run("--max-iterations 27");
+    let both = vec!["memory".to_owned(), "pfs".to_owned()];
+    let [pfs, memory] = [1, 0].map(|one| vec![both[one].clone()]);
+    // 5, 20 are the first and the fourth; memory keeps two.
+    assert_eq!(inspect(dir.path()), [(5, pfs), (20, both.clone()), (25, memory)]);
+    assert_eq!(run("--max-iterations 27")["resumed_from"], 25);
+    // The node is lost, and with it what memory alone had.
+    std::fs::remove_dir_all(node(dir.path())).unwrap();
+    assert_eq!(run("--max-iterations 24")["resumed_from"], 20);
+    let done = run("");
+    assert_eq!(done["converged"], true);
+    let verified = recoup("verify d", dir.path());
+    assert_eq!(verified.status.code(), Some(0));
+}
+
+#[test]
+fn a_flipped_bit_in_memory_is_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |more: &str| {
+        let fixed = "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --sync --json";
+        json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
+    };
+    run("--max-iterations 12");
+    let blob = node(dir.path()).join("rank-000000/v000000000010/blob-000000");
+    let mut bytes = std::fs::read(&blob).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&blob, bytes).unwrap();
+    assert_eq!(run("--max-iterations 12")["resumed_from"], 10, "the directory has the same version whole");
+}
+
+#[test]
+fn tiers_that_one_rank_cannot_keep_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    for (tiers, named) in [("memory,partner:ring1,pfs", "partner copies"), ("rs:4+1", "erasure set 4+1")] {
+        let output = recoup(&format!("{SOLVE} --tiers {tiers} --failures kill --mtti 1"), dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(named), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
+    }
+}

@@ -1,0 +1,285 @@
+//! The faults that make other checkpoint libraries return wrong values, disagree among ranks or give up: each ends in
+//! the right values or in a named refusal, with the same verdict on every rank.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use recoup::cache::{NodeStore, Partners, Protection, Tiers};
+use recoup::comm::Threads;
+use recoup::core::{CodecId, Comm, Distribution, Note, Progress, Role, Status, Store, StoreError, Tier, ValuesMut};
+use recoup::io::{Access, Hdf5Store};
+use recoup::pipeline::{PipelineError, Session, Variables};
+use recoup_testkit::crashing_store::{Crash, CrashingStore};
+
+use crate::support::fixed;
+
+const E: f64 = 1e-9;
+const ROWS: usize = 3003;
+
+fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+/// The first of this rank's rows, and how many it has.
+fn rows(comm: &dyn Comm) -> (usize, usize) {
+    let start = |rank: usize| ROWS * rank / comm.size();
+    (start(comm.rank()), start(comm.rank() + 1) - start(comm.rank()))
+}
+
+/// This rank's part of the global vector of an iteration.
+fn values(comm: &dyn Comm, iteration: u64) -> Vec<f64> {
+    let (first, len) = rows(comm);
+    (first..first + len).map(|row| (row as f64 * 0.01 + iteration as f64).sin()).collect()
+}
+
+fn owner<'a>(comm: &dyn Comm, x: &'a mut [f64], counter: &'a mut [i64]) -> Variables<'a> {
+    let spread = Distribution::Rows { first: rows(comm).0 as u64, global: ROWS as u64 };
+    Variables::new().with("x", Role::Iterate, ValuesMut::F64(x), spread).with(
+        "counter",
+        Role::Dynamic,
+        ValuesMut::I64(counter),
+        Distribution::Replicated,
+    )
+}
+
+/// A machine of one rank to a node, and the file system behind it.
+struct Machine {
+    dir: tempfile::TempDir,
+    guards: Vec<Protection>,
+    /// Every so many versions go to the file system.
+    pfs_every: u64,
+}
+
+impl Machine {
+    fn new(guards: &[Protection], pfs_every: u64) -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), guards: guards.to_vec(), pfs_every }
+    }
+
+    fn node(&self, node: usize) -> PathBuf {
+        self.dir.path().join(format!("node-{node}"))
+    }
+
+    fn lose_nodes(&self, nodes: &[usize]) {
+        nodes.iter().for_each(|&node| fs::remove_dir_all(self.node(node)).unwrap());
+    }
+
+    fn pfs_file(&self, version: u64, file: &str) -> PathBuf {
+        self.dir.path().join(format!("pfs/solve/v{version:012}/{file}"))
+    }
+
+    fn blob(&self, rank: usize, version: u64) -> PathBuf {
+        self.node(rank).join(format!("rank-{rank:06}/v{version:012}/blob-{rank:06}"))
+    }
+
+    /// Memory and file system, as one rank sees them.
+    fn tiers(&self, comm: &dyn Comm, crash: Crash) -> Result<Arc<dyn Store>, StoreError> {
+        let memory = NodeStore::new(self.node(comm.rank()), comm.rank());
+        let memory = self.guards.iter().fold(memory, |store, guard| store.guarded(guard.clone(), 1));
+        let open = |access| Hdf5Store::open(self.dir.path().join("pfs"), "solve", access);
+        let first = (comm.rank() == 0).then(|| open(Access::Write));
+        comm.barrier()?;
+        let pfs = CrashingStore::new(first.unwrap_or_else(|| open(Access::Join))?, crash);
+        let tier = |name: &str, store, every| Tier { name: name.to_owned(), store, every, keep: 3 };
+        let row = vec![tier("memory", Arc::new(memory), 1), tier("pfs", Arc::new(pfs), self.pfs_every)];
+        Ok(Arc::new(Tiers::new(row, comm.rank())))
+    }
+
+    fn session(&self, comm: &dyn Comm, crash: Crash) -> Session {
+        let builder = recoup::open("unused").plan(fixed(CodecId::Pco, E)).every(5);
+        builder.build_with(self.tiers(comm, crash).unwrap(), comm).unwrap()
+    }
+
+    /// Saves these versions.
+    fn save(&self, ranks: usize, versions: &[u64]) {
+        self.save_with(ranks, versions, |_| Crash::Never);
+    }
+
+    fn save_with(&self, ranks: usize, versions: &[u64], crash: impl Fn(usize) -> Crash + Sync) {
+        Threads::launch(ranks, |comm| {
+            let mut session = self.session(&comm, crash(comm.rank()));
+            for &version in versions {
+                let (mut x, mut counter) = (values(&comm, version), [version as i64]);
+                let owner = owner(&comm, &mut x, &mut counter);
+                session.checkpoint(fixed(CodecId::Pco, E), progress(version), &[&owner]).unwrap();
+            }
+            session.wait().unwrap();
+        });
+    }
+
+    /// What all ranks restore, checked value by value: the version, the ranks that wrote it, and the notes.
+    fn restore(&self, ranks: usize) -> Result<(u64, usize, Vec<Note>), String> {
+        let verdicts = Threads::launch(ranks, |comm| {
+            let mut session = self.session(&comm, Crash::Never);
+            let (mut x, mut counter) = (vec![0.0; rows(&comm).1], [0]);
+            let restored = session.restore_with(&mut [&mut owner(&comm, &mut x, &mut counter)]);
+            let restored = match restored {
+                Ok(restored) => restored.expect("there are versions"),
+                Err(error) => {
+                    assert!(x.iter().all(|&x| x == 0.0) && counter == [0], "a refusal overwrites nothing");
+                    return Err(error.to_string());
+                }
+            };
+            assert_eq!(counter, [restored.version as i64]);
+            let expected = values(&comm, restored.version);
+            assert!(x.iter().zip(&expected).all(|(x, e)| (x - e).abs() <= E), "wrong values on rank {}", comm.rank());
+            Ok((restored.version, restored.ranks, restored.notes))
+        });
+        assert!(verdicts.iter().all(|verdict| verdict == &verdicts[0]), "ranks disagree: {verdicts:?}");
+        verdicts[0].clone()
+    }
+
+    fn restored(&self, ranks: usize) -> (u64, usize) {
+        let (version, written_by, _) = self.restore(ranks).unwrap();
+        (version, written_by)
+    }
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn cut(path: &Path) {
+    let bytes = fs::read(path).unwrap();
+    fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+}
+
+fn ring() -> Protection {
+    Protection::Partner(Partners::Ring(1))
+}
+
+fn sums() -> Protection {
+    Protection::Erasure { data: 3, parity: 1 }
+}
+
+/// Reads of a version, by tier.
+fn read_from(notes: &[Note], of: u64) -> Vec<String> {
+    let tier = |note: &Note| match note {
+        Note::Read { version, tier } if *version == of => Some(tier.clone()),
+        _ => None,
+    };
+    notes.iter().filter_map(tier).collect()
+}
+
+/// Fault 1. VELOC restores the flipped bit with return code 0.
+#[test]
+fn a_flipped_bit_never_comes_back_as_a_value() {
+    // In memory: from a copy, from the sums, or from the file system; in the file system alone: the version before.
+    for (guards, every) in [(vec![ring()], 9), (vec![sums()], 9), (vec![], 1)] {
+        let machine = Machine::new(&guards, every);
+        machine.save(4, &[5, 10]);
+        flip(&machine.blob(2, 10));
+        assert_eq!(machine.restored(4), (10, 4));
+    }
+    let machine = Machine::new(&[], 1);
+    machine.save(4, &[5, 10]);
+    machine.lose_nodes(&[0, 1, 2, 3]);
+    flip(&machine.pfs_file(10, "rank-000002.h5"));
+    assert_eq!(machine.restored(4), (5, 4));
+}
+
+/// Fault 2. VELOC gives rank 1 an error and rank 0 success, and leaves the whole copy on the file system untried.
+#[test]
+fn a_truncated_copy_in_memory_is_made_good_by_the_file_system() {
+    let machine = Machine::new(&[], 1);
+    machine.save(3, &[5, 10]);
+    cut(&machine.blob(1, 10));
+    let (version, _, notes) = machine.restore(3).unwrap();
+    assert_eq!((version, read_from(&notes, 10)), (10, vec!["pfs"]));
+    let passed = |note: &Note| matches!(note, Note::Passed { version: 10, tier, .. } if tier == "memory");
+    assert!(notes.iter().any(passed), "what was passed over is named with its tier: {notes:?}");
+}
+
+/// Fault 3. VELOC takes the greatest version any rank has, and then fails to restore it.
+#[test]
+fn a_version_on_one_rank_only_is_no_version() {
+    let machine = Machine::new(&[], 9);
+    machine.save(3, &[5, 10]);
+    for rank in [1, 2] {
+        fs::remove_dir_all(machine.blob(rank, 10).parent().unwrap()).unwrap();
+    }
+    assert_eq!(machine.restored(3), (5, 3));
+}
+
+/// Fault 4. VELOC finds the torn version newest and aborts, although an older one is whole.
+#[test]
+fn killed_in_the_flush_with_memory_lost_the_older_version_comes_back() {
+    for rank in 0..3 {
+        // After the first version's operations, each in turn is the last that reaches the file system.
+        for last in 4..9 {
+            let machine = Machine::new(&[], 1);
+            machine.save(3, &[5]);
+            machine.save_with(3, &[10], |r| if r == rank { Crash::From(last) } else { Crash::Never });
+            machine.lose_nodes(&[0, 1, 2]);
+            let (version, ..) = machine.restore(3).unwrap();
+            assert!(version == 5 || version == 10);
+        }
+    }
+    // While memory lives the newest is there, whatever became of the flush.
+    let machine = Machine::new(&[], 1);
+    machine.save(3, &[5]);
+    machine.save_with(3, &[10], |rank| if rank == 1 { Crash::From(2) } else { Crash::Never });
+    assert_eq!(machine.restored(3), (10, 3));
+    machine.lose_nodes(&[0, 1, 2]);
+    assert_eq!(machine.restored(3), (5, 3));
+}
+
+/// Faults 5 and 6. VELOC and FTI go on with half the problem and return code 0.
+#[test]
+fn fewer_and_more_ranks_get_all_rows() {
+    for (saved, restored) in [(4, 2), (2, 4), (4, 3), (8, 1)] {
+        let machine = Machine::new(&[], 1);
+        machine.save(saved, &[5, 10]);
+        assert_eq!(machine.restored(restored), (10, saved), "{saved} to {restored}");
+    }
+}
+
+#[test]
+fn a_lost_rank_comes_back_from_its_partner_without_the_file_system() {
+    let machine = Machine::new(&[ring()], 9);
+    machine.save(4, &[5, 10]);
+    machine.lose_nodes(&[2]);
+    let (version, _, notes) = machine.restore(4).unwrap();
+    assert_eq!((version, read_from(&notes, 10)), (10, vec!["memory"]));
+    let repaired = Note::Repaired { version: 10, rank: 2, source: "a copy on rank 3".to_owned() };
+    assert!(notes.contains(&repaired), "{notes:?}");
+}
+
+#[test]
+fn a_rank_lost_with_its_only_partner_falls_back_to_the_sums_and_then_to_the_file_system() {
+    let both = Machine::new(&[ring(), Protection::Erasure { data: 2, parity: 2 }], 9);
+    both.save(4, &[5, 10]);
+    both.lose_nodes(&[1, 2]);
+    let (version, _, notes) = both.restore(4).unwrap();
+    assert_eq!((version, read_from(&notes, 10)), (10, vec!["memory"]));
+    let copies = Machine::new(&[ring()], 2);
+    copies.save(4, &[5, 10]);
+    copies.lose_nodes(&[1, 2]);
+    let (version, _, notes) = copies.restore(4).unwrap();
+    assert_eq!((version, read_from(&notes, 5)), (5, vec!["pfs"]), "10 was in memory alone");
+}
+
+#[test]
+fn a_whole_job_killed_comes_back_from_shared_memory_and_without_it_from_the_file_system() {
+    let machine = Machine::new(&[], 3);
+    machine.save(3, &[5, 10, 15]);
+    let (version, _, notes) = machine.restore(3).unwrap();
+    assert_eq!((version, read_from(&notes, 15)), (15, vec!["memory"]));
+    machine.lose_nodes(&[0, 1, 2]);
+    let (version, _, notes) = machine.restore(3).unwrap();
+    assert_eq!((version, read_from(&notes, 5)), (5, vec!["pfs"]));
+}
+
+#[test]
+fn all_memory_and_the_file_system_damaged_is_one_refusal_everywhere() {
+    let machine = Machine::new(&[], 1);
+    machine.save(3, &[5]);
+    machine.lose_nodes(&[0, 1, 2]);
+    cut(&machine.pfs_file(5, "rank-000001.h5"));
+    let refusal = machine.restore(3).unwrap_err();
+    let named = PipelineError::NoUsable { versions: Vec::new() }.to_string();
+    assert!(refusal.starts_with(&named) && refusal.contains("rank 1"), "{refusal}");
+}
