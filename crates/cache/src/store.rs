@@ -128,11 +128,14 @@ impl NodeStore {
     /// Puts what guards a version on the shelves of all ranks. Collective; what a rank could not do is its own error.
     pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), StoreError> {
         let nodes = self.nodes(comm)?;
+        if mask == 0 {
+            return Ok(());
+        }
+        let version = manifest.version;
+        let own = self.shelf.get(version, Part::Blob(comm.rank())).map_err(|what| lie(version, what));
+        agreed(comm, own.as_ref().map(drop).map_err(|e| lie(version, e.to_string())))?;
+        let own = own?;
         for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
-            let version = manifest.version;
-            let own = self.shelf.get(version, Part::Blob(comm.rank())).map_err(|what| lie(version, what));
-            agreed(comm, own.as_ref().map(drop).map_err(|e| lie(version, e.to_string())))?;
-            let own = own?;
             match &guard.protection {
                 Protection::Partner(partners) => self.copy(version, &own, &partners.resolve(&nodes)?, comm)?,
                 Protection::Erasure { data, parity } => {

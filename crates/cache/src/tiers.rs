@@ -218,6 +218,12 @@ impl Store for Tiers {
         }
         let sequence = self.lock().sequence;
         let sequence = u64::try_from(comm.max(i64::try_from(sequence).unwrap_or(i64::MAX))?).unwrap_or(0);
+        // A rank that came later knows of no tier that is overdue.
+        let mut overdue = Vec::with_capacity(self.tiers.len());
+        for index in 0..self.tiers.len() {
+            let mine = self.lock().overdue[index];
+            overdue.push(comm.max(i64::from(mine))? > 0);
+        }
         let mut placed: BTreeMap<u64, Vec<bool>> = BTreeMap::new();
         for (index, tier) in self.tiers.iter().enumerate() {
             for version in tier.store.versions()? {
@@ -225,10 +231,8 @@ impl Store for Tiers {
             }
         }
         let mut state = self.lock();
-        // A rank that came later knows of no tier that is overdue; all take the next version everywhere.
-        state.overdue.fill(true);
         state.manifests.clear();
-        (state.rank, state.sequence, state.placed) = (comm.rank(), sequence, placed);
+        (state.rank, state.sequence, state.overdue, state.placed) = (comm.rank(), sequence, overdue, placed);
         Ok(())
     }
 
