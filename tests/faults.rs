@@ -155,12 +155,12 @@ fn sums() -> Protection {
 }
 
 /// Reads of a version, by tier.
-fn read_from(notes: &[Note], of: u64) -> Vec<String> {
+fn read_from(notes: &[Note], of: u64) -> String {
     let tier = |note: &Note| match note {
         Note::Read { version, tier } if *version == of => Some(tier.clone()),
         _ => None,
     };
-    notes.iter().filter_map(tier).collect()
+    notes.iter().filter_map(tier).collect::<Vec<String>>().join(", ")
 }
 
 /// Fault 1. VELOC restores the flipped bit with return code 0.
@@ -190,7 +190,7 @@ fn a_truncated_copy_in_memory_is_made_good_by_the_file_system() {
     machine.save(3, &[5, 10]);
     cut(&machine.blob(1, 10));
     let (version, _, notes) = machine.restore(3).unwrap();
-    assert_eq!((version, read_from(&notes, 10)), (10, vec!["pfs"]));
+    assert_eq!((version, read_from(&notes, 10)), (10, "pfs".to_owned()));
     let passed = |note: &Note| matches!(note, Note::Passed { version: 10, tier, .. } if tier == "memory");
     assert!(notes.iter().any(passed), "what was passed over is named with its tier: {notes:?}");
 }
@@ -245,7 +245,7 @@ fn a_lost_rank_comes_back_from_its_partner_without_the_file_system() {
     machine.save(4, &[5, 10]);
     machine.lose_nodes(&[2]);
     let (version, _, notes) = machine.restore(4).unwrap();
-    assert_eq!((version, read_from(&notes, 10)), (10, vec!["memory"]));
+    assert_eq!((version, read_from(&notes, 10)), (10, "memory".to_owned()));
     let repaired = Note::Repaired { version: 10, rank: 2, source: "a copy on rank 3".to_owned() };
     assert!(notes.contains(&repaired), "{notes:?}");
 }
@@ -256,12 +256,12 @@ fn a_rank_lost_with_its_only_partner_falls_back_to_the_sums_and_then_to_the_file
     both.save(4, &[5, 10]);
     both.lose_nodes(&[1, 2]);
     let (version, _, notes) = both.restore(4).unwrap();
-    assert_eq!((version, read_from(&notes, 10)), (10, vec!["memory"]));
+    assert_eq!((version, read_from(&notes, 10)), (10, "memory".to_owned()));
     let copies = Machine::new(&[ring()], 2);
     copies.save(4, &[5, 10]);
     copies.lose_nodes(&[1, 2]);
     let (version, _, notes) = copies.restore(4).unwrap();
-    assert_eq!((version, read_from(&notes, 5)), (5, vec!["pfs"]), "10 was in memory alone");
+    assert_eq!((version, read_from(&notes, 5)), (5, "pfs".to_owned()), "10 was in memory alone");
 }
 
 #[test]
@@ -269,10 +269,10 @@ fn a_whole_job_killed_comes_back_from_shared_memory_and_without_it_from_the_file
     let machine = Machine::new(&[], 3);
     machine.save(3, &[5, 10, 15]);
     let (version, _, notes) = machine.restore(3).unwrap();
-    assert_eq!((version, read_from(&notes, 15)), (15, vec!["memory"]));
+    assert_eq!((version, read_from(&notes, 15)), (15, "memory".to_owned()));
     machine.lose_nodes(&[0, 1, 2]);
     let (version, _, notes) = machine.restore(3).unwrap();
-    assert_eq!((version, read_from(&notes, 5)), (5, vec!["pfs"]));
+    assert_eq!((version, read_from(&notes, 5)), (5, "pfs".to_owned()));
 }
 
 #[test]
