@@ -73,6 +73,14 @@ fn fortran_constants_are_those_of_the_header() {
 }
 
 #[test]
+fn address_sanitizer_finds_nothing_in_the_c_solver() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut flags = strict("-std=c11");
+    flags.extend(["-fsanitize=address,undefined", "-fno-sanitize-recover=all"].map(str::to_owned));
+    check(&compile("cc", "examples/embed/cg.c", &flags, folder.path()));
+}
+
+#[test]
 fn valgrind_finds_nothing_in_the_c_solver() {
     if !has("valgrind") {
         return;
