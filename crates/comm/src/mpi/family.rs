@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use recoup_core::CommError;
+
 use super::sys::{Fault, Raw};
 
 /// No rank is lost.
@@ -47,10 +49,19 @@ impl Family {
     }
 
     /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on all members end.
+    ///
+    /// Collective calls that are begun and asked about were seen to end with an internal error instead of saying so.
     pub(super) fn suffer(&self, fault: Fault, raw: Raw) {
-        if fault.is_loss() {
-            self.lose(raw.failed_rank().unwrap_or(0));
+        let failed = raw.failed_rank();
+        if fault.is_loss() || failed.is_some() || raw.is_revoked() {
+            self.lose(failed.unwrap_or(0));
         }
+    }
+
+    /// What a fault means to the callers of a communicator.
+    pub(super) fn error(&self, fault: Fault) -> CommError {
+        let library = CommError::Library { class: fault.class };
+        self.lost().map_or(library, |rank| CommError::RankLost { rank })
     }
 
     /// A rank is gone.

@@ -154,10 +154,7 @@ impl MpiJob {
     pub fn rest(&self) -> Result<(), CommError> {
         let mut pending = Pending::new(self.world, &self.family);
         let rested = pending.barrier().and_then(|()| pending.wait());
-        rested.map_err(|fault| match self.family.lost() {
-            Some(rank) if fault.is_loss() => CommError::RankLost { rank },
-            _ => CommError::Library { class: fault.class },
-        })
+        rested.map_err(|fault| self.family.error(fault))
     }
 
     /// After a loss: spares take the places of lost processes, and where there are too few, the others close up.

@@ -56,10 +56,7 @@ impl Mpi {
 
     /// What a fault means to the callers of a communicator.
     fn error(&self, fault: Fault) -> CommError {
-        match self.family.lost() {
-            Some(rank) if fault.is_loss() => CommError::RankLost { rank },
-            _ => CommError::Library { class: fault.class },
-        }
+        self.family.error(fault)
     }
 
     fn begin_exchange<'b>(

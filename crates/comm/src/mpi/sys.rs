@@ -46,6 +46,7 @@ struct Ulfm {
     shrink: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
     agree: unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
     failed: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
+    is_revoked: unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
 }
 
 /// Looked up when first needed, so that one build serves libraries with and without it.
@@ -59,6 +60,7 @@ fn ulfm() -> Option<&'static Ulfm> {
     let look = || {
         let [revoke, shrink] = [find(c"MPIX_Comm_revoke")?, find(c"MPIX_Comm_shrink")?];
         let [agree, failed] = [find(c"MPIX_Comm_agree")?, find(c"MPIX_Comm_get_failed")?];
+        let is_revoked = find(c"MPIX_Comm_is_revoked")?;
         // SAFETY: functions of these names have these signatures wherever they exist.
         Some(unsafe {
             Ulfm {
@@ -74,6 +76,10 @@ fn ulfm() -> Option<&'static Ulfm> {
                     *mut libc::c_void,
                     unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Group) -> c_int,
                 >(failed),
+                is_revoked: std::mem::transmute::<
+                    *mut libc::c_void,
+                    unsafe extern "C" fn(ffi::MPI_Comm, *mut c_int) -> c_int,
+                >(is_revoked),
             }
         })
     };
@@ -234,6 +240,13 @@ impl Raw {
             // SAFETY: a communicator. What is revoked already stays so.
             let _revoked = call(|| unsafe { (ulfm.revoke)(self.0) });
         }
+    }
+
+    /// Whether a rank has revoked it.
+    pub(super) fn is_revoked(self) -> bool {
+        let mut flag = 0;
+        // SAFETY: a communicator and a valid place.
+        ulfm().is_some_and(|ulfm| call(|| unsafe { (ulfm.is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0)
     }
 
     /// A communicator of the ranks that are alive. Waits for them inside the library.
