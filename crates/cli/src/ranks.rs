@@ -115,6 +115,9 @@ mod job {
     /// How long a rank that failed waits for the others to fail too.
     const PATIENCE: Duration = Duration::from_secs(2);
 
+    /// After a loss `mpirun` passes on what a process printed only while it lives: how long the first one stays.
+    const LAST_WORDS: Duration = Duration::from_secs(1);
+
     static JOB: Mutex<Option<MpiJob>> = Mutex::new(None);
 
     fn job() -> MutexGuard<'static, Option<MpiJob>> {
@@ -137,6 +140,9 @@ mod job {
 
     pub(super) fn end(exit: Exit) {
         if let Some(job) = job().take() {
+            if job.was_repaired() && super::is_first() {
+                std::thread::sleep(LAST_WORDS);
+            }
             job.end(exit as u8);
         }
     }

@@ -147,6 +147,12 @@ impl MpiJob {
         self.family.lost().is_some()
     }
 
+    /// Whether a rank was lost since the start.
+    #[must_use]
+    pub fn was_repaired(&self) -> bool {
+        self.is_maimed
+    }
+
     /// Returns when every process has called it: spares at the beginning, the others when all is done. Collective.
     ///
     /// # Errors
