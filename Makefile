@@ -43,7 +43,7 @@ test:
 
 bench:
 	@scripts/bootstrap.sh test
-	$(RUN) $(CARGO) bench --locked -p recoup-solvers -p recoup-compress
+	$(RUN) $(CARGO) bench --locked -p recoup-solvers -p recoup-compress -p recoup-cache
 
 doc:
 	@scripts/bootstrap.sh build
