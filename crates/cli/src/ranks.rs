@@ -195,12 +195,15 @@ mod job {
         }
     }
 
-    /// Shares the places among the processes that are alive.
+    /// Shares the places among the processes that are alive; how many have been lost by now.
     ///
     /// # Errors
     /// Exit 5 where that cannot be done.
-    pub(crate) fn repair() -> Result<()> {
-        with_job(MpiJob::repair)
+    pub(crate) fn repair() -> Result<u64> {
+        with_job(|job| {
+            job.repair()?;
+            Ok(job.processes_lost()? as u64)
+        })
     }
 }
 
@@ -239,7 +242,7 @@ mod job {
         Ok(true)
     }
 
-    pub(crate) fn repair() -> Result<()> {
+    pub(crate) fn repair() -> Result<u64> {
         Err(unavailable())
     }
 

@@ -96,8 +96,7 @@ pub(crate) fn outlive<T>(doom: Option<&Doom>, mut life: impl FnMut(u64) -> Resul
             Err(error) if !ranks::has_lost() => return Err(error),
             Err(error) => tracing::warn!("a rank is lost: {error:#}"),
         }
-        ranks::repair()?;
-        losses += 1;
+        losses = ranks::repair()?;
     }
 }
 

@@ -71,6 +71,8 @@ pub struct MpiJob {
     places: usize,
     family: Arc<Family>,
     level: ThreadLevel,
+    /// How many processes there were at the start.
+    processes: usize,
     /// A rank was lost: MPI may not come to its own end.
     is_maimed: bool,
 }
@@ -106,7 +108,7 @@ impl MpiJob {
         let world = Raw::world()?.dup(&family)?;
         family.join(world);
         let (place, places) = (world.rank()?, world.size()?);
-        Ok(Self { world, crew: world, place, places, family, level, is_maimed: false })
+        Ok(Self { world, crew: world, place, places, family, level, processes: places, is_maimed: false })
     }
 
     /// Makes spares of the last `spares` processes. Collective.
@@ -145,6 +147,14 @@ impl MpiJob {
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.family.lost().is_some()
+    }
+
+    /// How many processes were lost up to the last repair.
+    ///
+    /// # Errors
+    /// [`MpiError::Library`].
+    pub fn processes_lost(&self) -> Result<usize, MpiError> {
+        Ok(self.processes - self.world.size()?)
     }
 
     /// Whether a rank was lost since the start.
