@@ -95,18 +95,24 @@ pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
 const SLABS: usize = 3;
 const SLAB_PLANES: usize = 3;
 
-/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few slabs.
+/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few slabs. Their first plane,
+/// which has none before it, is the rare case and does not count where there are others.
 pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
     let [nx, ny, nz] = context.dims;
     let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
     let (plane, planes) = (nx * ny, slab.dims[2]);
+    let ignored = usize::from(planes > 1);
+    let judged = Context::grid([nx, ny, planes - ignored]);
+    let cost = |left: &[i64]| sampled_cost(&left[ignored * plane..], &judged, Axes::NONE.bits());
     let (mut by_fit, mut by_axes) = (0, 0);
     for nth in 1..=SLABS {
         let first = (nz - planes) * nth / (SLABS + 1);
-        let mut left = codes[first * plane..(first + planes) * plane].to_vec();
-        by_axes += sampled_cost(&left, &slab, axes.bits());
-        fitted.remove(&mut left, &slab);
-        by_fit += sampled_cost(&left, &slab, Axes::NONE.bits());
+        let codes = &codes[first * plane..(first + planes) * plane];
+        let (mut fit, mut differences) = (codes.to_vec(), codes.to_vec());
+        fitted.remove(&mut fit, &slab);
+        difference(&mut differences, &slab, axes);
+        by_fit += cost(&fit);
+        by_axes += cost(&differences);
     }
     by_fit < by_axes
 }

@@ -21,6 +21,7 @@ mod problem;
 mod published;
 mod sheet;
 mod table3;
+mod tune;
 
 use lab::Lab;
 use sheet::Sheet;

@@ -57,7 +57,7 @@ impl Kind {
 
     /// Allowed growth of the residual by our versions.
     pub(crate) fn theta(self) -> f64 {
-        if self == Self::Cg { 2.0 } else { 3.0 }
+        if self == Self::Cg { 0.5 } else { 3.0 }
     }
 }
 

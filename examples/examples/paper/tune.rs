@@ -1,0 +1,45 @@
+//! Ours, tuned as a site would: the bounds and the codec that cost least by Eq. 7 on the problem at hand.
+//!
+//! Candidates are compared at instants of failure of their own; what the winner is worth is measured at others.
+
+use recoup::core::CodecId;
+
+use crate::Failed;
+use crate::measure::{Choice, INSTANTS, Profile, Protection};
+use crate::problem::{Kind, Problem};
+use crate::published;
+
+/// Instants of a failure that candidates are compared at: none of them is one of [`INSTANTS`].
+const SEARCH_INSTANTS: u64 = INSTANTS / 2;
+/// Allowed growth of the residual, `||b - A x'|| <= (1 + theta) ||r||`.
+const THETAS: [f64; 5] = [0.5, 2.0, 4.0, 10.0, 30.0];
+/// Allowed errors of CG's directions in the energy norm.
+const DELTAS: [f64; 3] = [0.05, 0.1, 0.14];
+/// `None`: what the session chooses.
+const CODECS: [Option<CodecId>; 2] = [None, Some(CodecId::Pco)];
+
+/// The cheapest protection found by changing one setting at a time, in this order: codec, theta, delta.
+///
+/// # Errors
+/// When a run fails.
+pub(crate) fn tuned(problem: &Problem) -> Result<Protection, Failed> {
+    let start = Choice::Ours.of(problem.kind);
+    let best = cheapest(problem, CODECS.map(|codec| Protection { codec, ..start }))?;
+    let best = cheapest(problem, THETAS.map(|theta| Protection { theta, ..best }))?;
+    if problem.kind != Kind::Cg {
+        return Ok(best);
+    }
+    cheapest(problem, DELTAS.map(|delta| Protection { delta, ..best }))
+}
+
+fn cheapest<const N: usize>(problem: &Problem, candidates: [Protection; N]) -> Result<Protection, Failed> {
+    let mut best = (f64::INFINITY, candidates[0]);
+    for candidate in candidates {
+        let profile = Profile::at(problem, candidate, SEARCH_INSTANTS)?;
+        let overhead = profile.costs(problem, published::MTTI_SECONDS, 1.0).overhead_fraction();
+        if overhead < best.0 {
+            best = (overhead, candidate);
+        }
+    }
+    Ok(best.1)
+}
