@@ -283,11 +283,13 @@ mod tests {
     fn failures_are_read_by_name() {
         assert_eq!("at:60,140".parse(), Ok(FailureChoice::At(vec![60, 140])));
         assert_eq!("kill".parse(), Ok(FailureChoice::Kill));
+        assert_eq!("kill:job".parse(), Ok(FailureChoice::Kill));
+        assert_eq!("kill:node".parse(), Ok(FailureChoice::KillNode));
         assert_eq!("kill:rank".parse(), Ok(FailureChoice::KillRank));
         let flips = vec![(40, Some("x".to_owned())), (90, None)];
         assert_eq!("flip:40:x,90".parse(), Ok(FailureChoice::FlipAt(flips)));
         assert_eq!("flips".parse(), Ok(FailureChoice::Flips));
-        for text in ["at:", "at:0", "at:1,x", "flip:", "flip:0:x", "flip:3:", "flip:x", "kill:node", "often"] {
+        for text in ["at:", "at:0", "at:1,x", "flip:", "flip:0:x", "flip:3:", "flip:x", "kill:all", "often"] {
             assert!(text.parse::<FailureChoice>().is_err(), "{text}");
         }
     }
