@@ -114,7 +114,7 @@ where
     if exceptions.indices.len() * EXCEPTION_BYTES > size_of_val(values) / 2 {
         return Ok(false);
     }
-    let prediction = Prediction::choose(&codes, context);
+    let prediction = Prediction::choose(&codes, context, mode);
     prediction.remove(&mut codes, context);
     let (n, n_exceptions) = (values.len(), exceptions.indices.len());
     let header = Header { mode, element: T::ELEMENT, prediction, n, n_exceptions, ..Header::EMPTY };
@@ -203,10 +203,13 @@ enum Prediction {
 }
 
 impl Prediction {
-    /// The one that leaves the shortest codes, judged on a sample.
-    fn choose(codes: &[i64], context: &Context) -> Self {
+    /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit patterns are logarithms
+    /// with a jump at every change of sign: no sum of neighbours fits them.
+    fn choose(codes: &[i64], context: &Context, mode: Mode) -> Self {
         let axes = Axes::choose(codes, context);
-        let fitted = Fitted::fit(codes, context).filter(|fitted| fitted_pays(codes, context, fitted, axes));
+        let is_linear = matches!(mode, Mode::Absolute { .. });
+        let fitted = is_linear.then(|| Fitted::fit(codes, context)).flatten();
+        let fitted = fitted.filter(|fitted| fitted_pays(codes, context, fitted, axes));
         fitted.map_or(Self::Axes(axes), Self::Fitted)
     }
 
