@@ -1,6 +1,7 @@
 //! What every codec does: values in, bytes out, and back, within a bound.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,19 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn chained(self, chain: Chain<'a>) -> Self {
         Self { chain, ..self }
+    }
+
+    /// A sample from the middle of the values: at least `values` of them, or all, as a box of the same grid. Whole slices
+    /// of the slowest direction, beginning with the first unknown of a point; where they are, and their extents.
+    #[must_use]
+    pub fn middle(&self, values: usize) -> (Range<usize>, [usize; 3]) {
+        let slowest = self.dims.iter().rposition(|&extent| extent > 1).unwrap_or(0);
+        let slice = self.dims[..slowest].iter().product::<usize>().max(1);
+        let mut taken = self.dims;
+        taken[slowest] = values.div_ceil(slice).min(self.dims[slowest]);
+        let start = (self.dims[slowest] - taken[slowest]) / 2 * slice;
+        let start = start - start % self.stride.max(1);
+        (start..start + taken[slowest] * slice, taken)
     }
 }
 
@@ -267,4 +281,30 @@ pub enum CodecError {
         /// The library's own words.
         message: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_a_box_of_the_grid_inside_the_values() {
+        let shapes = [
+            ([0, 1, 1], 1),
+            ([100, 1, 1], 1),
+            ([1 << 20, 1, 1], 3),
+            ([100, 100, 301], 1),
+            ([64, 64, 64], 1),
+            ([50_000, 2, 1], 1),
+        ];
+        for (dims, stride) in shapes {
+            let n: usize = dims.iter().product();
+            for wanted in [1, n / 8, n, 10 * n] {
+                let (range, taken) = Context { stride, ..Context::grid(dims) }.middle(wanted);
+                assert_eq!(range.len(), taken.iter().product::<usize>(), "{dims:?}");
+                assert!(range.end <= n && range.start % stride == 0, "{dims:?}");
+                assert!(range.len() >= wanted.min(n), "{dims:?}");
+            }
+        }
+    }
 }

@@ -119,53 +119,29 @@ impl Rivals {
     ) -> Option<Coding> {
         let codec = (self.codecs)(id).ok()?;
         let (len, run) = (staged.frame_len(), staged.frames() / 2);
-        let (start, count, dims) = slab(staged.record.frame_dims, staged.record.stride);
-        let source = staged.values.slice(run * len + start, count);
-        let chain = match follow.chain(run) {
-            Chain::Follow(parent) => {
-                Chain::Follow(Parent { values: parent.values.slice(start, count), hash: parent.hash })
+        let frame = Context { dims: staged.record.frame_dims, stride: staged.record.stride, chain: follow.chain(run) };
+        let (sample, dims) = frame.middle(SLAB_VALUES);
+        let source = staged.values.slice(run * len + sample.start, sample.len());
+        let chain = match frame.chain {
+            Chain::Follow(Parent { values, hash }) => {
+                Chain::Follow(Parent { values: values.slice(sample.start, sample.len()), hash })
             }
             chain => chain,
         };
-        let context = Context { dims, stride: staged.record.stride, chain };
+        let context = Context { dims, chain, ..frame };
         let mut payload = Vec::new();
         let begin = clock.now();
         codec.encode(source, bound, &context, &mut payload).ok()?;
         let seconds = since(clock.now(), begin);
-        let bytes = (count * source.element().size()) as f64;
+        let bytes = (sample.len() * source.element().size()) as f64;
         let ratio = bytes / payload.len().max(1) as f64;
         Some(Coding { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
     }
 }
 
-/// First value, number of values and extents of the middle of a frame: whole slices of its slowest direction.
-fn slab(dims: [usize; 3], stride: usize) -> (usize, usize, [usize; 3]) {
-    let slowest = dims.iter().rposition(|&extent| extent > 1).unwrap_or(0);
-    let slice = dims[..slowest].iter().product::<usize>().max(1);
-    let slices = SLAB_VALUES.div_ceil(slice).min(dims[slowest]);
-    let mut taken = dims;
-    taken[slowest] = slices;
-    let start = (dims[slowest] - slices) / 2 * slice;
-    // The first unknown of a point comes first.
-    (start - start % stride.max(1), slices * slice, taken)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slab_is_a_box_of_the_grid_inside_the_frame() {
-        let shapes =
-            [([100, 1, 1], 1), ([1 << 20, 1, 1], 3), ([100, 100, 301], 1), ([64, 64, 64], 1), ([50_000, 2, 1], 1)];
-        for (dims, stride) in shapes {
-            let (start, count, taken) = slab(dims, stride);
-            let n: usize = dims.iter().product();
-            assert_eq!(count, taken.iter().product::<usize>(), "{dims:?}");
-            assert!(start + count <= n && start % stride == 0, "{dims:?}");
-            assert!(count == n || count >= SLAB_VALUES, "{dims:?}");
-        }
-    }
 
     #[test]
     fn a_declared_bandwidth_is_not_measured_over() {
