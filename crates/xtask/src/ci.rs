@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -33,8 +35,11 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     oldest_compiler(root)
 }
 
+/// Names what comes, and says how long all before has taken.
 fn step(name: &str) {
-    println!("\n== {name}");
+    static BEGUN: OnceLock<SystemTime> = OnceLock::new();
+    let seconds = BEGUN.get_or_init(SystemTime::now).elapsed().map_or(0, |elapsed| elapsed.as_secs());
+    println!("\n== {name} (after {} min {:02} s)", seconds / 60, seconds % 60);
 }
 
 /// Installs the Python package as users do, but with the profile all else is built with, and runs its tests.
@@ -63,19 +68,24 @@ fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks each crate without its default features, and with each feature alone.
+/// Checks each crate without its default features, and with each feature alone; of features that are in no default set, the
+/// tests are run that the workspace's tests leave out.
 fn features(root: &Path, long: bool) -> Result<()> {
     step("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
-    for (feature, packages) in feature_owners(&metadata(root)?) {
+    let metadata = metadata(root)?;
+    for (feature, packages) in feature_owners(&metadata) {
         if !long && LONG_FEATURES.contains(&feature.as_str()) {
             step(&format!("feature {feature}: SKIPPED, run `cargo xtask ci --long`"));
             continue;
         }
         for package in packages {
             step(&format!("feature {feature} of {package} alone"));
-            let alone = ["--package", &package, "--no-default-features", "--features", &feature];
-            succeed(cargo(root).args(["test", "--quiet", "--locked"]).args(alone))?;
+            let alone = ["--quiet", "--locked", "--package", &package, "--no-default-features", "--features", &feature];
+            match tests_of(&metadata, &package, &feature) {
+                Some(tests) => succeed(cargo(root).arg("test").args(alone).args(tests))?,
+                None => succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?,
+            }
         }
     }
     Ok(())
@@ -147,6 +157,30 @@ fn feature_owners(metadata: &Value) -> BTreeMap<String, Vec<String>> {
     owners
 }
 
+/// Which targets of a package to test with a feature, as cargo's options; `None` where checking is enough: all that it
+/// adds is tested with the workspace, or with another package that has it.
+fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
+    let listed = |value: &Value| -> Vec<String> {
+        let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
+    };
+    let is_default = |package: &Value| listed(&package["features"]["default"]).iter().any(|name| name == feature);
+    let own = packages(metadata).find(|other| other["name"] == package)?;
+    let targets = own["targets"].as_array()?;
+    let needs = |target: &&Value| listed(&target["required-features"]).iter().any(|name| name == feature);
+    let named = targets.iter().filter(needs).filter(|target| listed(&target["kind"]) == ["test"]);
+    let mut tests: Vec<String> =
+        named.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect();
+    let only_forwards = listed(&own["features"][feature]).iter().all(|name| name.contains('/'));
+    if tests.is_empty() && (only_forwards || packages(metadata).any(is_default)) {
+        return None;
+    }
+    let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|of| of == kind));
+    let units = [("lib", "--lib"), ("bin", "--bins")];
+    tests.extend(units.iter().filter(|(kind, _)| has(kind)).map(|(_, option)| (*option).to_owned()));
+    Some(tests)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +200,20 @@ mod tests {
         assert_eq!(owners["x"], ["a", "b"]);
         assert_eq!(owners["y"], ["b"]);
         assert!(!owners.contains_key("default"));
+    }
+
+    #[test]
+    fn features_are_tested_where_the_workspace_does_not() {
+        let metadata = json!({"packages": [
+            {"name": "engine", "features": {"default": ["fast"], "fast": ["dep:simd"], "mpi": ["dep:mpi"]}, "targets": [
+                {"name": "engine", "kind": ["lib"]}, {"name": "ranks", "kind": ["test"], "required-features": ["mpi"]},
+                {"name": "other", "kind": ["test"]}]},
+            {"name": "program", "features": {"mpi": ["engine/mpi"]}, "targets": [{"name": "program", "kind": ["bin"]}]},
+        ]});
+        let tests = |package, feature| tests_of(&metadata, package, feature);
+        assert_eq!(tests("engine", "mpi").unwrap(), ["--test=ranks", "--lib"]);
+        assert_eq!(tests("engine", "fast"), None);
+        assert_eq!(tests("program", "mpi"), None);
     }
 
     #[test]
