@@ -1,4 +1,4 @@
-//! Our solvers beside PETSc's: the same methods on the same problem, in turns within one run.
+//! Our solvers beside PETSc's, and PETSc's CG with our checkpoints beside itself: the same problem, in turns within one run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,21 +22,20 @@ const METHODS: [Method; 3] = [
     ("GMRES(30) + Jacobi", "-ksp_type gmres -pc_type jacobi", "--method gmres --restart 30 --pc jacobi", &["csr"]),
 ];
 
-/// Prints milliseconds per iteration, ours over PETSc's, as a table.
+/// What is saved every 20 iterations of an attached solve: its name, and options of the session.
+const SAVES: [(&str, &str); 3] = [
+    ("x as it is", "scheme=traditional codec=raw state=x"),
+    ("x, lossy and verified", "scheme=lossy state=x"),
+    ("x and the direction, lossy and verified", "scheme=lossy state=x+p"),
+];
+
+/// Prints both tables.
 pub(crate) fn run(root: &Path, sizes: &[u32], rounds: usize) -> Result<()> {
     succeed(cargo(root).args(["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi"]))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let programs = Programs { petsc: driver(root, &target)?, ours: target.join("release/recoup") };
-    println!("| grid | method | operator | PETSc ms | ours ms | ours / PETSc |\n|---|---|---|---|---|---|");
-    for size in sizes {
-        for method in METHODS {
-            for (operator, [petsc, ours]) in programs.compare(*size, method, rounds)? {
-                let ratio = ours / petsc;
-                println!("| {size}^3 | {} | {operator} | {petsc:.2} | {ours:.2} | {ratio:.2} |", method.0);
-            }
-        }
-    }
-    Ok(())
+    programs.print_attached(sizes, rounds)?;
+    programs.print_methods(sizes, rounds)
 }
 
 /// The example with PETSc, compiled; without its checkpoints it is a plain solve.
@@ -55,12 +54,74 @@ fn driver(root: &Path, target: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
+/// What the example says of a solve.
+struct Solved {
+    iterations: f64,
+    seconds: f64,
+}
+
 struct Programs {
     petsc: PathBuf,
     ours: PathBuf,
 }
 
 impl Programs {
+    /// Milliseconds per iteration, ours over PETSc's.
+    fn print_methods(&self, sizes: &[u32], rounds: usize) -> Result<()> {
+        println!("\n| grid | method | operator | PETSc ms | ours ms | ours / PETSc |\n|---|---|---|---|---|---|");
+        for size in sizes {
+            for method in METHODS {
+                for (operator, [petsc, ours]) in self.compare(*size, method, rounds)? {
+                    let ratio = ours / petsc;
+                    println!("| {size}^3 | {} | {operator} | {petsc:.2} | {ours:.2} | {ratio:.2} |", method.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What PETSc's CG takes attached over what it takes plain: one rank, its second core free, and a rank on each.
+    fn print_attached(&self, sizes: &[u32], rounds: usize) -> Result<()> {
+        println!(
+            "| grid | ranks | saved every 20 iterations | plain s | attached / plain | iterations |\n|---|---|---|---|---|---|"
+        );
+        for size in sizes {
+            for ranks in ["1", WORKERS] {
+                self.print_attached_on(*size, ranks, rounds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_attached_on(&self, size: u32, ranks: &str, rounds: usize) -> Result<()> {
+        let directory = tempfile::tempdir()?;
+        let solve =
+            |how: &[&str]| self.petsc_solve(ranks, size, "-random -ksp_type cg -pc_type jacobi -ksp_rtol 1e-8", how);
+        let (mut plain, mut attached) = (Vec::new(), vec![Vec::new(); SAVES.len()]);
+        let mut iterations = 0.0;
+        for round in 0..rounds.max(1) {
+            let undisturbed = solve(&["-plain"])?;
+            plain.push(undisturbed.seconds);
+            for (number, (save, ratios)) in SAVES.iter().zip(&mut attached).enumerate() {
+                let kept = directory.path().join(format!("{round}-{number}"));
+                let options = format!("dir={} interval=20it {}", kept.display(), save.1);
+                let solved = solve(&["-ckpt", &options])?;
+                if solved.iterations != undisturbed.iterations {
+                    bail!("{} iterations attached, {} plain", solved.iterations, undisturbed.iterations);
+                }
+                ratios.push(solved.seconds / undisturbed.seconds);
+                iterations = solved.iterations;
+                std::fs::remove_dir_all(&kept)?;
+            }
+        }
+        let seconds = median(plain);
+        for ((save, _), ratios) in SAVES.iter().zip(attached) {
+            let ratio = median(ratios);
+            println!("| {size}^3 | {ranks} | {save} | {seconds:.2} | {ratio:.3} | {iterations} |");
+        }
+        Ok(())
+    }
+
     /// Medians over rounds in which every program has its turn: milliseconds of PETSc and of ours, for each operator.
     fn compare(
         &self,
@@ -80,15 +141,21 @@ impl Programs {
     }
 
     fn petsc_milliseconds(&self, size: u32, options: &str) -> Result<f64> {
+        let limited = format!("{options} -ksp_rtol 1e-12 -ksp_max_it {ITERATIONS}");
+        let Solved { iterations, seconds } = self.petsc_solve(WORKERS, size, &limited, &["-plain"])?;
+        Ok(1e3 * seconds / iterations)
+    }
+
+    fn petsc_solve(&self, ranks: &str, size: u32, options: &str, how: &[&str]) -> Result<Solved> {
         let mut command = Command::new("mpirun");
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.args(["-n", WORKERS]).arg(&self.petsc).args(["-plain", "-n", &size.to_string()]);
-        command.args(options.split_whitespace()).args(["-ksp_rtol", "1e-12", "-ksp_max_it", ITERATIONS]);
-        let output = command.output().context("mpirun")?;
+        command.args(["-n", ranks]).arg(&self.petsc).args(["-n", &size.to_string()]);
+        let output = command.args(options.split_whitespace()).args(how).output().context("mpirun")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let number = |word: &str| text.split(word).nth(1)?.trim().split([',', '\n']).next()?.trim().parse::<f64>().ok();
-        let (iterations, seconds) = number("iterations").zip(number("seconds")).with_context(|| text.to_string())?;
-        Ok(1e3 * seconds / iterations)
+        let numbers = number("iterations").zip(number("seconds"));
+        let failed = || format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        numbers.map(|(iterations, seconds)| Solved { iterations, seconds }).with_context(failed)
     }
 
     fn our_milliseconds(&self, size: u32, options: &str, operator: &str) -> Result<f64> {

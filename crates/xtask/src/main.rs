@@ -41,7 +41,8 @@ enum Task {
     },
     /// Write the C header from the sources of the C interface.
     Header,
-    /// Milliseconds per iteration of our solvers and PETSc's, in turns; minutes. Needs petsc-dev.
+    /// What checkpoints cost PETSc's CG; milliseconds per iteration of our solvers and PETSc's, in turns. Minutes; needs
+    /// petsc-dev.
     Anchor {
         /// Points along each side of the grid.
         #[arg(long, value_delimiter = ',', default_value = "100,128")]
