@@ -71,10 +71,10 @@ impl<'a> Execution<'a> {
         if let Some(heartbeat) = &heartbeat {
             heartbeat.beat(|beat| beat.started = 1);
         }
-        let begin = clock.now();
+        let (begin, pace) = (clock.now(), self.protection.pace(&clock));
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
             let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
-            Ok(Box::new(Observed::new(setup.make()?, iterate.clone(), pulse)))
+            Ok(Box::new(Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone())))
         };
         let report = runner.run(&mut make).map_err(explain)?;
         for (version, message) in &report.failed {

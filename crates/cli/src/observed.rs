@@ -1,4 +1,5 @@
-//! A solver seen from outside: its last iterate is kept when it goes, and each step leaves a heartbeat.
+//! A solver seen from outside: its last iterate is kept when it goes, each step leaves a heartbeat and takes the time it is
+//! declared to take.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,6 +19,25 @@ pub(crate) struct Observed<'a> {
     method: Box<dyn Method + 'a>,
     last: LastIterate,
     pulse: Option<Pulse>,
+    pace: Option<Pace>,
+}
+
+/// The least time of a step, in real time.
+#[derive(Clone)]
+pub(crate) struct Pace {
+    /// The run's clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// How long a step takes at least.
+    pub(crate) at_least: Duration,
+}
+
+impl Pace {
+    fn hold<T>(&self, step: impl FnOnce() -> T) -> T {
+        let begin = self.clock.now();
+        let done = step();
+        std::thread::sleep(self.at_least.saturating_sub(self.clock.now().saturating_sub(begin)));
+        done
+    }
 }
 
 /// Times the gaps between steps, and beats after each.
@@ -33,8 +53,20 @@ pub(crate) struct Pulse {
 
 impl<'a> Observed<'a> {
     /// Watches `method`; its iterate goes to `last` when it is dropped.
-    pub(crate) fn new(method: Box<dyn Method + 'a>, last: LastIterate, pulse: Option<Pulse>) -> Self {
-        Self { method, last, pulse }
+    pub(crate) fn new(
+        method: Box<dyn Method + 'a>,
+        last: LastIterate,
+        pulse: Option<Pulse>,
+        pace: Option<Pace>,
+    ) -> Self {
+        Self { method, last, pulse, pace }
+    }
+
+    fn advance(&mut self) -> Result<Progress, SolveError> {
+        match &self.pace {
+            Some(pace) => pace.hold(|| self.method.step()),
+            None => self.method.step(),
+        }
     }
 }
 
@@ -66,9 +98,10 @@ impl Iteration for Observed<'_> {
     }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
-        let Some(pulse) = &mut self.pulse else { return self.method.step() };
-        let gap = pulse.clock.now().saturating_sub(pulse.since).as_nanos() as u64;
-        let progress = self.method.step()?;
+        let begin = self.pulse.as_ref().map(|pulse| pulse.clock.now());
+        let progress = self.advance()?;
+        let Some((pulse, begin)) = self.pulse.as_mut().zip(begin) else { return Ok(progress) };
+        let gap = begin.saturating_sub(pulse.since).as_nanos() as u64;
         pulse.since = pulse.clock.now();
         pulse.heartbeat.beat(|beat| {
             beat.iteration = progress.iteration;

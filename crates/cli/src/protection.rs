@@ -1,14 +1,17 @@
 //! How a run is protected: the options `run` and `compare` share, and the plans that follow from them.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use recoup::core::{BoundRule, Codec, CodecId, Plan, Policy, Resume, Scheme};
+use recoup::core::{BoundRule, Clock, Codec, CodecId, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 
 use crate::exit::Exit;
+use crate::observed::Pace;
 use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
 use crate::tiers::TierArgs;
 
@@ -97,8 +100,9 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, help_heading = "Machine")]
     pub(crate) virtual_time: bool,
 
-    /// Virtual time of one iteration, seconds [default: measured once].
-    #[arg(long, value_name = "S", value_parser = positive, requires = "virtual_time", help_heading = "Machine")]
+    /// Time of one iteration, seconds: in virtual time what it is charged [default: measured once], in real time what it
+    /// takes at least, as on a machine with more to do.
+    #[arg(long, value_name = "S", value_parser = positive, help_heading = "Machine")]
     pub(crate) t_iter: Option<f64>,
 
     /// Virtual speed of encoding and decoding, raw bytes per second [default: measured once].
@@ -194,6 +198,17 @@ impl ProtectionArgs {
     /// Whether time is virtual, by either option.
     pub(crate) fn is_virtual(&self) -> bool {
         self.virtual_time || self.paper_regime.is_some()
+    }
+
+    /// What holds the steps of real time back.
+    pub(crate) fn pace(&self, clock: &Arc<dyn Clock>) -> Option<Pace> {
+        let seconds = self.t_iter.filter(|_| !self.is_virtual())?;
+        Some(Pace { clock: clock.clone(), at_least: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) })
+    }
+
+    /// Seconds of one undisturbed iteration in real time, of which so many were measured without being held back.
+    pub(crate) fn paced_seconds(&self, measured: Option<f64>) -> Option<f64> {
+        measured.into_iter().chain(self.t_iter).reduce(f64::max)
     }
 
     /// Whether versions rest in the memory of this process alone, and die with it.

@@ -232,9 +232,10 @@ impl Contest<'_> {
             scheme,
             baseline: Baseline {
                 iterations: Some(self.baseline_iterations()),
-                iteration_seconds: Some(
-                    rates.map_or(self.undisturbed.report.seconds_per_iteration, |r| r.iteration_seconds),
-                ),
+                iteration_seconds: match rates {
+                    Some(rates) => Some(rates.iteration_seconds),
+                    None => protection.paced_seconds(Some(self.undisturbed.report.seconds_per_iteration)),
+                },
             },
             mtti_seconds: protection.mtti_seconds(),
             has_arrivals: protection.has_arrivals(),

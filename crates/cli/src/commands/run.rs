@@ -229,7 +229,7 @@ fn baseline(args: &Args, undisturbed: Option<&Solved>, machine: &Machine) -> Bas
         iterations: args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)),
         iteration_seconds: match &machine.rates {
             Some(rates) => Some(rates.iteration_seconds),
-            None => undisturbed.map(|s| s.report.seconds_per_iteration),
+            None => args.protection.paced_seconds(undisturbed.map(|s| s.report.seconds_per_iteration)),
         },
     }
 }
