@@ -95,6 +95,7 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame) {
         resume: Resume::Exact,
         rule: BoundRule::Fixed(Bound::Lossless),
         extra_iterations_predicted: None,
+        measured: None,
         residual: ResidualRecord::default(),
         variables: (0..RANKS).map(variable).collect(),
         frames: (0..RANKS).map(record).collect(),

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BoundRule, Distribution, ElementType, Fingerprint, FrameRecord, Prediction, Resume, Role, Scheme};
+use crate::{
+    BoundRule, Distribution, ElementType, Fingerprint, FrameRecord, Measured, Prediction, Resume, Role, Scheme,
+};
 
 /// Version of the on-disk format written by this build; see FORMAT.md.
 pub const FORMAT_VERSION: u32 = 1;
@@ -33,6 +35,9 @@ pub struct Manifest {
     /// Extra iterations that a recovery from it was expected to cost when it was saved; `None` where nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_iterations_predicted: Option<Prediction>,
+    /// What the run had measured when it was saved; `None` where its policy does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// The variables of all ranks.
     pub variables: Vec<VariableRecord>,
     /// The frames of all ranks: by rank, then variable, then run.

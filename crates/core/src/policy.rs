@@ -107,7 +107,7 @@ impl fmt::Display for PredictionSource {
 }
 
 /// Measured costs of one choice, means over the checkpoints seen; zero means not seen yet.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// What blocks the solver: the copy, and waiting for room in the queue.
     pub blocking_seconds: f64,
@@ -121,6 +121,15 @@ pub struct Cost {
     pub extra_iterations: f64,
     /// `||b - A x'|| / ||r||` of what was encoded; zero where it was not measured.
     pub residual_jump: f64,
+}
+
+/// What a run has measured, for the process that goes on with it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Encoded bytes written per second and rank.
+    pub write_bytes_per_second: f64,
+    /// Costs by choice.
+    pub costs: Vec<(Choice, Cost)>,
 }
 
 /// What a policy sees at a safe point.
@@ -177,4 +186,9 @@ fn null_is_infinite<'de, D: Deserializer<'de>>(source: D) -> Result<f64, D::Erro
 pub trait Policy: Send {
     /// The decision for what is seen.
     fn decide(&mut self, seen: &Observation) -> Decision;
+
+    /// Whether measured costs change what it decides: versions then hold them, for the process that goes on.
+    fn is_adaptive(&self) -> bool {
+        false
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use recoup_core::{Choice, Cost};
+use recoup_core::{Choice, Cost, Measured};
 
 use crate::Saved;
 
@@ -69,6 +69,26 @@ impl Meter {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
+    /// For the process that goes on: what JSON can hold.
+    pub(crate) fn measured(&self) -> Measured {
+        let is_finite = |cost: &Cost| {
+            let times = [cost.blocking_seconds, cost.drain_seconds, cost.recovery_seconds];
+            let others = [cost.ratio, cost.extra_iterations, cost.residual_jump];
+            times.iter().chain(&others).all(|number| number.is_finite())
+        };
+        let costs = self.costs().into_iter().filter(|(_, cost)| is_finite(cost)).collect();
+        Measured { write_bytes_per_second: self.write_bytes_per_second, costs }
+    }
+
+    /// Takes over what the process before had measured, where this one has measured nothing.
+    pub(crate) fn recall(&mut self, before: Option<&Measured>) {
+        let Some(before) = before.filter(|_| self.costs.is_empty()) else { return };
+        self.costs.extend(before.costs.iter().copied());
+        if self.write_bytes_per_second == 0.0 {
+            self.write_bytes_per_second = before.write_bytes_per_second;
+        }
+    }
+
     pub(crate) fn write_bytes_per_second(&self) -> f64 {
         self.write_bytes_per_second
     }
@@ -98,6 +118,23 @@ mod tests {
             extra_iterations: None,
             spent: Spent { stage_seconds, ..Spent::default() },
         }
+    }
+
+    #[test]
+    fn what_was_measured_before_counts_until_something_is_measured() {
+        let (mut before, mut after, mut other) = (Meter::default(), Meter::default(), Meter::with_bandwidth(Some(7.0)));
+        before.saved(&saved(0.25), false);
+        before.recovered(before.costs()[0].0, 3.0);
+        let text = serde_json::to_string(&before.measured()).unwrap();
+        let measured: Measured = serde_json::from_str(&text).unwrap();
+        after.recall(Some(&measured));
+        other.recall(Some(&measured));
+        assert_eq!((after.costs(), other.costs()), (before.costs(), before.costs()));
+        assert_eq!(other.write_bytes_per_second(), 7.0);
+        after.saved(&saved(1.0), false);
+        let blended = after.costs();
+        after.recall(Some(&measured));
+        assert_eq!(after.costs(), blended);
     }
 
     #[test]

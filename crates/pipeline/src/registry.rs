@@ -66,11 +66,17 @@ impl<'a> Variables<'a> {
         Self::default()
     }
 
-    /// The vector the solver improves: the one that may be lossy.
+    /// The vector the solver improves, all of it on one rank: the one that may be lossy.
     #[must_use]
     pub fn iterate(self, name: &'a str, values: &'a mut [f64]) -> Self {
-        let rows = Distribution::Rows { first: 0, global: values.len() as u64 };
-        self.with(name, Role::Iterate, ValuesMut::F64(values), rows)
+        let global = values.len() as u64;
+        self.iterate_rows(name, values, 0, global)
+    }
+
+    /// This rank's rows of the vector the solvers improve, from global row `first` on, of `global` in all.
+    #[must_use]
+    pub fn iterate_rows(self, name: &'a str, values: &'a mut [f64], first: u64, global: u64) -> Self {
+        self.with(name, Role::Iterate, ValuesMut::F64(values), Distribution::Rows { first, global })
     }
 
     /// Doubles to be saved exactly in every version.

@@ -117,6 +117,7 @@ impl Session {
                         Timing::Virtual(costs) => costs.recovery_seconds(&reader.frames_read(&candidate.manifest)?),
                     };
                     let choice = Choice { scheme: restored.scheme, resume: restored.resume };
+                    self.meter.recall(candidate.manifest.measured.as_ref());
                     self.meter.recovered(choice, restored.seconds);
                     self.restarted(version);
                     self.chain_from(followed(candidate))?;

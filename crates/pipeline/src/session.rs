@@ -273,7 +273,8 @@ impl Session {
             peak: self.marks.residual_peak.max(progress.rhs_norm),
         };
         let predicted = self.predicted.filter(|_| plan.scheme != Scheme::None);
-        let job = Job { plan, progress, claim, predicted, staging, stage_seconds, wait_seconds };
+        let measured = self.policy.is_adaptive().then(|| self.meter.measured());
+        let job = Job { plan, progress, claim, measured, predicted, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord,
-    Manifest, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store, StoreError,
-    VariableRecord,
+    Manifest, Measured, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store,
+    StoreError, VariableRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,8 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) claim: Claim,
+    /// What the run has measured, where its policy asks.
+    pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
     pub(crate) predicted: Option<Prediction>,
     pub(crate) staging: StagingSet,
@@ -399,6 +401,7 @@ impl Worker {
             rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
             residual: tally.residual,
             extra_iterations_predicted: job.predicted,
+            measured: job.measured.clone(),
             variables: Vec::new(),
             frames: Vec::new(),
             files: Vec::new(),

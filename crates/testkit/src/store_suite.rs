@@ -78,6 +78,7 @@ impl Sample {
             rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), verified_norm: None, tries: 1 },
             extra_iterations_predicted: None,
+            measured: None,
             variables: self.parts.iter().map(|p| p.record.clone()).collect(),
             frames: self.parts.iter().flat_map(|p| p.frames.iter().map(|f| f.record.clone())).collect(),
             files,

@@ -47,6 +47,7 @@ impl Records {
             rule: BoundRule::Fixed(Bound::Lossless),
             residual: ResidualRecord::default(),
             extra_iterations_predicted: None,
+            measured: None,
             variables: self.variables,
             frames: self.frames,
             files: self.files,

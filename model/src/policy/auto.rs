@@ -270,6 +270,10 @@ impl Ballot {
 }
 
 impl Policy for AutoPolicy {
+    fn is_adaptive(&self) -> bool {
+        true
+    }
+
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.extra.see(seen, &self.history);
         self.history.see(seen);

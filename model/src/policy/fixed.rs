@@ -90,6 +90,10 @@ impl FixedPolicy {
 }
 
 impl Policy for FixedPolicy {
+    fn is_adaptive(&self) -> bool {
+        self.interval == Interval::Auto
+    }
+
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.extra.see(seen, &self.history);
         self.history.see(seen);
