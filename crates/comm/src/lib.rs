@@ -11,6 +11,6 @@ mod solo;
 mod threads;
 
 #[cfg(feature = "mpi")]
-pub use mpi::{Mpi, MpiError, MpiJob, ThreadLevel};
+pub use mpi::{Host, Mpi, MpiError, MpiJob, ThreadLevel};
 pub use solo::Solo;
 pub use threads::Threads;

@@ -57,6 +57,28 @@ pub enum ThreadLevel {
     Multiple,
 }
 
+/// The machine a process runs on, among those of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its number, in the order of the processes.
+    pub number: usize,
+    /// How many machines there are.
+    pub of: usize,
+}
+
+impl Host {
+    /// The host of one process, given a word for that of each.
+    fn among(all: &[i64], process: usize) -> Self {
+        let mut hosts: Vec<i64> = Vec::new();
+        for word in all {
+            if !hosts.contains(word) {
+                hosts.push(*word);
+            }
+        }
+        Self { number: hosts.iter().position(|host| *host == all[process]).unwrap_or(0), of: hosts.len() }
+    }
+}
+
 /// MPI, from its start to its end: one per process.
 ///
 /// Of its processes some may be spares, which wait for the place of one that is lost.
@@ -71,8 +93,11 @@ pub struct MpiJob {
     places: usize,
     family: Arc<Family>,
     level: ThreadLevel,
+    /// Its place at the start.
+    process: usize,
     /// How many processes there were at the start.
     processes: usize,
+    host: Host,
     /// A rank was lost: MPI may not come to its own end.
     is_maimed: bool,
 }
@@ -108,7 +133,15 @@ impl MpiJob {
         let world = Raw::world()?.dup(&family)?;
         family.join(world);
         let (place, places) = (world.rank()?, world.size()?);
-        Ok(Self { world, crew: world, place, places, family, level, processes: places, is_maimed: false })
+        let mut hosts = vec![0; places];
+        let own = [host_word()];
+        let mut pending = Pending::new(world, &family);
+        pending.gather(&own, &mut hosts)?;
+        pending.wait()?;
+        drop(pending);
+        let host = Host::among(&hosts, place);
+        let (process, processes) = (place, places);
+        Ok(Self { world, crew: world, place, places, family, level, process, processes, host, is_maimed: false })
     }
 
     /// Makes spares of the last `spares` processes. Collective.
@@ -129,6 +162,18 @@ impl MpiJob {
         self.crew = self.world.split(usize::from(self.is_spare()), self.place)?;
         self.family.join(self.crew);
         Ok(())
+    }
+
+    /// This process's number at the start, which it keeps.
+    #[must_use]
+    pub fn process(&self) -> usize {
+        self.process
+    }
+
+    /// The machine it runs on.
+    #[must_use]
+    pub fn host(&self) -> Host {
+        self.host
     }
 
     /// Whether this process waits for the place of a lost one.
@@ -275,6 +320,13 @@ impl MpiJob {
     }
 }
 
+/// A number made of this machine's name: FNV-1a of 64 bits (draft-eastlake-fnv).
+fn host_word() -> i64 {
+    let name = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    name.iter().fold(0xcbf2_9ce4_8422_2325, mix) as i64
+}
+
 /// The place of the process that had place `own`, and the number of places, once those missing from `taken` (ascending)
 /// are filled by spares, lowest first, or closed up.
 fn filled(taken: &[usize], places: usize, own: usize) -> (usize, usize) {
@@ -312,6 +364,13 @@ mod tests {
         let ends: Vec<_> = taken.iter().map(|&own| filled(taken, places, own)).collect();
         assert!(ends.iter().all(|(_, left)| *left == ends[0].1));
         (ends.iter().map(|(place, _)| *place).collect(), ends[0].1)
+    }
+
+    #[test]
+    fn hosts_are_numbered_in_the_order_of_the_processes() {
+        let words = [7, 7, -3, 7, 5];
+        let numbers: Vec<usize> = (0..5).map(|process| Host::among(&words, process).number).collect();
+        assert_eq!((numbers, Host::among(&words, 0).of), (vec![0, 0, 1, 0, 2], 3));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod family;
 mod job;
 mod sys;
 
-pub use job::{MpiError, MpiJob, ThreadLevel};
+pub use job::{Host, MpiError, MpiJob, ThreadLevel};
 
 use std::cell::RefCell;
 use std::sync::Arc;
