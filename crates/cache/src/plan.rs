@@ -70,6 +70,17 @@ pub(crate) enum Way {
     },
 }
 
+/// Who sends whom a second copy of a blob, so that no single node has it alone; `None` where two have it, or one is all.
+pub(crate) fn second_copy(holders: &[usize], nodes: &[usize]) -> Option<(usize, usize)> {
+    let from = *holders.first()?;
+    let is_elsewhere = |rank: &usize| nodes[*rank] != nodes[from];
+    if holders.iter().any(is_elsewhere) {
+        return None;
+    }
+    let ranks = nodes.len();
+    (1..ranks).map(|further| (from + further) % ranks).find(is_elsewhere).map(|to| (from, to))
+}
+
 impl Way {
     pub(crate) fn transfers(&self) -> Vec<&Transfer> {
         match self {
@@ -127,5 +138,19 @@ impl Held {
             alike.then_some((CodePart::Row(row), Transfer { from: *from, to, piece }))
         };
         (0..head.data).filter_map(column).chain((0..head.parity).filter_map(row)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_copy_goes_to_the_next_node_where_there_is_one() {
+        assert_eq!(second_copy(&[1], &[0, 1, 2]), Some((1, 2)));
+        assert_eq!(second_copy(&[2, 3], &[0, 0, 2, 2]), Some((2, 0)));
+        assert_eq!(second_copy(&[0, 2], &[0, 0, 2, 2]), None);
+        assert_eq!(second_copy(&[0], &[0, 0]), None);
+        assert_eq!(second_copy(&[], &[0, 1]), None);
     }
 }

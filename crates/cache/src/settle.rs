@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
-use crate::plan::{Held, ParityHead, Piece, Transfer, Way};
+use crate::plan::{Held, ParityHead, Piece, Transfer, Way, second_copy};
 use crate::shelf::{Part, Shelf};
 use crate::store::{Mark, NodeStore, blob_bytes, check_frame, lie, open_manifest, open_parity};
 
@@ -155,7 +155,8 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
     }
     let ways: Vec<(usize, usize, Way)> =
         ways.into_iter().filter_map(|(to, blob, way)| Some((to, blob, way?))).collect();
-    let arrived = carry(store, known, &ways, comm)?;
+    let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
+    let arrived = carry(store, known, &transfers, comm)?;
     let placed = place(store, known, &ways, arrived, comm);
     if let Err(error) = agreed(comm, placed) {
         if matches!(error, StoreError::Comm(_)) {
@@ -164,7 +165,11 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
         store.lock().notes.push(Note::Dropped { version, what: error.to_string() });
         return Ok(false);
     }
-    guard_again(store, known, comm)?;
+    if known.manifest.ranks == comm.size() {
+        guard_again(store, known, comm)?;
+    } else {
+        copy_again(store, known, wants, comm)?;
+    }
     Ok(true)
 }
 
@@ -172,11 +177,10 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
 fn carry(
     store: &NodeStore,
     known: &Known,
-    ways: &[(usize, usize, Way)],
+    transfers: &[&Transfer],
     comm: &dyn Comm,
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     let rank = comm.rank();
-    let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
     let mut parts = Parts { store, version: known.version, id: known.id, read: BTreeMap::new() };
     for transfer in transfers.iter().filter(|t| t.from == rank) {
         parts.load(&transfer.piece);
@@ -266,12 +270,37 @@ fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), Stor
     Ok(())
 }
 
-/// A version that lost some of what guards it gets it back, where as many ranks as wrote it are there. Collective.
-fn guard_again(store: &NodeStore, known: &Known, comm: &dyn Comm) -> Result<(), StoreError> {
-    let (version, guards) = (known.version, known.mark.guards);
-    if known.manifest.ranks != comm.size() {
+/// A version of another number of ranks has no partners or sets here; it gets a second copy of what one node has alone, so
+/// that one more loss does not cost it. Collective.
+fn copy_again(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<(), StoreError> {
+    let nodes = store.lock().nodes.clone();
+    if known.mark.guards & store.kept(&nodes) == 0 {
         return Ok(());
     }
+    let transfer = |rank: usize| {
+        let has_it = |&holder: &usize| {
+            wants[holder].contains(&rank) || known.held.blobs.get(&rank).is_some_and(|held| held.contains(&holder))
+        };
+        let holders: Vec<usize> = (0..comm.size()).filter(has_it).collect();
+        let (from, to) = second_copy(&holders, &nodes)?;
+        Some(Transfer { from, to, piece: Piece::Blob { rank } })
+    };
+    let transfers: Vec<Transfer> = (0..known.manifest.ranks).filter_map(transfer).collect();
+    let arrived = carry(store, known, &transfers.iter().collect::<Vec<_>>(), comm)?;
+    let ours = transfers.iter().filter(|t| t.to == comm.rank());
+    for (transfer, bytes) in ours.zip(arrived) {
+        let Piece::Blob { rank } = transfer.piece else { continue };
+        if let Err(error) = store.shelf.put(known.version, Part::Blob(rank), &bytes) {
+            // The version is whole without it.
+            tracing::warn!(version = known.version, %error, "not copied again");
+        }
+    }
+    Ok(())
+}
+
+/// A version that lost some of what guards it gets it back. Collective.
+fn guard_again(store: &NodeStore, known: &Known, comm: &dyn Comm) -> Result<(), StoreError> {
+    let (version, guards) = (known.version, known.mark.guards & store.kept(&store.lock().nodes));
     let expected = |index: usize| guards >> index & 1 == 1;
     let is_held = |rank: usize| known.held.blobs.get(&rank).is_some_and(|holders| holders.contains(&rank));
     // A rank that had lost its own part has lost what it held for others, too.

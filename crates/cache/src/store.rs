@@ -30,6 +30,8 @@ pub struct NodeStore {
     pub(crate) rank: usize,
     pub(crate) shelf: Shelf,
     pub(crate) guards: Vec<Guard>,
+    /// Guards that the ranks cannot keep are left out.
+    is_forgiving: bool,
     pub(crate) state: Mutex<State>,
 }
 
@@ -61,13 +63,21 @@ impl NodeStore {
     pub fn new(node: impl AsRef<Path>, rank: usize) -> Self {
         let node = node.as_ref().to_owned();
         let shelf = Shelf::new(&node, rank);
-        Self { node, rank, shelf, guards: Vec::new(), state: Mutex::default() }
+        Self { node, rank, shelf, guards: Vec::new(), is_forgiving: false, state: Mutex::default() }
     }
 
     /// The same store with versions guarded; all ranks give the same guards.
     #[must_use]
     pub fn guarded(mut self, protection: Protection, every: u64) -> Self {
         self.guards.push(Guard { protection, every: every.max(1) });
+        self
+    }
+
+    /// The same store, which leaves out guards that the ranks are too few for instead of refusing versions: after a loss
+    /// less may be possible than was asked for.
+    #[must_use]
+    pub fn forgiving(mut self) -> Self {
+        self.is_forgiving = true;
         self
     }
 
@@ -82,10 +92,13 @@ impl NodeStore {
     /// # Errors
     /// [`StoreError::Ranks`] with the first that cannot.
     pub fn check_ranks(&self, nodes: &[usize]) -> Result<(), StoreError> {
-        self.guards.iter().try_for_each(|guard| match &guard.protection {
-            Protection::Partner(partners) => partners.resolve(nodes).map(drop),
-            Protection::Erasure { data, parity } => groups(*data, *parity, nodes).map(drop),
-        })
+        self.guards.iter().try_for_each(|guard| check_guard(guard, nodes))
+    }
+
+    /// The guards that can be kept on these nodes, or on any while they are not known.
+    pub(crate) fn kept(&self, nodes: &[usize]) -> u64 {
+        let is_kept = |guard: &Guard| !self.is_forgiving || nodes.is_empty() || check_guard(guard, nodes).is_ok();
+        self.guards.iter().enumerate().filter(|(_, guard)| is_kept(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
     }
 
     /// The parts of a version this rank holds, as the names of their files.
@@ -100,9 +113,11 @@ impl NodeStore {
 
     /// The guards the next version gets.
     fn due(&self) -> u64 {
-        let sequence = self.lock().sequence;
-        let is_due = |guard: &Guard| sequence.is_multiple_of(guard.every);
-        self.guards.iter().enumerate().filter(|(_, guard)| is_due(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
+        let state = self.lock();
+        let is_due = |guard: &Guard| state.sequence.is_multiple_of(guard.every);
+        let due =
+            self.guards.iter().enumerate().filter(|(_, guard)| is_due(guard)).fold(0, |mask, (i, _)| mask | 1 << i);
+        due & self.kept(&state.nodes)
     }
 
     /// The node of every rank, found anew when their number has changed. Collective.
@@ -217,6 +232,7 @@ impl NodeStore {
     /// Start and commit of one version.
     fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
         agreed(comm, self.prepare(manifest, comm))?;
+        self.nodes(comm)?;
         let mask = self.due();
         self.guard(manifest, mask, comm)?;
         let mark = Mark { sequence: self.lock().sequence, guards: mask };
@@ -255,9 +271,12 @@ impl Store for NodeStore {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         let version = manifest.version;
-        let mask = self.publish_on_all(manifest, comm).inspect_err(|_| {
-            // The first error is the one to report; a draft that stays never counts.
-            self.shelf.remove(version).ok();
+        let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
+            // Where a rank is lost others may have seen this one's mark, and count the version: settling will tell.
+            if !matches!(error, StoreError::Comm(_)) {
+                // The first error is the one to report; a draft that stays never counts.
+                self.shelf.remove(version).ok();
+            }
         })?;
         let mut state = self.lock();
         state.sequence += 1;
@@ -334,6 +353,13 @@ impl Store for NodeStore {
         self.require(version)?;
         self.lock().guarded.remove(&version);
         self.shelf.remove(version)
+    }
+}
+
+fn check_guard(guard: &Guard, nodes: &[usize]) -> Result<(), StoreError> {
+    match &guard.protection {
+        Protection::Partner(partners) => partners.resolve(nodes).map(drop),
+        Protection::Erasure { data, parity } => groups(*data, *parity, nodes).map(drop),
     }
 }
 

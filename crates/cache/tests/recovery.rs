@@ -36,7 +36,11 @@ impl Job {
     }
 
     fn store(&self, machine: &Path, rank: usize) -> NodeStore {
-        let store = NodeStore::new(node(machine, rank / self.per_node), rank);
+        self.store_on(machine, rank / self.per_node, rank)
+    }
+
+    fn store_on(&self, machine: &Path, node_index: usize, rank: usize) -> NodeStore {
+        let store = NodeStore::new(node(machine, node_index), rank);
         self.guards.iter().fold(store, |store, (guard, every)| store.guarded(guard.clone(), *every))
     }
 
@@ -50,8 +54,13 @@ impl Job {
 
     /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes of all.
     fn settle(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
-        let results = Threads::launch(self.ranks, |comm| {
-            let store = self.store(machine, comm.rank());
+        self.settle_on(machine, &(0..self.ranks).map(|rank| rank / self.per_node).collect::<Vec<_>>())
+    }
+
+    /// The same with as many ranks as are given nodes, which do what they can.
+    fn settle_on(&self, machine: &Path, nodes: &[usize]) -> (Vec<u64>, BTreeSet<Note>) {
+        let results = Threads::launch(nodes.len(), |comm| {
+            let store = self.store_on(machine, nodes[comm.rank()], comm.rank()).forgiving();
             store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap();
             let versions = store.versions().unwrap();
             for &version in &versions {
@@ -300,6 +309,55 @@ fn versions_of_any_number_of_ranks_are_read_on_any_other() {
             assert_eq!(job.settle(machine.path()), (vec![5, 10], BTreeSet::new()), "{saved} to {settled}");
         }
     }
+}
+
+/// A job without spares closes up, again and again: what is left must stand the next loss before anything new is saved.
+#[test]
+fn ranks_that_close_up_stand_the_next_loss_too() {
+    for guard in [RING, Protection::Erasure { data: 3, parity: 1 }] {
+        for first in 0..4 {
+            for second in (0..4).filter(|&second| second != first) {
+                let machine = machine();
+                let job = Job::new(4, std::slice::from_ref(&guard));
+                job.save(machine.path(), &[5, 10]);
+                let mut alive: Vec<usize> = (0..4).collect();
+                for lost in [first, second] {
+                    alive.retain(|&node| node != lost);
+                    lose(machine.path(), &[lost]);
+                    let (versions, _) = job.settle_on(machine.path(), &alive);
+                    assert_eq!(versions, [5, 10], "{guard}: nodes {first}, then {second} lost");
+                }
+                // One rank alone keeps the whole version, and has nobody to guard it with.
+                let last = alive[0];
+                lose(machine.path(), &[alive[1]]);
+                assert_eq!(job.settle_on(machine.path(), &[last]).0, [5, 10]);
+            }
+        }
+    }
+}
+
+/// A spare brings its own node: what the lost process had is found by those of its node that are left, or with a partner.
+#[test]
+fn a_spare_finds_the_part_of_its_place_on_the_node_that_is_left_or_with_the_partner() {
+    for (guards, nodes, holder) in [(&[][..], [0, 0, 1, 2], 2), (&[RING], [0, 0, 2, 2], 1)] {
+        let machine = machine();
+        let job = Job { per_node: 2, ..Job::new(4, guards) };
+        job.save(machine.path(), &[5]);
+        let (versions, notes) = job.settle_on(machine.path(), &nodes);
+        assert_eq!(versions, [5]);
+        let source = format!("a copy on rank {holder}");
+        assert!(notes.contains(&Note::Repaired { version: 5, rank: 3, source }), "{nodes:?}: {notes:?}");
+    }
+}
+
+/// Ranks that are left after a loss may be too few for a guard: versions go on without it.
+#[test]
+fn ranks_too_few_for_their_guards_save_without_them() {
+    let machine = machine();
+    let job = Job::new(2, &[RING, Protection::Erasure { data: 1, parity: 1 }]);
+    publish(&job.store(machine.path(), 0).forgiving(), 5, &Solo).unwrap();
+    assert_eq!(job.settle_on(machine.path(), &[0]).0, [5]);
+    assert!(publish(&job.store(machine.path(), 0), 6, &Solo).is_err());
 }
 
 #[test]
