@@ -8,6 +8,7 @@ use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
 use crate::heartbeat::Beat;
+use crate::lives::RepairJson;
 use crate::protection::SchemeChoice;
 use crate::report::Parts;
 use crate::solved::SolveReport;
@@ -37,6 +38,10 @@ pub(crate) struct Account {
     pub(crate) extra: ExtraJson,
     pub(crate) flips: FlipsJson,
     pub(crate) decisions: Vec<DecisionJson>,
+    /// Interruptions by lost ranks.
+    pub(crate) repairs: Vec<RepairJson>,
+    /// What restores found: where versions were read from, what was repaired or passed over.
+    pub(crate) notes: Vec<String>,
 }
 
 /// N' as it was expected of versions when they were saved, means over them.
@@ -126,13 +131,14 @@ impl Account {
             extra: ExtraJson::of(&saved.iter().filter_map(|saved| saved.extra_iterations).collect::<Vec<_>>()),
             flips: FlipsJson::of(&report.flips),
             decisions: report.decisions.iter().map(DecisionJson::of).collect(),
+            repairs: Vec::new(),
+            notes: notes(report),
         }
     }
 
     /// Adds what a killed life left behind.
     pub(crate) fn add_life(&mut self, beat: &Beat) {
         self.executed += beat.executed;
-        self.failures += 1;
         self.recoveries += u64::from(beat.restored > 0);
         self.checkpoints += beat.checkpoints;
         self.raw_bytes += beat.raw_bytes;
@@ -144,6 +150,8 @@ impl Account {
     /// Adds the life that came to its end, and the wall-clock time of all of them.
     pub(crate) fn add_last(&mut self, last: &Self, seconds_total: f64) {
         self.executed += last.executed;
+        self.lost += last.lost;
+        self.failures += last.failures;
         self.recoveries += last.recoveries;
         self.checkpoints += last.checkpoints;
         self.failed_checkpoints += last.failed_checkpoints;
@@ -154,11 +162,13 @@ impl Account {
         self.seconds_drain += last.seconds_drain;
         self.seconds_verify += last.seconds_verify;
         self.seconds_recovery += last.seconds_recovery;
+        self.seconds_lost_work += last.seconds_lost_work;
         self.seconds_total = seconds_total;
         self.interval_seconds = last.interval_seconds;
         self.extra = last.extra;
         self.flips = last.flips;
         self.decisions.clone_from(&last.decisions);
+        self.notes.clone_from(&last.notes);
     }
 
     /// Iterations executed that are neither the baseline's nor lost work, per recovery.
@@ -214,6 +224,15 @@ impl Account {
             extra_iterations: extra_seconds / productive_seconds,
         }
     }
+}
+
+/// What the restores of one process had to say.
+fn notes(report: &RunReport) -> Vec<String> {
+    let restored = report.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Recovery(restored) => Some(&restored.notes),
+        _ => None,
+    });
+    restored.flatten().map(ToString::to_string).collect()
 }
 
 /// A sum that is 0, not -0, of nothing.
@@ -310,6 +329,10 @@ pub(crate) struct RunJson {
     pub(crate) seed: u64,
     pub(crate) machine: Option<MachineRates>,
     pub(crate) decisions: Vec<DecisionJson>,
+    /// Interruptions by lost ranks.
+    pub(crate) repairs: Vec<RepairJson>,
+    /// What restores found: where versions were read from, what was repaired or passed over.
+    pub(crate) notes: Vec<String>,
     /// Overhead by cause.
     #[serde(skip)]
     pub(crate) measured: Option<Parts>,
@@ -376,6 +399,8 @@ impl RunJson {
             seed: terms.seed,
             machine: terms.rates,
             decisions: account.decisions,
+            repairs: account.repairs,
+            notes: account.notes,
             solve,
         }
     }

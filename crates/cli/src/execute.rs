@@ -69,7 +69,7 @@ impl<'a> Execution<'a> {
         let mut runner = self.runner()?;
         let (setup, heartbeat, clock, iterate) = (self.setup, self.heartbeat, self.machine.clock, last.clone());
         if let Some(heartbeat) = &heartbeat {
-            heartbeat.beat(|beat| beat.started = 1);
+            heartbeat.ready();
         }
         let (begin, pace) = (clock.now(), self.protection.pace(&clock));
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {

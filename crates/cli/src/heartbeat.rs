@@ -2,16 +2,21 @@
 //! page cache keeps when the process is gone.
 //!
 //! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file is no promise to
-//! anybody: parent and child are the same program.
+//! anybody: parent and child are the same program. A life that its own process outlives, because only another rank of it
+//! was killed, keeps them in memory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use recoup::core::{Comm, Damage, Draft, FrameRecord, Manifest, Note, Reads, Store, StoreError, Tier};
+use recoup::SystemClock;
+use recoup::core::{Clock, Comm, Damage, Draft, FrameRecord, Manifest, Note, Reads, Store, StoreError, Tier};
+
+use crate::watched;
 
 /// Words of the file.
 const WORDS: usize = 9;
@@ -82,11 +87,23 @@ impl Beat {
     }
 }
 
+/// When a life got going, on a clock that outlives it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// The problem was read: a restore or the first step comes next.
+    pub(crate) ready: Option<Duration>,
+    /// The first step began.
+    pub(crate) first: Option<Duration>,
+    /// The last step so far ended.
+    pub(crate) last: Option<Duration>,
+}
+
 /// The writing end, shared by the solver and the checkpoint worker.
-#[derive(Debug)]
 pub(crate) struct Heartbeat {
-    file: File,
+    file: Option<File>,
     words: [AtomicU64; WORDS],
+    clock: Arc<SystemClock>,
+    steps: Mutex<Steps>,
 }
 
 impl Heartbeat {
@@ -96,12 +113,49 @@ impl Heartbeat {
     /// When the file cannot be made.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        Ok(Self { file, words: std::array::from_fn(|_| AtomicU64::new(0)) })
+        Ok(Self { file: Some(file), ..Self::in_memory(Arc::new(SystemClock::new())) })
+    }
+
+    /// Counters that die with this process, and the times of its steps on `clock`.
+    pub(crate) fn in_memory(clock: Arc<SystemClock>) -> Self {
+        watched::has_stepped(false);
+        Self { file: None, words: std::array::from_fn(|_| AtomicU64::new(0)), clock, steps: Mutex::default() }
+    }
+
+    /// The counters now.
+    pub(crate) fn beats(&self) -> Beat {
+        Beat::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)))
+    }
+
+    /// When it got going.
+    pub(crate) fn steps(&self) -> Steps {
+        *self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mark(&self, mark: impl FnOnce(&mut Steps, Duration)) {
+        mark(&mut self.steps.lock().unwrap_or_else(PoisonError::into_inner), self.clock.now());
+    }
+
+    /// The problem is read.
+    pub(crate) fn ready(&self) {
+        self.mark(|steps, now| steps.ready = Some(now));
+        self.beat(|beat| beat.started = 1);
+    }
+
+    /// A step begins.
+    pub(crate) fn begin_step(&self) {
+        watched::has_stepped(true);
+        self.mark(|steps, now| steps.first = steps.first.or(Some(now)));
+    }
+
+    /// A step has ended.
+    pub(crate) fn end_step(&self) {
+        self.mark(|steps, now| steps.last = Some(now));
     }
 
     /// Changes the counters and writes them. A write that fails costs a line of a report, not the run.
     pub(crate) fn beat(&self, change: impl FnOnce(&mut Beat)) {
-        let before = Beat::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)));
+        let before = self.beats();
         let mut beat = before;
         change(&mut beat);
         // Only what this call changed is stored: the solver and the worker own different counters.
@@ -110,8 +164,9 @@ impl Heartbeat {
                 word.store(new, Ordering::Relaxed);
             }
         }
+        let Some(file) = &self.file else { return };
         let now: Vec<u8> = self.words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
-        if let Err(error) = self.file.write_all_at(&now, 0) {
+        if let Err(error) = file.write_all_at(&now, 0) {
             tracing::debug!(%error, "heartbeat not written");
         }
     }
@@ -133,7 +188,7 @@ impl Store for CountedStore {
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        self.inner.publish(manifest, comm)?;
+        watched::committing(|| self.inner.publish(manifest, comm))?;
         self.heartbeat.beat(|beat| {
             beat.checkpoints += 1;
             beat.raw_bytes += manifest.raw_bytes();

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::exit::Exit;
 use crate::heartbeat::Beat;
+use crate::lives::Sums;
 use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 use crate::solved::SolveReport;
@@ -76,8 +77,8 @@ pub(crate) fn die_with_parent() {
     }
 }
 
-/// All lives of a run.
-pub(crate) struct Lives {
+/// All lives of a run that was killed as a whole.
+pub(crate) struct Killed {
     /// What the last one says.
     pub(crate) last: ChildResult,
     /// The sums of all.
@@ -93,13 +94,13 @@ pub(crate) fn lives(
     iteration_seconds: Option<f64>,
     memory: &Path,
     stop: &Arc<AtomicBool>,
-) -> Result<Lives> {
+) -> Result<Killed> {
     let folder = Scratch::create()?;
     let heartbeat = folder.0.join("heartbeat");
     let clock = SystemClock::new();
     let mtti = Duration::from_secs_f64(args.mtti_seconds().unwrap_or(f64::MAX).min(1e9));
     let mut reaper = Reaper { kills: Exponential::new(mtti, args.seed), lived: Duration::ZERO, stretch: 1 };
-    let mut sums = Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds };
+    let mut sums = Sums::new(iteration_seconds);
     for _ in 0..LIVES_MAX {
         // A life that dies before its first beat must not leave its predecessor's.
         remove_if_there(&heartbeat)?;
@@ -110,7 +111,7 @@ pub(crate) fn lives(
                 if args.failures == Some(FailureChoice::KillNode) {
                     wipe(memory)?;
                 }
-                sums.add(&Beat::read(&heartbeat));
+                sums.add(&Beat::read(&heartbeat), 1);
                 if sums.idle >= PATIENCE {
                     reaper.stretch = reaper.stretch.saturating_mul(2);
                     sums.idle = 0;
@@ -124,7 +125,7 @@ pub(crate) fn lives(
             }
             Death::Natural { code: Some(code) } if code == Exit::Done as i32 || code == Exit::NotConverged as i32 => {
                 let last = ChildResult::read(&heartbeat)?;
-                return Ok(Lives { account: sums.finish(&last.account, clock.now()), last });
+                return Ok(Killed { account: sums.finish(&last.account, clock.now()), last });
             }
             Death::Natural { code } => return Err(child_failed(code)),
         }
@@ -228,47 +229,6 @@ impl Reaper {
     }
 }
 
-/// The sums while lives come and go.
-struct Sums {
-    account: Account,
-    /// Index of the last iteration of the life before.
-    at: u64,
-    /// A life has gone on from somewhere.
-    has_begun: bool,
-    /// Lives in a row that did not get further than the one before.
-    idle: u32,
-    iteration_seconds: Option<f64>,
-}
-
-impl Sums {
-    /// A life that was killed.
-    fn add(&mut self, beat: &Beat) {
-        self.account.add_life(beat);
-        if beat.executed > 0 || beat.restored > 0 {
-            self.begin_life(beat.restored);
-            self.at = beat.iteration;
-        }
-        self.idle = if beat.checkpoints > 0 { 0 } else { self.idle + 1 };
-    }
-
-    /// Work between the version a life goes on from and where the life before ended is lost.
-    fn begin_life(&mut self, restored: u64) {
-        if !std::mem::replace(&mut self.has_begun, true) {
-            self.account.start_version = restored;
-        }
-        let lost = self.at.saturating_sub(restored);
-        self.account.lost += lost;
-        self.account.seconds_lost_work += lost as f64 * self.iteration_seconds.unwrap_or(0.0);
-    }
-
-    /// The life that came to its end.
-    fn finish(mut self, last: &Account, took: Duration) -> Account {
-        self.begin_life(last.start_version);
-        self.account.add_last(last, took.as_secs_f64());
-        self.account
-    }
-}
-
 /// A folder for the heartbeat, gone with this value.
 struct Scratch(PathBuf);
 
@@ -285,39 +245,5 @@ impl Drop for Scratch {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             tracing::warn!(%error, "{} is left over", self.0.display());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn life(restored: u64, iteration: u64, checkpoints: u64) -> Beat {
-        Beat { started: 1, restored, iteration, executed: iteration - restored, checkpoints, ..Beat::default() }
-    }
-
-    #[test]
-    fn lost_work_is_what_is_done_again_in_the_next_life() {
-        let mut sums =
-            Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds: Some(2.0) };
-        sums.add(&life(0, 25, 2));
-        sums.add(&Beat { started: 1, ..Beat::default() });
-        sums.add(&life(20, 33, 1));
-        let last = Account { start_version: 30, executed: 70, recoveries: 1, ..Account::default() };
-        let account = sums.finish(&last, Duration::from_secs(9));
-        assert_eq!((account.executed, account.lost, account.failures), (25 + 13 + 70, 5 + 3, 3));
-        assert_eq!((account.recoveries, account.checkpoints, account.start_version), (2, 3, 0));
-        assert_eq!((account.seconds_lost_work, account.seconds_total), (16.0, 9.0));
-        assert_eq!(account.extra_iterations_mean(Some(100)), Some(0.0));
-    }
-
-    #[test]
-    fn run_that_went_on_from_an_older_one_says_so() {
-        let mut sums = Sums { account: Account::default(), at: 0, has_begun: false, idle: 0, iteration_seconds: None };
-        sums.add(&life(40, 45, 0));
-        let last = Account { start_version: 40, executed: 60, recoveries: 1, ..Account::default() };
-        let account = sums.finish(&last, Duration::from_secs(1));
-        assert_eq!((account.start_version, account.lost), (40, 5));
-        assert_eq!(account.extra_iterations_mean(Some(100)), Some(0.0));
     }
 }

@@ -13,6 +13,7 @@ mod execute;
 mod exit;
 mod heartbeat;
 mod kill;
+mod lives;
 mod method;
 mod observed;
 mod options;
@@ -29,6 +30,7 @@ mod spares;
 mod summary;
 mod tiers;
 mod virtual_time;
+mod watched;
 
 use std::process::ExitCode;
 

@@ -98,10 +98,14 @@ impl Iteration for Observed<'_> {
     }
 
     fn step(&mut self) -> Result<Progress, SolveError> {
-        let begin = self.pulse.as_ref().map(|pulse| pulse.clock.now());
+        let begin = self.pulse.as_ref().map(|pulse| {
+            pulse.heartbeat.begin_step();
+            pulse.clock.now()
+        });
         let progress = self.advance()?;
         let Some((pulse, begin)) = self.pulse.as_mut().zip(begin) else { return Ok(progress) };
         let gap = begin.saturating_sub(pulse.since).as_nanos() as u64;
+        pulse.heartbeat.end_step();
         pulse.since = pulse.clock.now();
         pulse.heartbeat.beat(|beat| {
             beat.iteration = progress.iteration;

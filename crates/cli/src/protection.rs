@@ -78,7 +78,8 @@ pub(crate) struct ProtectionArgs {
     pub(crate) tiers: TierArgs,
 
     /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), kill:node (the
-    /// same, and what was in memory is gone), kill:rank (with --mpi, ranks get SIGKILL: see --spares), at:IT[,IT...];
+    /// same, and what was in memory is gone; with --mpi, all ranks of a node), kill:rank (with --mpi, ranks get SIGKILL:
+    /// see --spares), at:IT[,IT...];
     /// or silent ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named), flips (any
     /// bit, at exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
@@ -213,7 +214,7 @@ impl ProtectionArgs {
 
     /// Whether versions rest in the memory of this process alone, and die with it.
     pub(crate) fn is_in_process_memory(&self) -> bool {
-        self.tiers.is_memory_alone() && !self.tiers.has_guards() && !self.kills()
+        self.tiers.is_memory_alone() && !self.tiers.has_guards() && !self.kills() && !self.kills_ranks()
     }
 
     /// Whether the solver waits for each version.
@@ -229,6 +230,11 @@ impl ProtectionArgs {
     /// Whether the solver runs as a child that is killed.
     pub(crate) fn kills(&self) -> bool {
         matches!(self.failures, Some(FailureChoice::Kill | FailureChoice::KillNode))
+    }
+
+    /// Whether whole nodes are killed, with what is in their memory.
+    pub(crate) fn kills_nodes(&self) -> bool {
+        self.failures == Some(FailureChoice::KillNode)
     }
 
     /// Whether ranks of an MPI job are killed.

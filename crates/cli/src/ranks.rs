@@ -10,8 +10,15 @@ use recoup::comm::Solo;
 use recoup::core::Comm;
 
 use crate::exit::{Exit, message};
+use crate::watched::Watched;
 
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// From now on it can be seen what ranks do when they are killed.
+pub(crate) fn watch() {
+    IS_WATCHED.store(true, Ordering::Relaxed);
+}
 
 /// Whether this process prints.
 pub(crate) fn is_first() -> bool {
@@ -28,7 +35,7 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     }
     let comm = job::comm()?;
     IS_SILENT.store(comm.rank() > 0, Ordering::Relaxed);
-    Ok(comm)
+    Ok(if IS_WATCHED.load(Ordering::Relaxed) { Box::new(Watched(comm)) } else { comm })
 }
 
 /// The result of this rank, unless another has failed: then all ranks return the first one's error. Collective.
@@ -70,7 +77,26 @@ pub(crate) struct Place {
     pub(crate) places: usize,
 }
 
-pub(crate) use job::{has_lost, is_spare, repair, rest};
+pub(crate) use job::{has_lost, is_spare, repair, rest, was_repaired};
+
+/// The number of this process's node, which it keeps wherever it computes: so many processes in a row share one where a
+/// number is given, else those of one machine do; on a single machine each process is one.
+pub(crate) fn node(processes: Option<u16>) -> usize {
+    let Seat { process, host, hosts } = job::seat();
+    match processes {
+        Some(processes) => process / usize::from(processes),
+        None if hosts > 1 => host,
+        None => process,
+    }
+}
+
+/// Where a process was put at the start.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seat {
+    process: usize,
+    host: usize,
+    hosts: usize,
+}
 
 /// Tells how a command ended, and leaves the job.
 pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
@@ -109,7 +135,7 @@ mod job {
     use recoup::comm::{MpiError, MpiJob};
     use recoup::core::{Comm, CommError};
 
-    use super::Place;
+    use super::{Place, Seat};
     use crate::exit::Exit;
 
     /// How long a rank that failed waits for the others to fail too.
@@ -164,13 +190,22 @@ mod job {
 
     pub(super) fn keep_spares(spares: usize) -> Result<Place> {
         with_job(|job| {
-            let process = job.place();
             job.keep_spares(spares)?;
             if job.can_repair() {
-                return Ok(Place { process, places: job.places() });
+                return Ok(Place { process: job.process(), places: job.places() });
             }
             Err(MpiError::NoRepair)
         })
+    }
+
+    pub(super) fn seat() -> Seat {
+        let seat = |job: &MpiJob| Seat { process: job.process(), host: job.host().number, hosts: job.host().of };
+        job().as_ref().map(seat).unwrap_or_default()
+    }
+
+    /// Whether a rank was lost before.
+    pub(crate) fn was_repaired() -> bool {
+        job().as_ref().is_some_and(MpiJob::was_repaired)
     }
 
     /// Whether this process waits for the place of a lost one.
@@ -212,7 +247,7 @@ mod job {
     use anyhow::Result;
     use recoup::core::Comm;
 
-    use super::Place;
+    use super::{Place, Seat};
     use crate::exit::Exit;
 
     fn unavailable() -> anyhow::Error {
@@ -228,6 +263,14 @@ mod job {
 
     pub(super) fn keep_spares(_spares: usize) -> Result<Place> {
         Err(unavailable())
+    }
+
+    pub(super) fn seat() -> Seat {
+        Seat::default()
+    }
+
+    pub(crate) fn was_repaired() -> bool {
+        false
     }
 
     pub(crate) fn is_spare() -> bool {

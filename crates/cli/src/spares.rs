@@ -3,23 +3,26 @@
 //! Every process does the same: it computes or waits, until all are done or one is lost; then those alive share the
 //! places anew, make problem, solver and session anew, and go on from the newest version.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use recoup::core::Comm;
 use recoup::model::Rng;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
+use crate::lives::Lives;
 use crate::ranks;
+use crate::watched::Doing;
 
-/// The end of this process by its own hand, at an instant the seed names.
+/// The end of this process by its own hand, and of those that die with it, at an instant the seed names.
 pub(crate) struct Doom {
-    is_called_off: Arc<AtomicBool>,
+    is_called_off: Arc<Mutex<bool>>,
 }
 
 /// Which processes die, and when.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Dooms {
     /// Mean seconds between two deaths.
     pub(crate) mtti_seconds: f64,
@@ -27,43 +30,93 @@ pub(crate) struct Dooms {
     pub(crate) seed: u64,
     /// Spare processes: as many die, or where there are none all but one of the others.
     pub(crate) spares: usize,
+    /// The processes that compute at the beginning, by what is lost together: each by itself, or those of a node.
+    pub(crate) together: Vec<Vec<usize>>,
 }
 
 impl Dooms {
-    /// When each process that dies does so, of `places` that compute at the beginning: pairs of process and seconds.
-    fn victims(&self, places: usize) -> Vec<(usize, f64)> {
-        let most = if self.spares > 0 { self.spares.min(places) } else { places - 1 };
+    /// Who dies when: pairs of processes and seconds.
+    fn strikes(&self) -> Vec<(&[usize], f64)> {
+        let places: usize = self.together.iter().map(Vec::len).sum();
+        let mut budget = if self.spares > 0 { self.spares.min(places) } else { places - 1 };
         let (mut rng, mut seconds) = (Rng::new(self.seed), 0.0);
-        let mut victims: Vec<(usize, f64)> = Vec::new();
-        while victims.len() < most {
+        let mut strikes: Vec<(&[usize], f64)> = Vec::new();
+        let mut alive: Vec<&[usize]> = self.together.iter().map(Vec::as_slice).collect();
+        while alive.iter().any(|group| group.len() <= budget) {
             seconds += rng.exponential(self.mtti_seconds);
-            let process = (rng.next_u64() % places as u64) as usize;
-            if victims.iter().all(|(earlier, _)| *earlier != process) {
-                victims.push((process, seconds));
+            let struck = self.together[(rng.next_u64() % self.together.len() as u64) as usize].as_slice();
+            if struck.len() <= budget && alive.contains(&struck) {
+                alive.retain(|group| *group != struck);
+                budget -= struck.len();
+                strikes.push((struck, seconds));
             }
         }
-        victims
+        strikes
     }
 }
 
+/// A process that may be killed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fellow {
+    pid: i32,
+    node: usize,
+}
+
+/// All processes of a job, by number. Collective.
+///
+/// # Errors
+/// When a rank is lost.
+pub(crate) fn fellows(comm: &dyn Comm, node: usize) -> Result<Vec<Fellow>> {
+    let own = [&getpid().as_raw_nonzero().get().to_le_bytes()[..], &(node as u64).to_le_bytes()].concat();
+    let fellow = |bytes: &Vec<u8>| {
+        let (pid, node) = bytes.split_first_chunk::<4>().context("a message too short")?;
+        let node = u64::from_le_bytes(node.try_into().context("a message of another length")?) as usize;
+        Ok(Fellow { pid: i32::from_le_bytes(*pid), node })
+    };
+    comm.gather(&own)?.iter().map(fellow).collect()
+}
+
+/// What is lost together of so many processes: each by itself, or the nodes.
+pub(crate) fn together(computing: &[Fellow], by_node: bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (process, fellow) in computing.iter().enumerate() {
+        match groups.iter_mut().find(|(node, _)| by_node && *node == fellow.node) {
+            Some((_, members)) => members.push(process),
+            None => groups.push((fellow.node, vec![process])),
+        }
+    }
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
 impl Doom {
-    /// Lets a thread kill this process when its instant comes.
+    /// Lets a thread kill this process, the first of those that die together, when their instant comes; `memory` is lost
+    /// with them.
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub(crate) fn await_instant(dooms: Dooms, places: usize, process: usize) -> Result<Self> {
-        let is_called_off = Arc::new(AtomicBool::new(false));
-        let victim = dooms.victims(places).into_iter().find(|(victim, _)| *victim == process);
-        if let Some((_, seconds)) = victim {
+    pub(crate) fn await_instant(
+        dooms: &Dooms,
+        process: usize,
+        fellows: &[Fellow],
+        memory: Option<PathBuf>,
+    ) -> Result<Self> {
+        let is_called_off = Arc::new(Mutex::new(false));
+        let strike = dooms.strikes().into_iter().find(|(struck, _)| struck.first() == Some(&process));
+        if let Some((struck, seconds)) = strike {
+            let others: Vec<i32> = struck[1..].iter().map(|&other| fellows[other].pid).collect();
             let is_called_off = is_called_off.clone();
             let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let die = move || {
                 std::thread::sleep(wait);
-                while is_called_off.load(Ordering::Acquire) {
+                loop {
+                    let is_called_off = is_called_off.lock().unwrap_or_else(PoisonError::into_inner);
+                    if !*is_called_off {
+                        eprintln!("process {process} is killed while {}", Doing::now());
+                        strike_down(&others, memory.as_ref());
+                    }
+                    drop(is_called_off);
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // A process that may not kill itself lives on.
-                let _killed = kill_process(getpid(), Signal::KILL);
             };
             std::thread::Builder::new().name("doom".to_owned()).spawn(die).context("starting a thread")?;
         }
@@ -71,19 +124,30 @@ impl Doom {
     }
 
     fn call_off(&self, is_called_off: bool) {
-        self.is_called_off.store(is_called_off, Ordering::Release);
+        *self.is_called_off.lock().unwrap_or_else(PoisonError::into_inner) = is_called_off;
     }
 }
 
-/// Computes with `life`, which is told how many processes were lost before, or waits as a spare, until all is done.
-/// `None` for a spare that was not needed.
+/// SIGKILL for these processes and this one, which comes last because it wipes what they had.
+fn strike_down(others: &[i32], memory: Option<&PathBuf>) {
+    // A process that may not be killed lives on, and memory that cannot be wiped stays: the run has to stand that, too.
+    for pid in others.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        let _killed = kill_process(pid, Signal::KILL);
+    }
+    if let Some(memory) = memory {
+        let _wiped = std::fs::remove_dir_all(memory);
+    }
+    let _killed = kill_process(getpid(), Signal::KILL);
+}
+
+/// Computes with `life`, or waits as a spare, until all is done. `None` for a spare that was not needed.
 ///
 /// # Errors
 /// Those of `life` that no loss explains, exit 5 where a loss cannot be survived.
-pub(crate) fn outlive<T>(doom: Option<&Doom>, mut life: impl FnMut(u64) -> Result<T>) -> Result<Option<T>> {
-    let mut losses = 0;
+pub(crate) fn outlive<T>(doom: Option<&Doom>, mut life: impl FnMut(&mut Lives) -> Result<T>) -> Result<Option<T>> {
+    let mut lives = Lives::new();
     loop {
-        let outcome = if ranks::is_spare() { Ok(None) } else { life(losses).map(Some) };
+        let outcome = if ranks::is_spare() { Ok(None) } else { life(&mut lives).map(Some) };
         if let Some(doom) = doom {
             doom.call_off(outcome.is_ok() && !ranks::is_spare());
         }
@@ -96,7 +160,8 @@ pub(crate) fn outlive<T>(doom: Option<&Doom>, mut life: impl FnMut(u64) -> Resul
             Err(error) if !ranks::has_lost() => return Err(error),
             Err(error) => tracing::warn!("a rank is lost: {error:#}"),
         }
-        losses = ranks::repair()?;
+        lives.lost();
+        lives.repaired(ranks::repair()?);
     }
 }
 
@@ -107,15 +172,28 @@ mod tests {
     #[test]
     fn a_seed_names_its_victims_once_each_and_no_more_than_can_be_replaced() {
         for (spares, places, expected) in [(2, 4, 2), (9, 3, 3), (0, 4, 3), (0, 1, 0)] {
-            let dooms = Dooms { mtti_seconds: 2.0, seed: 5, spares };
-            let victims = dooms.victims(places);
-            assert_eq!(victims.len(), expected);
-            assert_eq!(victims, dooms.victims(places));
-            let mut ids: Vec<usize> = victims.iter().map(|(process, _)| *process).collect();
+            let together = (0..places).map(|process| vec![process]).collect();
+            let dooms = Dooms { mtti_seconds: 2.0, seed: 5, spares, together };
+            let strikes = dooms.strikes();
+            assert_eq!(strikes.len(), expected);
+            assert_eq!(strikes, dooms.strikes());
+            let mut ids: Vec<usize> = strikes.iter().map(|(struck, _)| struck[0]).collect();
             ids.sort_unstable();
             ids.dedup();
             assert_eq!(ids.len(), expected);
-            assert!(ids.iter().all(|id| *id < places) && victims.windows(2).all(|w| w[0].1 < w[1].1));
+            assert!(ids.iter().all(|id| *id < places) && strikes.windows(2).all(|w| w[0].1 < w[1].1));
+        }
+    }
+
+    #[test]
+    fn nodes_die_whole_and_no_more_of_them_than_can_be_replaced() {
+        let fellows: Vec<Fellow> = [0, 0, 1, 1, 2].iter().map(|&node| Fellow { pid: 1, node }).collect();
+        assert_eq!(together(&fellows, true), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(together(&fellows, false).len(), 5);
+        for (spares, most) in [(2, 2), (3, 3), (0, 4)] {
+            let dooms = Dooms { mtti_seconds: 1.0, seed: 3, spares, together: together(&fellows, true) };
+            let dead: usize = dooms.strikes().iter().map(|(struck, _)| struck.len()).sum();
+            assert!(dead > 0 && dead <= most, "{spares} spares: {dead} die");
         }
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so that the same command
 //! finds it again after its process was killed. A run that converges leaves none behind.
+//!
+//! A node is a folder of processes, not of ranks: a spare that takes a lost rank's place brings its own node's memory, and
+//! what the lost process had is there for those of its node that are left, or for nobody.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,6 +20,7 @@ use recoup::core::{Clock, Comm, Store, Tier};
 use recoup::model::multilevel::{Level, plan};
 
 use crate::exit::Exit;
+use crate::ranks::{self, agree};
 
 /// Versions a memory tier keeps: the newest, and the one before until that counts.
 const MEMORY_KEEP: usize = 2;
@@ -40,10 +45,10 @@ pub(crate) struct TierArgs {
     #[arg(long, value_name = "D", default_value = "/dev/shm", help_heading = "Machine")]
     pub(crate) memory_dir: PathBuf,
 
-    /// So many ranks in a row share a node: what is lost together.
-    #[arg(long, value_name = "R", default_value = "1", value_parser = clap::value_parser!(u16).range(1..),
-          help_heading = "Machine")]
-    pub(crate) node_ranks: u16,
+    /// So many ranks in a row share a node and its memory: what is lost together [default: those of one machine; on a
+    /// single machine every rank counts as a node].
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
+    pub(crate) node_ranks: Option<u16>,
 }
 
 /// A row of tiers.
@@ -139,15 +144,38 @@ impl TierArgs {
         Ok(folder)
     }
 
-    /// The store of one rank's part of a node's memory.
-    fn node_store(&self, folder: &Path, rank: usize) -> NodeStore {
-        let store = NodeStore::new(folder.join(node_name(self.node_of(rank))), rank);
-        let guards = self.tiers.iter().flat_map(|list| &list.guards);
-        guards.fold(store, |store, guard| store.guarded(guard.clone(), 1))
+    /// The folder of this process's node in it.
+    ///
+    /// # Errors
+    /// When the current directory is gone.
+    pub(crate) fn node_folder(&self, run: Run<'_>) -> Result<PathBuf> {
+        Ok(self.folder(run)?.join(format!("node-{:06}", self.node())))
     }
 
-    fn node_of(&self, rank: usize) -> usize {
-        rank / usize::from(self.node_ranks)
+    fn node(&self) -> usize {
+        ranks::node(self.node_ranks)
+    }
+
+    /// The node of every rank. Collective.
+    fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>> {
+        let all = comm.gather(&(self.node() as u64).to_le_bytes())?;
+        Ok(all.into_iter().map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes) as usize).collect())
+    }
+
+    /// The store of one rank's part of its node's memory. Collective.
+    ///
+    /// # Errors
+    /// Exit 2 when the ranks are too few for what is asked; those that are left after a loss do what they can.
+    fn node_store(&self, run: Run<'_>, comm: &dyn Comm) -> Result<NodeStore> {
+        let guards = self.tiers.iter().flat_map(|list| &list.guards);
+        let store = NodeStore::new(self.node_folder(run)?, comm.rank());
+        let store = guards.fold(store, |store, guard| store.guarded(guard.clone(), 1));
+        if ranks::was_repaired() {
+            return Ok(store.forgiving());
+        }
+        let checked = store.check_ranks(&self.nodes(comm)?);
+        checked.map_err(|error| Exit::Usage.because(format!("--tiers: {error}")))?;
+        Ok(store)
     }
 
     /// The tiers over `pfs`, which is `None` where there is no directory. Collective.
@@ -161,11 +189,8 @@ impl TierArgs {
         costs: Costs,
         comm: &dyn Comm,
     ) -> Result<Arc<dyn Store>> {
-        let folder = self.make_folder(run)?;
-        let memory = self.node_store(&folder, comm.rank());
-        let nodes: Vec<usize> = (0..comm.size()).map(|rank| self.node_of(rank)).collect();
-        memory.check_ranks(&nodes).map_err(|error| Exit::Usage.because(format!("--tiers: {error}")))?;
-        let memory: Arc<dyn Store> = Arc::new(memory);
+        let folder = agree(comm, self.make_folder(run))?;
+        let memory: Arc<dyn Store> = Arc::new(self.node_store(run, comm)?);
         let mut tiers = vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP }];
         if let Some(store) = pfs {
             let every = self.every(&folder, run, costs, comm)?;
@@ -175,17 +200,24 @@ impl TierArgs {
         Ok(Arc::new(Tiers::new(tiers, comm.rank())))
     }
 
-    /// How often a version goes to the file system: given, or what the model of several levels finds. Collective.
+    /// How often a version goes to the file system: given, or what the model of several levels finds, once. Collective.
     fn every(&self, folder: &Path, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<u64> {
+        static FOUND: AtomicU64 = AtomicU64::new(0);
         if let Some(every) = self.pfs_every {
             return Ok(every);
         }
-        let mut message = Vec::new();
-        if comm.rank() == 0 {
-            message = self.modelled(folder, run, costs).to_le_bytes().to_vec();
+        // A rank that came later has found nothing; nothing is measured again while the others wait for it.
+        let mut every = comm.max(FOUND.load(Ordering::Relaxed) as i64)? as u64;
+        if every == 0 {
+            let mut message = Vec::new();
+            if comm.rank() == 0 {
+                message = self.modelled(folder, run, costs).to_le_bytes().to_vec();
+            }
+            comm.broadcast(0, &mut message)?;
+            every = message.try_into().map_or(1, u64::from_le_bytes).max(1);
         }
-        comm.broadcast(0, &mut message)?;
-        Ok(message.try_into().map_or(1, u64::from_le_bytes).max(1))
+        FOUND.store(every, Ordering::Relaxed);
+        Ok(every)
     }
 
     fn modelled(&self, folder: &Path, run: Run<'_>, costs: Costs) -> u64 {
@@ -205,19 +237,22 @@ impl TierArgs {
     /// # Errors
     /// When it cannot be removed, or a rank is lost.
     pub(crate) fn clear(&self, run: Run<'_>, comm: &dyn Comm) -> Result<()> {
-        let folder = self.folder(run)?;
-        let node = folder.join(node_name(self.node_of(comm.rank())));
-        let is_first = comm.rank() == 0 || self.node_of(comm.rank() - 1) != self.node_of(comm.rank());
-        let removed = if is_first { remove(&node) } else { Ok(()) };
+        let nodes = self.nodes(comm)?;
+        let is_first = nodes.iter().position(|&node| node == self.node()) == Some(comm.rank());
+        let removed = if is_first { self.clear_node(run) } else { Ok(()) };
         comm.barrier()?;
         removed?;
-        // What an earlier run with more nodes left on this machine goes, too.
-        if comm.rank() == 0 { remove(&folder) } else { Ok(()) }
+        // What nodes without a rank hold on this machine goes, too.
+        if comm.rank() == 0 { remove(&self.folder(run)?) } else { Ok(()) }
     }
-}
 
-fn node_name(node: usize) -> String {
-    format!("node-{node:06}")
+    /// Forgets what is in the memory of this process's node.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn clear_node(&self, run: Run<'_>) -> Result<()> {
+        remove(&self.node_folder(run)?)
+    }
 }
 
 fn remove(path: &Path) -> Result<()> {

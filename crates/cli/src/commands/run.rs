@@ -15,6 +15,7 @@ use crate::execute::{Executed, Execution, memory, open_directory, stop_on_signal
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
+use crate::lives::Lives;
 use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
@@ -22,7 +23,7 @@ use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve};
-use crate::spares::{Doom, Dooms, outlive};
+use crate::spares::{Doom, Dooms, fellows, outlive, together};
 use crate::tiers::{Costs, Run};
 use crate::virtual_time::{self, Machine, Measured};
 
@@ -80,14 +81,24 @@ pub(crate) struct Args {
 impl Args {
     /// No failure strikes inside this process.
     fn is_undisturbed(&self) -> bool {
-        self.protection.is_undisturbed() || self.child.is_some() || self.protection.kills_ranks()
+        self.protection.is_undisturbed() || self.child.is_some() || self.kills_ranks()
+    }
+
+    /// Whether ranks of an MPI job are killed, one by one or by nodes.
+    fn kills_ranks(&self) -> bool {
+        self.protection.kills_ranks() || self.kills_nodes()
+    }
+
+    /// Whether nodes of an MPI job are killed.
+    fn kills_nodes(&self) -> bool {
+        self.problem.mpi && self.protection.kills_nodes()
     }
 
     fn check(&self) -> Result<()> {
         self.protection.check(&[self.scheme], self.method.method)?;
         let in_memory = self.protection.tiers.is_memory_alone();
         let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
-        let kills = self.protection.kills();
+        let kills = self.protection.kills() && !self.kills_nodes();
         if self.protection.kills_ranks() && !self.problem.mpi {
             return Err(Exit::Usage.because("--failures kill:rank needs --mpi: one process has no ranks to lose"));
         }
@@ -119,12 +130,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return child(args, path);
     }
     let stop = stop_on_signals()?;
-    let outcome = if args.protection.kills() {
+    let outcome = if args.protection.kills() && !args.kills_nodes() {
         Some(killed(args, &stop)?)
-    } else if args.spares.is_some() || args.protection.kills_ranks() {
+    } else if args.spares.is_some() || args.kills_ranks() {
         outliving(args, &stop)?
     } else {
-        Some(in_process(args, stop, 0)?)
+        Some(in_process(args, stop, None)?)
     };
     let Some((report, note)) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, table)?;
@@ -139,23 +150,33 @@ type Outcome = (RunJson, Option<String>);
 /// The solve among processes that may be lost; nothing for a spare that was not needed.
 fn outliving(args: &Args, stop: &Arc<AtomicBool>) -> Result<Option<Outcome>> {
     let spares = args.spares.unwrap_or(0);
+    let tiers = &args.protection.tiers;
+    let fellows = fellows(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
     let place = ranks::keep_spares(spares)?;
     let dooms = Dooms {
         mtti_seconds: args.protection.mtti_seconds().unwrap_or(f64::INFINITY),
         seed: args.protection.seed,
         spares,
+        together: together(&fellows[..place.places], args.kills_nodes()),
     };
-    let doom = args.protection.kills_ranks().then(|| Doom::await_instant(dooms, place.places, place.process));
+    if args.fresh && ranks::is_spare() && tiers.has_memory() {
+        tiers.clear_node(run_of(args))?;
+    }
+    let memory = if args.kills_nodes() { Some(tiers.node_folder(run_of(args))?) } else { None };
+    if args.kills_ranks() {
+        ranks::watch();
+    }
+    let doom = args.kills_ranks().then(|| Doom::await_instant(&dooms, place.process, &fellows, memory));
     let doom = doom.transpose()?;
-    outlive(doom.as_ref(), |losses| {
+    outlive(doom.as_ref(), |lives| {
         // Later lives go on from what the first one saved.
-        let later = Args { fresh: args.fresh && losses == 0, ..args.clone() };
-        in_process(&later, stop.clone(), losses)
+        let later = Args { fresh: args.fresh && !ranks::was_repaired(), ..args.clone() };
+        in_process(&later, stop.clone(), Some(lives))
     })
 }
 
-/// The solve in this process, state dropped by request, after so many losses of ranks.
-fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome> {
+/// The solve in this process, state dropped by request; one of several lives where ranks may be lost.
+fn in_process(args: &Args, stop: Arc<AtomicBool>, mut lives: Option<&mut Lives>) -> Result<Outcome> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
@@ -164,6 +185,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome
     let undisturbed = undisturbed(args, &setup, &stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
+    let heartbeat = lives.as_mut().map(|lives| lives.begin(problem.comm())).transpose()?;
     let store = tiered(args, store(args, &machine, problem.comm())?, &problem)?;
     let executed = Execution {
         setup: &setup,
@@ -175,17 +197,24 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, losses: u64) -> Result<Outcome
         seed: args.protection.seed,
         baseline_iterations: baseline.iterations,
         stop,
-        heartbeat: None,
+        heartbeat,
     }
     .run()?;
     solve.judge(&executed.report.progress, executed.relative_residual);
-    let mut account = Account::of(&executed.report);
-    account.failures += losses;
-    account.recoveries += losses;
+    let account = all_ranks(Account::of(&executed.report), problem.comm())?;
+    let account = if let Some(lives) = lives { lives.finish(account) } else { account };
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = stopped_note(executed.report.ended, args.dir.as_ref(), &executed.report);
     Ok((RunJson::new(solve, account, &terms), note))
+}
+
+/// The bytes of all ranks. Collective.
+fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
+    let mut bytes = [account.raw_bytes as f64, account.payload_bytes as f64];
+    comm.sum(&mut bytes)?;
+    [account.raw_bytes, account.payload_bytes] = bytes.map(|bytes| bytes as u64);
+    Ok(account)
 }
 
 /// A run nothing disturbed is its own baseline.
