@@ -26,6 +26,7 @@ pub mod overhead;
 pub mod policy;
 pub mod residual_bound;
 mod rng;
+pub mod shares;
 pub mod simulate;
 pub mod simulate_multilevel;
 pub mod simulate_policy;

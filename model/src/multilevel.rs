@@ -124,6 +124,19 @@ impl Plan {
         Pattern { base_seconds, overhead_fraction: overhead_of_share(self.share(&every)), every }
     }
 
+    /// For each of the first `n_levels` levels given: how many checkpoints of the weakest one there are to one of it, by
+    /// [`Plan::pattern`]. A level that is not used comes with the next one above.
+    #[must_use]
+    pub fn cadence(&self, n_levels: usize) -> Vec<u64> {
+        let of_used = self.pattern().every.into_iter().scan(1_u64, |all, every| {
+            *all = all.saturating_mul(every);
+            Some(*all)
+        });
+        let of_used: Vec<u64> = of_used.collect();
+        let of_level = |level: usize| self.used.iter().position(|used| used.level >= level).map_or(1, |i| of_used[i]);
+        (0..n_levels).map(of_level).collect()
+    }
+
     /// The best multiple of one level, the others fixed: the share is unimodal in it, so a descent by
     /// steps that halve finds it.
     fn best_multiple(&self, every: &[u64], level: usize) -> u64 {
@@ -217,6 +230,18 @@ mod tests {
         let plan = plan(&[level(1e4, 50.0), level(1e5, 20.0)]).unwrap();
         assert_eq!(plan.used.iter().map(|used| used.level).collect::<Vec<_>>(), [1]);
         assert!(super::plan(&[]).is_none());
+    }
+
+    #[test]
+    fn cadence_counts_in_checkpoints_of_the_weakest_level() {
+        let three = plan(&[level(3600.0, 1.0), level(36_000.0, 20.0), level(360_000.0, 400.0)]).unwrap();
+        let every = three.pattern().every;
+        assert_eq!(three.cadence(3), [1, every[1], every[1] * every[2]]);
+        // The level in the middle is dearer than the one above.
+        let two = plan(&[level(3600.0, 1.0), level(36_000.0, 50.0), level(360_000.0, 20.0)]).unwrap();
+        let every = two.pattern().every[1];
+        assert_eq!(two.cadence(3), [1, every, every]);
+        assert_eq!(plan(&[level(1e4, 50.0), level(1e5, 20.0)]).unwrap().cadence(2), [1, 1]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `recoup model`: plan intervals, bounds and schemes for a machine, without running anything.
 
 mod decide;
+mod levels;
 mod machine;
 mod scenario;
 mod simulate;
@@ -42,6 +43,9 @@ enum Question {
     #[command(after_help = "Example:\n  recoup model stationary --iterations 3941 --spectral-radius 0.99998 \
                             --error-bound 1e-4")]
     Stationary(StationaryArgs),
+    /// Which levels of checkpoints to use, memory, other nodes and the file system, and how often each.
+    #[command(after_help = levels::EXAMPLES)]
+    Levels(levels::Args),
     /// Which scheme to save with on this machine, how often, and why in numbers.
     #[command(after_help = machine::EXAMPLES, after_long_help = format!("{}\n\n{}", machine::EXAMPLES, scenario::EXAMPLE))]
     Decide(decide::Args),
@@ -114,6 +118,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         Question::Overhead(args) => output.emit(&overhead(args), overhead_table),
         Question::Bound(args) => output.emit(&bound(args), bound_table),
         Question::Stationary(args) => output.emit(&stationary(args), stationary_table),
+        Question::Levels(args) => levels::run(args, output),
         Question::Decide(args) => decide::run(args, output),
         Question::Simulate(args) => simulate::run(args, output),
     }?;
