@@ -1,4 +1,4 @@
-//! Iterative solvers that lend their variables: Jacobi and its family, CG, GMRES, BiCGSTAB, with
+//! Iterative solvers that lend their variables: Jacobi and its family, CG plain and pipelined, GMRES, BiCGSTAB, with
 //! their preconditioners, on CSR matrices and matrix-free stencils, the rows of one rank
 //! or shared among many.
 //!
@@ -17,6 +17,7 @@ mod gmres;
 mod jacobi;
 mod least_squares;
 mod matrix_market;
+mod pipecg;
 mod pool;
 mod preconditioner;
 mod rhs;
@@ -37,6 +38,7 @@ pub use gauss_seidel::{GaussSeidel, Relaxation};
 pub use gmres::{Gmres, GmresOptions, Side};
 pub use jacobi::Jacobi;
 pub use matrix_market::{MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector};
+pub use pipecg::PipelinedCg;
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};
 pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};
 pub use rhs::{ParseRightHandSideError, RightHandSide, random_value, smooth_value};

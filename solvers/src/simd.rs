@@ -121,6 +121,15 @@ kernels! {
         }
     }
 
+    /// `d = source + beta d`, then `target += alpha d`, of one block; the factors are alpha and beta.
+    fn pursue_block(factors: [f64; 2], source: &[f64], d: &mut [f64], target: &mut [f64]) {
+        let [alpha, beta] = factors;
+        for ((target, d), source) in target.iter_mut().zip(d).zip(source) {
+            *d = source + beta * *d;
+            *target += alpha * *d;
+        }
+    }
+
     /// As [`descend_block`] with `z = D^-1 r`; the pair is r and D.
     fn descend_scaled_block(factors: [f64; 2], pair: [&[f64]; 2], x: &mut [f64], p: &mut [f64]) {
         let ([alpha, beta], [r, diagonal]) = (factors, pair);

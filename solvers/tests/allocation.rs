@@ -9,7 +9,8 @@ use recoup_comm::Solo;
 use recoup_core::{Iteration, Status};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, Poisson3d, Pool, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop, System,
+    JacobiPreconditioner, PipelinedCg, Poisson3d, Pool, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
+    System,
 };
 
 struct Counting;
@@ -56,6 +57,8 @@ fn steps_allocate_nothing() {
     let jacobi = JacobiPreconditioner::new(&matrix).unwrap();
     assert_eq!(allocations(&mut Cg::new(system, &Identity, &x, stop).unwrap()), 0, "cg");
     assert_eq!(allocations(&mut Cg::new(system, &jacobi, &x, stop).unwrap()), 0, "cg with jacobi");
+    assert_eq!(allocations(&mut PipelinedCg::new(system, &Identity, &x, stop).unwrap()), 0, "pipecg");
+    assert_eq!(allocations(&mut PipelinedCg::new(system, &jacobi, &x, stop).unwrap()), 0, "pipecg with jacobi");
     assert_eq!(allocations(&mut Jacobi::new(system, 1.0, &x, stop).unwrap()), 0, "jacobi");
     for relaxation in [Relaxation::GaussSeidel, Relaxation::Ssor { omega: 1.5 }] {
         let mut solver = GaussSeidel::new(system, &matrix, relaxation, &x, stop).unwrap();

@@ -8,7 +8,7 @@ use recoup_comm::{Solo, Threads};
 use recoup_core::{Comm, JacobiSweep, Operator, Status};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, GaussSeidel, Gmres,
-    GmresOptions, Ic0, Identity, Ilu0, Jacobi, JacobiPreconditioner, LocalRows, Method, Poisson3d, Pool,
+    GmresOptions, Ic0, Identity, Ilu0, Jacobi, JacobiPreconditioner, LocalRows, Method, PipelinedCg, Poisson3d, Pool,
     Preconditioner, Relaxation, RightHandSide, RowPartition, Side, SsorPreconditioner, Stop, System, read_matrix,
     read_matrix_rows,
 };
@@ -208,6 +208,7 @@ fn solve(operator: &Shared, comm: &dyn Comm, (method, pc, rtol): Case) -> (u64, 
     let options = GmresOptions { restart: 30, side: Side::Right, stop };
     let mut solver: Box<dyn Method + '_> = match method {
         "cg" => Box::new(Cg::new(system, m, &x, stop).unwrap()),
+        "pipecg" => Box::new(PipelinedCg::new(system, m, &x, stop).unwrap()),
         "gmres" => Box::new(Gmres::new(system, m, &x, options).unwrap()),
         "bicgstab" => Box::new(Bicgstab::new(system, m, &x, stop).unwrap()),
         "jacobi" => Box::new(Jacobi::new(system, 1.0, &x, stop).unwrap()),
@@ -241,9 +242,12 @@ fn iterations(source: Source, case: Case) -> (u64, Vec<u64>) {
 
 #[test]
 fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_depend_on_ranks() {
-    let cases: [(Source, Case); 10] = [
+    let cases: [(Source, Case); 13] = [
         (Source::Stencil(20), ("cg", "none", 1e-8)),
         (Source::Poisson(20), ("cg", "jacobi", 1e-8)),
+        (Source::Stencil(20), ("pipecg", "none", 1e-8)),
+        (Source::Poisson(20), ("pipecg", "jacobi", 1e-8)),
+        (Source::File("copter2_lap"), ("pipecg", "jacobi", 1e-4)),
         (Source::Stencil(20), ("jacobi", "none", 1e-2)),
         (Source::Poisson(20), ("jacobi", "none", 1e-2)),
         (Source::Poisson(20), ("gmres", "jacobi", 1e-8)),
@@ -260,6 +264,10 @@ fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_dep
         let margin = if case.0 == "bicgstab" { 1 + expected / 4 } else { 1 };
         let is_close = |found: &u64| found.abs_diff(expected) <= margin;
         assert!(found.iter().all(is_close), "{source:?}, {case:?}: {expected}, {found:?}");
+        if case.0 == "pipecg" {
+            let (cg, _) = solve(&source.whole(), &Solo, ("cg", case.1, case.2));
+            assert!(found.iter().all(|found| found.abs_diff(cg) <= 2), "{source:?}, {case:?}: {cg} of CG, {found:?}");
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use recoup_comm::Solo;
 use recoup_core::{BreakdownReason, Iteration, Registered, Resume, SolveError, Status};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, Method, Pool, Preconditioner, Relaxation, RightHandSide, Side, SsorPreconditioner, Stop,
-    System, read_matrix,
+    JacobiPreconditioner, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
+    SsorPreconditioner, Stop, System, read_matrix,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
 
@@ -85,6 +85,10 @@ impl Problem {
         Bicgstab::new(self.system(), preconditioner, &self.zeros(), STOP).unwrap()
     }
 
+    fn pipecg<'a>(&'a self, preconditioner: &'a dyn Preconditioner) -> PipelinedCg<'a> {
+        PipelinedCg::new(self.system(), preconditioner, &self.zeros(), STOP).unwrap()
+    }
+
     fn relax(&self, relaxation: Relaxation) -> GaussSeidel<'_> {
         GaussSeidel::new(self.system(), &self.a, relaxation, &self.zeros(), STOP).unwrap()
     }
@@ -113,6 +117,20 @@ fn assert_near(what: &str, found: u64, expected: u64, percent: u64) {
 
 mod counts {
     use super::*;
+
+    /// Both have the same iterates but for rounding, which decides the last iterations of hundreds.
+    #[test]
+    fn pipelined_cg_needs_the_iterations_of_cg() {
+        for name in ["wathen_small", "copter2_lap"] {
+            let problem = Problem::read(name);
+            let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
+            for m in [&Identity as &dyn Preconditioner, &jacobi, &ic] {
+                let (cg, pipelined) = (iterations(&problem, problem.cg(m)), iterations(&problem, problem.pipecg(m)));
+                println!("{name} {}: cg {cg}, pipecg {pipelined}", m.name());
+                assert!(pipelined.abs_diff(cg) <= 2 + cg / 100, "{name} {}: {pipelined}, {cg}", m.name());
+            }
+        }
+    }
 
     // The expected counts are those of an independent implementation to the same true residual; rounding decides the last
     // few iterations of hundreds, hence the margins.
@@ -277,6 +295,15 @@ mod resume {
         check(&problem, || problem.bicgstab(&ilu), &[Resume::Traditional]);
         let problem = Problem::read("add32");
         check(&problem, || problem.bicgstab(&Identity), &[Resume::Traditional]);
+    }
+
+    #[test]
+    fn pipelined_cg_comes_back_from_every_version() {
+        let problem = Problem::read("wathen_small");
+        let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
+        for m in [&Identity as &dyn Preconditioner, &jacobi, &ic] {
+            check(&problem, || problem.pipecg(m), &[Resume::Traditional]);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use anyhow::Result;
 use recoup::core::SolveError;
 use recoup::solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, Method, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
+    JacobiPreconditioner, Method, PipelinedCg, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
 };
 
 use crate::exit::Exit;
@@ -78,6 +78,7 @@ impl<'a> Setup<'a> {
             MethodKind::Ssor => self.sweeps(Relaxation::Ssor { omega }, stop)?,
             MethodKind::Cg => Box::new(Cg::new(system, pc, x, stop)?),
             MethodKind::CgRestarted => Box::new(Cg::new(system, pc, x, stop)?.restarted_every(restart as u64)?),
+            MethodKind::Pipecg => Box::new(PipelinedCg::new(system, pc, x, stop)?),
             MethodKind::Gmres => {
                 let side = match self.args.pc_side {
                     Some(PcSide::Right) => Side::Right,

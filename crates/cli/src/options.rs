@@ -113,6 +113,8 @@ pub(crate) enum MethodKind {
     Cg,
     /// Conjugate gradients, started anew every --restart iterations.
     CgRestarted,
+    /// Pipelined conjugate gradients: one reduction per iteration, hidden behind the product.
+    Pipecg,
     /// Generalised minimal residuals, restarted.
     Gmres,
     /// Stabilised bi-conjugate gradients.
@@ -124,7 +126,7 @@ impl MethodKind {
     /// with it get less.
     pub(crate) fn default_theta(self) -> f64 {
         match self {
-            Self::Cg | Self::CgRestarted | Self::Bicgstab => 0.5,
+            Self::Cg | Self::CgRestarted | Self::Pipecg | Self::Bicgstab => 0.5,
             Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor | Self::Gmres => 3.0,
         }
     }

@@ -38,7 +38,7 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "Checkpoints")]
     pub(crate) bound: BoundRule,
 
-    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg and bicgstab, else 3].
+    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg, pipecg and bicgstab, else 3].
     #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) theta: Option<f64>,
 
@@ -296,7 +296,7 @@ impl ProtectionArgs {
 
     /// What the policies are told.
     pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
-        let loses_space = matches!(method, MethodKind::Cg | MethodKind::Bicgstab);
+        let loses_space = matches!(method, MethodKind::Cg | MethodKind::Pipecg | MethodKind::Bicgstab);
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),

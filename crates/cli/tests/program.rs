@@ -79,7 +79,7 @@ const VIRTUAL: &str = "--virtual-time --t-iter 20 --pfs-bandwidth 273 --codec-ra
 #[test]
 fn solve_reports_its_keys_and_meets_its_tolerance() {
     let dir = tempfile::tempdir().unwrap();
-    for method in ["jacobi", "gauss-seidel", "sor", "ssor", "cg", "cg-restarted", "gmres", "bicgstab"] {
+    for method in ["jacobi", "gauss-seidel", "sor", "ssor", "cg", "cg-restarted", "pipecg", "gmres", "bicgstab"] {
         let report = json(&format!("solve --poisson3d 10 --method {method} --rtol 1e-6 --threads 2"), dir.path(), 0);
         has_keys(&report, &SOLVE_KEYS);
         assert_eq!((&report["method"], &report["n"]), (&Value::from(method), &Value::from(1000)));

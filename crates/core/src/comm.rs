@@ -17,6 +17,17 @@ pub trait Comm: Send {
     /// [`CommError::RankLost`] when a rank is gone.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
+    /// As [`Comm::sum`], with `work` done while the values travel, where the communicator can. It is done once, whatever
+    /// becomes of the sum, and makes no calls of this communicator.
+    ///
+    /// # Errors
+    /// As [`Comm::sum`].
+    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        let summed = self.sum(values);
+        work();
+        summed
+    }
+
     /// The least `value` of all ranks.
     ///
     /// # Errors

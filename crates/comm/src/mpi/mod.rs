@@ -131,13 +131,22 @@ impl Comm for Mpi {
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.sum_while(values, &mut || {})
+    }
+
+    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
         if self.size == 1 || values.is_empty() {
+            work();
             return Ok(());
         }
         let mut all = self.room.borrow_mut();
         all.clear();
         all.resize(values.len() * self.size, 0.0);
-        self.gather_equal(values, &mut all)?;
+        let mut pending = self.pending();
+        let begun = pending.gather(values, &mut all);
+        work();
+        begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
+        drop(pending);
         let (first, others) = all.split_at(values.len());
         values.copy_from_slice(first);
         for part in others.chunks_exact(values.len()) {

@@ -1,0 +1,343 @@
+//! Pipelined conjugate gradients for symmetric positive definite A: one reduction per iteration, with the preconditioner
+//! and the product done while it is on its way.
+//!
+//! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates are those of CG in exact
+//! arithmetic. What CG multiplies anew in every step is carried along by recurrences here (u, w, s, q, z), so rounding errors
+//! grow in them and the residual reached is larger. Departures: `||r||` goes through the same reduction; when the residual
+//! has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r and all that follows from x and p
+//! are computed anew (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by an
+//! estimate of the gap instead).
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | p | 1 | recomputed, saved from a traditional resume on |
+//! | r, `w = A u`, `s = A p`, `z = A q` | 4 | recomputed, saved for an exact resume |
+//! | `n = A m` | 1 | not needed |
+//! | `u = M^-1 r`, `q = M^-1 s` (with a preconditioner) | 2 | recomputed, saved for an exact resume |
+//! | `m = M^-1 w` (with a preconditioner) | 1 | not needed |
+//! | six scalars | - | recomputed, saved from a traditional resume on |
+//! | b, A, M | - | static |
+//!
+//! An exact resume is bitwise; a traditional one computes everything from x and p: the same count, other bits; a restarted
+//! one begins with `p = u`. Every step is a safe point. The residual norm reported is the recurrence's, whose distance from
+//! the true one no bound of CG's explains: [`ResidualKind::Unknown`].
+
+use recoup_core::{
+    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    Values, ValuesMut, Variable, VariableMut,
+};
+
+use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::simd::{dot_block, pursue_block};
+use crate::vector::copy;
+use crate::{Method, Preconditioner, Stop, System, Vector};
+
+/// After a fall of the residual norm by this factor the residual is computed anew: its error is a multiple of eps times
+/// the largest one since.
+const FALL: f64 = 1e-4;
+
+/// How often the true residual may miss the tolerance that the recurrence's meets, before the solve counts as stagnated.
+const MISSES_MAX: u32 = 10;
+
+/// `r . u`, `w . u` and `r . r`, which one reduction brings.
+const SUMS: usize = 3;
+/// Positions among the scalars behind these: `r . u` and alpha of the step before, and the largest residual norm since r was
+/// computed.
+const GAMMA_BEFORE: usize = 3;
+const ALPHA_BEFORE: usize = 4;
+const PEAK: usize = 5;
+
+/// Pipelined conjugate gradients.
+pub struct PipelinedCg<'a> {
+    system: System<'a>,
+    preconditioner: &'a dyn Preconditioner,
+    tolerance: f64,
+    x: Vector,
+    r: Vector,
+    w: Vector,
+    s: Vector,
+    p: Vector,
+    z: Vector,
+    n: Vector,
+    preconditioned: Option<Preconditioned>,
+    scalars: [f64; 6],
+    misses: u32,
+    progress: Progress,
+}
+
+/// `M^-1` of r, s and w.
+struct Preconditioned {
+    u: Vector,
+    q: Vector,
+    m: Vector,
+}
+
+impl<'a> PipelinedCg<'a> {
+    /// Starts from `x0`.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`] when a rank is lost.
+    pub fn new(
+        system: System<'a>,
+        preconditioner: &'a dyn Preconditioner,
+        x0: &[f64],
+        stop: Stop,
+    ) -> Result<Self, SolveError> {
+        system.validate(x0)?;
+        let rhs_norm = norm(&system, system.b)?;
+        let [mut x, r, w, s, p, z, n] = Vector::several(system.pool, x0.len());
+        copy(system.pool, x0, &mut x);
+        let preconditioned = (!preconditioner.is_identity()).then(|| {
+            let [u, q, m] = [7, 8, 9].map(|slot| Vector::zeros(system.pool, x0.len(), slot));
+            Preconditioned { u, q, m }
+        });
+        let (tolerance, progress) = (stop.rtol * rhs_norm, start(rhs_norm));
+        let (scalars, misses) = ([0.0; 6], 0);
+        let mut solver =
+            Self { system, preconditioner, tolerance, x, r, w, s, p, z, n, preconditioned, scalars, misses, progress };
+        solver.restart()?;
+        Ok(solver)
+    }
+
+    /// From x alone: nothing came before.
+    fn restart(&mut self) -> Result<(), SolveError> {
+        for vector in [&mut self.s, &mut self.p, &mut self.z] {
+            vector.fill(0.0);
+        }
+        if let Some(preconditioned) = &mut self.preconditioned {
+            preconditioned.q.fill(0.0);
+        }
+        (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (f64::INFINITY, 1.0);
+        self.begin()
+    }
+
+    /// From x and p: `r = b - A x`, and everything that follows from both.
+    fn replace(&mut self) -> Result<(), SolveError> {
+        let (system, m) = (&self.system, self.preconditioner);
+        // s = A p, q = M^-1 s, z = A q
+        system.a.apply(&self.p, &mut self.s)?;
+        let q = self.preconditioned.as_mut().map(|of| &mut of.q);
+        multiply(system, m, (&self.s, q), &mut self.z)?;
+        self.begin()
+    }
+
+    /// `r = b - A x`, `u = M^-1 r`, `w = A u`, and the sums.
+    fn begin(&mut self) -> Result<(), SolveError> {
+        let system = &self.system;
+        let residual_norm = residual(system, &self.x, &mut self.r)?;
+        let u = self.preconditioned.as_mut().map(|of| &mut of.u);
+        multiply(system, self.preconditioner, (&self.r, u), &mut self.w)?;
+        self.progress.residual_norm = residual_norm;
+        self.progress.status = judge(residual_norm, self.tolerance);
+        self.scalars[PEAK] = residual_norm;
+        let (r, w) = (&self.r[..], &self.w[..]);
+        let u = self.preconditioned.as_ref().map_or(r, |of| &of.u);
+        let sums =
+            system.pool.sum_rows(r.len(), (), |rows, ()| sums_block(&r[rows.clone()], &u[rows.clone()], &w[rows]));
+        self.reduce(sums)
+    }
+
+    /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile.
+    fn reduce(&mut self, mut sums: [f64; SUMS]) -> Result<(), SolveError> {
+        let (system, preconditioner, w, n) = (&self.system, self.preconditioner, &self.w, &mut self.n);
+        let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
+        let mut worked = Ok(());
+        system.comm.sum_while(&mut sums, &mut || {
+            worked = multiply(system, preconditioner, (w, m.as_deref_mut()), n);
+        })?;
+        self.scalars[..SUMS].copy_from_slice(&sums);
+        worked
+    }
+
+    /// One pass: the four directions from what they follow, and what they change; then this rank's part of the sums.
+    fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
+        let (pool, n) = (self.system.pool, &self.n[..]);
+        let (x, p, r, s) = (&mut self.x[..], &mut self.p[..], &mut self.r[..], &mut self.s[..]);
+        let (w, z) = (&mut self.w[..], &mut self.z[..]);
+        let Some(Preconditioned { u, q, m }) = &mut self.preconditioned else {
+            return pool.sum_rows(n.len(), ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
+                pursue_block([alpha, beta], r, p, x);
+                pursue_block([-alpha, beta], w, s, r);
+                pursue_block([-alpha, beta], &n[rows], z, w);
+                sums_block(r, r, w)
+            });
+        };
+        let (u, q, m) = (&mut u[..], &mut q[..], &m[..]);
+        pool.sum_rows(n.len(), ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
+            // p = u + beta p, x = x + alpha p
+            pursue_block([alpha, beta], u, p, x);
+            // q = m + beta q, u = u - alpha q
+            pursue_block([-alpha, beta], &m[rows.clone()], q, u);
+            // s = w + beta s, r = r - alpha s
+            pursue_block([-alpha, beta], w, s, r);
+            // z = n + beta z, w = w - alpha z
+            pursue_block([-alpha, beta], &n[rows], z, w);
+            sums_block(r, u, w)
+        })
+    }
+
+    /// Takes the recurrence's residual norm; at the tolerance the true residual decides.
+    fn judge_recurrence(&mut self) -> Result<(), SolveError> {
+        let residual_norm = self.scalars[SUMS - 1].sqrt();
+        self.progress.residual_norm = residual_norm;
+        self.progress.status = judge(residual_norm, self.tolerance);
+        self.scalars[PEAK] = self.scalars[PEAK].max(residual_norm);
+        match self.progress.status {
+            Status::Running if residual_norm < FALL * self.scalars[PEAK] => self.replace(),
+            Status::Converged => {
+                // n is made anew if the solve goes on.
+                let true_norm = residual(&self.system, &self.x, &mut self.n)?;
+                self.progress.residual_norm = true_norm;
+                self.progress.status = judge(true_norm, self.tolerance);
+                if self.progress.status != Status::Running {
+                    return Ok(());
+                }
+                self.misses += 1;
+                if self.misses <= MISSES_MAX {
+                    return self.replace();
+                }
+                self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The step length and the share of the direction before; or why there are none.
+    fn factors(&self) -> Result<[f64; 2], BreakdownReason> {
+        let [gamma, delta, _, gamma_before, alpha_before, _] = self.scalars;
+        if gamma.is_nan() || gamma <= 0.0 {
+            return Err(BreakdownReason::Vanished { scalar: "gamma" });
+        }
+        // beta = gamma / gamma', alpha = gamma / (delta - beta gamma / alpha')
+        let beta = gamma / gamma_before;
+        let curvature = delta - beta * gamma / alpha_before;
+        if !curvature.is_finite() {
+            return Err(BreakdownReason::NotFinite);
+        }
+        if curvature <= 0.0 {
+            return Err(BreakdownReason::NotPositiveDefinite { curvature });
+        }
+        Ok([gamma / curvature, beta])
+    }
+}
+
+/// `product = A M^-1 source`, with `M^-1 source` in `between` where there is a preconditioner.
+fn multiply(
+    system: &System<'_>,
+    preconditioner: &dyn Preconditioner,
+    (source, between): (&[f64], Option<&mut Vector>),
+    product: &mut [f64],
+) -> Result<(), SolveError> {
+    let Some(between) = between else { return Ok(system.a.apply(source, product)?) };
+    preconditioner.apply(system.pool, source, between)?;
+    Ok(system.a.apply(between, product)?)
+}
+
+/// `r . u`, `w . u` and `r . r` of one block.
+fn sums_block(r: &[f64], u: &[f64], w: &[f64]) -> [f64; SUMS] {
+    [dot_block(r, u), dot_block(w, u), dot_block(r, r)]
+}
+
+impl Registered for PipelinedCg<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let saved_for = |saved_for| Role::Recomputed { saved_for };
+        let exact = |name, values| vector_variable(&self.system, name, saved_for(Resume::Exact), values);
+        let scalars = Values::F64(&self.scalars);
+        let mut variables = vec![
+            vector_variable(&self.system, "x", Role::Iterate, &self.x),
+            vector_variable(&self.system, "p", saved_for(Resume::Traditional), &self.p),
+            Variable::new("scalars", saved_for(Resume::Traditional), scalars, Distribution::Replicated),
+            exact("r", &self.r),
+            exact("w", &self.w),
+            exact("s", &self.s),
+            exact("z", &self.z),
+        ];
+        if let Some(Preconditioned { u, q, .. }) = &self.preconditioned {
+            variables.extend([exact("u", u), exact("q", q)]);
+        }
+        variables
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        let mut variables = vec![
+            VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
+            VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
+            VariableMut { name: "scalars", values: ValuesMut::F64(&mut self.scalars) },
+            VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
+            VariableMut { name: "w", values: ValuesMut::F64(&mut self.w) },
+            VariableMut { name: "s", values: ValuesMut::F64(&mut self.s) },
+            VariableMut { name: "z", values: ValuesMut::F64(&mut self.z) },
+        ];
+        if let Some(Preconditioned { u, q, .. }) = &mut self.preconditioned {
+            variables.push(VariableMut { name: "u", values: ValuesMut::F64(u) });
+            variables.push(VariableMut { name: "q", values: ValuesMut::F64(q) });
+        }
+        variables
+    }
+}
+
+impl Iteration for PipelinedCg<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let [alpha, beta] = match self.factors() {
+            Ok(factors) => factors,
+            Err(reason) => {
+                self.progress.status = Status::Breakdown(reason);
+                return Ok(self.progress);
+            }
+        };
+        let gamma = self.scalars[0];
+        let sums = self.advance(alpha, beta);
+        self.reduce(sums)?;
+        (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (gamma, alpha);
+        self.progress.iteration += 1;
+        self.judge_recurrence()?;
+        Ok(self.progress)
+    }
+
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        self.progress.iteration = iteration;
+        self.misses = 0;
+        match how {
+            Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
+            Resume::Restarted => self.restart()?,
+            Resume::Traditional => self.replace()?,
+            Resume::Exact => {
+                let m = self.preconditioned.as_mut().map(|of| &mut of.m);
+                multiply(&self.system, self.preconditioner, (&self.w, m), &mut self.n)?;
+                self.judge_recurrence()?;
+            }
+        }
+        Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::Unknown
+    }
+}
+
+impl Method for PipelinedCg<'_> {
+    fn name(&self) -> &'static str {
+        "pipecg"
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    fn bytes_per_iteration(&self) -> f64 {
+        // product: in and out; pass: n, and each of x p, r s, w z read and written; with M also m, u q, and M's own w and m
+        let arrays = if self.preconditioned.is_some() { 2 + 13 + 5 + 2 } else { 2 + 13 };
+        let vectors = arrays * 8 * self.x.len() as u64;
+        let preconditioner = if self.preconditioned.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
+        (self.system.a.bytes() + vectors + preconditioner) as f64
+    }
+}
