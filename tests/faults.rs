@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use recoup::cache::{NodeStore, Partners, Protection, Tiers};
+use recoup::cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
 use recoup::comm::Threads;
 use recoup::core::{CodecId, Comm, Distribution, Note, Progress, Role, Status, Store, StoreError, Tier, ValuesMut};
 use recoup::io::{Access, Hdf5Store};
@@ -49,11 +49,24 @@ struct Machine {
     guards: Vec<Protection>,
     /// Every so many versions go to the file system.
     pfs_every: u64,
+    /// Behind the worker.
+    is_behind: bool,
+    /// Ranks that share a file there.
+    ranks_per_file: usize,
 }
 
 impl Machine {
     fn new(guards: &[Protection], pfs_every: u64) -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), guards: guards.to_vec(), pfs_every }
+        let (dir, guards) = (tempfile::tempdir().unwrap(), guards.to_vec());
+        Self { dir, guards, pfs_every, is_behind: false, ranks_per_file: 1 }
+    }
+
+    fn behind(self) -> Self {
+        Self { is_behind: true, ..self }
+    }
+
+    fn sharing_files(self, ranks_per_file: usize) -> Self {
+        Self { ranks_per_file, ..self }
     }
 
     fn node(&self, node: usize) -> PathBuf {
@@ -76,13 +89,17 @@ impl Machine {
     fn tiers(&self, comm: &dyn Comm, crash: Crash) -> Result<Arc<dyn Store>, StoreError> {
         let memory = NodeStore::new(self.node(comm.rank()), comm.rank());
         let memory = self.guards.iter().fold(memory, |store, guard| store.guarded(guard.clone(), 1));
-        let open = |access| Hdf5Store::open(self.dir.path().join("pfs"), "solve", access);
+        let open = |access| {
+            let store = Hdf5Store::open(self.dir.path().join("pfs"), "solve", access)?;
+            Ok::<_, StoreError>(store.with_ranks_per_file(self.ranks_per_file))
+        };
         let first = (comm.rank() == 0).then(|| open(Access::Write));
         comm.barrier()?;
         let pfs = CrashingStore::new(first.unwrap_or_else(|| open(Access::Join))?, crash);
         let tier = |name: &str, store, every| Tier { name: name.to_owned(), store, every, keep: 3 };
         let row = vec![tier("memory", Arc::new(memory), 1), tier("pfs", Arc::new(pfs), self.pfs_every)];
-        Ok(Arc::new(Tiers::new(row, comm.rank())))
+        let tiers = Tiers::new(row, comm.rank());
+        Ok(Arc::new(if self.is_behind { tiers.behind(WhenBusy::Wait) } else { tiers }))
     }
 
     fn session(&self, comm: &dyn Comm, crash: Crash) -> Session {
@@ -209,10 +226,20 @@ fn a_version_on_one_rank_only_is_no_version() {
 /// Fault 4. VELOC finds the torn version newest and aborts, although an older one is whole.
 #[test]
 fn killed_in_the_flush_with_memory_lost_the_older_version_comes_back() {
+    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1));
+}
+
+#[test]
+fn killed_in_the_drain_with_memory_lost_the_older_version_comes_back() {
+    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1).behind());
+    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1).behind().sharing_files(2));
+}
+
+fn assert_torn_flushes_cost_nothing_older(make: &dyn Fn() -> Machine) {
     for rank in 0..3 {
         // After the first version's operations, each in turn is the last that reaches the file system.
         for last in 4..9 {
-            let machine = Machine::new(&[], 1);
+            let machine = make();
             machine.save(3, &[5]);
             machine.save_with(3, &[10], |r| if r == rank { Crash::From(last) } else { Crash::Never });
             machine.lose_nodes(&[0, 1, 2]);
@@ -221,7 +248,7 @@ fn killed_in_the_flush_with_memory_lost_the_older_version_comes_back() {
         }
     }
     // While memory lives the newest is there, whatever became of the flush.
-    let machine = Machine::new(&[], 1);
+    let machine = make();
     machine.save(3, &[5]);
     machine.save_with(3, &[10], |rank| if rank == 1 { Crash::From(2) } else { Crash::Never });
     assert_eq!(machine.restored(3), (10, 3));
@@ -237,6 +264,31 @@ fn fewer_and_more_ranks_get_all_rows() {
         machine.save(saved, &[5, 10]);
         assert_eq!(machine.restored(restored), (10, saved), "{saved} to {restored}");
     }
+}
+
+#[test]
+fn fewer_and_more_ranks_get_all_rows_from_files_that_ranks_shared() {
+    for (saved, restored) in [(4, 2), (2, 4), (4, 3), (8, 1), (3, 3)] {
+        for ranks_per_file in [2, 3, usize::MAX] {
+            let machine = Machine::new(&[], 1).behind().sharing_files(ranks_per_file);
+            machine.save(saved, &[5, 10]);
+            machine.lose_nodes(&(0..saved).collect::<Vec<_>>());
+            assert_eq!(machine.restored(restored), (10, saved), "{saved} to {restored}, {ranks_per_file} to a file");
+        }
+    }
+}
+
+#[test]
+fn damage_to_a_file_that_ranks_share_costs_its_version_and_no_other() {
+    let machine = Machine::new(&[], 1).sharing_files(2);
+    machine.save(4, &[5, 10, 15]);
+    machine.lose_nodes(&[0, 1, 2, 3]);
+    cut(&machine.pfs_file(15, "ranks-000002-000003.h5"));
+    let store = Hdf5Store::open(machine.dir.path().join("pfs"), "solve", Access::Read).unwrap();
+    let frames = store.manifest(10).unwrap().frames;
+    let place = frames.iter().find(|f| f.rank == 1 && f.variable == "x").and_then(|f| f.place.clone()).unwrap();
+    flip(&machine.pfs_file(10, &place.file), place.offset as usize + 40);
+    assert_eq!(machine.restored(4), (5, 4));
 }
 
 #[test]

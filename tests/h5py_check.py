@@ -5,7 +5,7 @@ usage: h5py_check.py VERSION_DIRECTORY VARIABLE EXPECTED
 EXPECTED holds the restored values of all ranks in rank order: an .h5 file with a dataset of the
 variable's name, an .npy file, or else raw little-endian values of the dataset's type. The variable
 is read through the virtual dataset /variables/VARIABLE of version.h5, through its links
-/ranks/R/VARIABLE, and from each rank's own file.
+/ranks/R/VARIABLE, and from the file the rank's own part is in.
 """
 
 import pathlib
@@ -42,13 +42,15 @@ def check(version, name, path):
         require_same(dataset[()], expected, f"/variables/{name}")
         linked = [whole[f"ranks/{rank}/{name}"][()].ravel() for rank in range(int(whole.attrs["ranks"]))]
     parts = []
-    for rank, file_path in enumerate(sorted(version.glob("rank-*.h5"))):
+    for file_path in sorted(version.glob("rank*-*.h5")):
         with h5py.File(file_path, "r") as file:
-            part = file[f"ranks/{rank}/{name}"]
-            parts.append(part[()].ravel())
-            filters = [part.id.get_create_plist().get_filter(i)[0] for i in range(part.id.get_create_plist().get_nfilters())]
-            attributes = {key: part.attrs[key] for key in ("role", "codec", "bound", "achieved_error", "iteration")}
-            print(f"rank {rank}: shape {part.shape}, chunks {part.chunks}, filters {filters}, {attributes}")
+            for rank in sorted(file["ranks"], key=int):
+                part = file[f"ranks/{rank}/{name}"]
+                parts.append(part[()].ravel())
+                filters = part.id.get_create_plist()
+                filters = [filters.get_filter(i)[0] for i in range(filters.get_nfilters())]
+                attributes = {key: part.attrs[key] for key in ("role", "codec", "bound", "achieved_error", "iteration")}
+                print(f"rank {rank}: shape {part.shape}, chunks {part.chunks}, filters {filters}, {attributes}")
     distributed = expected.size == sum(part.size for part in parts)
     for what, found in (("links", linked), ("rank files", parts)):
         joined = numpy.concatenate(found) if distributed else found[0]

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
+use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, Values, ValuesMut,
+    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, Values, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
@@ -88,6 +90,45 @@ fn h5py_reads_what_restore_restores() {
         let restored = save_and_restore(&problem, dir.path(), plan);
         let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
         assert!(output.status.success(), "{name}: {}", said(&output));
+    }
+}
+
+/// Ranks that share a file, with uneven rows and several frames each, are one dataset to other readers all the same.
+#[test]
+fn h5py_reads_files_that_ranks_share() {
+    let Some(python) = python() else { return };
+    let (rows, plugins) = ([700_000, 1, 600_000, 250_000], plugins());
+    let global: u64 = rows.iter().sum();
+    let value = |row: u64| (row as f64 * 1e-3).sin();
+    let expected: Vec<f64> = (0..global).map(value).collect();
+    for (per_file, plan) in
+        [(2, plan(Scheme::Exact)), (usize::MAX, fixed(CodecId::Qb, 1e-6)), (3, plan(Scheme::Traditional))]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |access| Hdf5Store::open(dir.path(), "solve", access).unwrap().with_ranks_per_file(per_file);
+        let parts = Threads::launch(rows.len(), |comm| {
+            let first_store = (comm.rank() == 0).then(|| open(Access::Write));
+            comm.barrier().unwrap();
+            let store = Arc::new(first_store.unwrap_or_else(|| open(Access::Join)));
+            let first = rows[..comm.rank()].iter().sum();
+            let mut x: Vec<f64> = (first..first + rows[comm.rank()]).map(value).collect();
+            let mut session = recoup::open("unused").plan(plan).every(5).build_with(store, &comm).unwrap();
+            let spread = Distribution::Rows { first, global };
+            let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), spread);
+            session.checkpoint(plan, progress(5), &[&owner]).unwrap();
+            session.wait().unwrap();
+            let mut back = vec![0.0; x.len()];
+            let mut owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut back), spread);
+            assert_eq!(session.restore_with(&mut [&mut owner]).unwrap().unwrap().version, 5);
+            back
+        });
+        let restored = parts.concat();
+        let error = restored.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(error <= 1e-6, "{error:e}");
+        let output = h5py(&python, dir.path(), plugins.path(), "x", &to_bytes(&restored));
+        assert!(output.status.success(), "{per_file}: {}", said(&output));
+        let damage = open(Access::Read).inspect_damage(5).unwrap();
+        assert!(damage.is_empty(), "{damage:?}");
     }
 }
 

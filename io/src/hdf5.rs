@@ -10,6 +10,7 @@ mod encode;
 mod lookup3;
 mod plain;
 mod rank_file;
+mod shared_file;
 mod version_file;
 
 use std::fs::{self, File, TryLockError};
@@ -27,6 +28,7 @@ use crate::throttle::{Throttle, in_slices};
 
 pub(crate) use plain::plain_file;
 use rank_file::RankFile;
+use shared_file::Parts;
 
 const MANIFEST: &str = "manifest.json";
 const VERSION_FILE: &str = "version.h5";
@@ -52,6 +54,9 @@ pub struct Hdf5Store {
     access: Access,
     throttle: Option<Throttle>,
     replaces: bool,
+    /// Ranks in a row that share a file.
+    ranks_per_file: usize,
+    parts: Parts,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<File>,
 }
@@ -79,7 +84,8 @@ impl Hdf5Store {
         if lock.is_some() {
             publish::sync_directory(dir)?;
         }
-        Ok(Self { root, access, throttle: None, replaces: false, _lock: lock })
+        let (replaces, ranks_per_file, parts) = (false, 1, Parts::default());
+        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, _lock: lock })
     }
 
     /// The same store behind a bandwidth limit on payloads, both ways.
@@ -94,6 +100,17 @@ impl Hdf5Store {
     #[must_use]
     pub fn with_replacement(self) -> Self {
         Self { replaces: true, ..self }
+    }
+
+    /// The same store with one file for so many ranks in a row, which they all write at the same time; `usize::MAX` for
+    /// one file in all. Frames are kept in memory until all ranks have sealed. All ranks give the same.
+    ///
+    /// # Panics
+    /// For no ranks.
+    #[must_use]
+    pub fn with_ranks_per_file(self, ranks: usize) -> Self {
+        assert!(ranks > 0, "a file has at least one rank");
+        Self { ranks_per_file: ranks, ..self }
     }
 
     /// The runs that have versions, drafts or a lock in `dir`, in alphabetical order.
@@ -218,15 +235,33 @@ impl Store for Hdf5Store {
         } else if !draft.is_dir() {
             return Err(StoreError::Missing { version });
         }
+        if self.ranks_per_file > 1 {
+            return Ok(self.parts.draft(version, rank));
+        }
         Ok(Box::new(RankFile::create(&draft, version, rank, self.throttle.clone())?))
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        by_rank_0(comm, || self.publish_sealed(manifest))
+        if self.ranks_per_file == 1 {
+            return by_rank_0(comm, || self.publish_sealed(manifest));
+        }
+        // What lies is refused on all ranks before any place follows from it.
+        let version = manifest.version;
+        check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
+        let draft = self.draft_path(version);
+        let target = shared_file::Target { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
+        let placed = shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
+            if comm.rank() == 0 {
+                // As after any failure: what stays is a draft, which never counts.
+                publish::remove_directory(&target.draft).ok();
+            }
+        })?;
+        by_rank_0(comm, || self.publish_sealed(&placed))
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
         self.require_write()?;
+        self.parts.clear();
         let is_draft = |name: &String| name.starts_with("draft-");
         entries(&self.root)?
             .iter()

@@ -15,6 +15,7 @@ use recoup_core::StoreError;
 pub(crate) enum Step {
     CreateDirectory,
     CreateFile,
+    OpenFile,
     Write,
     SyncFile,
     SyncDirectory,
@@ -26,6 +27,7 @@ impl Step {
     fn action(self) -> &'static str {
         match self {
             Self::CreateDirectory | Self::CreateFile => "create",
+            Self::OpenFile => "open",
             Self::Write => "write",
             Self::SyncFile | Self::SyncDirectory => "sync",
             Self::Rename => "rename",
@@ -57,6 +59,11 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
 /// Makes a file that was not there.
 pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
     step(Step::CreateFile, path, || File::create_new(path))
+}
+
+/// Opens a file of a draft that another rank has made.
+pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
+    step(Step::OpenFile, path, || File::options().write(true).open(path))
 }
 
 /// Puts all bytes at `offset`.

@@ -32,19 +32,20 @@ pub(super) struct RankFile {
     throttle: Option<Throttle>,
     /// Where the next payload goes.
     end: u64,
-    written: Vec<Written>,
+    /// The rank, and what it has written.
+    written: [(usize, Vec<Written>); 1],
 }
 
-/// One variable whose frames are on disk.
-struct Written {
-    variable: VariableRecord,
-    frames: Vec<FrameRecord>,
-    form: Form,
+/// One variable whose frames have their places.
+pub(super) struct Written {
+    pub(super) variable: VariableRecord,
+    pub(super) frames: Vec<FrameRecord>,
+    pub(super) form: Form,
 }
 
 /// How other readers see a variable.
 #[derive(Clone, Debug, PartialEq)]
-enum Form {
+pub(super) enum Form {
     /// A dataset whose chunks went through these filters, or skipped them.
     Chunked(Vec<Filter>),
     /// Encoded bytes.
@@ -61,34 +62,41 @@ impl RankFile {
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
         let file = Some(publish::create_file(&path)?);
-        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, written: Vec::new() })
+        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, written: [(rank, Vec::new())] })
     }
+}
 
-    /// Everything but the frames: the superblock, and what goes behind the last frame.
-    fn structure(&self) -> (Vec<u8>, Vec<u8>) {
-        let mut tail = Tail::at(self.end);
-        let (mut datasets, mut encoded) = (Vec::new(), Vec::new());
-        for written in &self.written {
+/// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind them.
+pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)]) -> (Vec<u8>, Vec<u8>) {
+    let mut tail = Tail::at(end);
+    let (mut datasets, mut encoded) = (Vec::new(), Vec::new());
+    for (rank, written) in parts {
+        let (mut chunked, mut opaque) = (Vec::new(), Vec::new());
+        for written in written {
             let name = &written.variable.name;
             match &written.form {
-                Form::Chunked(filters) => {
-                    datasets.push(Link::here(name, written.dataset(filters, self.version, &mut tail)))
-                }
-                Form::Opaque => encoded.push(Link::here(name, written.bytes(self.version, &mut tail))),
+                Form::Chunked(filters) => chunked.push(Link::here(name, written.dataset(filters, version, &mut tail))),
+                Form::Opaque => opaque.push(Link::here(name, written.bytes(version, &mut tail))),
             }
         }
-        let mut roots = Vec::new();
-        for (name, links) in [("ranks", datasets), ("encoded", encoded)] {
-            if name == "ranks" || !links.is_empty() {
-                let inner = tail.object(&encode::group(&links, &[]));
-                let outer = tail.object(&encode::group(&[Link::here(self.rank.to_string(), inner)], &[]));
-                roots.push(Link::here(name, outer));
-            }
+        datasets.push((rank, chunked));
+        if !opaque.is_empty() {
+            encoded.push((rank, opaque));
         }
-        let attributes = [Attribute::count("iteration", self.version), Attribute::count("rank", self.rank as u64)];
-        let root = tail.object(&encode::group(&roots, &attributes));
-        tail.finish(root)
     }
+    let mut roots = Vec::new();
+    for (name, of_ranks) in [("ranks", datasets), ("encoded", encoded)].into_iter().filter(|(_, of)| !of.is_empty()) {
+        let inner = of_ranks.iter().map(|(rank, links)| (rank, tail.object(&encode::group(links, &[]))));
+        let links: Vec<Link> = inner.map(|(rank, group)| Link::here(rank.to_string(), group)).collect();
+        roots.push(Link::here(name, tail.object(&encode::group(&links, &[]))));
+    }
+    let mut attributes = vec![Attribute::count("iteration", version)];
+    match parts {
+        [(rank, _)] => attributes.push(Attribute::count("rank", *rank as u64)),
+        parts => attributes.extend(Attribute::list("ranks", parts.iter().map(|(rank, _)| *rank as u64))),
+    }
+    let root = tail.object(&encode::group(&roots, &attributes));
+    tail.finish(root)
 }
 
 impl Draft for RankFile {
@@ -104,18 +112,18 @@ impl Draft for RankFile {
             self.end += frame.payload.len() as u64;
         }
         let records = frames.iter().map(|f| f.record.clone()).collect();
-        self.written.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
+        self.written[0].1.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
         Ok(())
     }
 
     fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
-        let (superblock, tail) = self.structure();
+        let (superblock, tail) = structure(self.end, self.version, &self.written);
         let file = self.file.as_ref().expect("a draft is sealed once: seal takes it");
         publish::write_at(file, &self.path, &tail, self.end)?;
         publish::write_at(file, &self.path, &superblock, 0)?;
         publish::sync_file(file, &self.path)?;
         self.file = None;
-        let opaque = self.written.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
+        let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
         let record = FileRecord {
             name: file_name(self.rank),
             bytes: self.end + tail.len() as u64,
@@ -231,7 +239,7 @@ fn at(frame: &FrameRecord, skipped: u32) -> Chunk {
 }
 
 /// Chunks where HDF5 can read every frame, encoded bytes otherwise.
-fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
+pub(super) fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
     let frame_bytes = variable.frame_dims.iter().product::<usize>() * variable.element.size();
     let is_raw = |f: &Frame| f.record.storage == Storage::Raw || f.record.codec == CodecId::Raw;
     let filters = frames.iter().find(|f| !is_raw(f)).map(|f| f.filters.clone());

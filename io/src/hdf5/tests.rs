@@ -25,10 +25,19 @@ fn quick_directory() -> tempfile::TempDir {
 
 impl Rooted {
     fn new() -> Self {
+        Self::sharing(1)
+    }
+
+    /// With so many ranks to a file.
+    fn sharing(ranks: usize) -> Self {
         let dir = quick_directory();
-        Self { store: Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap(), dir }
+        let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap().with_ranks_per_file(ranks);
+        Self { store, dir }
     }
 }
+
+/// A file for each rank, for two, and for all.
+const RANKS_PER_FILE: [usize; 3] = [1, 2, usize::MAX];
 
 impl Store for Rooted {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
@@ -62,18 +71,27 @@ impl Store for Rooted {
 
 #[test]
 fn hdf5_store_passes_its_suite() {
-    store_suite(Rooted::new);
+    for ranks in RANKS_PER_FILE {
+        store_suite(|| Rooted::sharing(ranks));
+    }
 }
 
 #[test]
 fn libhdf5_reads_every_dataset_and_the_whole_variables() {
-    let rooted = Rooted::new();
+    RANKS_PER_FILE.into_iter().for_each(assert_libhdf5_reads);
+}
+
+fn assert_libhdf5_reads(ranks_per_file: usize) {
+    let rooted = Rooted::sharing(ranks_per_file);
     let mut sample = Sample::new(12, 3);
     sample.publish(&rooted).unwrap();
     let version = rooted.store.version_path(12);
+    let manifest = rooted.manifest(12).unwrap();
+    assert_eq!(manifest.files.len(), 3_usize.div_ceil(ranks_per_file) + 1);
+    let open = |rank| hdf5_metno::File::open(version.join(shared_file::file_of(&manifest, rank))).unwrap();
     for part in sample.parts.iter().filter(|p| !p.values.is_empty() && p.record.name != "opaque") {
-        let file = hdf5_metno::File::open(version.join(rank_file::file_name(part.record.rank))).unwrap();
-        let dataset = file.dataset(&format!("ranks/{}/{}", part.record.rank, part.record.name)).unwrap();
+        let dataset =
+            open(part.record.rank).dataset(&format!("ranks/{}/{}", part.record.rank, part.record.name)).unwrap();
         assert_eq!(dataset.read_raw::<f64>().unwrap(), part.values, "{}", part.record.name);
         assert_eq!(dataset.attr("iteration").unwrap().read_scalar::<u64>().unwrap(), 12);
     }
@@ -92,8 +110,7 @@ fn libhdf5_reads_every_dataset_and_the_whole_variables() {
     assert_eq!(file.dataset("ranks/2/note").unwrap().read_raw::<u8>().unwrap(), sample.parts[12].frames[0].payload);
     assert_eq!(file.dataset("ranks/1/empty").unwrap().shape(), [0]);
     assert_eq!(file.attr("residual_norm").unwrap().read_scalar::<f64>().unwrap(), 0.1);
-    let encoded = hdf5_metno::File::open(version.join(rank_file::file_name(1))).unwrap();
-    let bytes = encoded.dataset("encoded/1/opaque").unwrap().read_raw::<u8>().unwrap();
+    let bytes = open(1).dataset("encoded/1/opaque").unwrap().read_raw::<u8>().unwrap();
     let opaque = sample.parts.iter().find(|p| p.record.name == "opaque" && p.record.rank == 1).unwrap();
     assert_eq!(bytes, opaque.frames.iter().flat_map(|f| f.payload.clone()).collect::<Vec<u8>>());
 }
@@ -144,6 +161,35 @@ fn every_flipped_bit_of_every_file_is_named_and_never_read() {
             }
             file.write_all_at(&bytes[bit / 8..=bit / 8], at).unwrap();
         }
+    }
+    assert_eq!(rooted.inspect_damage(9).unwrap(), []);
+}
+
+/// The ranks' frames begin at whole pages, and what lies between them counts too.
+#[test]
+fn flipped_bits_of_a_shared_file_are_named() {
+    let rooted = Rooted::sharing(usize::MAX);
+    Sample::new(9, 3).publish(&rooted).unwrap();
+    let whole = rooted.manifest(9).unwrap();
+    let record = whole.files.iter().find(|file| file.name == "ranks-000000-000002.h5").unwrap();
+    let manifest = Manifest { files: vec![record.clone()], ..whole.clone() };
+    let version = rooted.store.version_path(9);
+    let bytes = fs::read(version.join(&record.name)).unwrap();
+    let file = File::options().write(true).open(version.join(&record.name)).unwrap();
+    // Every byte, and in turn each of its bits.
+    for at in 0..bytes.len() {
+        file.write_all_at(&[bytes[at] ^ (1 << (at % 8))], at as u64).unwrap();
+        let found = damage::inspect(&version, &manifest);
+        let hit = whole.frames.iter().find(|frame| {
+            let place = frame.place.as_ref().unwrap();
+            (place.offset..place.offset + frame.payload_bytes).contains(&(at as u64))
+        });
+        match (&found[..], hit) {
+            ([Damage::Frame { frame, .. }], Some(hit)) => assert_eq!(**frame, *hit),
+            ([Damage::File { file, .. }], None) => assert_eq!(file, &record.name),
+            other => panic!("byte {at}: {other:?}"),
+        }
+        file.write_all_at(&bytes[at..=at], at as u64).unwrap();
     }
     assert_eq!(rooted.inspect_damage(9).unwrap(), []);
 }
@@ -208,7 +254,11 @@ fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
 
 #[test]
 fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
-    let rooted = Rooted::new();
+    RANKS_PER_FILE[..2].iter().for_each(|&ranks| assert_kills_cost_no_version(ranks));
+}
+
+fn assert_kills_cost_no_version(ranks_per_file: usize) {
+    let rooted = Rooted::sharing(ranks_per_file);
     Sample::new(1, 2).publish(&rooted).unwrap();
     let snapshots = quick_directory();
     let (source, target) = (rooted.dir.path().to_owned(), snapshots.path().to_owned());
@@ -237,8 +287,12 @@ fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
 
 #[test]
 fn failed_step_leaves_whole_versions_and_a_store_that_goes_on() {
+    RANKS_PER_FILE[..2].iter().for_each(|&ranks| assert_failures_cost_no_version(ranks));
+}
+
+fn assert_failures_cost_no_version(ranks_per_file: usize) {
     for failing in 0.. {
-        let rooted = Rooted::new();
+        let rooted = Rooted::sharing(ranks_per_file);
         Sample::new(1, 2).publish(&rooted).unwrap();
         let mut steps = 0;
         let fail = move |_: Step, _: &Path| {

@@ -7,15 +7,17 @@ use recoup_core::{Distribution, ElementType, FileRecord, Manifest, VariableRecor
 use super::VERSION_FILE;
 use super::blocks::{Mapping, SUPERBLOCK_BYTES, Tail, mappings};
 use super::encode::{self, Attribute, Datatype, Link, Target, UNDEFINED};
-use super::rank_file::{extents, file_name, text};
+use super::rank_file::{extents, text};
+use super::shared_file::file_of;
 
 /// The file's bytes and its record.
 pub(super) fn version_file(manifest: &Manifest) -> (Vec<u8>, FileRecord) {
     let mut tail = Tail::at(SUPERBLOCK_BYTES);
     let variables = variables(manifest, &mut tail);
     let variables = tail.object(&encode::group(&variables, &[]));
-    let ranks: Vec<Link> =
-        (0..manifest.ranks).map(|rank| there(&rank.to_string(), rank, format!("/ranks/{rank}"))).collect();
+    let ranks: Vec<Link> = (0..manifest.ranks)
+        .map(|rank| there(&rank.to_string(), file_of(manifest, rank), format!("/ranks/{rank}")))
+        .collect();
     let ranks = tail.object(&encode::group(&ranks, &[]));
     let links = [Link::here("variables", variables), Link::here("ranks", ranks)];
     let root = tail.object(&encode::group(&links, &attributes(manifest)));
@@ -30,8 +32,8 @@ pub(super) fn version_file(manifest: &Manifest) -> (Vec<u8>, FileRecord) {
     (bytes, record)
 }
 
-fn there(name: &str, rank: usize, path: String) -> Link {
-    Link { name: name.to_owned(), target: Target::There { file: file_name(rank), path } }
+fn there(name: &str, file: String, path: String) -> Link {
+    Link { name: name.to_owned(), target: Target::There { file, path } }
 }
 
 /// One name per variable that other readers can see whole.
@@ -48,10 +50,10 @@ fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<Link> {
         }
         match parts[0].distribution {
             Distribution::Rows { global, .. } => {
-                links.push(Link::here(name, virtual_dataset(&parts, global, tail)));
+                links.push(Link::here(name, virtual_dataset(manifest, &parts, global, tail)));
             }
             Distribution::Replicated => {
-                links.push(there(name, parts[0].rank, dataset_path(parts[0])));
+                links.push(there(name, file_of(manifest, parts[0].rank), dataset_path(parts[0])));
             }
             Distribution::RankLocal => {}
         }
@@ -60,7 +62,7 @@ fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<Link> {
 }
 
 fn is_opaque(manifest: &Manifest, part: &VariableRecord) -> bool {
-    let file = file_name(part.rank);
+    let file = file_of(manifest, part.rank);
     manifest.files.iter().any(|f| f.name == file && f.opaque.contains(&part.name))
 }
 
@@ -69,7 +71,7 @@ fn dataset_path(part: &VariableRecord) -> String {
 }
 
 /// A dataset of all global rows, each rank's part in its place; gives its address.
-fn virtual_dataset(parts: &[&VariableRecord], global: u64, tail: &mut Tail) -> u64 {
+fn virtual_dataset(manifest: &Manifest, parts: &[&VariableRecord], global: u64, tail: &mut Tail) -> u64 {
     let element = parts[0].element;
     let parts: Vec<&VariableRecord> = parts.iter().copied().filter(|part| part.len > 0).collect();
     let slab = slab(&parts, global);
@@ -79,7 +81,7 @@ fn virtual_dataset(parts: &[&VariableRecord], global: u64, tail: &mut Tail) -> u
         let mut target_start = vec![0; slab.len() + 1];
         target_start[0] = first_row(part) / slab_len;
         Mapping {
-            file: file_name(part.rank),
+            file: file_of(manifest, part.rank),
             dataset: dataset_path(part),
             extents: extents(part.dims),
             target_start,
