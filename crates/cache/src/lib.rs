@@ -6,8 +6,10 @@
 //! checks alone.
 
 mod code;
+mod drain;
 mod gf256;
 mod layout;
+mod notes;
 mod plan;
 mod protection;
 mod settle;
@@ -19,4 +21,4 @@ mod tiers;
 pub use code::{decode_column, encode_row};
 pub use protection::{Guard, Partners, Protection};
 pub use store::NodeStore;
-pub use tiers::Tiers;
+pub use tiers::{Pace, Tiers, WhenBusy};

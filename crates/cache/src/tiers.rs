@@ -1,38 +1,67 @@
 //! Tiers: stores in a row, fastest first, each with its own interval and its own versions.
 //!
 //! A version is coded once. It counts as soon as the first tier that takes it has published it, and goes on from there to
-//! the others that are due; a tier that cannot take it is passed over, named, and due again next time. It is read frame by
-//! frame from the fastest tier that has it whole, so damage in one is made good by the next.
+//! the others that are due, before `publish` returns or behind it; a tier that did not get it is named, and due again next
+//! time. It is read frame by frame from the fastest tier that has it whole, so damage in one is made good by the next.
+//!
+//! What the drain has done counts for decisions only after all ranks were found to know of it, in `publish` or `settle`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, Note, Place, Reads, Sealed, Store, StoreError, Tier,
+    Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier,
     VariableRecord, agreed,
 };
-use serde::{Deserialize, Serialize};
+
+use recoup_io::SystemClock;
+
+use crate::drain::{Cargo, Drain, Job, Landed, carry};
+use crate::notes::Notes;
+
+/// Versions whose tiers are remembered: none is coded against an older one.
+const PLACED_MAX: usize = 1000;
 
 /// Several stores as one.
-#[derive(Debug)]
 pub struct Tiers {
     tiers: Vec<Tier>,
     state: Arc<Mutex<State>>,
+    notes: Notes,
+    /// What happens to a version that finds the drain busy; without it nothing is written behind.
+    when_busy: Option<WhenBusy>,
+    pace: Option<Arc<Pace>>,
+    drain: Mutex<Option<Arc<Drain>>>,
+}
+
+/// Says how often each tier takes a version, from the seconds versions took in each; `None` where none was written yet.
+pub type Pace = dyn Fn(&[Option<f64>]) -> Vec<u64> + Send + Sync;
+
+/// What happens to a version that is due in a slower tier while the one before is still on its way there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// That tier does not get it, which is noted, and gets the next one.
+    Skip,
+    /// It waits, and what comes after it waits too.
+    Wait,
 }
 
 #[derive(Debug, Default)]
 struct State {
     rank: usize,
+    /// How often each tier takes a version, on all ranks alike.
+    every: Vec<u64>,
+    /// What versions took in each tier on this rank, newer ones counting more.
+    seconds: Vec<Option<f64>>,
     /// Versions published so far, on all ranks alike.
     sequence: u64,
     /// Tiers that failed to take the version they were due for.
     overdue: Vec<bool>,
-    /// Which tiers hold each version.
+    /// Which tiers hold each version, or are to hold it when the drain is done.
     placed: BTreeMap<u64, Vec<bool>>,
     sealed: BTreeMap<u64, Pending>,
     /// Of versions being read, by tier.
     manifests: BTreeMap<(String, u64), Arc<Manifest>>,
-    notes: BTreeSet<Note>,
 }
 
 /// This rank's part of a version between seal and publish.
@@ -44,13 +73,8 @@ struct Pending {
     failure: Option<StoreError>,
     /// What the others get.
     variables: Vec<(VariableRecord, Vec<Frame>)>,
-}
-
-/// Where one tier put this rank's frames, in their order.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Placed {
-    places: Vec<Option<Place>>,
-    files: Vec<FileRecord>,
+    /// Time spent in the first.
+    seconds: f64,
 }
 
 impl Tiers {
@@ -62,8 +86,24 @@ impl Tiers {
     pub fn new(mut tiers: Vec<Tier>, rank: usize) -> Self {
         assert!(!tiers.is_empty(), "at least one tier");
         tiers[0].every = 1;
-        let state = State { rank, overdue: vec![false; tiers.len()], ..State::default() };
-        Self { tiers, state: Arc::new(Mutex::new(state)) }
+        let every = tiers.iter().map(|tier| tier.every.max(1)).collect();
+        let (overdue, seconds) = (vec![false; tiers.len()], vec![None; tiers.len()]);
+        let state = State { rank, every, seconds, overdue, ..State::default() };
+        let (notes, drain) = (Notes::default(), Mutex::default());
+        Self { tiers, state: Arc::new(Mutex::new(state)), notes, when_busy: None, pace: None, drain }
+    }
+
+    /// The same row with its intervals chosen anew whenever a slower tier was written to, by rank 0 for all.
+    #[must_use]
+    pub fn paced(self, pace: Arc<Pace>) -> Self {
+        Self { pace: Some(pace), ..self }
+    }
+
+    /// The same row with its slower tiers written behind [`Store::publish`], one version at a time: a version counts once
+    /// the fastest tier that takes it has it. All ranks give the same.
+    #[must_use]
+    pub fn behind(self, when_busy: WhenBusy) -> Self {
+        Self { when_busy: Some(when_busy), ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -73,14 +113,18 @@ impl Tiers {
     /// The tiers the next version goes to.
     fn due(&self) -> Vec<usize> {
         let state = self.lock();
-        let is_due = |&i: &usize| state.overdue[i] || state.sequence.is_multiple_of(self.tiers[i].every.max(1));
+        let is_due = |&i: &usize| state.overdue[i] || state.sequence.is_multiple_of(state.every[i]);
         (0..self.tiers.len()).filter(is_due).collect()
     }
 
+    fn drain(&self) -> Option<Arc<Drain>> {
+        self.drain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The tiers in which this rank makes the calls that change what there is.
-    fn acting(&self) -> impl Iterator<Item = &Tier> {
+    fn acting(&self) -> impl Iterator<Item = (usize, &Tier)> {
         let rank = self.lock().rank;
-        self.tiers.iter().filter(move |tier| rank == 0 || !tier.store.is_shared())
+        self.tiers.iter().enumerate().filter(move |(_, tier)| rank == 0 || !tier.store.is_shared())
     }
 
     /// The tiers that hold a version, fastest first.
@@ -99,54 +143,18 @@ impl Tiers {
     }
 
     fn pass(&self, version: u64, tier: &Tier, error: &StoreError) {
-        let note = Note::Passed { version, tier: tier.name.clone(), what: error.to_string() };
-        tracing::warn!(%note, "tier passed over");
-        self.lock().notes.insert(note);
+        self.notes.passed(version, &tier.name, &error.to_string());
     }
 
-    /// Writes this rank's part of a version to a tier that was not written to directly. Collective.
-    fn drain(
+    /// A version into the tier its draft was written to. Collective.
+    fn publish_first(
         &self,
         tier: &Tier,
-        pending: &mut Pending,
+        failure: Option<StoreError>,
         manifest: &Manifest,
         comm: &dyn Comm,
     ) -> Result<(), StoreError> {
-        let version = manifest.version;
-        let first = (comm.rank() == 0).then(|| tier.store.begin(version, 0));
-        comm.barrier()?;
-        let draft = first.unwrap_or_else(|| tier.store.begin(version, comm.rank()));
-        let mine = draft.and_then(|draft| write_all(draft, &mut pending.variables));
-        let words = mine.as_ref().map(drop).map_err(|e| StoreError::Rank { rank: comm.rank(), message: e.to_string() });
-        agreed(comm, words)?;
-        let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
-        let parts = comm.gather(&serde_json::to_vec(&mine?).map_err(lie)?)?;
-        let mut manifest = Manifest { files: Vec::new(), ..manifest.clone() };
-        let mut places = Vec::new();
-        for part in &parts {
-            let part: Placed = serde_json::from_slice(part).map_err(lie)?;
-            places.extend(part.places);
-            manifest.files.extend(part.files);
-        }
-        manifest.frames.iter_mut().zip(places).for_each(|(frame, place)| frame.place = place);
-        tier.store.publish(&manifest, comm)
-    }
-
-    /// A version into one of the tiers it is due in. Collective.
-    fn publish_in(
-        &self,
-        (position, index): (usize, usize),
-        pending: &mut Pending,
-        manifest: &Manifest,
-        comm: &dyn Comm,
-    ) -> Result<(), StoreError> {
-        let tier = &self.tiers[index];
-        let published = if position == 0 {
-            let failure = pending.failure.take();
-            agreed(comm, failure.map_or(Ok(()), Err)).and_then(|()| tier.store.publish(manifest, comm))
-        } else {
-            self.drain(tier, pending, manifest, comm)
-        };
+        let published = agreed(comm, failure.map_or(Ok(()), Err)).and_then(|()| tier.store.publish(manifest, comm));
         published.inspect_err(|_| {
             if comm.rank() == 0 || !tier.store.is_shared() {
                 // The first error is the one to report; a draft that stays never counts.
@@ -154,15 +162,129 @@ impl Tiers {
             }
         })
     }
+
+    /// A version into another tier, now. Collective.
+    fn publish_next(&self, tier: &Tier, cargo: &mut Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
+        // One draft at a time: the drain may be writing there.
+        self.finish();
+        carry(tier, cargo, comm, &AtomicBool::new(false))
+    }
+
+    /// Leaves a version that counts to the drain for the tiers at these positions, and takes note of what the drain has
+    /// done. Collective.
+    fn hand_over(&self, tiers: &[usize], cargo: Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
+        let Some(when_busy) = self.when_busy else { return Ok(()) };
+        let mut drain = self.drain();
+        if let Some(drain) = &drain {
+            // Ranks see the drain's end at different instants: as long as one does not, it has not come.
+            let is_busy = comm.max(i64::from(!drain.tiers().is_empty()))? > 0;
+            match when_busy {
+                WhenBusy::Skip if is_busy => {
+                    self.skip(tiers, cargo.manifest.version);
+                    return Ok(());
+                }
+                WhenBusy::Wait if is_busy && tiers.is_empty() => return Ok(()),
+                _ => drain.finish(),
+            }
+            let landed = drain.take_landed();
+            self.learn(&landed);
+            if !landed.is_empty() {
+                self.choose(comm)?;
+            }
+        }
+        if tiers.is_empty() {
+            return Ok(());
+        }
+        if drain.as_ref().is_none_or(|drain| !drain.serves(comm)) {
+            let started = Arc::new(Drain::start(comm, self.notes.clone())?);
+            *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = Some(started.clone());
+            drain = Some(started);
+        }
+        self.promise(tiers, cargo.manifest.version);
+        let tiers = tiers.iter().map(|&index| (index, self.tiers[index].clone())).collect();
+        if let Some(drain) = drain {
+            drain.give(Job { tiers, cargo });
+        }
+        Ok(())
+    }
+
+    /// These tiers are still busy with an older version.
+    fn skip(&self, tiers: &[usize], version: u64) {
+        for &index in tiers {
+            self.lock().overdue[index] = true;
+            self.notes.unwritten(version, &self.tiers[index].name, "the one before is still on its way there");
+        }
+    }
+
+    /// These tiers will hold a version: the next one may be coded against it, as it comes after it.
+    fn promise(&self, tiers: &[usize], version: u64) {
+        let mut state = self.lock();
+        for &index in tiers {
+            state.overdue[index] = false;
+            if let Some(placed) = state.placed.get_mut(&version) {
+                placed[index] = true;
+            }
+        }
+    }
+
+    /// What the drain has done, known to all ranks now.
+    fn learn(&self, landed: &[Landed]) {
+        let mut state = self.lock();
+        for landed in landed {
+            if landed.is_there {
+                state.took(landed.tier, landed.seconds);
+                continue;
+            }
+            state.overdue[landed.tier] = true;
+            if let Some(placed) = state.placed.get_mut(&landed.version) {
+                placed[landed.tier] = false;
+            }
+        }
+    }
+
+    /// Rank 0 chooses the intervals anew; every rank gets them. Collective.
+    fn choose(&self, comm: &dyn Comm) -> Result<(), StoreError> {
+        let Some(pace) = &self.pace else { return Ok(()) };
+        let mut message = Vec::new();
+        if comm.rank() == 0 {
+            let seconds = self.lock().seconds.clone();
+            message = pace(&seconds).iter().flat_map(|every| every.to_le_bytes()).collect();
+        }
+        comm.broadcast(0, &mut message)?;
+        let mut state = self.lock();
+        let chosen = message.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
+        for (every, chosen) in state.every.iter_mut().zip(chosen).skip(1) {
+            // What differs by a quarter at most is within what measurements differ by.
+            if 4 * chosen.abs_diff(*every) > *every {
+                *every = chosen.max(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A version counts in the tiers where `placed` says so.
+    fn count(&self, version: u64, placed: Vec<bool>) {
+        let mut state = self.lock();
+        state.sequence += 1;
+        state.manifests.clear();
+        state.placed.insert(version, placed);
+        while state.placed.len() > PLACED_MAX {
+            state.placed.pop_first();
+        }
+    }
 }
 
-/// Writes frames to a draft and seals it; where it put them.
-fn write_all(mut draft: Box<dyn Draft>, variables: &mut [(VariableRecord, Vec<Frame>)]) -> Result<Placed, StoreError> {
-    for (variable, frames) in variables.iter_mut() {
-        draft.write(variable, frames)?;
+impl State {
+    /// A version took so long in a tier.
+    fn took(&mut self, tier: usize, seconds: f64) {
+        self.seconds[tier] = Some(self.seconds[tier].map_or(seconds, |before| 0.5 * (before + seconds)));
     }
-    let places = variables.iter().flat_map(|(_, frames)| frames.iter().map(|f| f.record.place.clone())).collect();
-    Ok(Placed { places, files: draft.seal()?.files })
+}
+
+impl std::fmt::Debug for Tiers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.tiers).finish()
+    }
 }
 
 impl Store for Tiers {
@@ -184,17 +306,32 @@ impl Store for Tiers {
         let version = manifest.version;
         let pending = self.lock().sealed.remove(&version);
         agreed(comm, if pending.is_some() { Ok(()) } else { Err(StoreError::Missing { version }) })?;
-        let mut pending = pending.ok_or(StoreError::Missing { version })?;
+        let Pending { due, mut failure, variables, seconds } = pending.ok_or(StoreError::Missing { version })?;
+        let mut cargo = Cargo { manifest: manifest.clone(), variables };
         let mut placed = vec![false; self.tiers.len()];
         let mut first_error = None;
-        for (position, index) in pending.due.clone().into_iter().enumerate() {
-            let published = self.publish_in((position, index), &mut pending, manifest, comm);
+        let mut left = due.as_slice();
+        while let Some((&index, later)) = left.split_first() {
+            if placed.contains(&true) && self.when_busy.is_some() {
+                break;
+            }
+            let (tier, clock) = (&self.tiers[index], SystemClock::new());
+            let is_first = left.len() == due.len();
+            let published = match is_first {
+                true => self.publish_first(tier, failure.take(), manifest, comm),
+                false => self.publish_next(tier, &mut cargo, comm),
+            };
+            left = later;
+            if published.is_ok() {
+                let before = if is_first { seconds } else { 0.0 };
+                self.lock().took(index, before + clock.now().as_secs_f64());
+            }
             placed[index] = published.is_ok();
             self.lock().overdue[index] = published.is_err();
             match published {
                 Err(error @ StoreError::Comm(_)) => return Err(error),
                 Err(error) => {
-                    self.pass(version, &self.tiers[index], &error);
+                    self.notes.unwritten(version, &tier.name, &error.to_string());
                     first_error.get_or_insert(error);
                 }
                 Ok(()) => {}
@@ -203,16 +340,21 @@ impl Store for Tiers {
         match first_error {
             Some(error) if !placed.contains(&true) => Err(error),
             _ => {
-                let mut state = self.lock();
-                state.sequence += 1;
-                state.manifests.clear();
-                state.placed.insert(version, placed);
-                Ok(())
+                let wrote_slower = placed.iter().skip(1).any(|is_there| *is_there);
+                self.count(version, placed);
+                if wrote_slower {
+                    self.choose(comm)?;
+                }
+                self.hand_over(left, cargo, comm)
             }
         }
     }
 
     fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        self.finish();
+        if let Some(drain) = self.drain() {
+            self.learn(&drain.take_landed());
+        }
         for tier in &self.tiers {
             tier.store.settle(comm, reads)?;
         }
@@ -248,8 +390,24 @@ impl Store for Tiers {
         &self.tiers
     }
 
+    fn every(&self, tier: usize) -> u64 {
+        self.lock().every.get(tier).copied().unwrap_or(1)
+    }
+
+    fn finish(&self) {
+        if let Some(drain) = self.drain() {
+            drain.finish();
+        }
+    }
+
+    fn give_up(&self) {
+        if let Some(drain) = self.drain() {
+            drain.give_up();
+        }
+    }
+
     fn take_notes(&self) -> Vec<Note> {
-        let mut notes = std::mem::take(&mut self.lock().notes);
+        let mut notes = self.notes.take();
         for tier in &self.tiers {
             notes.extend(tier.store.take_notes().into_iter().map(|note| match note {
                 Note::Dropped { version, what } => Note::Passed { version, tier: tier.name.clone(), what },
@@ -261,7 +419,10 @@ impl Store for Tiers {
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
         self.lock().sealed.clear();
-        self.acting().try_for_each(|tier| tier.store.discard_drafts())
+        // The drain looks after its own drafts.
+        let drained = self.drain().map(|drain| drain.tiers()).unwrap_or_default();
+        let mut idle = self.acting().filter(|(index, _)| !drained.contains(index));
+        idle.try_for_each(|(_, tier)| tier.store.discard_drafts())
     }
 
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
@@ -292,7 +453,7 @@ impl Store for Tiers {
             let manifest = self.manifest_in(tier, version);
             match manifest.and_then(|manifest| read_in((tier, &manifest), version, frame, payload)) {
                 Ok(()) => {
-                    self.lock().notes.insert(Note::Read { version, tier: tier.name.clone() });
+                    self.notes.add(Note::Read { version, tier: tier.name.clone() });
                     return Ok(());
                 }
                 Err(error) => {
@@ -318,7 +479,7 @@ impl Store for Tiers {
     fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
         let mut newer = BTreeSet::new();
         self.lock().manifests.clear();
-        for tier in self.acting() {
+        for (_, tier) in self.acting() {
             newer.extend(tier.store.set_aside_newer(version)?);
         }
         Ok(newer.into_iter().collect())
@@ -328,8 +489,8 @@ impl Store for Tiers {
         if self.holding(version).next().is_none() {
             return Err(StoreError::Missing { version });
         }
-        let holds = |tier: &&Tier| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok());
-        self.acting().filter(holds).try_for_each(|tier| tier.store.remove(version))
+        let holds = |(_, tier): &(usize, &Tier)| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok());
+        self.acting().filter(holds).try_for_each(|(_, tier)| tier.store.remove(version))
     }
 }
 
@@ -368,11 +529,13 @@ impl Draft for TiersDraft {
         if self.pending.due.len() > 1 {
             self.pending.variables.push((variable.clone(), frames.to_vec()));
         }
+        let clock = SystemClock::new();
         if let Ok(draft) = &mut self.first
             && let Err(error) = draft.write(variable, frames)
         {
             self.first = Err(error);
         }
+        self.pending.seconds += clock.now().as_secs_f64();
         match &self.first {
             Err(_) if self.pending.due.len() == 1 => Err(self.take_error()),
             _ => Ok(()),
@@ -381,7 +544,10 @@ impl Draft for TiersDraft {
 
     fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
         let first = std::mem::replace(&mut self.first, Err(StoreError::Missing { version: self.version }));
-        let sealed = match first.and_then(|draft| draft.seal()) {
+        let clock = SystemClock::new();
+        let sealed = first.and_then(|draft| draft.seal());
+        self.pending.seconds += clock.now().as_secs_f64();
+        let sealed = match sealed {
             Ok(sealed) => sealed,
             Err(error) if self.pending.due.len() == 1 => return Err(error),
             Err(error) => {

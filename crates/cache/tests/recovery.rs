@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use recoup_cache::{NodeStore, Partners, Protection, Tiers};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use recoup_cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, FrameRecord, Manifest, Note, Store, StoreError, Tier};
-use recoup_io::MemoryStore;
+use recoup_core::{Clock, Comm, FrameRecord, Manifest, Note, Store, StoreError, Tier};
+use recoup_io::{MemoryStore, Throttle};
+use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::store_suite::{Sample, store_suite};
 
 const RING: Protection = Protection::Partner(Partners::Ring(1));
@@ -137,10 +141,37 @@ fn flip(path: &Path) {
 
 /// A tier row of one rank: its node's memory, then a store all ranks share.
 fn tiers(job: &Job, machine: &Path, rank: usize, pfs: &MemoryStore, every: u64) -> Tiers {
-    let memory = std::sync::Arc::new(job.store(machine, rank));
-    let pfs = std::sync::Arc::new(pfs.clone());
-    let tier = |name: &str, store: std::sync::Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2 };
-    Tiers::new(vec![tier("memory", memory, 1), tier("pfs", pfs, every)], rank)
+    tiers_over(job.store(machine, rank), Arc::new(pfs.clone()), every, rank)
+}
+
+fn tiers_over(memory: NodeStore, pfs: Arc<dyn Store>, every: u64, rank: usize) -> Tiers {
+    let tier = |name: &str, store: Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2 };
+    Tiers::new(vec![tier("memory", Arc::new(memory), 1), tier("pfs", pfs, every)], rank)
+}
+
+/// A clock on which nobody's time passes until it is opened.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Clock for Gate {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep_until(&self, _: Duration) {
+        let is_open = self.is_open.lock().unwrap();
+        drop(self.changed.wait_while(is_open, |is_open| !*is_open).unwrap());
+    }
 }
 
 #[test]
@@ -426,4 +457,80 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
     assert_eq!(settle(&|| lose(machine.path(), &[1])), vec![(4, "version 4 read from pfs".to_owned()); 3]);
     lose(machine.path(), &[0, 2]);
     assert_eq!(settle(&|| ()), vec![(4, "version 4 read from pfs".to_owned()); 3]);
+}
+
+/// The slow tier cannot go on before the gate is open: what returns before did not wait for it. Meanwhile the ranks make
+/// other collective calls on the communicator they publish with.
+#[test]
+fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are_named() {
+    let (machine, pfs, gate) = (machine(), MemoryStore::new(), Arc::new(Gate::default()));
+    let job = Job::new(3, &[RING]);
+    let slow = pfs.clone().with_throttle(Throttle::new(1.0, gate.clone()));
+    Threads::launch(3, |comm| {
+        let store = tiers(&job, machine.path(), comm.rank(), &slow, 1).behind(WhenBusy::Skip);
+        for version in [1, 2] {
+            publish(&store, version, &comm).unwrap();
+            assert_eq!(comm.max(comm.rank() as i64), Ok(2));
+        }
+        assert_eq!(store.tiers()[0].store.versions().unwrap(), [1, 2]);
+        // A worker that gives up a draft of its own leaves the drain's alone.
+        store.discard_drafts().unwrap();
+        assert!(pfs.versions().unwrap().is_empty());
+        comm.barrier().unwrap();
+        gate.open();
+        store.finish();
+        publish(&store, 3, &comm).unwrap();
+        store.finish();
+        assert_eq!(store.tiers()[1].store.versions().unwrap(), [1, 3]);
+        let what = "the one before is still on its way there".to_owned();
+        assert_eq!(store.take_notes(), [Note::Unwritten { version: 2, tier: "pfs".to_owned(), what }]);
+    });
+}
+
+#[test]
+fn versions_that_wait_for_the_slow_tier_all_come_to_it() {
+    let (machine, pfs, gate) = (machine(), MemoryStore::new(), Arc::new(Gate::default()));
+    let job = Job::new(2, &[]);
+    let slow = pfs.clone().with_throttle(Throttle::new(1.0, gate.clone()));
+    Threads::launch(2, |comm| {
+        let store = tiers(&job, machine.path(), comm.rank(), &slow, 1).behind(WhenBusy::Wait);
+        publish(&store, 1, &comm).unwrap();
+        gate.open();
+        (2..=4).for_each(|version| publish(&store, version, &comm).unwrap());
+        // Dropped without another word, it finishes.
+    });
+    assert_eq!(pfs.versions().unwrap(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_drain_that_fails_on_one_rank_fails_on_all_and_its_tier_is_due_again() {
+    let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+    Threads::launch(3, |comm| {
+        let crash = if comm.rank() == 1 { Crash::At(1) } else { Crash::Never };
+        let failing = Arc::new(CrashingStore::new(pfs.clone(), crash));
+        let memory = job.store(machine.path(), comm.rank());
+        let store = tiers_over(memory, failing, 3, comm.rank()).behind(WhenBusy::Skip);
+        for version in 1..=4 {
+            // Without waiting, versions 2 and 3 might find the drain busy.
+            publish(&store, version, &comm).unwrap();
+            store.finish();
+        }
+        assert_eq!(store.tiers()[0].store.versions().unwrap(), [1, 2, 3, 4]);
+        let unwritten = |note: &Note| matches!(note, Note::Unwritten { version: 1, tier, .. } if tier == "pfs");
+        let notes = store.take_notes();
+        assert!(notes.iter().all(unwritten) && notes.len() == 1, "{notes:?}");
+    });
+    // That 1 failed is known to all when 2 is published, so 3 comes in its place; 4 is the fourth.
+    assert_eq!(pfs.versions().unwrap(), [3, 4]);
+}
+
+#[test]
+fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
+    let (machine, pfs) = (machine(), MemoryStore::new());
+    let store = tiers(&Job::new(1, &[]), machine.path(), 0, &pfs, 1).behind(WhenBusy::Wait);
+    publish(&store, 1, &Solo).unwrap();
+    assert!(store.can_follow(2, 1));
+    store.finish();
+    store.settle(&Solo, &|manifest| needed(manifest, &Solo)).unwrap();
+    assert!(store.can_follow(2, 1));
 }

@@ -40,7 +40,7 @@ pub(crate) struct Account {
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
-    /// What restores found: where versions were read from, what was repaired or passed over.
+    /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
     pub(crate) notes: Vec<String>,
 }
 
@@ -226,13 +226,13 @@ impl Account {
     }
 }
 
-/// What the restores of one process had to say.
+/// What the restores of one process had to say, and its stores at the end.
 fn notes(report: &RunReport) -> Vec<String> {
     let restored = report.events.iter().filter_map(|event| match &event.kind {
         EventKind::Recovery(restored) => Some(&restored.notes),
         _ => None,
     });
-    restored.flatten().map(ToString::to_string).collect()
+    restored.flatten().chain(&report.notes).map(ToString::to_string).collect()
 }
 
 /// A sum that is 0, not -0, of nothing.
@@ -331,7 +331,7 @@ pub(crate) struct RunJson {
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
-    /// What restores found: where versions were read from, what was repaired or passed over.
+    /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
     pub(crate) notes: Vec<String>,
     /// Overhead by cause.
     #[serde(skip)]

@@ -126,11 +126,20 @@ impl<'a> Execution<'a> {
             key_every: usize::from(self.protection.key_every),
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
-            bytes_per_second: self.protection.pfs_bandwidth.map(|all| all / problem.comm().size() as f64),
+            bytes_per_second: self.known_bandwidth(problem.comm().size()),
             reference: Some(problem.reference()),
             abort: self.machine.abort.clone(),
         };
         Ok(Some(Session::open(config, problem.comm())?))
+    }
+}
+
+impl Execution<'_> {
+    /// Of one rank, where it is declared and versions wait for it.
+    fn known_bandwidth(&self, ranks: usize) -> Option<f64> {
+        let tiers = &self.protection.tiers;
+        let is_behind_memory = tiers.has_memory() && !tiers.is_memory_alone();
+        self.protection.pfs_bandwidth.filter(|_| !is_behind_memory).map(|all| all / ranks as f64)
     }
 }
 
@@ -169,16 +178,20 @@ fn drawn(flips: &[(u64, Option<String>)], seed: u64) -> Vec<(u64, FailureKind)> 
     flips.iter().map(kind).collect()
 }
 
+/// How a directory is written to.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    /// The bandwidth limit of real time, where one is given.
+    pub(crate) throttle: Option<Throttle>,
+    /// Ranks in a row that share a file.
+    pub(crate) ranks_per_file: usize,
+}
+
 /// A directory, throttled in real time where a bandwidth is given. Rank 0 opens it first and holds its lock. Collective.
 ///
 /// # Errors
 /// When the directory is not ours, not writable or in use; the same on all ranks.
-pub(crate) fn open_directory(
-    dir: &Path,
-    name: &str,
-    throttle: Option<Throttle>,
-    comm: &dyn Comm,
-) -> Result<Arc<dyn Store>> {
+pub(crate) fn open_directory(dir: &Path, name: &str, writing: Writing, comm: &dyn Comm) -> Result<Arc<dyn Store>> {
     let tries = if comm.size() > 1 { BUSY_TRIES } else { 0 };
     let open = |access| {
         // A rank 0 that was killed may hold the lock for a moment yet.
@@ -195,7 +208,8 @@ pub(crate) fn open_directory(
     };
     let first = agree(comm, if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) })?;
     let store = agree(comm, first.map_or_else(|| open(Access::Join), Ok))?;
-    Ok(match throttle {
+    let store = store.with_ranks_per_file(writing.ranks_per_file);
+    Ok(match writing.throttle {
         Some(throttle) => Arc::new(store.with_throttle(throttle)),
         None => Arc::new(store),
     })

@@ -209,6 +209,18 @@ impl Store for CountedStore {
         self.inner.tiers()
     }
 
+    fn every(&self, tier: usize) -> u64 {
+        self.inner.every(tier)
+    }
+
+    fn finish(&self) {
+        self.inner.finish();
+    }
+
+    fn give_up(&self) {
+        self.inner.give_up();
+    }
+
     fn take_notes(&self) -> Vec<Note> {
         self.inner.take_notes()
     }

@@ -9,23 +9,21 @@
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use recoup::SystemClock;
-use recoup::cache::{NodeStore, Protection, Tiers};
+use recoup::cache::{NodeStore, Pace, Protection, Tiers, WhenBusy};
 use recoup::core::{Clock, Comm, Store, Tier};
-use recoup::model::multilevel::{Level, plan};
+use recoup::model::multilevel::plan;
+use recoup::model::shares::{FailureShares, Loss, Survivor};
 
 use crate::exit::Exit;
 use crate::ranks::{self, agree};
 
 /// Versions a memory tier keeps: the newest, and the one before until that counts.
 const MEMORY_KEEP: usize = 2;
-/// Failures that memory does not survive, as a share of all, until the user says otherwise.
-const BEYOND_MEMORY: f64 = 0.1;
 /// Bytes written to find out how fast a tier is.
 const PROBE_BYTES: usize = 4 << 20;
 
@@ -37,9 +35,24 @@ pub(crate) struct TierArgs {
     #[arg(long, value_name = "LIST", help_heading = "Checkpoints")]
     pub(crate) tiers: Option<TierList>,
 
-    /// With memory and pfs, every N-th version goes to pfs [default: from the MTTI and the speed of both].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
-    pub(crate) pfs_every: Option<u64>,
+    /// With memory and pfs, every N-th version goes to pfs; auto: by the MTTI, the failures each survives and the time
+    /// versions take in each.
+    #[arg(long, value_name = "auto|N", default_value = "auto", help_heading = "Checkpoints")]
+    pub(crate) pfs_every: PfsEvery,
+
+    /// Of all failures, those that take a process, a node with its memory, or the whole job with them.
+    #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Failures")]
+    pub(crate) failure_shares: FailureShares,
+
+    /// How pfs gets its versions where memory has them first: behind the run, a version that finds the one before still on
+    /// its way being skipped there, or waiting; or before a version counts [default: skip; off with --sync].
+    #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Checkpoints")]
+    pub(crate) drain: Option<DrainKind>,
+
+    /// Files of a version: one for each rank, for the ranks of each node (see --node-ranks), or one in all. Shared files are
+    /// written by all their ranks at the same time.
+    #[arg(long, value_enum, default_value = "rank", value_name = "rank|node|one", help_heading = "Checkpoints")]
+    pub(crate) files: FileKind,
 
     /// Where memory tiers are.
     #[arg(long, value_name = "D", default_value = "/dev/shm", help_heading = "Machine")]
@@ -49,6 +62,49 @@ pub(crate) struct TierArgs {
     /// single machine every rank counts as a node].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
     pub(crate) node_ranks: Option<u16>,
+}
+
+/// How many versions there are to one in pfs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PfsEvery {
+    /// As the model of several levels has it.
+    Auto,
+    /// So many.
+    Given(u64),
+}
+
+impl FromStr for PfsEvery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(every)) if every > 0 => Ok(Self::Given(every)),
+            _ => Err(format!("{text:?}: expected auto or a number from 1 on")),
+        }
+    }
+}
+
+/// Who shares a file of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FileKind {
+    /// Nobody.
+    Rank,
+    /// The ranks of a node.
+    Node,
+    /// All ranks.
+    One,
+}
+
+/// How slower tiers get their versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DrainKind {
+    /// Behind the run; skipped while busy.
+    Skip,
+    /// Behind the run, one after the other.
+    Wait,
+    /// Before the version counts.
+    Off,
 }
 
 /// A row of tiers.
@@ -94,7 +150,7 @@ pub(crate) struct Run<'a> {
     pub(crate) name: &'a str,
 }
 
-/// What the choice of intervals follows from.
+/// What the choice of intervals and of the drain follows from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     pub(crate) mtti_seconds: f64,
@@ -103,6 +159,8 @@ pub(crate) struct Costs {
     pub(crate) pfs_bytes_per_second: Option<f64>,
     /// Versions the directory keeps.
     pub(crate) keep: usize,
+    /// The solver waits until a version is wherever it goes.
+    pub(crate) synchronous: bool,
 }
 
 impl TierArgs {
@@ -119,6 +177,21 @@ impl TierArgs {
     /// Copies or sums are asked for.
     pub(crate) fn has_guards(&self) -> bool {
         self.tiers.as_ref().is_some_and(|list| !list.guards.is_empty())
+    }
+
+    /// Ranks in a row that share a file: of a node, as many as the first node has. Collective.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub(crate) fn ranks_per_file(&self, comm: &dyn Comm) -> Result<usize> {
+        Ok(match self.files {
+            FileKind::Rank => 1,
+            FileKind::Node => {
+                let nodes = self.nodes(comm)?;
+                nodes.iter().take_while(|&&node| node == nodes[0]).count()
+            }
+            FileKind::One => usize::MAX,
+        })
     }
 
     /// The folder of a run's memory.
@@ -192,44 +265,51 @@ impl TierArgs {
         let folder = agree(comm, self.make_folder(run))?;
         let memory: Arc<dyn Store> = Arc::new(self.node_store(run, comm)?);
         let mut tiers = vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP }];
+        let mut pace = None;
         if let Some(store) = pfs {
-            let every = self.every(&folder, run, costs, comm)?;
+            let chosen = self.pace(&folder, run, costs, comm)?;
+            let every = match self.pfs_every {
+                PfsEvery::Given(every) => every,
+                PfsEvery::Auto => agreed_every(chosen.as_ref(), comm)?,
+            };
             tracing::info!("every {every}. version goes to pfs");
+            pace = chosen;
             tiers.push(Tier { name: "pfs".to_owned(), store, every, keep: costs.keep });
         }
-        Ok(Arc::new(Tiers::new(tiers, comm.rank())))
+        let tiers = Tiers::new(tiers, comm.rank());
+        let tiers = if let Some(pace) = pace { tiers.paced(pace) } else { tiers };
+        Ok(Arc::new(match self.drain.unwrap_or(if costs.synchronous { DrainKind::Off } else { DrainKind::Skip }) {
+            DrainKind::Skip => tiers.behind(WhenBusy::Skip),
+            DrainKind::Wait => tiers.behind(WhenBusy::Wait),
+            DrainKind::Off => tiers,
+        }))
     }
 
-    /// How often a version goes to the file system: given, or what the model of several levels finds, once. Collective.
-    fn every(&self, folder: &Path, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<u64> {
-        static FOUND: AtomicU64 = AtomicU64::new(0);
-        if let Some(every) = self.pfs_every {
-            return Ok(every);
+    /// How often a version goes to the file system, by the model of several levels: from the seconds it took in each, or from
+    /// how fast each was found to be before. Not for an interval that is given. Collective.
+    fn pace(&self, folder: &Path, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<Option<Arc<Pace>>> {
+        if self.pfs_every != PfsEvery::Auto {
+            return Ok(None);
         }
-        // A rank that came later has found nothing; nothing is measured again while the others wait for it.
-        let mut every = comm.max(FOUND.load(Ordering::Relaxed) as i64)? as u64;
-        if every == 0 {
-            let mut message = Vec::new();
-            if comm.rank() == 0 {
-                message = self.modelled(folder, run, costs).to_le_bytes().to_vec();
-            }
-            comm.broadcast(0, &mut message)?;
-            every = message.try_into().map_or(1, u64::from_le_bytes).max(1);
-        }
-        FOUND.store(every, Ordering::Relaxed);
-        Ok(every)
-    }
-
-    fn modelled(&self, folder: &Path, run: Run<'_>, costs: Costs) -> u64 {
-        let memory = probe(folder);
-        let pfs = costs.pfs_bytes_per_second.or_else(|| probe(run.dir?));
-        let (Some(memory), Some(pfs)) = (memory, pfs) else { return 1 };
-        let level = |share: f64, bytes_per_second: f64| {
-            let seconds = costs.bytes / bytes_per_second;
-            Level { mtti_seconds: costs.mtti_seconds / share, checkpoint_seconds: seconds, recovery_seconds: seconds }
-        };
-        let levels = [level(1.0 - BEYOND_MEMORY, memory), level(BEYOND_MEMORY, pfs)];
-        plan(&levels).and_then(|plan| plan.pattern().every.get(1).copied()).unwrap_or(1)
+        let pfs = || costs.pfs_bytes_per_second.or_else(|| probe(run.dir?));
+        let speeds = found_once(&|| [probe(folder), pfs()], comm)?;
+        let guards = self.tiers.iter().map(|list| list.guards.len()).sum::<usize>();
+        // A part that is guarded is sent and kept once more for each guard.
+        let shelved = costs.bytes * (1.0 + 2.0 * guards as f64);
+        let survives = [if guards > 0 { Loss::Node } else { Loss::Process }, Loss::Job];
+        let shares = self.failure_shares;
+        Ok(Some(Arc::new(move |measured: &[Option<f64>]| {
+            let sizes = [shelved, costs.bytes];
+            let seconds = |i: usize| measured.get(i).copied().flatten().or(speeds[i].map(|speed| sizes[i] / speed));
+            let (Some(memory), Some(pfs)) = (seconds(0), seconds(1)) else { return vec![1, 1] };
+            let level = |(survives, seconds): (Loss, f64)| Survivor {
+                survives,
+                checkpoint_seconds: seconds,
+                recovery_seconds: seconds,
+            };
+            let survivors = [(survives[0], memory), (survives[1], pfs)].map(level);
+            plan(&shares.levels(costs.mtti_seconds, &survivors)).map_or(vec![1, 1], |plan| plan.cadence(2))
+        })))
     }
 
     /// Forgets what is in memory: the run is done, or is to start anew. The first rank of each node does it. Collective.
@@ -253,6 +333,39 @@ impl TierArgs {
     pub(crate) fn clear_node(&self, run: Run<'_>) -> Result<()> {
         remove(&self.node_folder(run)?)
     }
+}
+
+/// What rank 0 measures, bytes per second of each tier, on all ranks; only once in the life of a process. Collective.
+fn found_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2]> {
+    static FOUND: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
+    let known = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    // A rank that came later has found nothing; nothing is measured again while the others wait for it.
+    let told = comm.gather(&serde_json::to_vec(&known)?)?;
+    let told = told.iter().find_map(|bytes| serde_json::from_slice::<Option<[Option<f64>; 2]>>(bytes).ok()?);
+    let found = match told {
+        Some(found) => found,
+        None => {
+            let mut message = Vec::new();
+            if comm.rank() == 0 {
+                message = serde_json::to_vec(&measure())?;
+            }
+            comm.broadcast(0, &mut message)?;
+            serde_json::from_slice(&message)?
+        }
+    };
+    *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+    Ok(found)
+}
+
+/// The interval of pfs that rank 0 chooses before anything was written. Collective.
+fn agreed_every(pace: Option<&Arc<Pace>>, comm: &dyn Comm) -> Result<u64> {
+    let mut message = Vec::new();
+    if comm.rank() == 0 {
+        let every = pace.and_then(|pace| pace(&[None, None]).get(1).copied());
+        message = every.unwrap_or(1).to_le_bytes().to_vec();
+    }
+    comm.broadcast(0, &mut message)?;
+    Ok(message.try_into().map_or(1, u64::from_le_bytes).max(1))
 }
 
 fn remove(path: &Path) -> Result<()> {

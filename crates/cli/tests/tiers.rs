@@ -102,3 +102,65 @@ fn tiers_that_one_rank_cannot_keep_are_refused_by_name() {
         assert_eq!(output.status.code(), Some(2), "{said}");
     }
 }
+
+/// The directory is so slow that the first version is on its way there until the process is killed.
+#[test]
+fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_one_in_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = |more: &str| format!("{SOLVE} --tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it {more}");
+    let run = |more: &str| json(&recoup(&command(more), dir.path()));
+    run("--sync --max-iterations 12 --json");
+    let both = vec!["memory".to_owned(), "pfs".to_owned()];
+    assert_eq!(inspect(dir.path()), [(5, both.clone()), (10, both.clone())]);
+    // Three vectors of 64 KB that hardly shrink.
+    let slow = command("--pfs-bandwidth 10e3 --max-iterations 28");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_recoup"))
+        .args(slow.split_whitespace())
+        .current_dir(dir.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let draft = dir.path().join("d/solve/draft-000000000015");
+    let newest = node(dir.path()).join("rank-000000/v000000000025/commit");
+    let looks = (0..600).find(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        draft.is_dir() && newest.is_file()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(looks.is_some(), "the solver went on to 25 while 15 was on its way");
+    assert_eq!(run("--sync --max-iterations 27 --json")["resumed_from"], 25);
+    std::fs::remove_dir_all(node(dir.path())).unwrap();
+    assert_eq!(run("--sync --max-iterations 14 --json")["resumed_from"], 10);
+    assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
+}
+
+#[test]
+fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let slow =
+        "--tiers memory,pfs --pfs-every 1 --scheme exact --interval 5it --pfs-bandwidth 100e3 --max-iterations 17";
+    let report = json(&recoup(&format!("{SOLVE} {slow} --json"), dir.path()));
+    assert_eq!(report["checkpoints"], 3);
+    let notes: Vec<&str> = report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
+    let skipped = |version| format!("version {version} not written to pfs: the one before is still on its way there");
+    assert_eq!(notes, [skipped(10), skipped(15)]);
+    let both = vec!["memory".to_owned(), "pfs".to_owned()];
+    assert_eq!(inspect(dir.path()), [(5, both[1..].to_vec()), (10, both[..1].to_vec()), (15, both[..1].to_vec())]);
+}
+
+#[test]
+fn decisions_name_the_levels() {
+    let dir = tempfile::tempdir().unwrap();
+    let why = |more: &str| {
+        let fixed = "--tiers memory,pfs --scheme exact --interval 5it --fresh --json --max-iterations 12";
+        let report = json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()));
+        report["decisions"][0]["why"].as_str().unwrap().to_owned()
+    };
+    assert!(why("--pfs-every 3").ends_with("; levels: memory every version, pfs one of 3"));
+    // Where hardly anything takes the memory with it, a slow file system is hardly ever needed; where everything does, always.
+    let rare = why("--pfs-bandwidth 1e5 --failure-shares process:0.999,job:0.001");
+    let every: u64 = rare.rsplit_once("pfs one of ").unwrap().1.parse().unwrap();
+    assert!(every >= 10, "{rare}");
+    assert!(why("--pfs-bandwidth 1e9 --failure-shares job:1").ends_with("pfs every version"));
+}

@@ -57,6 +57,19 @@ pub trait Store: Send + Sync {
         &[]
     }
 
+    /// The tier at this position takes every so many versions now.
+    fn every(&self, tier: usize) -> u64 {
+        self.tiers().get(tier).map_or(1, |tier| tier.every)
+    }
+
+    /// Returns when what [`Store::publish`] left to be written behind it has come to its end, well or not: every rank calls
+    /// it, and it is not collective. What failed is among the notes.
+    fn finish(&self) {}
+
+    /// As [`Store::finish`], for memory that is lost or to be restored: what is on its way is given up where it is not
+    /// done yet, on all ranks alike.
+    fn give_up(&self) {}
+
     /// What this rank had to repair or to pass over since the last call.
     fn take_notes(&self) -> Vec<Note> {
         Vec::new()
@@ -164,6 +177,15 @@ pub enum Note {
         /// What is wrong there.
         what: String,
     },
+    /// A version was not written to a tier that was due to have it; the tier is due again.
+    Unwritten {
+        /// The version.
+        version: u64,
+        /// The tier's name.
+        tier: String,
+        /// Why not.
+        what: String,
+    },
     /// A rank's part was lost and brought back.
     Repaired {
         /// The version.
@@ -189,6 +211,7 @@ impl Note {
         match self {
             Self::Read { version, .. }
             | Self::Passed { version, .. }
+            | Self::Unwritten { version, .. }
             | Self::Repaired { version, .. }
             | Self::Dropped { version, .. } => *version,
         }
@@ -200,6 +223,7 @@ impl fmt::Display for Note {
         match self {
             Self::Read { version, tier } => write!(f, "version {version} read from {tier}"),
             Self::Passed { version, tier, what } => write!(f, "version {version} in {tier}: {what}"),
+            Self::Unwritten { version, tier, what } => write!(f, "version {version} not written to {tier}: {what}"),
             Self::Repaired { version, rank, source } => {
                 write!(f, "version {version}: part of rank {rank} from {source}")
             }
@@ -303,6 +327,9 @@ pub enum StoreError {
         /// Why not.
         source: io::Error,
     },
+    /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for it.
+    #[error("given up on the way")]
+    GivenUp,
     /// The device is full; the last version is untouched.
     #[error("{path}: no space left on device")]
     Full {

@@ -1,6 +1,6 @@
 //! What a run reports: how it ended, what happened, and what it cost.
 
-use recoup_core::{BreakdownReason, Phase, Progress};
+use recoup_core::{BreakdownReason, Note, Phase, Progress};
 
 use crate::flip::Flipped;
 use crate::session::DecisionRecord;
@@ -110,6 +110,8 @@ pub struct RunReport {
     pub flips: FlipCounts,
     /// Versions that did not, and why.
     pub failed: Vec<(u64, String)>,
+    /// What the stores had to pass over, and versions a slower tier did not get.
+    pub notes: Vec<Note>,
     /// Decisions taken.
     pub decisions: Vec<DecisionRecord>,
     /// Relative residual after each executed iteration: (iteration, residual).
@@ -137,6 +139,7 @@ impl RunReport {
             saved: Vec::new(),
             flips: FlipCounts::default(),
             failed: Vec::new(),
+            notes: Vec::new(),
             decisions: Vec::new(),
             history: Vec::new(),
             seconds_total: 0.0,

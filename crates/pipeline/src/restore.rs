@@ -97,6 +97,7 @@ impl Session {
     /// As [`Session::restore`]. After an error no variable has been touched.
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
         self.wait()?;
+        self.give_up_drains();
         // Whatever is found, nothing must be coded against a version that may be set aside.
         self.chain_from(Vec::new())?;
         let start = self.clock.now();
@@ -243,7 +244,7 @@ impl Session {
     }
 
     /// What the ranks' stores have to say, on every rank.
-    fn notes(&self) -> Result<Vec<Note>, PipelineError> {
+    pub(crate) fn notes(&self) -> Result<Vec<Note>, PipelineError> {
         let mine = serde_json::to_vec(&self.store.take_notes()).unwrap_or_default();
         let all = self.comm.gather(&mine)?;
         let mut notes: Vec<Note> =

@@ -65,16 +65,28 @@ impl<'a> Runner<'a> {
         let mut solver = make()?;
         let report = RunReport::new(solver.progress());
         let start = self.clock.now();
-        let mut run = Run { runner: self, report, start, health: Health::default() };
-        if let Some(restored) = run.first_restore(solver.as_mut())? {
-            run.event(restored.version, EventKind::Recovery(Box::new(restored)));
+        let run = Run { runner: &mut *self, report, start, health: Health::default() };
+        let ended = run.to_the_end(make, &mut solver);
+        if let (Err(_), Some(session)) = (&ended, &self.session) {
+            session.abandon();
         }
-        let ended = run.drive(make, &mut solver)?;
-        run.finish(ended, solver.as_mut())
+        ended
     }
 }
 
 impl<'a> Run<'_, 'a> {
+    fn to_the_end(
+        mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+    ) -> Result<RunReport, PipelineError> {
+        if let Some(restored) = self.first_restore(solver.as_mut())? {
+            self.event(restored.version, EventKind::Recovery(Box::new(restored)));
+        }
+        let ended = self.drive(make, solver)?;
+        self.finish(ended, solver.as_mut())
+    }
+
     fn drive(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -326,7 +338,7 @@ impl<'a> Run<'_, 'a> {
             {
                 session.checkpoint(plan, progress, &[solver])?;
             }
-            session.wait()?;
+            self.report.notes = session.finish()?;
             for outcome in session.take_outcomes() {
                 match outcome {
                     Outcome::Saved(saved) => self.report.saved.push(*saved),

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Observation, Plan, Policy, Prediction,
-    Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, agreed,
+    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Note, Observation, Plan, Policy,
+    Prediction, Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
 };
 
 use crate::chain::{Chains, Decoded};
@@ -153,6 +153,7 @@ impl Session {
             fingerprint,
             abort: config.abort.clone(),
             room: Room::new(),
+            newest: None,
         };
         let (jobs, jobs_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
@@ -305,6 +306,22 @@ impl Session {
         Ok(())
     }
 
+    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have; what the ranks' stores have
+    /// to say since the last restore. Collective.
+    ///
+    /// # Errors
+    /// [`PipelineError::WorkerGone`], [`PipelineError::Comm`].
+    pub fn finish(&mut self) -> Result<Vec<Note>, PipelineError> {
+        self.wait()?;
+        self.store.finish();
+        self.notes()
+    }
+
+    /// The run has failed: what is on its way is given up when the session is dropped.
+    pub(crate) fn abandon(&self) {
+        self.abort.store(true, Ordering::Release);
+    }
+
     /// The outcomes since the last call, oldest first.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
@@ -339,6 +356,7 @@ impl Session {
     /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
     pub fn lose_memory(&mut self, at: Duration) -> Result<(), PipelineError> {
         self.drop_staged()?;
+        self.give_up_drains();
         self.marks.failures += 1;
         // Newest first: none is ever without one it is coded against.
         for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
@@ -362,6 +380,13 @@ impl Session {
         waited?;
         self.suspicion = None;
         self.chain_from(Vec::new())
+    }
+
+    /// Nothing is written behind any more: the memory it comes from is lost, or a restore would have to wait for it.
+    pub(crate) fn give_up_drains(&self) {
+        self.abort.store(true, Ordering::Release);
+        self.store.give_up();
+        self.abort.store(false, Ordering::Release);
     }
 
     /// A staged state that was found corrupted since the last call. Collective.
@@ -508,10 +533,23 @@ impl Session {
                 plan: decision.in_force,
                 interval_seconds: decision.interval_seconds,
                 extra_iterations: decision.extra_iterations,
-                why: why.clone(),
+                why: format!("{why}{}", levels(self.store.as_ref())),
             });
         }
     }
+}
+
+/// Which tier takes how many of the versions, where there are several.
+fn levels(store: &dyn Store) -> String {
+    if store.tiers().len() < 2 {
+        return String::new();
+    }
+    let level = |(index, tier): (usize, &Tier)| match store.every(index) {
+        1 => format!("{} every version", tier.name),
+        every => format!("{} one of {every}", tier.name),
+    };
+    let levels: Vec<String> = store.tiers().iter().enumerate().map(level).collect();
+    format!("; levels: {}", levels.join(", "))
 }
 
 /// Declared costs are known before they are spent.

@@ -144,6 +144,8 @@ pub(crate) struct Worker {
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) room: Room,
+    /// The newest version, where slower tiers may get it later.
+    pub(crate) newest: Option<Manifest>,
 }
 
 /// One rank's part of a manifest.
@@ -172,6 +174,7 @@ impl Worker {
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
                     self.retention.iter_mut().for_each(Retention::forget);
+                    self.newest = None;
                     continue;
                 }
             };
@@ -183,8 +186,21 @@ impl Worker {
                 Err(Unmade::Failed(message)) => Outcome::Failed { version, message },
             };
             if done.send(Done { outcome, staging: job.staging }).is_err() {
-                return;
+                break;
             }
+        }
+        self.end();
+    }
+
+    /// Waits for what is written behind, unless the run has failed, and removes what it makes superfluous.
+    fn end(&mut self) {
+        if self.abort.load(Ordering::Acquire) {
+            self.store.give_up()
+        } else {
+            self.store.finish()
+        }
+        if let Some(manifest) = self.newest.take() {
+            self.retain(&manifest);
         }
     }
 
@@ -418,6 +434,7 @@ impl Worker {
     fn publish_manifest(&mut self, manifest: Manifest) -> Result<(), Unmade> {
         self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
         self.retain(&manifest);
+        self.newest = (!self.store.tiers().is_empty()).then_some(manifest);
         Ok(())
     }
 

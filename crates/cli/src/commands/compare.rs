@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::account::{Account, Baseline, RunJson, Terms};
-use crate::execute::{Execution, memory, open_directory, stop_on_signals, throttle};
+use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::method::Setup;
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
@@ -258,7 +258,8 @@ impl Contest<'_> {
         let throttle = throttle(protection, machine, 1);
         let dir = self.args.dir.as_ref().filter(|_| !protection.is_in_process_memory());
         let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-        let store = open_directory(dir, &run_name(scheme), throttle, self.setup.problem().comm())?;
+        let writing = Writing { throttle, ranks_per_file: 1 };
+        let store = open_directory(dir, &run_name(scheme), writing, self.setup.problem().comm())?;
         for version in store.versions()? {
             store.remove(version)?;
         }

@@ -11,7 +11,7 @@ use recoup::core::{Clock, Comm, Store};
 use recoup::pipeline::Ended;
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms};
-use crate::execute::{Executed, Execution, memory, open_directory, stop_on_signals, stopped_note, throttle};
+use crate::execute::{Executed, Execution, Writing, memory, open_directory, stop_on_signals, stopped_note, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
@@ -282,7 +282,8 @@ fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<d
     let throttle = throttle(&args.protection, machine, comm.size());
     let dir = args.dir.as_ref().filter(|_| !args.protection.tiers.is_memory_alone());
     let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-    let store = open_directory(dir, &args.name, throttle, comm)?;
+    let writing = Writing { throttle, ranks_per_file: args.protection.tiers.ranks_per_file(comm)? };
+    let store = open_directory(dir, &args.name, writing, comm)?;
     let prepared = if comm.rank() == 0 { prepare(args, dir, store.as_ref()) } else { Ok(()) };
     agree(comm, prepared)?;
     Ok(Some(store))
@@ -321,6 +322,7 @@ fn tiered(args: &Args, pfs: Option<Arc<dyn Store>>, problem: &Problem) -> Result
         bytes: 8.0 * problem.unknowns() as f64,
         pfs_bytes_per_second: protection.pfs_bandwidth,
         keep: usize::from(protection.keep),
+        synchronous: protection.is_synchronous(),
     };
     let pfs = pfs.filter(|_| !tiers.is_memory_alone());
     tiers.over(pfs, run_of(args), costs, problem.comm()).map(Some)
@@ -373,10 +375,11 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
     let mut solve = SolveReport::of(&setup)?;
     let machine = Machine::real();
     let throttle = throttle(&args.protection, &machine, 1);
+    let writing = Writing { throttle, ranks_per_file: 1 };
     let store = match &args.dir {
         _ if args.scheme == SchemeChoice::None => None,
         _ if args.protection.tiers.is_memory_alone() => Some(memory(None)),
-        Some(dir) => Some(open_directory(dir, &args.name, throttle, problem.comm())?),
+        Some(dir) => Some(open_directory(dir, &args.name, writing, problem.comm())?),
         None => None,
     };
     let store = tiered(args, store, &problem)?;
@@ -439,6 +442,9 @@ fn table(report: &RunJson) -> Table {
     table.row(["overhead expected".to_owned(), optional(report.expected_overhead_fraction, percent)]);
     if let Some(rates) = &report.machine {
         table.note(rates.to_string());
+    }
+    for note in &report.notes {
+        table.note(note.as_str());
     }
     for decision in &report.decisions {
         table.note(decision.to_string());

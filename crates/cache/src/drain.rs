@@ -1,0 +1,312 @@
+//! The drain: what the fastest tier has goes on to the slower ones behind the worker, one version at a time.
+//!
+//! Its thread has a communicator of its own, so its collective calls never meet those of the worker, and all ranks hand it
+//! the same versions in the same order. It is given the encoded frames, so nothing is read back or coded again. Given up,
+//! it ends before the next variable, on all ranks alike, and its draft is gone. Must not know when a version is due.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use recoup_core::{Clock, Comm, Draft, FileRecord, Frame, Manifest, Place, StoreError, Tier, VariableRecord, agreed};
+use recoup_io::SystemClock;
+use serde::{Deserialize, Serialize};
+
+use crate::notes::Notes;
+
+/// This rank's part of a version, and what the version is.
+#[derive(Debug)]
+pub(crate) struct Cargo {
+    pub(crate) manifest: Manifest,
+    pub(crate) variables: Vec<(VariableRecord, Vec<Frame>)>,
+}
+
+/// A version on its way to the tiers at these positions.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) tiers: Vec<(usize, Tier)>,
+    pub(crate) cargo: Cargo,
+}
+
+/// How a version fared in the tier at `tier`, the same on all ranks but for the time it took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Landed {
+    pub(crate) version: u64,
+    pub(crate) tier: usize,
+    pub(crate) is_there: bool,
+    /// What it took on this rank.
+    pub(crate) seconds: f64,
+}
+
+/// The thread that drains, as those who hand it versions see it.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    /// Rank and size of its communicator.
+    place: (usize, usize),
+    jobs: Option<Sender<Job>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    slot: Mutex<Slot>,
+    changed: Condvar,
+    is_given_up: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// The positions of the tiers a version is on its way to; none when nothing is.
+    tiers: Vec<usize>,
+    landed: Vec<Landed>,
+}
+
+impl Shared {
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drain {
+    /// A drain of the ranks of `comm`; what cannot be written is named in `notes`. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when there is no thread to be had on some rank, [`StoreError::Comm`].
+    pub(crate) fn start(comm: &dyn Comm, notes: Notes) -> Result<Self, StoreError> {
+        let (ours, place) = (comm.dup()?, (comm.rank(), comm.size()));
+        let shared = Arc::new(Shared::default());
+        let (jobs, received) = mpsc::channel();
+        let theirs = shared.clone();
+        let spawned = std::thread::Builder::new()
+            .name("recoup-drain".to_owned())
+            .spawn(move || run(&received, ours.as_ref(), &theirs, &notes))
+            .map_err(|source| StoreError::Io { action: "start", path: "the drain".to_owned(), source });
+        agreed(comm, spawned.as_ref().map(drop).map_err(|e| words(comm, e)))?;
+        Ok(Self { place, jobs: Some(jobs), shared, thread: Some(spawned?) })
+    }
+
+    /// Whether it serves the ranks of `comm`.
+    pub(crate) fn serves(&self, comm: &dyn Comm) -> bool {
+        self.place == (comm.rank(), comm.size())
+    }
+
+    /// The positions of the tiers it writes to now.
+    pub(crate) fn tiers(&self) -> Vec<usize> {
+        self.shared.slot().tiers.clone()
+    }
+
+    /// Hands over a version; nothing may be on its way.
+    pub(crate) fn give(&self, job: Job) {
+        let tiers: Vec<usize> = job.tiers.iter().map(|(index, _)| *index).collect();
+        let mut slot = self.shared.slot();
+        assert!(slot.tiers.is_empty(), "one version at a time");
+        let version = job.cargo.manifest.version;
+        if self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()) {
+            slot.tiers = tiers;
+        } else {
+            slot.landed.extend(tiers.into_iter().map(|tier| Landed { version, tier, is_there: false, seconds: 0.0 }));
+        }
+    }
+
+    /// Returns when nothing is on its way.
+    pub(crate) fn finish(&self) {
+        let slot = self.shared.slot();
+        drop(self.shared.changed.wait_while(slot, |slot| !slot.tiers.is_empty()));
+    }
+
+    /// As [`Drain::finish`], but what is on its way is given up where it is not done yet.
+    pub(crate) fn give_up(&self) {
+        self.shared.is_given_up.store(true, Ordering::Release);
+        self.finish();
+        self.shared.is_given_up.store(false, Ordering::Release);
+    }
+
+    /// What has ended since the last call, in that order.
+    pub(crate) fn take_landed(&self) -> Vec<Landed> {
+        std::mem::take(&mut self.shared.slot().landed)
+    }
+}
+
+impl Drop for Drain {
+    /// Finishes what was handed over, then ends the thread.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the drain panicked");
+        }
+    }
+}
+
+/// What a rank that failed tells the others.
+fn words(comm: &dyn Comm, error: &StoreError) -> StoreError {
+    StoreError::Rank { rank: comm.rank(), message: error.to_string() }
+}
+
+/// The thread: version after version, until nobody hands over any more.
+fn run(jobs: &Receiver<Job>, comm: &dyn Comm, shared: &Shared, notes: &Notes) {
+    for Job { tiers, mut cargo } in jobs {
+        let mut landing = Landing { shared, landed: Vec::new() };
+        let version = cargo.manifest.version;
+        for (index, tier) in tiers {
+            let clock = SystemClock::new();
+            let carried = carry(&tier, &mut cargo, comm, &shared.is_given_up);
+            let seconds = clock.now().as_secs_f64();
+            landing.landed.push(Landed { version, tier: index, is_there: carried.is_ok(), seconds });
+            if let Err(error) = carried {
+                notes.unwritten(version, &tier.name, &error.to_string());
+            }
+        }
+    }
+}
+
+/// Tells those who wait when a version is done, however it ends.
+struct Landing<'a> {
+    shared: &'a Shared,
+    landed: Vec<Landed>,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        let mut slot = self.shared.slot();
+        slot.tiers.clear();
+        slot.landed.append(&mut self.landed);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Where one tier put this rank's frames, in their order.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Placed {
+    places: Vec<Option<Place>>,
+    files: Vec<FileRecord>,
+}
+
+/// Writes this rank's part of a version to a tier, and publishes it there. Collective.
+///
+/// # Errors
+/// [`StoreError`], on all ranks; the version does not count there then, and no draft is left.
+pub(crate) fn carry(
+    tier: &Tier,
+    cargo: &mut Cargo,
+    comm: &dyn Comm,
+    is_given_up: &AtomicBool,
+) -> Result<(), StoreError> {
+    write_and_publish(tier, cargo, comm, is_given_up).inspect_err(|_| {
+        if comm.rank() == 0 || !tier.store.is_shared() {
+            // The first error is the one to report; a draft that stays never counts.
+            tier.store.discard_drafts().ok();
+        }
+    })
+}
+
+fn write_and_publish(
+    tier: &Tier,
+    cargo: &mut Cargo,
+    comm: &dyn Comm,
+    is_given_up: &AtomicBool,
+) -> Result<(), StoreError> {
+    let version = cargo.manifest.version;
+    agreed(comm, check_parents(tier, &cargo.manifest))?;
+    let first = (comm.rank() == 0).then(|| tier.store.begin(version, 0));
+    comm.barrier()?;
+    let draft = first.unwrap_or_else(|| tier.store.begin(version, comm.rank()));
+    let mine = draft.and_then(|draft| write_all(draft, &mut cargo.variables, is_given_up));
+    agreed(comm, mine.as_ref().map(drop).map_err(|e| words(comm, e)))?;
+    let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
+    let parts = comm.gather(&serde_json::to_vec(&mine?).map_err(lie)?)?;
+    let mut manifest = Manifest { files: Vec::new(), ..cargo.manifest.clone() };
+    let mut places = Vec::new();
+    for part in &parts {
+        let part: Placed = serde_json::from_slice(part).map_err(lie)?;
+        places.extend(part.places);
+        manifest.files.extend(part.files);
+    }
+    manifest.frames.iter_mut().zip(places).for_each(|(frame, place)| frame.place = place);
+    tier.store.publish(&manifest, comm)
+}
+
+/// A version without those it is coded against would be of no use.
+fn check_parents(tier: &Tier, manifest: &Manifest) -> Result<(), StoreError> {
+    let held = tier.store.versions()?;
+    let missing = manifest.parents().into_iter().find(|parent| held.binary_search(parent).is_err());
+    missing.map_or(Ok(()), |version| Err(StoreError::Missing { version }))
+}
+
+/// Writes frames to a draft and seals it; where it put them.
+fn write_all(
+    mut draft: Box<dyn Draft>,
+    variables: &mut [(VariableRecord, Vec<Frame>)],
+    is_given_up: &AtomicBool,
+) -> Result<Placed, StoreError> {
+    let check = || if is_given_up.load(Ordering::Acquire) { Err(StoreError::GivenUp) } else { Ok(()) };
+    for (variable, frames) in variables.iter_mut() {
+        check()?;
+        draft.write(variable, frames)?;
+    }
+    check()?;
+    let places = variables.iter().flat_map(|(_, frames)| frames.iter().map(|f| f.record.place.clone())).collect();
+    Ok(Placed { places, files: draft.seal()?.files })
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup_comm::Threads;
+    use recoup_core::Store;
+    use recoup_io::MemoryStore;
+    use recoup_testkit::store_suite::Sample;
+
+    use super::*;
+
+    /// One rank's part of a sample, as a job for one tier.
+    fn job(pfs: &MemoryStore, comm: &dyn Comm, parents: &[u64]) -> Job {
+        let mut sample = Sample::new(5, comm.size());
+        sample.parts.iter_mut().flat_map(|part| &mut part.frames).for_each(|f| f.record.parents = parents.to_vec());
+        let manifest = sample.manifest(Vec::new());
+        let ours = sample.parts.into_iter().filter(|part| part.record.rank == comm.rank());
+        let variables = ours.map(|part| (part.record, part.frames)).collect();
+        let tier = Tier { name: "pfs".to_owned(), store: Arc::new(pfs.clone()), every: 1, keep: 1 };
+        Job { tiers: vec![(1, tier)], cargo: Cargo { manifest, variables } }
+    }
+
+    fn landed(drain: &Drain) -> Vec<(u64, usize, bool)> {
+        drain.take_landed().into_iter().map(|landed| (landed.version, landed.tier, landed.is_there)).collect()
+    }
+
+    #[test]
+    fn what_one_rank_gives_up_is_given_up_by_all_and_may_be_written_again() {
+        let pfs = MemoryStore::new();
+        let notes = Threads::launch(3, |comm| {
+            let notes = Notes::default();
+            let drain = Drain::start(&comm, notes.clone()).unwrap();
+            drain.shared.is_given_up.store(comm.rank() == 2, Ordering::Release);
+            drain.give(job(&pfs, &comm, &[]));
+            drain.give_up();
+            assert_eq!(landed(&drain), [(5, 1, false)]);
+            assert!(pfs.versions().unwrap().is_empty());
+            comm.barrier().unwrap();
+            drain.give(job(&pfs, &comm, &[]));
+            drain.finish();
+            assert_eq!(landed(&drain), [(5, 1, true)]);
+            notes.take().into_iter().map(|note| note.to_string()).collect::<Vec<_>>()
+        });
+        assert_eq!(notes[2], ["version 5 not written to pfs: rank 2: given up on the way"]);
+        assert!(notes.iter().all(|notes| notes.len() == 1), "{notes:?}");
+        assert_eq!(pfs.versions().unwrap(), [5]);
+    }
+
+    #[test]
+    fn a_version_does_not_come_to_a_tier_that_lacks_what_it_is_coded_against() {
+        let pfs = MemoryStore::new();
+        Threads::launch(2, |comm| {
+            let drain = Drain::start(&comm, Notes::default()).unwrap();
+            drain.give(job(&pfs, &comm, &[4]));
+            drain.finish();
+            assert_eq!(landed(&drain), [(5, 1, false)]);
+        });
+        assert!(pfs.versions().unwrap().is_empty());
+    }
+}
