@@ -534,3 +534,29 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
     store.settle(&Solo, &|manifest| needed(manifest, &Solo)).unwrap();
     assert!(store.can_follow(2, 1));
 }
+
+/// The pace knows nothing of the slow tier at first, and on rank 0 alone what it took later.
+#[test]
+fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
+    for when_busy in [None, Some(WhenBusy::Wait)] {
+        let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+        Threads::launch(3, |comm| {
+            let rank = comm.rank();
+            let pace = move |seconds: &[Option<f64>]| {
+                assert!(rank == 0 && seconds[0].is_some_and(|seconds| seconds > 0.0));
+                if seconds[1].is_some() { vec![1, 3] } else { vec![1, 1] }
+            };
+            let store = tiers(&job, machine.path(), rank, &pfs, 1).paced(Arc::new(pace));
+            let store = if let Some(when_busy) = when_busy { store.behind(when_busy) } else { store };
+            assert_eq!(store.every(1), 1);
+            for version in 1..=7 {
+                publish(&store, version, &comm).unwrap();
+                store.finish();
+            }
+            assert_eq!(store.every(1), 3);
+        });
+        // Written behind, the first is known to all when the second, which was due before, is published.
+        let expected: &[u64] = if when_busy.is_some() { &[1, 2, 4, 7] } else { &[1, 4, 7] };
+        assert_eq!(pfs.versions().unwrap(), expected);
+    }
+}

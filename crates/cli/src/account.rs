@@ -31,6 +31,8 @@ pub(crate) struct Account {
     pub(crate) seconds_blocking: f64,
     pub(crate) seconds_backpressure: f64,
     pub(crate) seconds_drain: f64,
+    /// After the end, until slower tiers had what they were to have.
+    pub(crate) seconds_finishing: f64,
     pub(crate) seconds_verify: f64,
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
@@ -124,6 +126,7 @@ impl Account {
             seconds_blocking: report.seconds_blocking,
             seconds_backpressure: total(saved, |spent| spent.wait_seconds),
             seconds_drain: total(saved, Spent::drain_seconds),
+            seconds_finishing: report.seconds_finishing,
             seconds_verify: total(saved, |spent| spent.verify_seconds),
             seconds_recovery: report.seconds_recovery,
             seconds_lost_work: report.seconds_lost_work,
@@ -160,6 +163,7 @@ impl Account {
         self.seconds_blocking += last.seconds_blocking;
         self.seconds_backpressure += last.seconds_backpressure;
         self.seconds_drain += last.seconds_drain;
+        self.seconds_finishing += last.seconds_finishing;
         self.seconds_verify += last.seconds_verify;
         self.seconds_recovery += last.seconds_recovery;
         self.seconds_lost_work += last.seconds_lost_work;
@@ -318,6 +322,8 @@ pub(crate) struct RunJson {
     pub(crate) seconds_checkpoint_blocking: f64,
     pub(crate) seconds_backpressure: f64,
     pub(crate) seconds_drain: f64,
+    /// After the end, until slower tiers had what they were to have; not in `seconds_total`.
+    pub(crate) seconds_finishing: f64,
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
     pub(crate) overhead_fraction: Option<f64>,
@@ -388,6 +394,7 @@ impl RunJson {
             seconds_checkpoint_blocking: account.seconds_blocking,
             seconds_backpressure: account.seconds_backpressure,
             seconds_drain: account.seconds_drain,
+            seconds_finishing: account.seconds_finishing,
             seconds_recovery: account.seconds_recovery,
             seconds_lost_work: account.seconds_lost_work,
             overhead_fraction: productive.filter(|_| solve.converged).map(|p| account.seconds_total / p - 1.0),

@@ -118,6 +118,8 @@ pub struct RunReport {
     pub history: Vec<(u64, f64)>,
     /// On the run's clock, from start to end.
     pub seconds_total: f64,
+    /// After the end, until slower tiers had what they were to have.
+    pub seconds_finishing: f64,
     /// What checkpoints blocked the solver for.
     pub seconds_blocking: f64,
     /// Reading versions back.
@@ -143,6 +145,7 @@ impl RunReport {
             decisions: Vec::new(),
             history: Vec::new(),
             seconds_total: 0.0,
+            seconds_finishing: 0.0,
             seconds_blocking: 0.0,
             seconds_recovery: 0.0,
             seconds_lost_work: 0.0,

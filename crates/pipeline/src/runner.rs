@@ -338,7 +338,10 @@ impl<'a> Run<'_, 'a> {
             {
                 session.checkpoint(plan, progress, &[solver])?;
             }
+            session.wait()?;
+            let end = self.runner.clock.now();
             self.report.notes = session.finish()?;
+            self.report.seconds_finishing = crate::timing::since(self.runner.clock.now(), end);
             for outcome in session.take_outcomes() {
                 match outcome {
                     Outcome::Saved(saved) => self.report.saved.push(*saved),
@@ -353,7 +356,8 @@ impl<'a> Run<'_, 'a> {
             }
             self.report.decisions = session.decisions().to_vec();
         }
-        self.report.seconds_total = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        self.report.seconds_total = seconds - self.report.seconds_finishing;
         Ok(self.report)
     }
 }
