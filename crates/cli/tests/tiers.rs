@@ -145,7 +145,7 @@ fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
     let notes: Vec<&str> = report["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
     let skipped = |version| format!("version {version} not written to pfs: the one before is still on its way there");
     assert_eq!(notes, [skipped(10), skipped(15)]);
-    let both = vec!["memory".to_owned(), "pfs".to_owned()];
+    let both = ["memory".to_owned(), "pfs".to_owned()];
     assert_eq!(inspect(dir.path()), [(5, both[1..].to_vec()), (10, both[..1].to_vec()), (15, both[..1].to_vec())]);
 }
 

@@ -66,7 +66,7 @@ impl<'a> Runner<'a> {
         let report = RunReport::new(solver.progress());
         let start = self.clock.now();
         let run = Run { runner: &mut *self, report, start, health: Health::default() };
-        let ended = run.to_the_end(make, &mut solver);
+        let ended = run.all_of_it(make, &mut solver);
         if let (Err(_), Some(session)) = (&ended, &self.session) {
             session.abandon();
         }
@@ -75,7 +75,7 @@ impl<'a> Runner<'a> {
 }
 
 impl<'a> Run<'_, 'a> {
-    fn to_the_end(
+    fn all_of_it(
         mut self,
         make: &mut MakeSolver<'a>,
         solver: &mut Box<dyn Iteration + 'a>,

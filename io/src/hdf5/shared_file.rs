@@ -140,6 +140,9 @@ fn lay_out(manifest: &mut Manifest, per_file: usize) -> Vec<SharedFile> {
     files
 }
 
+/// A file's superblock, and what goes behind the frames.
+type Structure = (Vec<u8>, Vec<u8>);
+
 /// Where drafts are written, and how.
 pub(super) struct Target<'a> {
     pub(super) draft: PathBuf,
@@ -210,12 +213,12 @@ fn gather_forms(
     Ok(all)
 }
 
-/// What makes a file HDF5: its superblock, and what goes behind the frames.
+/// What makes a file HDF5.
 fn describe(
     file: &SharedFile,
     manifest: &Manifest,
     forms: &BTreeMap<usize, Vec<Form>>,
-) -> Result<(Vec<u8>, Vec<u8>), StoreError> {
+) -> Result<Structure, StoreError> {
     let mut parts = Vec::new();
     for rank in file.ranks.clone() {
         let variables = manifest.variables.iter().filter(|variable| variable.rank == rank);
@@ -255,7 +258,7 @@ fn record(
 fn write_file(
     path: &Path,
     held: &[(&usize, &Part)],
-    structure: Option<(u64, &(Vec<u8>, Vec<u8>))>,
+    structure: Option<(u64, &Structure)>,
     (manifest, throttle): (&Manifest, Option<&Throttle>),
 ) -> Result<(), StoreError> {
     let version = manifest.version;
