@@ -10,7 +10,7 @@ mod fixed;
 mod learned;
 mod remaining;
 
-use recoup_core::{BoundRule, Choice, CodecId, Decision, Observation, Plan, Resume, Scheme};
+use recoup_core::{BoundRule, Choice, CodecId, Decision, Grain, Observation, Plan, Resume, Scheme};
 
 pub use self::auto::AutoPolicy;
 pub use self::fixed::FixedPolicy;
@@ -30,6 +30,8 @@ pub struct PolicyConfig {
     pub theta: f64,
     /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
     pub delta: f64,
+    /// Theta and delta may be made finer and coarser; not where they were asked for.
+    pub has_grains: bool,
     /// What lossy versions hold enough for, unless told for all: [`Resume::Deflated`] for CG, whose directions are
     /// worth saving.
     pub lossy_resume: Resume,
@@ -56,20 +58,30 @@ impl PolicyConfig {
             Scheme::Lossy => (self.lossy_codec, self.lossy_resume),
         };
         let resume = self.resume.unwrap_or(resume);
-        Plan { scheme, codec, rule: self.rule, theta: self.theta, delta: self.delta, resume }
+        let (rule, theta, delta, grain) = (self.rule, self.theta, self.delta, Grain::Usual);
+        Plan { scheme, codec, rule, theta, delta, resume, grain }
     }
 
     /// What one checkpoint of this choice does.
     fn plan_of(&self, choice: Choice) -> Plan {
-        Plan { resume: choice.resume, ..self.plan(choice.scheme) }
+        let (resume, grain) = (choice.resume, choice.grain);
+        let (theta, delta) = (self.theta_of(grain), self.delta * grain.delta_factor());
+        Plan { resume, theta, delta, grain, ..self.plan(choice.scheme) }
+    }
+
+    /// Allowed growth of the residual under bounds this coarse.
+    fn theta_of(&self, grain: Grain) -> f64 {
+        self.theta * grain.theta_factor()
+    }
+
+    /// Whether the bound of the iterate follows the residual, by as much as theta allows.
+    fn follows_residual(&self) -> bool {
+        !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
     /// Growth of the residual that the rule allows, where it follows the residual.
-    fn promised_jump(&self) -> Option<f64> {
-        match self.rule {
-            BoundRule::Fixed(_) | BoundRule::Theorem3 => None,
-            _ => Some(1.0 + self.theta),
-        }
+    fn promised_jump(&self, grain: Grain) -> Option<f64> {
+        self.follows_residual().then(|| 1.0 + self.theta_of(grain))
     }
 }
 

@@ -93,7 +93,7 @@ fn statistical(residual: f64, frobenius: f64, theta: f64) -> f64 {
 
 /// `sqrt((1 + theta)^2 - 1)`: the `||A e|| / ||r||` that makes the residual jump by `1 + theta`, when the
 /// error does not know the residual.
-fn growth(theta: f64) -> f64 {
+pub(crate) fn growth(theta: f64) -> f64 {
     (theta * (2.0 + theta)).sqrt()
 }
 
@@ -157,6 +157,11 @@ impl VerifiedSearch {
     #[must_use]
     pub fn new(theta: f64) -> Self {
         Self { theta, gain: None, margin: MARGIN_START, tries: 0, has_been_refused: false }
+    }
+
+    /// Residuals may grow to `(1 + theta) ||r||` from now on: what was learnt of the gain stays.
+    pub fn aim(&mut self, theta: f64) {
+        self.theta = theta;
     }
 
     /// The first bound to try for a version.

@@ -7,7 +7,7 @@
 //! iterations done. Runs of the same seed fail at the same times whatever the policy, so two policies are compared
 //! pair by pair.
 
-use recoup_core::{Choice, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
+use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Resume, Scheme};
 use serde::{Deserialize, Serialize};
 
 use crate::Rng;
@@ -26,6 +26,9 @@ pub struct Method {
     pub extra_fraction: f64,
     /// The same where a version holds the iterate alone.
     pub restarted_fraction: f64,
+    /// What coarse bounds add to either.
+    #[serde(default)]
+    pub coarse_fraction: f64,
     /// Raw bytes of a version of each kind on rank 0, which is what a policy is told.
     pub raw_bytes: Vec<(Resume, u64)>,
 }
@@ -135,8 +138,9 @@ impl Runs {
     }
 
     fn cost(&self, choice: Choice) -> Cost {
+        let usual = || self.costs.iter().find(|(other, _)| *other == Choice { grain: Grain::Usual, ..choice });
         let of_scheme = || self.costs.iter().find(|(other, _)| other.scheme == choice.scheme);
-        let found = self.costs.iter().find(|(other, _)| *other == choice).or_else(of_scheme);
+        let found = self.costs.iter().find(|(other, _)| *other == choice).or_else(usual).or_else(of_scheme);
         found.map(|(_, cost)| *cost).unwrap_or_default()
     }
 }
@@ -315,6 +319,8 @@ impl<'a> Run<'a> {
             (Scheme::Lossy, _) => method.extra_fraction,
             _ => 0.0,
         };
+        let coarse = if version.choice.grain == Grain::Coarse { method.coarse_fraction } else { 0.0 };
+        let fraction = fraction + coarse;
         self.progress = (version.progress - fraction * version.iteration as f64).max(0.0);
         self.seen.iteration = version.iteration;
         self.begin_interval();

@@ -15,6 +15,9 @@
 //!
 //! Beside them two scalars: rho, and the true residual norm last found. Every step is a safe point. An exact resume is
 //! bitwise; a traditional one recomputes r and rho; a restarted one takes `r = b - A x` for shadow residual and direction.
+//! To keep the shadow residual beside a lossy x does not pay. Mean extra iterations of nine recoveries in % of all, fresh and
+//! kept, tried apart from this code with diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and 11, smooth b 56 and 45,
+//! sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11 and 14.
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,

@@ -24,6 +24,8 @@ pub(crate) const MTTI_SECONDS: f64 = 86_400.0;
 /// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
 /// of those done: the mean over nine instants of solves of Poisson problems and real matrices.
 const EXTRA_FRACTION_KRYLOV: f64 = 0.2;
+/// Allowed error of lossy directions, unless given.
+const DELTA: f64 = 0.05;
 
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
@@ -38,13 +40,15 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "Checkpoints")]
     pub(crate) bound: BoundRule,
 
-    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg, pipecg and bicgstab, else 3].
+    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg, pipecg and bicgstab, else 3;
+    /// --scheme auto may take a quarter or four times that].
     #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) theta: Option<f64>,
 
-    /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A.
-    #[arg(long, value_name = "D", default_value = "0.05", value_parser = positive, help_heading = "Checkpoints")]
-    pub(crate) delta: f64,
+    /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A [default: 0.05; --scheme auto may
+    /// take a half or twice that].
+    #[arg(long, value_name = "D", value_parser = positive, help_heading = "Checkpoints")]
+    pub(crate) delta: Option<f64>,
 
     /// Computing between two checkpoints: auto (optimal for the MTTI), seconds, or iterations as in 15it.
     #[arg(long, value_name = "auto|S|Kit", default_value = "auto", help_heading = "Checkpoints")]
@@ -303,7 +307,8 @@ impl ProtectionArgs {
             lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
             theta: self.theta.unwrap_or_else(|| method.default_theta()),
-            delta: self.delta,
+            delta: self.delta.unwrap_or(DELTA),
+            has_grains: self.theta.is_none() && self.delta.is_none(),
             lossy_resume: if has_direction(method) { Resume::Deflated } else { Resume::Restarted },
             resume: self.state.map(|state| match state {
                 StateKind::X => Resume::Restarted,

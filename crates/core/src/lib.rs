@@ -29,6 +29,8 @@ pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use operator::{JacobiSweep, Operator};
-pub use policy::{Choice, Cost, Decision, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme};
+pub use policy::{
+    Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
+};
 pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier, agreed, by_rank_0};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

@@ -49,23 +49,66 @@ pub struct Plan {
     pub delta: f64,
     /// What the version must hold enough for.
     pub resume: Resume,
+    /// Whether theta and delta are those configured.
+    pub grain: Grain,
 }
 
 impl Plan {
     /// What of it a policy chooses.
     #[must_use]
     pub fn choice(&self) -> Choice {
-        Choice { scheme: self.scheme, resume: self.resume }
+        Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
     }
 }
 
-/// What a policy chooses from: a scheme, and what its versions hold enough for.
+/// How coarse the bounds of lossy versions are, beside those configured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grain {
+    /// Smaller bounds: more bytes, less to win back.
+    Fine,
+    /// As configured.
+    #[default]
+    Usual,
+    /// Larger bounds: fewer bytes, more to win back.
+    Coarse,
+}
+
+impl Grain {
+    /// All of them, the finest first.
+    pub const ALL: [Self; 3] = [Self::Fine, Self::Usual, Self::Coarse];
+
+    /// What theta, the allowed growth of the residual, is multiplied by.
+    #[must_use]
+    pub fn theta_factor(self) -> f64 {
+        match self {
+            Self::Fine => 0.25,
+            Self::Usual => 1.0,
+            Self::Coarse => 4.0,
+        }
+    }
+
+    /// What delta, the allowed error of a direction, is multiplied by.
+    #[must_use]
+    pub fn delta_factor(self) -> f64 {
+        match self {
+            Self::Fine => 0.5,
+            Self::Usual => 1.0,
+            Self::Coarse => 2.0,
+        }
+    }
+}
+
+/// What a policy chooses from: a scheme, what its versions hold enough for, and how coarse the bounds of lossy ones are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Choice {
     /// The scheme.
     pub scheme: Scheme,
     /// What a version holds enough for.
     pub resume: Resume,
+    /// How coarse its bounds are; [`Grain::Usual`] of versions without any.
+    #[serde(default)]
+    pub grain: Grain,
 }
 
 /// N': what a recovery is expected to cost beyond the work that was lost.

@@ -1,13 +1,15 @@
 //! What the run has cost so far, for the policy: means over the checkpoints and iterations seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use recoup_core::{Choice, Cost, Measured};
+use recoup_core::{Choice, Cost, Grain, Measured, Resume, Scheme};
 
 use crate::Saved;
 
 /// Weight of the newest sample: old costs fade within about five checkpoints.
 const NEWEST_WEIGHT: f64 = 0.3;
+/// Versions remembered by how coarse they are: more than are kept.
+const GRAINS_MAX: usize = 64;
 
 /// Measured costs.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub(crate) struct Meter {
     all: (u64, f64),
     /// What the iterations beside the drain under way took more than undisturbed ones.
     slowdown_seconds: f64,
+    /// The newest versions, and how coarse their bounds are.
+    grains: VecDeque<(u64, Grain)>,
 }
 
 impl Meter {
@@ -48,6 +52,10 @@ impl Meter {
     /// cores or memory bandwidth from the solver blocks it too, by what the iterations beside it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
+        if self.grains.len() == GRAINS_MAX {
+            self.grains.pop_front();
+        }
+        self.grains.push_back((saved.version, saved.plan.grain));
         let cost = self.costs.entry(saved.plan.choice()).or_default();
         let slowdown_seconds = std::mem::take(&mut self.slowdown_seconds).max(0.0);
         blend(&mut cost.blocking_seconds, saved.spent.blocking_seconds() + slowdown_seconds);
@@ -61,7 +69,10 @@ impl Meter {
         }
     }
 
-    pub(crate) fn recovered(&mut self, choice: Choice, seconds: f64) {
+    /// A version of this scheme was read; how coarse its bounds are is known of those saved here.
+    pub(crate) fn recovered(&mut self, version: u64, (scheme, resume): (Scheme, Resume), seconds: f64) {
+        let grain = self.grains.iter().rev().find(|(saved, _)| *saved == version).map(|(_, grain)| *grain);
+        let choice = Choice { scheme, resume, grain: grain.unwrap_or_default() };
         blend(&mut self.costs.entry(choice).or_default().recovery_seconds, seconds);
     }
 
@@ -100,7 +111,7 @@ fn blend(mean: &mut f64, sample: f64) {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Bound, BoundRule, CodecId, Plan, ResidualRecord, Resume, Scheme};
+    use recoup_core::{Bound, BoundRule, CodecId, Grain, Plan, ResidualRecord, Resume, Scheme};
 
     use super::*;
     use crate::Spent;
@@ -109,7 +120,15 @@ mod tests {
         let (scheme, codec, resume) = (Scheme::Traditional, CodecId::Raw, Resume::Traditional);
         Saved {
             version: 1,
-            plan: Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume },
+            plan: Plan {
+                scheme,
+                codec,
+                rule: BoundRule::Verified,
+                theta: 0.5,
+                delta: 0.05,
+                resume,
+                grain: Grain::Usual,
+            },
             bound: Bound::Lossless,
             achieved_error: 0.0,
             raw_bytes: 8,
@@ -124,7 +143,8 @@ mod tests {
     fn what_was_measured_before_counts_until_something_is_measured() {
         let (mut before, mut after, mut other) = (Meter::default(), Meter::default(), Meter::with_bandwidth(Some(7.0)));
         before.saved(&saved(0.25), false);
-        before.recovered(before.costs()[0].0, 3.0);
+        let Choice { scheme, resume, .. } = before.costs()[0].0;
+        before.recovered(1, (scheme, resume), 3.0);
         let text = serde_json::to_string(&before.measured()).unwrap();
         let measured: Measured = serde_json::from_str(&text).unwrap();
         after.recall(Some(&measured));

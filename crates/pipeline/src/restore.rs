@@ -1,8 +1,8 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Choice, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
-    VariableMut, agreed,
+    Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
+    agreed,
 };
 
 use crate::chain::Decoded;
@@ -117,9 +117,8 @@ impl Session {
                         Timing::Real => since(self.clock.now(), start),
                         Timing::Virtual(costs) => costs.recovery_seconds(&reader.frames_read(&candidate.manifest)?),
                     };
-                    let choice = Choice { scheme: restored.scheme, resume: restored.resume };
                     self.meter.recall(candidate.manifest.measured.as_ref());
-                    self.meter.recovered(choice, restored.seconds);
+                    self.meter.recovered(version, (restored.scheme, restored.resume), restored.seconds);
                     self.restarted(version);
                     self.chain_from(followed(candidate))?;
                     return Ok(Some(restored));

@@ -36,7 +36,7 @@ pub(crate) struct Verifier {
     energy: EnergyNorm,
     norms: Norms,
     fingerprint: Fingerprint,
-    search: Option<(f64, VerifiedSearch)>,
+    search: Option<VerifiedSearch>,
     residual: Vec<f64>,
     /// Largest `1 / |a_ii|` of all ranks, where the diagonal is known.
     inverse_diagonal: Option<f64>,
@@ -224,11 +224,9 @@ impl Verifier {
         match plan.rule {
             BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x, comm)?)),
             BoundRule::Verified => {
-                let search = self.search.take().filter(|(theta, _)| *theta == plan.theta);
-                let (theta, mut search) = search.unwrap_or_else(|| (plan.theta, VerifiedSearch::new(plan.theta)));
-                let first = search.first(&self.norms)?;
-                self.search = Some((theta, search));
-                Ok(first)
+                let search = self.search.get_or_insert_with(|| VerifiedSearch::new(plan.theta));
+                search.aim(plan.theta);
+                Ok(search.first(&self.norms)?)
             }
             rule => {
                 if rule == BoundRule::Corrected {
@@ -242,7 +240,7 @@ impl Verifier {
     /// Only the verified rule refuses what was measured.
     fn judge(&mut self, rule: BoundRule, true_norm: f64, tried: Bound, measured: f64) -> Verdict {
         match &mut self.search {
-            Some((_, search)) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
+            Some(search) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
             _ => Verdict::Accepted,
         }
     }

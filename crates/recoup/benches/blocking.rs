@@ -99,6 +99,7 @@ fn policy() -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: 0.5,
         delta: 0.05,
+        has_grains: false,
         lossy_resume: Resume::Restarted,
         resume: Some(Resume::Restarted),
         asynchronous: true,

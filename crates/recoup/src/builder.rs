@@ -35,6 +35,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             rule: BoundRule::Verified,
             theta: 0.5,
             delta: 0.05,
+            has_grains: true,
             lossy_resume: Resume::Deflated,
             resume: None,
             asynchronous: true,
@@ -137,10 +138,11 @@ impl Builder {
         self
     }
 
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: 0.5, and a quarter or four times that
+    /// where the scheme is decided and measured costs say so].
     #[must_use]
     pub fn theta(mut self, theta: f64) -> Self {
-        self.policy.theta = theta;
+        (self.policy.theta, self.policy.has_grains) = (theta, false);
         self
     }
 
@@ -155,7 +157,7 @@ impl Builder {
     /// Allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta ||p||_A` [default: 0.05].
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
-        self.policy.delta = delta;
+        (self.policy.delta, self.policy.has_grains) = (delta, false);
         self
     }
 
@@ -171,8 +173,8 @@ impl Builder {
     pub fn plan(mut self, plan: Plan) -> Self {
         self.rivals.clear();
         (self.policy.lossy_codec, self.policy.lossless_codec) = (plan.codec, plan.codec);
-        (self.policy.rule, self.policy.theta, self.policy.delta) = (plan.rule, plan.theta, plan.delta);
-        self.resume(plan.resume).scheme(plan.scheme)
+        self.policy.rule = plan.rule;
+        self.theta(plan.theta).delta(plan.delta).resume(plan.resume).scheme(plan.scheme)
     }
 
     /// When to save: from measured costs, or every so many seconds or iterations.

@@ -87,14 +87,14 @@ fn crossings(sheet: &mut Sheet, side: &str, cg: &Study) {
 
 /// Ours was tuned for the problem and this storage: how, and what it is worth untuned.
 fn defaults(sheet: &mut Sheet, side: &str, study: &Study) -> Result<(), Failed> {
-    let Protection { theta, delta, codec, .. } = study.profile(Choice::Ours).protection;
+    let Protection { theta, delta, codec, key_every, .. } = study.profile(Choice::Ours).protection;
     let codec = codec.map_or("the session's choice of codec".to_owned(), |codec| codec.to_string());
     let kind = study.problem.kind;
     let delta = if kind == Kind::Cg { format!(", delta {delta}") } else { String::new() };
     let plain = Profile::of(&study.problem, Choice::Ours.of(kind))?;
     let expected = percent(plain.costs(&study.problem, published::MTTI_SECONDS, 1.0).overhead_fraction());
     sheet.say(format!(
-        "{kind}, {side}: ours is tuned by Eq. 7 to theta {theta}{delta}, {codec}; with the library's defaults it costs {expected}."
+        "{kind}, {side}: ours is tuned by Eq. 7 to theta {theta}{delta}, {codec}, a key in {key_every}; with the library's defaults it costs {expected}."
     ));
     Ok(())
 }

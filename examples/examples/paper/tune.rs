@@ -12,13 +12,15 @@ use crate::published;
 /// Instants of a failure that candidates are compared at: none of them is one of [`INSTANTS`].
 const SEARCH_INSTANTS: u64 = INSTANTS / 2;
 /// Allowed growth of the residual, `||b - A x'|| <= (1 + theta) ||r||`.
-const THETAS: [f64; 5] = [0.5, 2.0, 4.0, 10.0, 30.0];
+const THETAS: [f64; 6] = [0.5, 2.0, 4.0, 10.0, 30.0, 100.0];
 /// Allowed errors of CG's directions in the energy norm.
 const DELTAS: [f64; 3] = [0.05, 0.1, 0.14];
+/// Versions from one that stands alone to the next: a long chain is small to write and long to read.
+const KEYS: [usize; 4] = [recoup::KEY_EVERY, 4, 20, 40];
 /// `None`: what the session chooses.
 const CODECS: [Option<CodecId>; 2] = [None, Some(CodecId::Pco)];
 
-/// The cheapest protection found by changing one setting at a time, in this order: codec, theta, delta.
+/// The cheapest protection found by changing one setting at a time, in this order: codec, theta, delta, the length of chains.
 ///
 /// # Errors
 /// When a run fails.
@@ -26,10 +28,11 @@ pub(crate) fn tuned(problem: &Problem) -> Result<Protection, Failed> {
     let start = Choice::Ours.of(problem.kind);
     let best = cheapest(problem, CODECS.map(|codec| Protection { codec, ..start }))?;
     let best = cheapest(problem, THETAS.map(|theta| Protection { theta, ..best }))?;
-    if problem.kind != Kind::Cg {
-        return Ok(best);
-    }
-    cheapest(problem, DELTAS.map(|delta| Protection { delta, ..best }))
+    let best = match problem.kind {
+        Kind::Cg => cheapest(problem, DELTAS.map(|delta| Protection { delta, ..best }))?,
+        Kind::Jacobi | Kind::Gmres => best,
+    };
+    cheapest(problem, KEYS.map(|key_every| Protection { key_every, ..best }))
 }
 
 fn cheapest<const N: usize>(problem: &Problem, candidates: [Protection; N]) -> Result<Protection, Failed> {

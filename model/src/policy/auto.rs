@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use recoup_core::{Choice, Decision, Observation, Plan, Policy, Prediction, Scheme};
+use recoup_core::{Choice, Decision, Grain, Observation, Plan, Policy, Prediction, Scheme};
 
 use super::candidates::{Candidate, best_states, candidates, choices, faithful};
 use super::cost::raw_bytes;
@@ -101,17 +101,22 @@ impl AutoPolicy {
         Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
-    /// A choice to take once in place of the scheme in force, because nothing but a guess says it is worse.
-    fn explore(&mut self, ballot: &Ballot, held: Scheme) -> Option<Choice> {
+    /// A choice to take once in place of the one in force, because nothing but a guess says it is worse, or, under other
+    /// bounds, because a guess says it is better.
+    fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
         let (question, answer) = (&ballot.question, &ballot.answer);
-        if question.remaining_seconds < EXPLORE_CHECKPOINTS * answer.interval(held) {
+        if question.remaining_seconds < EXPLORE_CHECKPOINTS * answer.interval(held.scheme) {
             return None;
         }
-        let near = EXPLORE * answer.expected(held);
-        let unknown = ballot.candidates.iter().find(|of| {
-            let is_guess = of.choice.scheme != held && !of.is_measured && !self.explored.contains(&of.choice);
-            is_guess && answer.expected(of.choice.scheme) <= near
-        })?;
+        let near = EXPLORE * answer.expected(held.scheme);
+        let is_new = |of: &&Candidate| !of.is_measured && !self.explored.contains(&of.choice);
+        let other_scheme = ballot
+            .candidates
+            .iter()
+            .filter(is_new)
+            .find(|of| of.choice.scheme != held.scheme && answer.expected(of.choice.scheme) <= near);
+        let unknown =
+            other_scheme.or_else(|| ballot.all.iter().filter(is_new).find(|of| ballot.promises_more(of, held)))?;
         self.explored.push(unknown.choice);
         Some(unknown.choice)
     }
@@ -127,7 +132,9 @@ impl AutoPolicy {
             Some(if is_dear { f64::INFINITY } else { cost.blocking_seconds + cost.drain_seconds })
         };
         let probes = choices(&self.config, seen).into_iter();
-        let probes = probes.filter(|choice| matches!(choice.scheme, Scheme::Traditional | Scheme::Lossy));
+        let probes = probes.filter(|choice| {
+            matches!(choice.scheme, Scheme::Traditional | Scheme::Lossy) && choice.grain == Grain::Usual
+        });
         let probes = probes.map(|choice| (choice, seconds(choice).unwrap_or(f64::INFINITY)));
         let best = probes.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(choice, _)| choice);
         best.map_or_else(|| self.config.plan(Scheme::Traditional), |choice| self.config.plan_of(choice))
@@ -216,15 +223,30 @@ impl AutoPolicy {
         {
             why.push_str("; the most faithful of what costs next to the same");
         }
-        let others = ballot.all.iter().filter(|of| of.choice.scheme == next.scheme && of.choice != next);
-        for other in others {
-            let found = ballot.question.protection(&other.cost, ballot.fallback_seconds);
-            let (cost, extra) = (percent(found.overhead_fraction), other.extra.iterations);
-            let _ = write!(
-                why,
-                "; for a {} resume, where a {} one costs {cost} with {extra:.1} extra iterations",
-                next.resume, other.choice.resume
-            );
+        let expected = |of: &Candidate| {
+            let found = ballot.question.protection(&of.cost, ballot.fallback_seconds);
+            format!("{} with {:.1} extra iterations", percent(found.overhead_fraction), of.extra.iterations)
+        };
+        let others = || ballot.all.iter().filter(|of| of.choice.scheme == next.scheme && of.choice != next);
+        for other in others().filter(|of| of.choice.resume != next.resume && of.choice.grain == Grain::Usual) {
+            let (resume, found) = (other.choice.resume, expected(other));
+            let _ = write!(why, "; for a {} resume, where a {resume} one costs {found}", next.resume);
+        }
+        for (position, other) in others().filter(|of| of.choice.resume == next.resume && of.is_measured).enumerate() {
+            let joint = if position == 0 { ", where" } else { ", and" };
+            let theta = self.config.theta_of(other.choice.grain);
+            if position == 0 {
+                let _ = write!(why, "; theta {}", self.config.theta_of(next.grain));
+            }
+            let _ = write!(why, "{joint} {theta} costs {}", expected(other));
+        }
+    }
+
+    /// A choice in a few words.
+    fn name(&self, choice: Choice) -> String {
+        match choice.grain {
+            Grain::Usual => choice.scheme.to_string(),
+            grain => format!("{} at theta {}", choice.scheme, self.config.theta_of(grain)),
         }
     }
 
@@ -248,9 +270,11 @@ impl AutoPolicy {
         let (next, has_changed) = self.settle(Self::best(&ballot), &ballot);
         let (choice, interval_seconds) = (next.choice, next.interval_seconds);
         let is_due = choice.scheme != Scheme::None && is_due(seen, interval_seconds);
-        let explored = if is_due { self.explore(&ballot, choice.scheme) } else { None };
+        let explored = if is_due { self.explore(&ballot, choice) } else { None };
         let why = match explored {
-            Some(other) => Some(format!("{} once, to measure it: {}", other.scheme, self.why(seen, &ballot, choice))),
+            Some(other) => {
+                Some(format!("{} once, to measure it: {}", self.name(other), self.why(seen, &ballot, choice)))
+            }
             None => has_changed.then(|| self.why(seen, &ballot, choice)),
         };
         Decision {
@@ -264,6 +288,14 @@ impl AutoPolicy {
 }
 
 impl Ballot {
+    /// Whether the choice in force, which was measured, is expected to cost less under these other bounds.
+    fn promises_more(&self, other: &Candidate, held: Choice) -> bool {
+        let overhead = |of: &Candidate| self.question.protection(&of.cost, self.fallback_seconds).overhead_fraction;
+        let is_other_grain = Choice { grain: held.grain, ..other.choice } == held;
+        let kept = self.all.iter().find(|of| of.choice == held && of.is_measured);
+        is_other_grain && kept.is_some_and(|kept| overhead(other) < overhead(kept))
+    }
+
     fn prediction(&self, choice: Choice) -> Option<Prediction> {
         self.all.iter().find(|of| of.choice == choice).map(|of| of.extra)
     }

@@ -1,6 +1,6 @@
 //! What auto chooses from: every scheme, with what its versions may hold, its cost and its extra iterations.
 
-use recoup_core::{Choice, Cost, Observation, Prediction, Resume, Scheme};
+use recoup_core::{Choice, Cost, Grain, Observation, Prediction, Resume, Scheme};
 
 use super::PolicyConfig;
 use super::auto::Ballot;
@@ -13,6 +13,8 @@ use crate::decide::Question;
 const FAITHFUL: f64 = 0.001;
 /// Another state of the same scheme is taken up when it costs less than this part of the one in force.
 const STATE_CHANGE: f64 = 0.9;
+/// The same state under other bounds is taken up below this part: nothing but the bounds changes.
+const GRAIN_CHANGE: f64 = 0.98;
 
 /// One choice, and what it is expected to cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,21 +28,24 @@ pub(super) struct Candidate {
 }
 
 /// What there is to choose from. The exact state is one only where it is more than the traditional one, and the
-/// iterate alone where the usual lossy version holds more.
+/// iterate alone where the usual lossy version holds more; bounds may be finer and coarser where they follow the residual and
+/// were not asked for.
 pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> {
     let usual = |scheme| config.plan(scheme).choice();
     let mut choices = vec![usual(Scheme::Traditional), usual(Scheme::Lossless)];
-    // Told to be exact, no bit may change.
-    if config.resume != Some(Resume::Exact) {
-        choices.push(usual(Scheme::Lossy));
-    }
     let holds_more = |more, less| raw_bytes(more, seen) > raw_bytes(less, seen);
     if config.resume.is_none() && holds_more(Resume::Exact, Resume::Traditional) {
         choices.push(usual(Scheme::Exact));
     }
-    if config.resume.is_none() && holds_more(config.lossy_resume, Resume::Restarted) {
-        choices.push(Choice { scheme: Scheme::Lossy, resume: Resume::Restarted });
+    // Told to be exact, no bit may change.
+    if config.resume == Some(Resume::Exact) {
+        return choices;
     }
+    let lossy = usual(Scheme::Lossy);
+    let alone = config.resume.is_none() && holds_more(config.lossy_resume, Resume::Restarted);
+    let states = std::iter::once(lossy.resume).chain(alone.then_some(Resume::Restarted));
+    let grains: &[Grain] = if config.has_grains && config.follows_residual() { &Grain::ALL } else { &[Grain::Usual] };
+    choices.extend(states.flat_map(|resume| grains.iter().map(move |&grain| Choice { resume, grain, ..lossy })));
     choices
 }
 
@@ -61,6 +66,13 @@ pub(super) fn candidates(
     choices(config, seen).into_iter().map(candidate).collect()
 }
 
+impl Candidate {
+    /// Other bounds than the usual ones are taken up once they were measured, never on a guess.
+    fn is_eligible(&self) -> bool {
+        self.is_measured || self.choice.grain == Grain::Usual
+    }
+}
+
 /// One candidate for each scheme: the state that costs least, kept while another is not clearly better.
 pub(super) fn best_states(
     question: &Question,
@@ -68,9 +80,14 @@ pub(super) fn best_states(
     (candidates, held): (&[Candidate], Option<Choice>),
 ) -> Vec<Candidate> {
     let expected = |of: &Candidate| question.protection(&of.cost, fallback_seconds).overhead_fraction;
-    let weight = |of: &Candidate| if held == Some(of.choice) { STATE_CHANGE } else { 1.0 };
+    let weight = |of: &Candidate| match held {
+        Some(held) if held == of.choice => STATE_CHANGE,
+        // The same state under other bounds: part of the way.
+        Some(held) if (held.scheme, held.resume) == (of.choice.scheme, of.choice.resume) => STATE_CHANGE / GRAIN_CHANGE,
+        _ => 1.0,
+    };
     let mut best: Vec<(Candidate, f64)> = Vec::new();
-    for candidate in candidates {
+    for candidate in candidates.iter().filter(|of| of.is_eligible()) {
         let overhead = expected(candidate) * weight(candidate);
         match best.iter_mut().find(|(other, _)| other.choice.scheme == candidate.choice.scheme) {
             Some(other) if overhead < other.1 => *other = (*candidate, overhead),

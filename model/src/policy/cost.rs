@@ -1,10 +1,11 @@
 //! What a scheme costs: as measured, else as estimated from sizes and bandwidth.
 
-use recoup_core::{Choice, CodecId, Cost, Observation, Resume, Scheme};
+use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
 
 use super::PolicyConfig;
 use crate::bound::Coding;
 use crate::decide::Machine;
+use crate::residual_bound::growth;
 
 impl PolicyConfig {
     /// The cost of a choice: measured where it was seen, else estimated from sizes and bandwidth, and from what was seen
@@ -12,7 +13,8 @@ impl PolicyConfig {
     pub(super) fn cost(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
         let estimated = || self.estimate(choice, seen);
         let Some(cost) = measured(choice, seen) else {
-            return self.beside_its_like(choice, seen).or_else(|| Some(self.beside_others(estimated()?, seen)));
+            let like = self.beside_another_grain(choice, seen).or_else(|| self.beside_its_like(choice, seen));
+            return like.or_else(|| Some(self.beside_others(estimated()?, seen)));
         };
         let saving = cost.blocking_seconds + cost.drain_seconds;
         let recovery_seconds = match cost.recovery_seconds {
@@ -22,6 +24,39 @@ impl PolicyConfig {
         Some(Cost { recovery_seconds, ..cost })
     }
 
+    /// The cost measured of the same versions under finer or coarser bounds, and the bits of a value that these are
+    /// expected to add or save.
+    fn beside_another_grain(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
+        let is_like = |(other, cost): &&(Choice, Cost)| {
+            (other.scheme, other.resume) == (choice.scheme, choice.resume) && is_seen(cost) && cost.ratio > 0.0
+        };
+        let (other, _) = seen.costs.iter().find(is_like)?;
+        let cost = self.cost(*other, seen)?;
+        let part = self.grain_part(cost.ratio, (other.grain, choice.grain));
+        let added = raw_bytes(choice.resume, seen)? / cost.ratio * (part - 1.0) / bandwidth(seen)?;
+        // Between what it was and what it were if all of it were bytes.
+        let moved = |seconds: f64| (seconds + added).clamp(seconds * part.min(1.0), seconds * part.max(1.0));
+        let mut found = Cost { ratio: cost.ratio / part, extra_iterations: 0.0, residual_jump: 0.0, ..cost };
+        found.recovery_seconds = moved(cost.recovery_seconds);
+        if self.asynchronous {
+            found.drain_seconds = moved(cost.drain_seconds);
+        } else {
+            let all = cost.blocking_seconds + cost.drain_seconds;
+            (found.blocking_seconds, found.drain_seconds) = (moved(all), 0.0);
+        }
+        Some(found)
+    }
+
+    /// Bytes under bounds this coarse over those under others, which gave `ratio`: each value takes `log2 (1 + c / e)` bits
+    /// under a bound e. Of what coarser bounds save only a part is expected: in a chain the version before is as
+    /// coarse, and the next one has to make up for it.
+    fn grain_part(&self, ratio: f64, (from, to): (Grain, Grain)) -> f64 {
+        let coarser = growth(self.theta_of(to)) / growth(self.theta_of(from));
+        let bits = VALUE_BITS / ratio;
+        let part = (1.0 + (bits.exp2() - 1.0) / coarser).log2() / bits;
+        if part < 1.0 { 1.0 - COARSE_CREDIT * (1.0 - part) } else { part }
+    }
+
     /// The cost measured of a version of the same scheme that holds more or less, and the difference expected of the bytes;
     /// exact versions are encoded as lossless ones are.
     fn beside_its_like(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
@@ -29,7 +64,7 @@ impl PolicyConfig {
         let is_like = |(other, cost): &&(Choice, Cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost);
         let (other, cost) = seen.costs.iter().find(is_like)?;
         let (ours, theirs) = (self.estimate(choice, seen)?, self.estimate(*other, seen)?);
-        let part = encoded_bytes(choice, seen) / encoded_bytes(*other, seen);
+        let part = self.encoded_bytes(choice, seen) / self.encoded_bytes(*other, seen);
         let moved = |seconds: f64, ours: f64, theirs: f64| {
             // Less than the bytes alone would make it is more than a guess should say.
             (seconds + ours - theirs).max(part.min(1.0) * seconds)
@@ -83,7 +118,7 @@ impl PolicyConfig {
         };
         let coding = match (self.plan(choice.scheme).codec, choice.scheme) {
             (CodecId::Raw, _) => Coding::RAW,
-            (_, Scheme::Lossy) => Coding { ratio: raw_bytes / encoded_bytes(choice, seen), ..LOSSY_GUESS },
+            (_, Scheme::Lossy) => Coding { ratio: raw_bytes / self.encoded_bytes(choice, seen), ..LOSSY_GUESS },
             _ => LOSSLESS_GUESS,
         };
         let cost = machine.cost(raw_bytes, &coding);
@@ -92,19 +127,20 @@ impl PolicyConfig {
         let taken = if self.asynchronous { raw_bytes / coding.encode_bytes_per_second } else { 0.0 };
         Some(Cost { blocking_seconds: cost.blocking_seconds + taken, ..cost })
     }
-}
 
-/// Bytes of a version on the storage, by the guessed ratios: a direction bears a coarser bound than the iterate.
-fn encoded_bytes(choice: Choice, seen: &Observation) -> f64 {
-    let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
-    match (choice.scheme, choice.resume) {
-        (Scheme::Lossy, Resume::Deflated) => {
-            let iterate = bytes(Resume::Restarted).min(bytes(Resume::Deflated));
-            iterate / LOSSY_GUESS.ratio + (bytes(Resume::Deflated) - iterate) / DIRECTION_RATIO
+    /// Bytes of a version on the storage, by the guessed ratios: a direction bears a coarser bound than the iterate.
+    fn encoded_bytes(&self, choice: Choice, seen: &Observation) -> f64 {
+        let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
+        let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, (Grain::Usual, choice.grain));
+        match (choice.scheme, choice.resume) {
+            (Scheme::Lossy, Resume::Deflated) => {
+                let iterate = bytes(Resume::Restarted).min(bytes(Resume::Deflated));
+                lossy(iterate, LOSSY_GUESS.ratio) + lossy(bytes(Resume::Deflated) - iterate, DIRECTION_RATIO)
+            }
+            (Scheme::Lossy, resume) => lossy(bytes(resume), LOSSY_GUESS.ratio),
+            (Scheme::Traditional, resume) => bytes(resume),
+            (_, resume) => bytes(resume) / LOSSLESS_GUESS.ratio,
         }
-        (Scheme::Lossy, resume) => bytes(resume) / LOSSY_GUESS.ratio,
-        (Scheme::Traditional, resume) => bytes(resume),
-        (_, resume) => bytes(resume) / LOSSLESS_GUESS.ratio,
     }
 }
 
@@ -117,6 +153,10 @@ pub(super) const LOSSLESS_GUESS: Coding =
     Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
 /// Ratio of a direction at its bound in the energy norm, a twentieth, which CG's bear at about ten.
 const DIRECTION_RATIO: f64 = 10.0;
+/// What of the bits saved by coarser bounds is expected before it was measured.
+const COARSE_CREDIT: f64 = 0.5;
+/// Bits of a value of the iterate.
+const VALUE_BITS: f64 = 64.0;
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
 pub(super) fn measured(choice: Choice, seen: &Observation) -> Option<Cost> {

@@ -1,18 +1,27 @@
 //! The policy for what the user fixed.
 
-use recoup_core::{Decision, Observation, Plan, Policy, Scheme};
+use recoup_core::{Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 
+use super::cost::raw_bytes;
 use super::learned::Extra;
 use super::remaining::History;
 use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 
+/// Up to this size an exact version of one rank costs what a lossy one does: it takes one write either way.
+const EXACT_BYTES: f64 = 65_536.0;
+
 /// One plan, at a fixed interval or at the optimal one for its measured cost.
+///
+/// Lossy versions that may hold what they need give way to exact ones where nothing is gained by loss: of a state that is
+/// smaller than a zone, and where recoveries have shown that what they cost is more than exact versions do.
 #[derive(Clone, Debug)]
 pub struct FixedPolicy {
     config: PolicyConfig,
     plan: Plan,
+    /// What takes the place of lossy versions that do not serve.
+    exact: Option<Plan>,
     interval: Interval,
     history: History,
     extra: Extra,
@@ -25,7 +34,57 @@ impl FixedPolicy {
     #[must_use]
     pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
         let (history, extra) = (History::new(), Extra::default());
-        Self { plan: config.plan(scheme), config, interval, history, extra, in_force: None, has_probed: false }
+        let may_hold_more = scheme == Scheme::Lossy && config.resume.is_none();
+        let exact = may_hold_more.then(|| config.plan(Scheme::Exact));
+        Self { plan: config.plan(scheme), exact, config, interval, history, extra, in_force: None, has_probed: false }
+    }
+
+    /// Takes exact versions from now on, where the evidence says so; and the evidence.
+    fn hold_more(&mut self, seen: &Observation) -> Option<String> {
+        let exact = self.exact?;
+        let bytes = |resume| raw_bytes(resume, seen);
+        let is_more = bytes(Resume::Exact) > bytes(Resume::Traditional);
+        let is_small = is_more && bytes(Resume::Exact).is_some_and(|bytes| bytes <= EXACT_BYTES);
+        let evidence = if is_small {
+            format!("all of the state is {:.0} bytes, and loss saves nothing", bytes(Resume::Exact)?)
+        } else {
+            self.evidence_of_recoveries(exact, seen).filter(|_| is_more)?
+        };
+        (self.plan, self.exact) = (exact, None);
+        Some(format!("exact versions in place of lossy ones: {evidence}"))
+    }
+
+    /// What recoveries have shown, where it makes lossy versions cost more than exact ones, by what is expected of both.
+    fn evidence_of_recoveries(&self, exact: Plan, seen: &Observation) -> Option<String> {
+        let lossy = self.plan.choice();
+        let recoveries = self.extra.recoveries(lossy);
+        if recoveries == 0.0 {
+            return None;
+        }
+        let predicted = self.extra.predict(lossy, &self.config, seen, self.history.rate()).iterations;
+        let share = |cost: Cost| self.question(seen).timing(&cost).overhead_fraction();
+        let ours = share(Cost { extra_iterations: predicted, ..self.config.cost(lossy, seen)? });
+        let theirs = share(Cost { extra_iterations: 0.0, ..self.config.cost(exact.choice(), seen)? });
+        let percent = crate::decide::percent;
+        (theirs < ours).then(|| {
+            format!(
+                "after {recoveries:.0} recoveries {predicted:.1} extra iterations are expected of the next, with which lossy \
+                 versions cost {}, exact ones {}",
+                percent(ours),
+                percent(theirs)
+            )
+        })
+    }
+
+    fn question(&self, seen: &Observation) -> Question {
+        Question {
+            mtti_seconds: self.config.mtti_seconds,
+            iteration_seconds: seen.iteration_seconds,
+            remaining_seconds: f64::INFINITY,
+            at_risk_seconds: seen.since_checkpoint_seconds,
+            asynchronous: self.config.asynchronous,
+            costs: Vec::new(),
+        }
     }
 
     /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
@@ -44,15 +103,7 @@ impl FixedPolicy {
             }
             Interval::Auto => {
                 let cost = self.config.cost(self.plan.choice(), seen)?;
-                let timing = Question {
-                    mtti_seconds: self.config.mtti_seconds,
-                    iteration_seconds: seen.iteration_seconds,
-                    remaining_seconds: f64::INFINITY,
-                    at_risk_seconds: seen.since_checkpoint_seconds,
-                    asynchronous: self.config.asynchronous,
-                    costs: Vec::new(),
-                }
-                .timing(&cost);
+                let timing = self.question(seen).timing(&cost);
                 let in_force = self.in_force.filter(|held| !held.has_moved_to(timing.interval_seconds()));
                 let seconds = in_force.map_or(timing.interval_seconds(), |held| held.interval_seconds);
                 let why = format!(
@@ -97,7 +148,12 @@ impl Policy for FixedPolicy {
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.extra.see(seen, &self.history);
         self.history.see(seen);
-        let decision = self.decide_now(seen);
+        let evidence = self.hold_more(seen);
+        let mut decision = self.decide_now(seen);
+        if let Some(evidence) = evidence {
+            let why = decision.why.take().map_or(evidence.clone(), |why| format!("{evidence}; {why}"));
+            decision.why = Some(why);
+        }
         if self.plan.scheme == Scheme::None {
             return decision;
         }

@@ -21,6 +21,7 @@ pub(super) fn config() -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: 0.5,
         delta: 0.1,
+        has_grains: false,
         lossy_resume: Resume::Restarted,
         resume: None,
         asynchronous: false,
@@ -49,6 +50,16 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
 
 /// What was saved, at which iteration, over a run on a machine of this bandwidth and lossy codec.
 fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Scheme)>, Vec<String>) {
+    let (saved, reasons) = run_grains(policy, bandwidth, (0.999, |_| lossy));
+    (saved.into_iter().map(|(iteration, plan)| (iteration, plan.scheme)).collect(), reasons)
+}
+
+/// The same with what is left of the residual after an iteration, and a lossy codec that depends on the bounds.
+fn run_grains(
+    policy: &mut dyn Policy,
+    bandwidth: f64,
+    (left, lossy): (f64, impl Fn(Grain) -> Coding),
+) -> (Vec<(u64, Plan)>, Vec<String>) {
     let machine = Machine {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
@@ -59,15 +70,17 @@ fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Sch
     let mut costs: Vec<(Choice, Cost)> = Vec::new();
     let mut last = 0;
     for iteration in 1..=5000 {
-        let state = Observation { costs: costs.clone(), ..seen(iteration, iteration - last) };
+        let (relative_residual, tolerance) = (left.powi(iteration as i32), left.powi(18_400).max(1e-300));
+        let seen = seen(iteration, iteration - last);
+        let state = Observation { costs: costs.clone(), relative_residual, tolerance, ..seen };
         let decision = policy.decide(&state);
         reasons.extend(decision.why);
         let Some(plan) = decision.save else { continue };
-        saved.push((iteration, plan.scheme));
+        saved.push((iteration, plan));
         last = iteration;
         let coding = match plan.scheme {
             Scheme::Traditional => Coding::RAW,
-            Scheme::Lossy => lossy,
+            Scheme::Lossy => lossy(plan.grain),
             _ => LOSSLESS_GUESS,
         };
         let cost = Cost { recovery_seconds: 0.0, ..machine.cost(raw_bytes(plan.resume, &state).unwrap(), &coding) };
@@ -137,6 +150,40 @@ fn auto_finds_a_codec_that_is_better_than_its_guess() {
     assert_eq!(found.last().unwrap().1, Scheme::Lossy, "{reasons:#?}");
     let often = |scheme| guessed_worse.iter().filter(|(_, saved)| *saved == scheme).count();
     assert!(often(Scheme::Lossless) <= 1 && guessed_worse.len() > 10, "{guessed_worse:?}");
+}
+
+/// A residual that falls so fast that coarser bounds cost little: 1.3 iterations by a fifth of a doubling at this rate.
+const FAST: f64 = 0.9;
+
+/// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds have this ratio and others 8.
+fn grains_kept(coarse_ratio: f64) -> (Vec<Grain>, Vec<Grain>, Vec<String>) {
+    let coding = |grain| Coding { ratio: if grain == Grain::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
+    let mut policy = AutoPolicy::new(PolicyConfig { has_grains: true, ..config() });
+    let (saved, reasons) = run_grains(&mut policy, 20e6, (FAST, coding));
+    let grains: Vec<Grain> =
+        saved.iter().filter(|(_, plan)| plan.scheme == Scheme::Lossy).map(|(_, plan)| plan.grain).collect();
+    (grains[grains.len() / 2..].to_vec(), grains, reasons)
+}
+
+#[test]
+fn coarser_bounds_are_tried_once_and_kept_where_they_pay() {
+    let (kept, _, reasons) = grains_kept(16.0);
+    assert!(kept.len() > 5 && kept.iter().all(|grain| *grain == Grain::Coarse), "{kept:?} {reasons:#?}");
+    assert!(reasons.iter().any(|why| why.starts_with("lossy at theta 2 once, to measure it")), "{reasons:#?}");
+    assert!(reasons.iter().any(|why| why.contains("; theta 2, where 0.5 costs")), "{reasons:#?}");
+    let (kept, all, reasons) = grains_kept(8.0);
+    assert!(kept.iter().all(|grain| *grain == Grain::Usual), "{kept:?} {reasons:#?}");
+    assert_eq!(all.iter().filter(|grain| **grain == Grain::Coarse).count(), 1, "{reasons:#?}");
+}
+
+#[test]
+fn bounds_that_were_asked_for_stay() {
+    let coding = |grain| Coding { ratio: if grain == Grain::Coarse { 50.0 } else { 8.0 }, ..LOSSY_GUESS };
+    let (saved, _) = run_grains(&mut AutoPolicy::new(config()), 20e6, (FAST, coding));
+    assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
+    let fixed = PolicyConfig { has_grains: true, rule: BoundRule::Theorem3, ..config() };
+    let (saved, _) = run_grains(&mut AutoPolicy::new(fixed), 20e6, (FAST, coding));
+    assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
 }
 
 #[test]
@@ -219,6 +266,53 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
     assert_eq!(saved[0].0, 1);
     assert!(((saved[2].0 - saved[1].0) as f64 * 0.1 - young).abs() <= 0.05 + 1e-9, "{saved:?} {young}");
     assert_eq!(reasons.len(), 2);
+}
+
+/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many extra iterations; what
+/// it saves at 300, and what it says.
+fn lossy_after_a_recovery(extra: u64, kinds: [u64; 3]) -> (Plan, Vec<String>) {
+    let raw_bytes = [Resume::Deflated, Resume::Traditional, Resume::Exact].into_iter().zip(kinds).collect::<Vec<_>>();
+    let config = PolicyConfig { extra_fraction: 0.2, lossy_resume: Resume::Deflated, ..config() };
+    let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(100), config);
+    let (mut plan, mut reasons) = (None, Vec::new());
+    let path = (1..=150).map(|at| (at, at, 0)).chain((101..=300u64).map(|at| (at, at.saturating_sub(extra), 1)));
+    for (iteration, progress, failures) in path {
+        let raw_bytes = raw_bytes.clone();
+        // Saved at 100, and again at 300.
+        let since_checkpoint_iterations = if iteration % 200 == 100 { 100 } else { iteration % 100 };
+        let since_checkpoint_iterations = if iteration == 300 { 200 } else { since_checkpoint_iterations };
+        let decision = policy.decide(&Observation {
+            relative_residual: 0.98f64.powf(progress as f64 - 0.5 * failures as f64),
+            since_checkpoint_iterations,
+            failures,
+            raw_bytes,
+            write_bytes_per_second: 1e9,
+            ..seen(iteration, 1)
+        });
+        reasons.extend(decision.why);
+        plan = decision.save.or(plan);
+    }
+    (plan.unwrap(), reasons)
+}
+
+#[test]
+fn lossy_versions_give_way_to_exact_ones_where_recoveries_cost_more() {
+    let large = [2 * BYTES, 2 * BYTES, 3 * BYTES];
+    let (plan, reasons) = lossy_after_a_recovery(0, large);
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Lossy, Resume::Deflated), "{reasons:#?}");
+    let (plan, reasons) = lossy_after_a_recovery(60, large);
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Exact, Resume::Exact), "{reasons:#?}");
+    assert!(reasons.iter().any(|why| why.starts_with("exact versions in place of lossy ones: after 1 recoveries")));
+}
+
+#[test]
+fn lossy_versions_of_next_to_nothing_are_exact_unless_told_what_to_hold() {
+    let (plan, reasons) = lossy_after_a_recovery(0, [2 * 5832, 2 * 5832, 3 * 5832]);
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Exact, Resume::Exact), "{reasons:#?}");
+    let told = PolicyConfig { resume: Some(Resume::Deflated), ..config() };
+    let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(1), told);
+    let small = vec![(Resume::Deflated, 16), (Resume::Traditional, 16), (Resume::Exact, 24)];
+    assert_eq!(policy.decide(&Observation { raw_bytes: small, ..seen(1, 1) }).save.unwrap().scheme, Scheme::Lossy);
 }
 
 #[test]

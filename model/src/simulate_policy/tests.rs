@@ -20,6 +20,11 @@ struct Scenario {
 const METHODS: [(&str, u64, u64, [f64; 2], f64); 3] =
     [("jacobi", 1, 1, [0.0, 0.0], 12.0), ("gmres", 1, 1, [0.0, 0.0], 6.0), ("cg", 2, 3, [0.006, 0.2], 8.0)];
 
+/// What finer and coarser bounds make of that ratio, and the extra iterations that coarser ones add to those of CG.
+const FINE_RATIO: f64 = 0.8;
+const COARSE_RATIO: f64 = 1.25;
+const COARSE_FRACTION: f64 = 0.01;
+
 /// Bytes of one vector on all ranks.
 const VECTOR_BYTES: u64 = 40_000_000_000;
 
@@ -36,9 +41,9 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let lossless = Coding { ratio: 1.25, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
     // Two tries of the verified rule.
     let lossy = Coding { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
-    let cost = |scheme, resume, vectors, coding: &Coding| {
-        (Choice { scheme, resume }, machine.cost(raw_bytes(vectors), coding))
-    };
+    let of = |choice, vectors, coding: &Coding| (choice, machine.cost(raw_bytes(vectors), coding));
+    let cost =
+        |scheme, resume, vectors, coding: &Coding| of(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding);
     let lossy_resume = if name == "cg" { Resume::Deflated } else { Resume::Restarted };
     let mut costs = vec![
         cost(Scheme::Traditional, Resume::Traditional, vectors, &Coding::RAW),
@@ -48,6 +53,12 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     if name == "cg" {
         costs.push(cost(Scheme::Exact, Resume::Exact, exact_vectors, &lossless));
         costs.push(cost(Scheme::Lossy, Resume::Restarted, 1, &lossy));
+    }
+    for (grain, factor) in [(Grain::Fine, FINE_RATIO), (Grain::Coarse, COARSE_RATIO)] {
+        let coding = Coding { ratio: factor * lossy.ratio, ..lossy };
+        let states = [(lossy_resume, vectors), (Resume::Restarted, 1)];
+        let scheme = Scheme::Lossy;
+        costs.extend(states.map(|(resume, vectors)| of(Choice { scheme, resume, grain }, vectors, &coding)));
     }
     let kinds = [
         (Resume::Restarted, 1),
@@ -62,6 +73,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         tolerance: 1e-8,
         extra_fraction,
         restarted_fraction,
+        coarse_fraction: if name == "cg" { COARSE_FRACTION } else { 0.0 },
         raw_bytes: kinds.map(|(kind, count)| (kind, count * VECTOR_BYTES / u64::from(machine.ranks))).to_vec(),
     };
     let config = PolicyConfig {
@@ -71,6 +83,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         rule: BoundRule::Verified,
         theta: 0.5,
         delta: 0.05,
+        has_grains: true,
         lossy_resume,
         resume: None,
         asynchronous: false,
@@ -104,7 +117,7 @@ struct Found {
 
 impl Scenario {
     fn fixed(&self, choice: Choice, iterations: u64) -> PolicyOutcome {
-        let plan = Plan { resume: choice.resume, ..self.config.plan(choice.scheme) };
+        let plan = Plan { resume: choice.resume, grain: choice.grain, ..self.config.plan(choice.scheme) };
         self.runs.drive(|| Every { plan, iterations })
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use recoup::core::{Choice, Cost, Resume, Scheme};
+use recoup::core::{Choice, Cost, Grain, Resume, Scheme};
 use recoup::model::decide::Question;
 use recoup::model::multilevel::{self, Plan};
 use recoup::model::simulate_policy::{Method, Runs};
@@ -226,9 +226,10 @@ impl Scenario {
             tolerance: self.method.tolerance,
             extra_fraction,
             restarted_fraction: extra_fraction,
+            coarse_fraction: 0.0,
             raw_bytes: self.schemes.iter().map(|of| (resume(of.scheme), bytes(of))).collect(),
         };
-        let choice = |scheme| Choice { scheme, resume: resume(scheme) };
+        let choice = |scheme| Choice { scheme, resume: resume(scheme), grain: Grain::Usual };
         Some(Runs {
             method,
             costs: costs.into_iter().map(|(scheme, cost)| (choice(scheme), cost)).collect(),

@@ -185,6 +185,7 @@ fn config(runs: &Runs) -> PolicyConfig {
         rule: BoundRule::Verified,
         theta: 0.5,
         delta: 0.05,
+        has_grains: false,
         lossy_resume: Resume::Restarted,
         resume: None,
         asynchronous: runs.asynchronous,
