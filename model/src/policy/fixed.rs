@@ -9,13 +9,13 @@ use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 
-/// Up to this size an exact version of one rank costs what a lossy one does: it takes one write either way.
-const EXACT_BYTES: f64 = 65_536.0;
+/// Up to this size an exact version of one rank costs what a lossy one does: it takes one short write either way.
+const EXACT_BYTES: f64 = 32_768.0;
 
 /// One plan, at a fixed interval or at the optimal one for its measured cost.
 ///
 /// Lossy versions that may hold what they need give way to exact ones where nothing is gained by loss: of a state that is
-/// smaller than a zone, and where recoveries have shown that what they cost is more than exact versions do.
+/// smaller than half a zone, and where recoveries have shown that what they cost is more than exact versions do.
 #[derive(Clone, Debug)]
 pub struct FixedPolicy {
     config: PolicyConfig,
