@@ -175,7 +175,7 @@ impl Lives {
         let Some(heartbeat) = &self.heartbeat else { return last };
         let steps = heartbeat.steps();
         self.account_for(steps, last.start_version);
-        if self.past.lives == 1 {
+        if self.past.losses == 0 {
             return last;
         }
         self.pass(self.clock.now());
@@ -194,7 +194,7 @@ impl Lives {
     /// Time up to the first step of a life, which ends an interruption.
     fn account_for(&mut self, steps: Steps, version: u64) {
         let (Some(ready), Some(first)) = (steps.ready, steps.first.filter(|first| *first > self.since)) else { return };
-        if self.past.lives == 1 {
+        if self.past.lives == 1 && self.past.open.is_none() {
             // The problem is read before a run begins.
             self.since = ready;
         }
@@ -259,6 +259,16 @@ mod tests {
             heartbeat.beat(|beat| (beat.restored, beat.iteration, beat.executed) = (restored, restored + step, step));
             heartbeat.end_step();
         }
+    }
+
+    #[test]
+    fn a_rank_lost_before_the_first_life_began_is_counted() {
+        let mut lives = Lives::new();
+        lives.lost();
+        lives.repaired(2);
+        live(&mut lives, 0, 5);
+        let account = lives.finish(Account { executed: 5, ..Account::default() });
+        assert_eq!((account.executed, account.failures, account.repairs.len()), (5, 2, 1));
     }
 
     #[test]

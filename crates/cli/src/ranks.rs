@@ -141,7 +141,8 @@ mod job {
     /// How long a rank that failed waits for the others to fail too.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// After a loss `mpirun` passes on what a process printed only while it lives: how long the first one stays.
+    /// After a loss `mpirun` passes on what a process printed only while it lives, and one that leaves while others still
+    /// hear that all are done would be taken for lost: how long each stays.
     const LAST_WORDS: Duration = Duration::from_secs(1);
 
     static JOB: Mutex<Option<MpiJob>> = Mutex::new(None);
@@ -166,7 +167,7 @@ mod job {
 
     pub(super) fn end(exit: Exit) {
         if let Some(job) = job().take() {
-            if job.was_repaired() && super::is_first() {
+            if job.was_repaired() {
                 std::thread::sleep(LAST_WORDS);
             }
             job.end(exit as u8);
@@ -223,7 +224,7 @@ mod job {
     /// # Errors
     /// When MPI fails otherwise.
     pub(crate) fn rest() -> Result<bool> {
-        match job().as_ref().map_or(Ok(()), MpiJob::rest) {
+        match job().as_mut().map_or(Ok(()), MpiJob::rest) {
             Ok(()) => Ok(true),
             Err(CommError::RankLost { .. }) => Ok(false),
             Err(error) => Err(error.into()),

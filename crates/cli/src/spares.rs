@@ -14,7 +14,10 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use crate::lives::Lives;
 use crate::ranks;
-use crate::watched::Doing;
+use crate::watched::{self, Doing};
+
+/// How often one that is to die looks whether it may.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The end of this process by its own hand, and of those that die with it, at an instant the seed names.
 pub(crate) struct Doom {
@@ -89,8 +92,8 @@ pub(crate) fn together(computing: &[Fellow], by_node: bool) -> Vec<Vec<usize>> {
 }
 
 impl Doom {
-    /// Lets a thread kill this process, the first of those that die together, when their instant comes; `memory` is lost
-    /// with them.
+    /// Lets a thread kill this process, the first of those that die together, when their instant comes, counted from the
+    /// first step; `memory` is lost with them.
     ///
     /// # Errors
     /// When the system refuses a thread.
@@ -107,6 +110,10 @@ impl Doom {
             let is_called_off = is_called_off.clone();
             let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let die = move || {
+                // What it takes to start and to read the problem is no part of the run.
+                while !watched::has_ever_stepped() {
+                    std::thread::sleep(LOOK);
+                }
                 std::thread::sleep(wait);
                 loop {
                     let is_called_off = is_called_off.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +122,7 @@ impl Doom {
                         strike_down(&others, memory.as_ref());
                     }
                     drop(is_called_off);
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::sleep(LOOK);
                 }
             };
             std::thread::Builder::new().name("doom".to_owned()).spawn(die).context("starting a thread")?;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use recoup::core::{Comm, CommError};
 
 static HAS_STEPPED: AtomicBool = AtomicBool::new(false);
+static HAS_EVER_STEPPED: AtomicBool = AtomicBool::new(false);
 static EXCHANGES: AtomicU32 = AtomicU32::new(0);
 static COMMITS: AtomicU32 = AtomicU32::new(0);
 
@@ -52,6 +53,14 @@ impl Doing {
 /// A life begins, or its first step.
 pub(crate) fn has_stepped(has_stepped: bool) {
     HAS_STEPPED.store(has_stepped, Ordering::Relaxed);
+    if has_stepped {
+        HAS_EVER_STEPPED.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether a step of any life has begun.
+pub(crate) fn has_ever_stepped() -> bool {
+    HAS_EVER_STEPPED.load(Ordering::Relaxed)
 }
 
 /// Calls `work` as part of a commit.

@@ -98,6 +98,8 @@ pub struct MpiJob {
     /// How many processes there were at the start.
     processes: usize,
     host: Host,
+    /// All have told each other whether they are done, since the last repair.
+    has_agreed: bool,
     /// A rank was lost: MPI may not come to its own end.
     is_maimed: bool,
 }
@@ -141,7 +143,19 @@ impl MpiJob {
         drop(pending);
         let host = Host::among(&hosts, place);
         let (process, processes) = (place, places);
-        Ok(Self { world, crew: world, place, places, family, level, process, processes, host, is_maimed: false })
+        Ok(Self {
+            world,
+            crew: world,
+            place,
+            places,
+            family,
+            level,
+            process,
+            processes,
+            host,
+            has_agreed: false,
+            is_maimed: false,
+        })
     }
 
     /// Makes spares of the last `spares` processes. Collective.
@@ -210,12 +224,21 @@ impl MpiJob {
 
     /// Returns when every process has called it: spares at the beginning, the others when all is done. Collective.
     ///
+    /// All return or none does: one that left while others still waited would be missed, and taken for lost.
+    ///
     /// # Errors
     /// [`CommError::RankLost`] when a process is gone.
-    pub fn rest(&self) -> Result<(), CommError> {
+    pub fn rest(&mut self) -> Result<(), CommError> {
         let mut pending = Pending::new(self.world, &self.family);
         let rested = pending.barrier().and_then(|()| pending.wait());
-        rested.map_err(|fault| self.family.error(fault))
+        drop(pending);
+        rested.map_err(|fault| self.family.error(fault))?;
+        self.has_agreed = true;
+        if self.world.agree(true) {
+            return Ok(());
+        }
+        self.family.lose(0);
+        Err(CommError::RankLost { rank: 0 })
     }
 
     /// After a loss: spares take the places of lost processes, and where there are too few, the others close up.
@@ -229,6 +252,10 @@ impl MpiJob {
         }
         self.is_maimed = true;
         self.family.lose(0);
+        if !std::mem::take(&mut self.has_agreed) {
+            // Others may have come to rest: they must not leave.
+            self.world.agree(false);
+        }
         // Each failure during the repair costs one round, and there are not more failures than processes.
         for _ in 0..=self.world.size()? {
             let alive = self.world.shrink()?;
