@@ -1,7 +1,7 @@
 //! Who sends what to whom, so that every rank gets the parts of a version it will read: a pure function of what all ranks
 //! hold, so all of them find the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -70,15 +70,13 @@ pub(crate) enum Way {
     },
 }
 
-/// Who sends whom a second copy of a blob, so that no single node has it alone; `None` where two have it, or one is all.
-pub(crate) fn second_copy(holders: &[usize], nodes: &[usize]) -> Option<(usize, usize)> {
-    let from = *holders.first()?;
-    let is_elsewhere = |rank: &usize| nodes[*rank] != nodes[from];
-    if holders.iter().any(is_elsewhere) {
-        return None;
-    }
+/// Who sends whom copies of a blob, so that so many nodes have it, or all there are.
+pub(crate) fn more_copies(holders: &[usize], nodes: &[usize], wanted: usize) -> Vec<(usize, usize)> {
+    let Some(&from) = holders.first() else { return Vec::new() };
+    let mut have: BTreeSet<usize> = holders.iter().map(|&rank| nodes[rank]).collect();
     let ranks = nodes.len();
-    (1..ranks).map(|further| (from + further) % ranks).find(is_elsewhere).map(|to| (from, to))
+    let others = (1..ranks).map(|further| (from + further) % ranks);
+    others.filter(|&to| have.len() < wanted && have.insert(nodes[to])).map(|to| (from, to)).collect()
 }
 
 impl Way {
@@ -146,11 +144,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_copy_goes_to_the_next_node_where_there_is_one() {
-        assert_eq!(second_copy(&[1], &[0, 1, 2]), Some((1, 2)));
-        assert_eq!(second_copy(&[2, 3], &[0, 0, 2, 2]), Some((2, 0)));
-        assert_eq!(second_copy(&[0, 2], &[0, 0, 2, 2]), None);
-        assert_eq!(second_copy(&[0], &[0, 0]), None);
-        assert_eq!(second_copy(&[], &[0, 1]), None);
+    fn copies_go_to_the_next_nodes_that_have_none() {
+        assert_eq!(more_copies(&[1], &[0, 1, 2], 2), [(1, 2)]);
+        assert_eq!(more_copies(&[1], &[0, 1, 2], 9), [(1, 2), (1, 0)]);
+        assert_eq!(more_copies(&[2, 3], &[0, 0, 2, 2], 2), [(2, 0)]);
+        for (holders, nodes) in [(&[0, 2][..], &[0, 0, 2, 2][..]), (&[0], &[0, 0]), (&[], &[0, 1])] {
+            assert_eq!(more_copies(holders, nodes, 2), []);
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
-use crate::plan::{Held, ParityHead, Piece, Transfer, Way, second_copy};
+use crate::plan::{Held, ParityHead, Piece, Transfer, Way, more_copies};
 use crate::shelf::{Part, Shelf};
 use crate::store::{Mark, NodeStore, blob_bytes, check_frame, lie, open_manifest, open_parity};
 
@@ -270,22 +270,20 @@ fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), Stor
     Ok(())
 }
 
-/// A version of another number of ranks has no partners or sets here; it gets a second copy of what one node has alone, so
-/// that one more loss does not cost it. Collective.
+/// A version of another number of ranks has no partners or sets here; it gets copies instead, so that it stands as many
+/// losses as its guards would. Collective.
 fn copy_again(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<(), StoreError> {
     let nodes = store.lock().nodes.clone();
-    if known.mark.guards & store.kept(&nodes) == 0 {
-        return Ok(());
-    }
-    let transfer = |rank: usize| {
+    let losses = store.losses_stood(known.mark.guards & store.kept(&nodes));
+    let transfers = |rank: usize| {
         let has_it = |&holder: &usize| {
             wants[holder].contains(&rank) || known.held.blobs.get(&rank).is_some_and(|held| held.contains(&holder))
         };
         let holders: Vec<usize> = (0..comm.size()).filter(has_it).collect();
-        let (from, to) = second_copy(&holders, &nodes)?;
-        Some(Transfer { from, to, piece: Piece::Blob { rank } })
+        let copies = more_copies(&holders, &nodes, 1 + losses);
+        copies.into_iter().map(move |(from, to)| Transfer { from, to, piece: Piece::Blob { rank } })
     };
-    let transfers: Vec<Transfer> = (0..known.manifest.ranks).filter_map(transfer).collect();
+    let transfers: Vec<Transfer> = (0..known.manifest.ranks).flat_map(transfers).collect();
     let arrived = carry(store, known, &transfers.iter().collect::<Vec<_>>(), comm)?;
     let ours = transfers.iter().filter(|t| t.to == comm.rank());
     for (transfer, bytes) in ours.zip(arrived) {

@@ -101,6 +101,16 @@ impl NodeStore {
         self.guards.iter().enumerate().filter(|(_, guard)| is_kept(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
     }
 
+    /// Losses at once that the strongest of these guards stands.
+    pub(crate) fn losses_stood(&self, mask: u64) -> usize {
+        let stood = |guard: &Guard| match guard.protection {
+            Protection::Partner(_) => 1,
+            Protection::Erasure { parity, .. } => parity,
+        };
+        let guards = self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1);
+        guards.map(|(_, guard)| stood(guard)).max().unwrap_or(0)
+    }
+
     /// The parts of a version this rank holds, as the names of their files.
     #[must_use]
     pub fn parts(&self, version: u64) -> Vec<String> {
