@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use recoup_core::{Choice, Decision, Grain, Observation, Plan, Policy, Prediction, Scheme};
+use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Prediction, Scheme};
 
 use super::candidates::{Candidate, best_states, candidates, choices, faithful};
 use super::cost::raw_bytes;
@@ -288,12 +288,18 @@ impl AutoPolicy {
 }
 
 impl Ballot {
-    /// Whether the choice in force, which was measured, is expected to cost less under these other bounds.
+    /// Whether the choice in force, which was measured, is expected to cost less under these other bounds: to take them once
+    /// costs none of the extra iterations that they would cost in the long run.
     fn promises_more(&self, other: &Candidate, held: Choice) -> bool {
         let overhead = |of: &Candidate| self.question.protection(&of.cost, self.fallback_seconds).overhead_fraction;
         let is_other_grain = Choice { grain: held.grain, ..other.choice } == held;
         let kept = self.all.iter().find(|of| of.choice == held && of.is_measured);
-        is_other_grain && kept.is_some_and(|kept| overhead(other) < overhead(kept))
+        is_other_grain
+            && kept.is_some_and(|kept| {
+                let extra_iterations = other.cost.extra_iterations.min(kept.cost.extra_iterations);
+                let once = Candidate { cost: Cost { extra_iterations, ..other.cost }, ..*other };
+                overhead(&once) < overhead(kept)
+            })
     }
 
     fn prediction(&self, choice: Choice) -> Option<Prediction> {

@@ -152,7 +152,7 @@ fn auto_finds_a_codec_that_is_better_than_its_guess() {
     assert!(often(Scheme::Lossless) <= 1 && guessed_worse.len() > 10, "{guessed_worse:?}");
 }
 
-/// A residual that falls so fast that coarser bounds cost little: 1.3 iterations by a fifth of a doubling at this rate.
+/// A residual that falls so fast that coarser bounds cost little: 0.7 iterations by a tenth of a doubling at this rate.
 const FAST: f64 = 0.9;
 
 /// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds have this ratio and others 8.
