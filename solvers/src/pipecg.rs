@@ -3,9 +3,9 @@
 //!
 //! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates are those of CG in exact
 //! arithmetic. What CG multiplies anew in every step is carried along by recurrences here (u, w, s, q, z), so rounding errors
-//! grow in them and the residual reached is larger. Departures: `||r||` goes through the same reduction; when the residual
-//! has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r and all that follows from x and p
-//! are computed anew (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by an
+//! grow in them, and left to itself the method ends at a larger residual. Departures: `||r||` goes through the same
+//! reduction; when the residual has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r and all
+//! that follows from x and p are computed anew, which brings the accuracy of CG back (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by an
 //! estimate of the gap instead).
 //!
 //! | vectors of length n | count | checkpoint |
