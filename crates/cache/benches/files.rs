@@ -137,7 +137,7 @@ fn main() {
     }
     let dir = tempfile::tempdir_in(std::env::var("RECOUP_BENCH_DIR").unwrap_or_else(|_| "target".to_owned())).unwrap();
     let per_file = [1, 2, usize::MAX];
-    let mebibytes = RANKS * FRAMES * FRAME_VALUES * 8 >> 20;
+    let mebibytes = (RANKS * FRAMES * FRAME_VALUES * 8) >> 20;
     for bandwidth in [None, Some(PFS_BYTES_PER_SECOND)] {
         let limit = bandwidth.map_or("no limit".to_owned(), |limit| format!("{} MB/s", limit / 1e6));
         for (seconds, ranks) in measure(dir.path(), &per_file, bandwidth).iter_mut().zip(per_file) {
