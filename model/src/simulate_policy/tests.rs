@@ -76,20 +76,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         coarse_fraction: if name == "cg" { COARSE_FRACTION } else { 0.0 },
         raw_bytes: kinds.map(|(kind, count)| (kind, count * VECTOR_BYTES / u64::from(machine.ranks))).to_vec(),
     };
-    let config = PolicyConfig {
-        mtti_seconds,
-        lossy_codec: CodecId::Zfp,
-        lossless_codec: CodecId::Zstd,
-        rule: BoundRule::Verified,
-        theta: 0.5,
-        delta: 0.05,
-        has_grains: true,
-        lossy_resume,
-        resume: None,
-        asynchronous: false,
-        extra_fraction: if name == "cg" { 0.2 } else { 0.0 },
-        is_stationary: name == "jacobi",
-    };
+    let config = config(name, mtti_seconds, lossy_resume);
     let storage = if slow { "slow" } else { "fast" };
     let rate = if often { "1 h" } else { "8 h" };
     let runs = Runs {
@@ -103,6 +90,24 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         seed: 1,
     };
     Scenario { name: format!("{name}, {storage} store, MTTI {rate}"), runs, config }
+}
+
+/// What auto is told of a method.
+fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
+    PolicyConfig {
+        mtti_seconds,
+        lossy_codec: CodecId::Zfp,
+        lossless_codec: CodecId::Zstd,
+        rule: BoundRule::Verified,
+        theta: 0.5,
+        delta: 0.05,
+        has_grains: true,
+        lossy_resume,
+        resume: None,
+        asynchronous: false,
+        extra_fraction: if name == "cg" { 0.2 } else { 0.0 },
+        is_stationary: name == "jacobi",
+    }
 }
 
 /// What was found of one scenario.
