@@ -32,6 +32,7 @@ mod tiers;
 mod virtual_time;
 mod watched;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -47,6 +48,10 @@ struct Cli {
     /// Print one JSON object on stdout instead of a table.
     #[arg(long, global = true)]
     json: bool,
+
+    /// Write that object to a file, too: the `mpirun` of a job that lost ranks may lose what is printed.
+    #[arg(long, global = true, value_name = "FILE")]
+    json_file: Option<PathBuf>,
 
     #[command(subcommand)]
     command: Command,
@@ -78,7 +83,7 @@ fn main() -> ExitCode {
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
 
-    let output = Output::new(cli.json);
+    let output = Output::new(cli.json, cli.json_file);
     let outcome = match cli.command {
         Command::Solve(args) => commands::solve::run(&args, &output),
         Command::Run(args) => commands::run::run(&args, &output),

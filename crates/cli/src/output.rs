@@ -2,31 +2,36 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::ranks;
 
 /// Where results go and in which form.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
+    file: Option<PathBuf>,
 }
 
 impl Output {
-    /// JSON, or tables for people.
-    pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+    /// JSON, or tables for people; the JSON goes to `file`, too.
+    pub(crate) fn new(json: bool, file: Option<PathBuf>) -> Self {
+        Self { json, file }
     }
 
     /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first prints.
     ///
     /// # Errors
-    /// When stdout cannot be written to.
+    /// When stdout or the file cannot be written to.
     pub(crate) fn emit<T: Serialize, D: fmt::Display>(&self, value: &T, table: impl FnOnce(&T) -> D) -> Result<()> {
         if !ranks::is_first() {
             return Ok(());
+        }
+        if let Some(path) = &self.file {
+            std::fs::write(path, serde_json::to_vec(value)?).with_context(|| format!("writing {}", path.display()))?;
         }
         let mut stdout = io::stdout().lock();
         if self.json {
