@@ -128,6 +128,12 @@
 // For `how`: everything is back, bit for bit.
 #define RECOUP_EXACT 3
 
+// recoup_due: it is time to save, and the iterate is enough.
+#define RECOUP_DUE 1
+
+// recoup_due: it is time to save, with directions and what else is protected for such a resume.
+#define RECOUP_DUE_DIRECTION 2
+
 // One message of an exchange.
 typedef struct recoup_part {
     // The other rank.
@@ -309,8 +315,9 @@ int32_t recoup_step(recoup_handle handle,
                     double residual_norm,
                     double rhs_norm);
 
-// The first half of recoup_step: decides only, and writes 1 to `due` when it is time to save, else 0. For methods whose
-// state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a later iteration. Collective.
+// The first half of recoup_step: decides only, and writes RECOUP_DUE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
+// else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
+// later iteration. Collective.
 //
 // As recoup_step.
 //

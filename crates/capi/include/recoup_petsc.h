@@ -121,7 +121,7 @@ typedef struct RecoupKSPRecord {
     Vec         product_x, product_y; /* shells for the arrays of the operator callback */
     Vec         before, direction;    /* of KSPCG, else NULL */
     PetscInt    cycle;                /* of the GMRES family, else 0 */
-    PetscBool   is_due;
+    PetscBool   is_due, wants_direction;
     PetscReal   norm_b;
     PetscInt    max_it;
     PetscBool   nonzero_guess, is_changed;
@@ -200,7 +200,7 @@ static inline PetscErrorCode RecoupKSPNormB(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Saves the iterate, and for KSPCG the way it went since the iteration before. */
+/* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
     Vec                v;
@@ -208,7 +208,7 @@ static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, 
     PetscFunctionBegin;
     if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
     else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
-    if (saved->direction) {
+    if (saved->wants_direction) {
         PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
         PetscCall(VecGetArrayRead(saved->direction, &d));
         PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
@@ -217,8 +217,8 @@ static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, 
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, v, x));
     RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
     PetscCall(VecRestoreArrayRead(v, &x));
-    if (saved->direction) PetscCall(VecRestoreArrayRead(saved->direction, &d));
-    saved->is_due = PETSC_FALSE;
+    if (saved->wants_direction) PetscCall(VecRestoreArrayRead(saved->direction, &d));
+    saved->is_due = saved->wants_direction = PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
@@ -226,7 +226,7 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
 {
     RecoupKSP saved = (RecoupKSP)((RecoupSlot *)ctx)->attached;
     PetscInt  iteration;
-    int32_t   is_due;
+    int32_t   due;
     PetscFunctionBegin;
     (void)ksp;
     if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
@@ -241,13 +241,14 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     /* KSPCG is saved one iteration after it is found due, so it is asked about that one. */
-    RecoupCall(recoup_due(saved->run.handle, (uint64_t)iteration + (saved->direction ? 1 : 0), norm, saved->norm_b, &is_due));
-    if (is_due) saved->is_due = PETSC_TRUE;
-    if (saved->is_due && saved->direction) {
+    RecoupCall(recoup_due(saved->run.handle, (uint64_t)iteration + (saved->direction ? 1 : 0), norm, saved->norm_b, &due));
+    if (due) saved->is_due = PETSC_TRUE;
+    saved->wants_direction = saved->direction && due == RECOUP_DUE_DIRECTION ? PETSC_TRUE : PETSC_FALSE;
+    if (saved->wants_direction) {
         Vec v;
         PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
         PetscCall(VecCopy(v, saved->before));
-    } else if (saved->is_due && (saved->cycle == 0 || n % saved->cycle == 0)) {
+    } else if (saved->is_due && !saved->direction && (saved->cycle == 0 || n % saved->cycle == 0)) {
         PetscCall(RecoupKSPSave(saved, iteration, norm));
     }
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

@@ -21,6 +21,10 @@ pub const RECOUP_TRADITIONAL: i32 = 2;
 /// For `how`: everything is back, bit for bit.
 pub const RECOUP_EXACT: i32 = 3;
 
+/// recoup_due: it is time to save, and the iterate is enough.
+pub const RECOUP_DUE: i32 = 1;
+/// recoup_due: it is time to save, with directions and what else is protected for such a resume.
+pub const RECOUP_DUE_DIRECTION: i32 = 2;
 const _: () = assert!(Resume::Restarted as i32 == RECOUP_RESTARTED && Resume::Deflated as i32 == RECOUP_DEFLATED);
 const _: () = assert!(Resume::Traditional as i32 == RECOUP_TRADITIONAL && Resume::Exact as i32 == RECOUP_EXACT);
 
@@ -224,13 +228,14 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     guarded(|| {
         let handle = Handle::of(handle)?;
         let at = at(iteration, residual_norm, rhs_norm)?;
-        handle.with(|this, core| if core.decide(this, at)? { core.save(this, at) } else { Ok(()) })?;
+        handle.with(|this, core| if core.decide(this, at)?.is_some() { core.save(this, at) } else { Ok(()) })?;
         Ok(RECOUP_OK)
     })
 }
 
-/// The first half of recoup_step: decides only, and writes 1 to `due` when it is time to save, else 0. For methods whose
-/// state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a later iteration. Collective.
+/// The first half of recoup_step: decides only, and writes RECOUP_DUE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
+/// else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
+/// later iteration. Collective.
 ///
 /// As recoup_step.
 ///
@@ -248,9 +253,14 @@ pub unsafe extern "C" fn recoup_due(
         let handle = Handle::of(handle)?;
         let due = out("due", due)?;
         let at = at(iteration, residual_norm, rhs_norm)?;
-        let is_due = handle.with(|this, core| core.decide(this, at))?;
+        let plan = handle.with(|this, core| core.decide(this, at))?;
+        let code = match plan {
+            None => 0,
+            Some(plan) if plan.resume == Resume::Restarted => RECOUP_DUE,
+            Some(_) => RECOUP_DUE_DIRECTION,
+        };
         // SAFETY: not NULL, and the caller's to be written.
-        unsafe { due.write(i32::from(is_due)) };
+        unsafe { due.write(code) };
         Ok(RECOUP_OK)
     })
 }

@@ -185,16 +185,16 @@ impl Core {
     }
 
     /// Decides whether a checkpoint is due. Collective.
-    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<bool, Failure> {
+    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, Failure> {
         self.start(this)?;
         let owners: [&dyn Registered; 1] = [&self.protected];
-        let Some(session) = &mut self.session else { return Ok(false) };
+        let Some(session) = &mut self.session else { return Ok(None) };
         let plan = session.due(at.progress(), &owners)?.filter(|plan| plan.scheme != Scheme::None);
         self.due = plan.or(self.due);
         self.collect();
         self.advance(this)?;
         self.session()?.computing();
-        Ok(self.due.is_some())
+        Ok(self.due)
     }
 
     /// Saves: as decided, or as the scheme has it when nothing was. Collective.
