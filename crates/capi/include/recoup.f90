@@ -20,7 +20,7 @@ module recoup
         RECOUP_STATIC = 3, RECOUP_RECURRENCE = 4, RECOUP_RECOMPUTED = 5
     integer(c_int), parameter, public :: RECOUP_F64 = 0, RECOUP_F32 = 1, RECOUP_I64 = 2, RECOUP_BYTES = 3
     integer(c_int), parameter, public :: RECOUP_RESTARTED = 0, RECOUP_DEFLATED = 1, RECOUP_TRADITIONAL = 2, RECOUP_EXACT = 3
-    integer(c_int32_t), parameter, public :: RECOUP_DUE = 1, RECOUP_DUE_DIRECTION = 2
+    integer(c_int32_t), parameter, public :: RECOUP_DUE_ITERATE = 1, RECOUP_DUE_DIRECTION = 2
     integer(c_int32_t), parameter, public :: RECOUP_OPERATOR_ANY_THREAD = 1
     ! For first: C counts without a sign.
     integer(c_int64_t), parameter, public :: RECOUP_RANK_LOCAL = -1_c_int64_t, RECOUP_REPLICATED = -2_c_int64_t

@@ -129,7 +129,7 @@
 #define RECOUP_EXACT 3
 
 // recoup_due: it is time to save, and the iterate is enough.
-#define RECOUP_DUE 1
+#define RECOUP_DUE_ITERATE 1
 
 // recoup_due: it is time to save, with directions and what else is protected for such a resume.
 #define RECOUP_DUE_DIRECTION 2
@@ -315,7 +315,7 @@ int32_t recoup_step(recoup_handle handle,
                     double residual_norm,
                     double rhs_norm);
 
-// The first half of recoup_step: decides only, and writes RECOUP_DUE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
+// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
 // else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
 // later iteration. Collective.
 //

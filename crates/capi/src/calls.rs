@@ -22,7 +22,7 @@ pub const RECOUP_TRADITIONAL: i32 = 2;
 pub const RECOUP_EXACT: i32 = 3;
 
 /// recoup_due: it is time to save, and the iterate is enough.
-pub const RECOUP_DUE: i32 = 1;
+pub const RECOUP_DUE_ITERATE: i32 = 1;
 /// recoup_due: it is time to save, with directions and what else is protected for such a resume.
 pub const RECOUP_DUE_DIRECTION: i32 = 2;
 const _: () = assert!(Resume::Restarted as i32 == RECOUP_RESTARTED && Resume::Deflated as i32 == RECOUP_DEFLATED);
@@ -233,7 +233,7 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     })
 }
 
-/// The first half of recoup_step: decides only, and writes RECOUP_DUE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
+/// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
 /// else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
 /// later iteration. Collective.
 ///
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn recoup_due(
         let plan = handle.with(|this, core| core.decide(this, at))?;
         let code = match plan {
             None => 0,
-            Some(plan) if plan.resume == Resume::Restarted => RECOUP_DUE,
+            Some(plan) if plan.resume == Resume::Restarted => RECOUP_DUE_ITERATE,
             Some(_) => RECOUP_DUE_DIRECTION,
         };
         // SAFETY: not NULL, and the caller's to be written.

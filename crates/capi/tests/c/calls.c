@@ -182,7 +182,7 @@ static void test_steps(double *x)
     EXPECT(recoup_due(h, 1, 1, 1, &due), RECOUP_OK);
     if (due != 0) failures++, printf("due before its time\n");
     EXPECT(recoup_due(h, 2, 1, 1, &due), RECOUP_OK);
-    if (due != 1) failures++, printf("not due in time\n");
+    if (due != RECOUP_DUE_DIRECTION) failures++, printf("not due in time, with all that is protected\n");
     EXPECT(recoup_checkpoint(0, 2, 1, 1), RECOUP_E_HANDLE);
     EXPECT(recoup_checkpoint(h, 2, nan, 1), RECOUP_E_ARGUMENT);
     EXPECT(recoup_checkpoint(h, 2, 1, 1), RECOUP_OK);
@@ -202,6 +202,10 @@ static void test_steps(double *x)
     EXPECT(recoup_close(h), RECOUP_E_HANDLE);
     EXPECT(recoup_step(h, 3, 1, 1), RECOUP_E_HANDLE);
     EXPECT(recoup_close(0), RECOUP_E_HANDLE);
+    h = opened("iterate", "scheme=lossless state=x interval=1it", x);
+    EXPECT(recoup_due(h, 1, 1, 1, &due), RECOUP_OK);
+    if (due != RECOUP_DUE_ITERATE) failures++, printf("not due with the iterate alone\n");
+    EXPECT(recoup_close(h), RECOUP_OK);
 }
 
 /* Other variables, another problem, a directory that cannot be. */
