@@ -91,6 +91,10 @@ impl Comm for Watched {
         self.0.sum(values)
     }
 
+    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        self.0.sum_while(values, work)
+    }
+
     fn min(&self, value: i64) -> Result<i64, CommError> {
         self.0.min(value)
     }
