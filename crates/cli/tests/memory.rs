@@ -8,7 +8,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use recoup_testkit::mpirun::{self, Job};
 use serde_json::Value;
@@ -142,7 +141,7 @@ fn a_job_that_was_killed_goes_on_from_shared_memory() {
     let mut command = mpirun::command(3);
     add(&mut command, &arguments, dir.path());
     let mut job = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until(|| {
+    mpirun::wait_until(|| {
         assert_eq!(job.try_wait().unwrap(), None, "the job ends before it is killed");
         newest(dir.path(), 3).is_some_and(|version| version >= 80)
     });
@@ -173,7 +172,7 @@ fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_di
         let mut command = mpirun::surviving_command(&mpi, RANKS + 2);
         add(&mut command, &format!("run {LONG} {SAVE_LONG} --tiers {tiers} --spares 2"), dir.path());
         let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        wait_until(|| newest(dir.path(), RANKS).is_some_and(|version| version >= 80));
+        mpirun::wait_until(|| newest(dir.path(), RANKS).is_some_and(|version| version >= 80));
         kill(&ranks(job.id(), &[1, 2]));
         wipe(dir.path(), &[1, 2]);
         let output = job.wait_with_output().unwrap();
@@ -234,14 +233,4 @@ fn ranks(job: u32, wanted: &[usize]) -> Vec<u32> {
 fn kill(ids: &[u32]) {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     assert!(Command::new("kill").arg("-9").args(&ids).status().unwrap().success());
-}
-
-/// Looks every 5 ms, for 100 s at most.
-fn wait_until(mut is_true: impl FnMut() -> bool) {
-    let came_true = (0..20_000).any(|_| {
-        let looked = is_true();
-        std::thread::sleep(Duration::from_millis(if looked { 0 } else { 5 }));
-        looked
-    });
-    assert!(came_true, "what is waited for does not come true");
 }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use recoup_testkit::mpirun::{self, Job};
 use serde_json::Value;
@@ -103,7 +102,7 @@ fn a_job_that_was_killed_goes_on_from_its_versions() {
     let mut command = mpirun::command(3);
     add(&mut command, &arguments, dir.path());
     let mut killed = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until(|| {
+    mpirun::wait_until(|| {
         assert_eq!(killed.try_wait().unwrap(), None, "the job ends before it is killed");
         versions(&dir.path().join("d/solve")).is_some_and(|newest| newest >= 80)
     });
@@ -141,17 +140,7 @@ fn end_group(job: &mut std::process::Child) {
         let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         !state.is_empty() && !state.contains(") Z ")
     };
-    wait_until(|| !ids.iter().any(is_alive));
-}
-
-/// Looks every 5 ms, for 100 s at most.
-fn wait_until(mut is_true: impl FnMut() -> bool) {
-    let came_true = (0..20_000).any(|_| {
-        let looked = is_true();
-        std::thread::sleep(Duration::from_millis(if looked { 0 } else { 5 }));
-        looked
-    });
-    assert!(came_true, "what is waited for does not come true");
+    mpirun::wait_until(|| !ids.iter().any(is_alive));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// Seconds a job may take.
 const SECONDS_MAX: u32 = 120;
@@ -100,4 +101,17 @@ fn finished(output: io::Result<std::process::Output>) -> Job {
     let output = output.expect("mpirun can be started");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Job { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Looks every 5 ms until something is true.
+///
+/// # Panics
+/// When it is not within 100 s.
+pub fn wait_until(mut is_true: impl FnMut() -> bool) {
+    let came_true = (0..20_000).any(|_| {
+        let looked = is_true();
+        std::thread::sleep(Duration::from_millis(if looked { 0 } else { 5 }));
+        looked
+    });
+    assert!(came_true, "what is waited for does not come true");
 }
