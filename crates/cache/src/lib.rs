@@ -12,6 +12,7 @@ mod layout;
 mod notes;
 mod plan;
 mod protection;
+mod schedule;
 mod settle;
 mod shelf;
 mod simd;

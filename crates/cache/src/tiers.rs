@@ -17,11 +17,9 @@ use recoup_core::{
 
 use recoup_io::SystemClock;
 
-use crate::drain::{Cargo, Drain, Job, Landed, carry};
+use crate::drain::{Cargo, Drain, Job, carry};
 use crate::notes::Notes;
-
-/// Versions whose tiers are remembered: none is coded against an older one.
-const PLACED_MAX: usize = 1000;
+use crate::schedule::Schedule;
 
 /// Several stores as one.
 pub struct Tiers {
@@ -46,19 +44,10 @@ pub enum WhenBusy {
     Wait,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     rank: usize,
-    /// How often each tier takes a version, on all ranks alike.
-    every: Vec<u64>,
-    /// What versions took in each tier on this rank, newer ones counting more.
-    seconds: Vec<Option<f64>>,
-    /// Versions published so far, on all ranks alike.
-    sequence: u64,
-    /// Tiers that failed to take the version they were due for.
-    overdue: Vec<bool>,
-    /// Which tiers hold each version, or are to hold it when the drain is done.
-    placed: BTreeMap<u64, Vec<bool>>,
+    schedule: Schedule,
     sealed: BTreeMap<u64, Pending>,
     /// Of versions being read, by tier.
     manifests: BTreeMap<(String, u64), Arc<Manifest>>,
@@ -86,9 +75,8 @@ impl Tiers {
     pub fn new(mut tiers: Vec<Tier>, rank: usize) -> Self {
         assert!(!tiers.is_empty(), "at least one tier");
         tiers[0].every = 1;
-        let every = tiers.iter().map(|tier| tier.every.max(1)).collect();
-        let (overdue, seconds) = (vec![false; tiers.len()], vec![None; tiers.len()]);
-        let state = State { rank, every, seconds, overdue, ..State::default() };
+        let schedule = Schedule::new(tiers.iter().map(|tier| tier.every.max(1)).collect());
+        let state = State { rank, schedule, sealed: BTreeMap::new(), manifests: BTreeMap::new() };
         let (notes, drain) = (Notes::default(), Mutex::default());
         Self { tiers, state: Arc::new(Mutex::new(state)), notes, when_busy: None, pace: None, drain }
     }
@@ -108,13 +96,6 @@ impl Tiers {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The tiers the next version goes to.
-    fn due(&self) -> Vec<usize> {
-        let state = self.lock();
-        let is_due = |&i: &usize| state.overdue[i] || state.sequence.is_multiple_of(state.every[i]);
-        (0..self.tiers.len()).filter(is_due).collect()
     }
 
     fn drain(&self) -> Option<Arc<Drain>> {
@@ -187,7 +168,7 @@ impl Tiers {
                 _ => drain.finish(),
             }
             let landed = drain.take_landed();
-            self.learn(&landed);
+            self.lock().schedule.learn(&landed);
             if !landed.is_empty() {
                 self.choose(comm)?;
             }
@@ -200,7 +181,7 @@ impl Tiers {
             *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = Some(started.clone());
             drain = Some(started);
         }
-        self.promise(tiers, cargo.manifest.version);
+        self.lock().schedule.promise(tiers, cargo.manifest.version);
         let tiers = tiers.iter().map(|&index| (index, self.tiers[index].clone())).collect();
         if let Some(drain) = drain {
             drain.give(Job { tiers, cargo });
@@ -211,34 +192,8 @@ impl Tiers {
     /// These tiers are still busy with an older version.
     fn skip(&self, tiers: &[usize], version: u64) {
         for &index in tiers {
-            self.lock().overdue[index] = true;
+            self.lock().schedule.wrote(index, false);
             self.notes.unwritten(version, &self.tiers[index].name, "the one before is still on its way there");
-        }
-    }
-
-    /// These tiers will hold a version: the next one may be coded against it, as it comes after it.
-    fn promise(&self, tiers: &[usize], version: u64) {
-        let mut state = self.lock();
-        for &index in tiers {
-            state.overdue[index] = false;
-            if let Some(placed) = state.placed.get_mut(&version) {
-                placed[index] = true;
-            }
-        }
-    }
-
-    /// What the drain has done, known to all ranks now.
-    fn learn(&self, landed: &[Landed]) {
-        let mut state = self.lock();
-        for landed in landed {
-            if landed.is_there {
-                state.took(landed.tier, landed.seconds);
-                continue;
-            }
-            state.overdue[landed.tier] = true;
-            if let Some(placed) = state.placed.get_mut(&landed.version) {
-                placed[landed.tier] = false;
-            }
         }
     }
 
@@ -247,37 +202,21 @@ impl Tiers {
         let Some(pace) = &self.pace else { return Ok(()) };
         let mut message = Vec::new();
         if comm.rank() == 0 {
-            let seconds = self.lock().seconds.clone();
+            let seconds = self.lock().schedule.seconds().to_vec();
             message = pace(&seconds).iter().flat_map(|every| every.to_le_bytes()).collect();
         }
         comm.broadcast(0, &mut message)?;
-        let mut state = self.lock();
-        let chosen = message.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default()));
-        for (every, chosen) in state.every.iter_mut().zip(chosen).skip(1) {
-            // What differs by a quarter at most is within what measurements differ by.
-            if 4 * chosen.abs_diff(*every) > *every {
-                *every = chosen.max(1);
-            }
-        }
+        let word = |word: &[u8]| u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let chosen: Vec<u64> = message.chunks_exact(8).map(word).collect();
+        self.lock().schedule.adopt(&chosen);
         Ok(())
     }
 
     /// A version counts in the tiers where `placed` says so.
     fn count(&self, version: u64, placed: Vec<bool>) {
         let mut state = self.lock();
-        state.sequence += 1;
         state.manifests.clear();
-        state.placed.insert(version, placed);
-        while state.placed.len() > PLACED_MAX {
-            state.placed.pop_first();
-        }
-    }
-}
-
-impl State {
-    /// A version took so long in a tier.
-    fn took(&mut self, tier: usize, seconds: f64) {
-        self.seconds[tier] = Some(self.seconds[tier].map_or(seconds, |before| 0.5 * (before + seconds)));
+        state.schedule.count(version, placed);
     }
 }
 
@@ -296,7 +235,7 @@ impl Store for Tiers {
         if self.holding(version).next().is_some() {
             return Err(StoreError::Exists { version });
         }
-        let due = self.due();
+        let due = self.lock().schedule.due();
         let first = self.tiers[due[0]].store.begin(version, rank);
         let pending = Pending { due, ..Pending::default() };
         Ok(Box::new(TiersDraft { state: self.state.clone(), version, first, pending }))
@@ -324,10 +263,10 @@ impl Store for Tiers {
             left = later;
             if published.is_ok() {
                 let before = if is_first { seconds } else { 0.0 };
-                self.lock().took(index, before + clock.now().as_secs_f64());
+                self.lock().schedule.took(index, before + clock.now().as_secs_f64());
             }
             placed[index] = published.is_ok();
-            self.lock().overdue[index] = published.is_err();
+            self.lock().schedule.wrote(index, published.is_ok());
             match published {
                 Err(error @ StoreError::Comm(_)) => return Err(error),
                 Err(error) => {
@@ -353,18 +292,10 @@ impl Store for Tiers {
     fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
         self.finish();
         if let Some(drain) = self.drain() {
-            self.learn(&drain.take_landed());
+            self.lock().schedule.learn(&drain.take_landed());
         }
         for tier in &self.tiers {
             tier.store.settle(comm, reads)?;
-        }
-        let sequence = self.lock().sequence;
-        let sequence = u64::try_from(comm.max(i64::try_from(sequence).unwrap_or(i64::MAX))?).unwrap_or(0);
-        // A rank that came later knows of no tier that is overdue.
-        let mut overdue = Vec::with_capacity(self.tiers.len());
-        for index in 0..self.tiers.len() {
-            let mine = self.lock().overdue[index];
-            overdue.push(comm.max(i64::from(mine))? > 0);
         }
         let mut placed: BTreeMap<u64, Vec<bool>> = BTreeMap::new();
         for (index, tier) in self.tiers.iter().enumerate() {
@@ -372,18 +303,22 @@ impl Store for Tiers {
                 placed.entry(version).or_insert_with(|| vec![false; self.tiers.len()])[index] = true;
             }
         }
+        let mut schedule = self.lock().schedule.clone();
+        schedule.settle(placed, comm)?;
         let mut state = self.lock();
         state.manifests.clear();
-        (state.rank, state.sequence, state.overdue, state.placed) = (comm.rank(), sequence, overdue, placed);
+        (state.rank, state.schedule) = (comm.rank(), schedule);
         Ok(())
     }
 
     fn can_follow(&self, version: u64, parent: u64) -> bool {
-        let due = self.due();
-        let placed = self.lock().placed.get(&parent).cloned();
-        let holds =
-            |&i: &usize| placed.as_ref().is_some_and(|p| p[i]) && self.tiers[i].store.can_follow(version, parent);
-        due.iter().all(holds)
+        let (due, is_there) = {
+            let schedule = &self.lock().schedule;
+            let due = schedule.due();
+            let is_there = due.iter().all(|&i| schedule.holds(i, parent));
+            (due, is_there)
+        };
+        is_there && due.iter().all(|&i| self.tiers[i].store.can_follow(version, parent))
     }
 
     fn tiers(&self) -> &[Tier] {
@@ -391,7 +326,7 @@ impl Store for Tiers {
     }
 
     fn every(&self, tier: usize) -> u64 {
-        self.lock().every.get(tier).copied().unwrap_or(1)
+        self.lock().schedule.every(tier)
     }
 
     fn finish(&self) {
