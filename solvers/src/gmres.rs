@@ -10,23 +10,30 @@
 //! small problem, from the left the same times `||r|| / ||M^-1 r||` as last measured. When it reaches the tolerance the
 //! iterate is formed aside and measured; if it fails, the cycle goes on undisturbed.
 //!
+//! With deflated restarting (GMRES-DR(m, k), R. B. Morgan 2002, doi 10.1137/S1064827599364659) a cycle begins with the
+//! k directions the last one was slowest in, and with its residual as the small problem knows it. Departure: that
+//! residual is compared with the true one, and where it is not the same any more a cycle begins with `b - A x` alone.
+//!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
-//! | basis, r, work | m + 3 | rebuilt from x at a cycle end |
+//! | v (deflated restarting) | k + 1 | exact and traditional: with them the cycle begins anew; else given up |
+//! | basis, r, work | m + 3 | rebuilt from x (and v) at a cycle end |
 //! | b, A, M | - | static |
 //!
-//! Safe points are cycle ends. There a restarted and an exact resume are the same thing, and bitwise: every cycle begins
-//! with `r = b - A x`.
+//! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same thing, and bitwise: every
+//! cycle begins with `r = b - A x`.
 
+use nalgebra::DVectorView;
 use recoup_core::{
-    BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut,
-    Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    Values, ValuesMut, Variable, VariableMut,
 };
 
+use crate::harvest::{Start, harvest};
 use crate::least_squares::LeastSquares;
 use crate::shared::{judge, norm, residual, start, vector_variable};
-use crate::vector::{copy, multi_axpy, multi_dot, scaled_copy, xpay};
+use crate::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.
@@ -37,6 +44,17 @@ const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
 const LOOK_EARLY: f64 = 2.0;
 /// A cycle that lowers the residual by less than this fraction will never end.
 const LEAST_GAIN: f64 = 1e-12;
+/// A residual carried over from the last cycle is taken for the true one when their norms differ by no more than this
+/// part. What they differ by themselves is then a twentieth at most, and a cycle that gains a factor of twenty is rare.
+const RESIDUAL_GAP: f64 = 1e-3;
+/// Directions carried over at most.
+pub const HARVEST_MAX: usize = 16;
+/// Names of the carried vectors as variables: a pair more than asked for, and the residual's.
+const NAMES: [&str; HARVEST_MAX + 2] = [
+    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17",
+];
+/// The name of the small problem they belong to.
+const START: &str = "h";
 
 /// Where the preconditioner stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +86,14 @@ pub struct Gmres<'a> {
     look_at: f64,
     /// Norm of the preconditioned residual at the start of the cycle.
     beta: f64,
+    /// The last cycle gained nothing.
+    has_stalled: bool,
+    /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
+    wanted: usize,
+    /// Vectors this cycle began with beside its residual's.
+    kept: usize,
+    /// The small problem it began with, as numbers in a row; empty without such vectors.
+    start: Vec<f64>,
     progress: Progress,
 }
 
@@ -117,11 +143,29 @@ impl<'a> Gmres<'a> {
             ratio: 1.0,
             look_at: 0.0,
             beta: f64::INFINITY,
+            has_stalled: false,
+            wanted: 0,
+            kept: 0,
+            start: Vec::new(),
             progress: start(rhs_norm),
             system,
         };
         gmres.resume(0, Resume::Restarted)?;
         Ok(gmres)
+    }
+
+    /// The same solve with deflated restarting: `directions` of a cycle, or one more where that would part a pair, are
+    /// carried over to the next.
+    ///
+    /// # Errors
+    /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than [`HARVEST_MAX`].
+    pub fn deflated(mut self, directions: usize) -> Result<Self, SolveError> {
+        if directions > HARVEST_MAX || directions + 3 > self.restart_length() {
+            let expected = "at most 16, and at least 3 fewer than the restart length";
+            return Err(SolveError::Parameter { what: "directions carried over", value: directions as f64, expected });
+        }
+        self.wanted = directions;
+        Ok(self)
     }
 
     fn restart_length(&self) -> usize {
@@ -137,29 +181,82 @@ impl<'a> Gmres<'a> {
 
     /// Starts a cycle from x and `r = b - A x`.
     fn begin_cycle(&mut self) -> Result<(), SolveError> {
-        let (pool, first) = (self.system.pool, &mut self.basis[0]);
-        // v_0 = r, or M^-1 r from the left
-        match self.side {
-            Side::Left if !self.preconditioner.is_identity() => self.preconditioner.apply(pool, &self.r, first)?,
-            Side::Left | Side::Right => copy(pool, &self.r, first),
-        }
-        let squared = norm(&self.system, first)?.powi(2);
-        let before = std::mem::replace(&mut self.beta, squared.sqrt());
-        self.small.restart(self.beta);
-        (self.ratio, self.look_at) = match self.side {
-            Side::Left => (
-                self.progress.residual_norm / self.beta,
-                LOOK_EARLY * self.target * self.beta / self.progress.residual_norm,
-            ),
-            Side::Right => (1.0, self.target),
-        };
-        if self.beta == 0.0 || !self.beta.is_finite() {
-            self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
-        } else if self.beta > before * (1.0 - LEAST_GAIN) {
-            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
-        }
+        (self.kept, self.start) = (0, Vec::new());
+        self.precondition_residual()?;
+        std::mem::swap(&mut self.basis[0], &mut self.work);
+        let squared = norm(&self.system, &self.basis[0])?.powi(2);
+        self.begin_small(&[squared.sqrt()]);
         self.set_length(0, squared);
         Ok(())
+    }
+
+    /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem `start`. False where it
+    /// does not hold, and nothing else was changed.
+    fn begin_deflated(&mut self, start: &Start) -> Result<bool, SolveError> {
+        self.precondition_residual()?;
+        let known = norm(&self.system, &self.work)?;
+        let gap = (start.residual.norm() - known).abs();
+        if gap.is_nan() || gap > RESIDUAL_GAP * known {
+            return Ok(false);
+        }
+        let before = (self.beta, self.has_stalled);
+        self.begin_small(start.residual.as_slice());
+        let h = &start.hessenberg;
+        let is_regular = (0..start.kept()).all(|j| self.small.push(&h.column(j).as_slice()[..=j], h[(j + 1, j)]));
+        if !is_regular || self.progress.status != Status::Running {
+            ((self.beta, self.has_stalled), self.progress.status) = (before, Status::Running);
+            return Ok(false);
+        }
+        self.scales[..=start.kept()].fill(1.0);
+        (self.kept, self.start) = (start.kept(), start.to_vec());
+        Ok(true)
+    }
+
+    /// r, or `M^-1 r` from the left, into `work`.
+    fn precondition_residual(&mut self) -> Result<(), SolveError> {
+        let pool = self.system.pool;
+        match self.side {
+            Side::Left if !self.preconditioner.is_identity() => {
+                self.preconditioner.apply(pool, &self.r, &mut self.work)?;
+            }
+            Side::Left | Side::Right => copy(pool, &self.r, &mut self.work),
+        }
+        Ok(())
+    }
+
+    /// Starts the small problem of a cycle whose residual, preconditioned from the left, is c over its basis.
+    fn begin_small(&mut self, c: &[f64]) {
+        let beta = c.iter().map(|c| c * c).sum::<f64>().sqrt();
+        let before = std::mem::replace(&mut self.beta, beta);
+        self.small.restart(c);
+        (self.ratio, self.look_at) = match self.side {
+            Side::Left => {
+                (self.progress.residual_norm / beta, LOOK_EARLY * self.target * beta / self.progress.residual_norm)
+            }
+            Side::Right => (1.0, self.target),
+        };
+        // What a plain cycle failed to gain a deflated one may, and the other way round.
+        let is_stalled = beta > before * (1.0 - LEAST_GAIN);
+        let may_stall = self.wanted > 0 && !std::mem::replace(&mut self.has_stalled, is_stalled);
+        if beta == 0.0 || !beta.is_finite() {
+            self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
+        } else if is_stalled && !may_stall {
+            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+        }
+    }
+
+    /// The first vectors of the next cycle in place of the first of this one, and its small problem; `None` where this
+    /// cycle leaves none.
+    fn carry_over(&mut self) -> Result<Option<Start>, SolveError> {
+        if self.wanted == 0 || self.small.columns() < self.restart_length() {
+            return Ok(None);
+        }
+        let Some(found) = harvest(&self.small.hessenberg(), &self.small.left(), self.wanted) else { return Ok(None) };
+        let column =
+            |column: DVectorView<'_, f64>| column.iter().zip(&self.scales).map(|(c, scale)| c * scale).collect();
+        let columns: Vec<Vec<f64>> = found.columns.column_iter().map(column).collect();
+        combine(self.system.pool, &columns, &mut self.basis);
+        Ok(Some(found.start))
     }
 
     /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or underflow.
@@ -262,17 +359,44 @@ impl<'a> Gmres<'a> {
     fn end_cycle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
         std::mem::swap(&mut self.x, &mut self.work);
         self.settle(residual_norm);
-        if self.progress.status == Status::Running { self.begin_cycle() } else { Ok(()) }
+        if self.progress.status != Status::Running {
+            return Ok(());
+        }
+        if let Some(start) = self.carry_over()?
+            && self.begin_deflated(&start)?
+        {
+            return Ok(());
+        }
+        self.begin_cycle()
     }
 }
 
 impl Registered for Gmres<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
-        vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)]
+        let role = Role::Recomputed { saved_for: Resume::Traditional };
+        let mut variables = vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)];
+        if self.kept > 0 {
+            let carried = NAMES.iter().zip(&self.basis[..=self.kept]);
+            variables.extend(carried.map(|(name, v)| vector_variable(&self.system, name, role, v)));
+            variables.push(Variable::new(START, role, Values::F64(&self.start), Distribution::Replicated));
+        }
+        variables
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }]
+        let mut variables = vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }];
+        if self.kept > 0 {
+            let carried = NAMES.iter().zip(&mut self.basis[..=self.kept]);
+            variables.extend(carried.map(|(name, v)| VariableMut { name, values: ValuesMut::F64(v) }));
+            variables.push(VariableMut { name: START, values: ValuesMut::F64(&mut self.start) });
+        }
+        variables
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        let carried = NAMES.iter().take(self.restart_length()).filter(|name| saved.contains(name)).count();
+        self.kept = carried.saturating_sub(1);
+        self.start = vec![0.0; if self.kept > 0 { (self.kept + 1) * (self.kept + 1) } else { 0 }];
     }
 }
 
@@ -307,16 +431,25 @@ impl Iteration for Gmres<'_> {
         Ok(self.progress)
     }
 
-    /// From x alone: exact, traditional and restarted are the same here.
+    /// From x alone, and from the vectors carried over where there are any and an exact or traditional resume is asked for:
+    /// these two are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
-        self.beta = f64::INFINITY;
+        (self.beta, self.has_stalled) = (f64::INFINITY, false);
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         self.settle(residual_norm);
-        if self.progress.status == Status::Running {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let start = Start::from_slice(self.kept, &self.start).filter(|_| self.kept > 0 && how > Resume::Deflated);
+        let is_deflated = match start {
+            Some(start) => self.begin_deflated(&start)?,
+            None => false,
+        };
+        if !is_deflated {
             self.begin_cycle()?;
         }
         Ok(self.progress)
@@ -330,7 +463,7 @@ impl Iteration for Gmres<'_> {
 
 impl Method for Gmres<'_> {
     fn name(&self) -> &'static str {
-        "gmres"
+        if self.wanted > 0 { "gmres-dr" } else { "gmres" }
     }
 
     fn iterate(&self) -> &[f64] {
@@ -343,10 +476,12 @@ impl Method for Gmres<'_> {
         let matrix = self.system.a.bytes() as f64;
         let is_identity = self.preconditioner.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
-        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m - 1) / 2 on average.
-        let iteration = matrix + 16.0 * n + 4.0 * n * (m + 3.0) + 4.0 * n * (m + 5.0);
-        // V y reads m vectors beside x and writes x_k twice; the residual; v_0.
-        let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n;
-        iteration + preconditioner + (cycle + preconditioner) / m
+        let k = self.wanted as f64;
+        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m + k - 1) / 2 on average.
+        let iteration = matrix + 16.0 * n + 4.0 * n * (m + k + 3.0) + 4.0 * n * (m + k + 5.0);
+        // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which writes k + 1 of m + 1.
+        let carried = if self.wanted > 0 { 8.0 * n * (m + k + 2.0) } else { 0.0 };
+        let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n + carried;
+        iteration + preconditioner + (cycle + preconditioner) / (m - k)
     }
 }

@@ -44,7 +44,7 @@ impl Drop for Finish<'_> {
     }
 }
 
-/// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and arrays of them, `()`.
+/// Vectors that can be lent by disjoint row ranges: `&mut [f64]`, tuples and `Vec`s of them, `()`.
 ///
 /// # Safety
 /// `view` of disjoint ranges must yield values that may be used from several threads at once.
@@ -135,6 +135,21 @@ unsafe impl<'a> RowSlices for PerUnit<'a> {
         assert!(rows.start.is_multiple_of(*unit), "parts are whole units");
         // SAFETY: disjoint rows of whole units have disjoint values.
         unsafe { values.range(rows.start / unit..rows.end.div_ceil(*unit)) }
+    }
+}
+
+// SAFETY: each member is lent by the same disjoint ranges.
+unsafe impl<V: RowSlices> RowSlices for Vec<V> {
+    type Lent = Vec<V::Lent>;
+    type View = Vec<V::View>;
+
+    fn lend(self, n: usize) -> Self::Lent {
+        self.into_iter().map(|vector| vector.lend(n)).collect()
+    }
+
+    unsafe fn view(lent: &Self::Lent, rows: &Range<usize>) -> Self::View {
+        // SAFETY: the caller's promise is the same.
+        lent.iter().map(|lent| unsafe { V::view(lent, rows) }).collect()
     }
 }
 

@@ -150,3 +150,34 @@ pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, (basis, h): (
     });
     sum
 }
+
+/// Rows combined in one go: their room stays in the fastest cache.
+const COMBINED_ROWS: usize = 128;
+
+/// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of `columns`; the others stay.
+pub fn combine(pool: &Pool, columns: &[Vec<f64>], basis: &mut [Vector]) {
+    let (n, count) = (basis.first().map_or(0, |v| v.len()), columns.len());
+    assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");
+    let views: Vec<&mut [f64]> = basis.iter_mut().map(|v| &mut v[..]).collect();
+    pool.for_rows(n, views, |rows, mut views| {
+        let mut room = vec![0.0; COMBINED_ROWS * count];
+        for first in (0..rows.len()).step_by(COMBINED_ROWS) {
+            let part = first..(first + COMBINED_ROWS).min(rows.len());
+            let targets = || (0..count).map(|j| j * COMBINED_ROWS..j * COMBINED_ROWS + part.len());
+            room.fill(0.0);
+            for (target, column) in targets().zip(columns) {
+                let (c_fours, c_rest) = column.as_chunks::<4>();
+                let (v_fours, v_rest) = views.as_chunks::<4>();
+                for (c, v) in c_fours.iter().zip(v_fours) {
+                    axpy_four_block(*c, v.each_ref().map(|v| &v[part.clone()]), &mut room[target.clone()]);
+                }
+                for (c, v) in c_rest.iter().zip(v_rest) {
+                    axpy_block(*c, &v[part.clone()], &mut room[target.clone()]);
+                }
+            }
+            for (view, target) in views.iter_mut().zip(targets()) {
+                view[part.clone()].copy_from_slice(&room[target]);
+            }
+        }
+    });
+}

@@ -210,6 +210,7 @@ fn solve(operator: &Shared, comm: &dyn Comm, (method, pc, rtol): Case) -> (u64, 
         "cg" => Box::new(Cg::new(system, m, &x, stop).unwrap()),
         "pipecg" => Box::new(PipelinedCg::new(system, m, &x, stop).unwrap()),
         "gmres" => Box::new(Gmres::new(system, m, &x, options).unwrap()),
+        "gmres-dr" => Box::new(Gmres::new(system, m, &x, options).unwrap().deflated(8).unwrap()),
         "bicgstab" => Box::new(Bicgstab::new(system, m, &x, stop).unwrap()),
         "jacobi" => Box::new(Jacobi::new(system, 1.0, &x, stop).unwrap()),
         "gauss-seidel" => {
@@ -242,7 +243,7 @@ fn iterations(source: Source, case: Case) -> (u64, Vec<u64>) {
 
 #[test]
 fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_depend_on_ranks() {
-    let cases: [(Source, Case); 13] = [
+    let cases: [(Source, Case); 15] = [
         (Source::Stencil(20), ("cg", "none", 1e-8)),
         (Source::Poisson(20), ("cg", "jacobi", 1e-8)),
         (Source::Stencil(20), ("pipecg", "none", 1e-8)),
@@ -251,6 +252,8 @@ fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_dep
         (Source::Stencil(20), ("jacobi", "none", 1e-2)),
         (Source::Poisson(20), ("jacobi", "none", 1e-2)),
         (Source::Poisson(20), ("gmres", "jacobi", 1e-8)),
+        (Source::Poisson(20), ("gmres-dr", "jacobi", 1e-8)),
+        (Source::File("copter2_lap"), ("gmres-dr", "jacobi", 1e-4)),
         (Source::Poisson(20), ("bicgstab", "none", 1e-8)),
         (Source::File("copter2_lap"), ("cg", "jacobi", 1e-4)),
         (Source::File("copter2_lap"), ("gmres", "jacobi", 1e-4)),

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use recoup_comm::Solo;
-use recoup_core::{BreakdownReason, Iteration, Registered, Resume, SolveError, Status};
+use recoup_core::{BreakdownReason, Iteration, Registered, Resume, SolveError, Status, ValuesMut};
 use recoup_solvers::{
-    Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
+    Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
     JacobiPreconditioner, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
     SsorPreconditioner, Stop, System, read_matrix,
 };
@@ -142,6 +142,21 @@ mod counts {
             let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
             for (side, expected) in [(Side::Left, left), (Side::Right, right)] {
                 assert_near(name, iterations(&problem, problem.gmres(&jacobi, side)), expected, 5);
+            }
+        }
+    }
+
+    /// GMRES(30), and 8 of the 30 carried over; from the left, then from the right.
+    #[test]
+    fn deflated_restarting_saves_iterations_from_either_side() {
+        for (name, at_most) in [("sherman5", 0.6), ("orsirr_1", 1.0), ("add32", 1.05)] {
+            let problem = Problem::read(name);
+            let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+            for side in [Side::Left, Side::Right] {
+                let plain = iterations(&problem, problem.gmres(&jacobi, side));
+                let deflated = iterations(&problem, problem.gmres(&jacobi, side).deflated(8).unwrap());
+                println!("{name} {side:?}: gmres {plain}, gmres-dr {deflated}");
+                assert!(deflated as f64 <= at_most * plain as f64, "{name} {side:?}: {deflated} of {plain}");
             }
         }
     }
@@ -289,6 +304,30 @@ mod resume {
     }
 
     #[test]
+    fn deflated_gmres_comes_back_with_the_vectors_it_carried_and_without() {
+        let problem = Problem::read("orsirr_1");
+        let ilu = Ilu0::new(&problem.a).unwrap();
+        let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+        for side in [Side::Left, Side::Right] {
+            let options = GmresOptions { restart: 6, side, stop: STOP };
+            check(&problem, || problem.gmres_with(&ilu, options).deflated(2).unwrap(), &[Resume::Traditional]);
+            check(&problem, || problem.gmres(&jacobi, side).deflated(8).unwrap(), &[Resume::Traditional]);
+            let mut gmres = problem.gmres(&jacobi, side).deflated(8).unwrap();
+            run_to(&mut gmres, 50);
+            // x, eight vectors or nine, the residual's, the small problem
+            assert!((11..=12).contains(&gmres.variables().len()), "{:?}", gmres.variables().len());
+            // What does not belong to x is not carried on: a cycle begins from x alone.
+            for variable in &mut gmres.variables_mut() {
+                if let (true, ValuesMut::F64(values)) = (variable.name == "h", &mut variable.values) {
+                    values.iter_mut().for_each(|value| *value *= 1.01);
+                }
+            }
+            gmres.resume(52, Resume::Exact).unwrap();
+            assert_eq!(gmres.variables().len(), 1);
+        }
+    }
+
+    #[test]
     fn bicgstab_comes_back_from_every_version() {
         let problem = Problem::read("orsirr_1");
         let ilu = Ilu0::new(&problem.a).unwrap();
@@ -359,7 +398,9 @@ mod threads {
             let problem = Problem::read("add32").with_threads(threads);
             let blocks = BlockJacobi::new(&problem.a, 10).unwrap();
             let gmres = bits(problem.gmres(&blocks, Side::Left));
-            (gmres, bits(problem.bicgstab(&blocks)), bits(problem.relax(Relaxation::GaussSeidel)))
+            let options = GmresOptions { restart: 12, side: Side::Left, stop: STOP };
+            let deflated = bits(problem.gmres_with(&blocks, options).deflated(4).unwrap());
+            (gmres, deflated, bits(problem.bicgstab(&blocks)), bits(problem.relax(Relaxation::GaussSeidel)))
         };
         let alone = run(1);
         assert!(run(2) == alone && run(3) == alone);
@@ -392,6 +433,10 @@ mod refusals {
         let zero =
             Gmres::new(problem.system(), &Identity, &problem.zeros(), GmresOptions { restart: 0, ..options }).err();
         assert!(matches!(zero, Some(SolveError::Parameter { what: "restart length", .. })));
+        for directions in [HARVEST_MAX + 1, 28] {
+            let crowded = problem.gmres(&Identity, Side::Left).deflated(directions).err();
+            assert!(matches!(crowded, Some(SolveError::Parameter { what: "directions carried over", .. })));
+        }
         for omega in [0.0, 2.0, f64::NAN] {
             let refused =
                 GaussSeidel::new(problem.system(), &problem.a, Relaxation::Sor { omega }, &problem.zeros(), STOP).err();

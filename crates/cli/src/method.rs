@@ -79,12 +79,17 @@ impl<'a> Setup<'a> {
             MethodKind::Cg => Box::new(Cg::new(system, pc, x, stop)?),
             MethodKind::CgRestarted => Box::new(Cg::new(system, pc, x, stop)?.restarted_every(restart as u64)?),
             MethodKind::Pipecg => Box::new(PipelinedCg::new(system, pc, x, stop)?),
-            MethodKind::Gmres => {
+            MethodKind::Gmres | MethodKind::GmresDr => {
                 let side = match self.args.pc_side {
                     Some(PcSide::Right) => Side::Right,
                     _ => Side::Left,
                 };
-                Box::new(Gmres::new(system, pc, x, GmresOptions { restart, side, stop })?)
+                let gmres = Gmres::new(system, pc, x, GmresOptions { restart, side, stop })?;
+                Box::new(if self.args.method == MethodKind::GmresDr {
+                    gmres.deflated(self.args.harvest())?
+                } else {
+                    gmres
+                })
             }
             MethodKind::Bicgstab => Box::new(Bicgstab::new(system, pc, x, stop)?),
         })
@@ -106,8 +111,15 @@ fn check(args: &MethodArgs) -> Result<()> {
     if is_stationary && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
         return Err(Exit::Usage.because(format!("--method {method} takes no preconditioner: leave --pc out")));
     }
-    if args.pc_side.is_some() && args.method != MethodKind::Gmres {
-        return Err(Exit::Usage.because(format!("--pc-side is for --method gmres; {method} has no sides")));
+    if args.pc_side.is_some() && !matches!(args.method, MethodKind::Gmres | MethodKind::GmresDr) {
+        return Err(Exit::Usage.because(format!("--pc-side is for --method gmres and gmres-dr; {method} has no sides")));
+    }
+    if args.harvest.is_some() && args.method != MethodKind::GmresDr {
+        return Err(Exit::Usage.because(format!("--harvest is for --method gmres-dr; {method} carries nothing over")));
+    }
+    if args.method == MethodKind::GmresDr && args.harvest() + 3 > args.restart as usize {
+        let (harvest, restart) = (args.harvest(), args.restart);
+        return Err(Exit::Usage.because(format!("--harvest {harvest} leaves no room in cycles of --restart {restart}")));
     }
     if args.omega.is_some_and(|omega| !(omega > 0.0 && omega < 2.0)) {
         return Err(Exit::Usage.because("--omega: expected a number between 0 and 2"));

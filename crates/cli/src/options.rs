@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use recoup::solvers::RightHandSide;
+use recoup::solvers::{HARVEST_MAX, RightHandSide};
+
+/// Directions gmres-dr carries over where nothing else is said.
+const DEFAULT_HARVEST: usize = 8;
 
 /// `A x = b`.
 #[derive(Args, Clone, Debug)]
@@ -72,16 +75,21 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_enum, help_heading = "Method")]
     pub(crate) method: MethodKind,
 
-    /// Restart length of gmres and cg-restarted.
+    /// Restart length of gmres, gmres-dr and cg-restarted.
     #[arg(long, value_name = "M", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=1000),
           help_heading = "Method")]
     pub(crate) restart: u32,
+
+    /// Directions gmres-dr carries over from each cycle to the next: those it is slowest in [default: 8].
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=HARVEST_MAX as i64),
+          help_heading = "Method")]
+    pub(crate) harvest: Option<u8>,
 
     /// Preconditioner.
     #[arg(long, value_enum, default_value = "none", help_heading = "Method")]
     pub(crate) pc: PcKind,
 
-    /// Side of the preconditioner, for gmres [default: left].
+    /// Side of the preconditioner, for gmres and gmres-dr [default: left].
     #[arg(long, value_enum, help_heading = "Method")]
     pub(crate) pc_side: Option<PcSide>,
 
@@ -96,6 +104,13 @@ pub(crate) struct MethodArgs {
     /// Give up after this many iterations.
     #[arg(long, value_name = "K", default_value = "200000", help_heading = "Method")]
     pub(crate) max_iterations: u64,
+}
+
+impl MethodArgs {
+    /// Directions gmres-dr carries over.
+    pub(crate) fn harvest(&self) -> usize {
+        self.harvest.map_or(DEFAULT_HARVEST, usize::from)
+    }
 }
 
 /// Methods by their names on the command line.
@@ -117,6 +132,8 @@ pub(crate) enum MethodKind {
     Pipecg,
     /// Generalised minimal residuals, restarted.
     Gmres,
+    /// The same with deflated restarting: each cycle begins with --harvest directions of the last one.
+    GmresDr,
     /// Stabilised bi-conjugate gradients.
     Bicgstab,
 }
@@ -126,7 +143,7 @@ impl MethodKind {
     /// with it get less.
     pub(crate) fn default_theta(self) -> f64 {
         match self {
-            Self::Cg | Self::CgRestarted | Self::Pipecg | Self::Bicgstab => 0.5,
+            Self::Cg | Self::CgRestarted | Self::Pipecg | Self::GmresDr | Self::Bicgstab => 0.5,
             Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor | Self::Gmres => 3.0,
         }
     }

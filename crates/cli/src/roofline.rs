@@ -36,7 +36,12 @@ pub(crate) struct Roofline {
 /// # Errors
 /// When the solve is too short to be timed.
 pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Roofline> {
-    let cycle = if setup.args().method == MethodKind::Gmres { u64::from(setup.args().restart) } else { 1 };
+    let args = setup.args();
+    let cycle = match args.method {
+        MethodKind::Gmres => u64::from(args.restart),
+        MethodKind::GmresDr => u64::from(args.restart) - args.harvest() as u64,
+        _ => 1,
+    };
     let wanted = (TURN_SECONDS / solved.seconds_per_iteration.max(1e-9)).ceil() as u64;
     let available = solved.iterations / TURNS as u64 / cycle * cycle;
     let iterations = wanted.next_multiple_of(cycle).min(available);

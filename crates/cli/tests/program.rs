@@ -120,6 +120,12 @@ fn bad_input_is_named_in_one_line() {
         ("solve --poisson3d 4 --operator stencil --method cg --pc ilu0", 2, "--operator csr"),
         ("solve --poisson3d 4 --method magic", 2, "magic"),
         ("solve --poisson3d 4 --method cg --pc-side right", 2, "--pc-side"),
+        ("solve --poisson3d 4 --method gmres --harvest 4", 2, "--harvest is for --method gmres-dr"),
+        (
+            "solve --poisson3d 4 --method gmres-dr --restart 10",
+            2,
+            "--harvest 8 leaves no room in cycles of --restart 10",
+        ),
         #[cfg(not(feature = "mpi"))]
         ("solve --poisson3d 4 --method cg --mpi", 5, "--features mpi"),
         ("run --poisson3d 4 --method cg --mpi --dir d --failures kill --mtti 1", 2, "--mpi excludes"),

@@ -3,7 +3,7 @@
 //! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a plain residual,
 //! so it judges all methods alike. What a version does not hold is poisoned with NaN before a resume.
 
-use recoup_core::{Iteration, Progress, Resume, Role, Status, Values, ValuesMut};
+use recoup_core::{Iteration, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
 
 /// Iterations after which a small problem counts as not solved.
 const ITERATIONS_MAX: u64 = 20_000;
@@ -131,27 +131,32 @@ pub fn unknown_resumes_are_refused(case: &SolverCase<'_, '_>) {
     }
 }
 
-/// Values of the variables a version for `how` holds, in order; `None` for the others.
-type State = Vec<Option<Vec<f64>>>;
+/// The variables in order, with values where a version for `how` holds them.
+type State = Vec<(String, Option<Vec<f64>>)>;
 
 fn saved(solver: &dyn Iteration, how: Resume) -> State {
     let values = |values: Values<'_>| match values {
         Values::F64(values) => values.to_vec(),
         other => panic!("solvers lend f64, not {}", other.element()),
     };
-    solver.variables().iter().map(|v| v.role.is_saved_for(how).then(|| values(v.values))).collect()
+    let saved = |v: &Variable<'_>| v.role.is_saved_for(how).then(|| values(v.values));
+    solver.variables().iter().map(|v| (v.name.to_owned(), saved(v))).collect()
 }
 
 /// A fresh solver after a restore of `state`, everything else NaN.
 fn resumed<'s>(case: &SolverCase<'_, 's>, state: &State, iteration: u64, how: Resume) -> Box<dyn Iteration + 's> {
     let mut solver = (case.make)();
-    for (variable, saved) in solver.variables_mut().iter_mut().zip(state) {
+    let held: Vec<&str> = state.iter().filter(|(_, saved)| saved.is_some()).map(|(name, _)| name.as_str()).collect();
+    solver.make_room(&held);
+    for variable in &mut solver.variables_mut() {
         let ValuesMut::F64(target) = &mut variable.values else { panic!("{} is no f64", variable.name) };
-        match saved {
-            Some(values) => target.copy_from_slice(values),
-            None => target.fill(f64::NAN),
+        match state.iter().find(|(name, _)| name == variable.name) {
+            Some((_, Some(values))) => target.copy_from_slice(values),
+            _ => target.fill(f64::NAN),
         }
     }
+    let room: Vec<&str> = solver.variables_mut().iter().map(|variable| variable.name).collect();
+    assert!(held.iter().all(|name| room.contains(name)), "no room for all of {held:?}");
     let progress = solver.resume(iteration, how).unwrap_or_else(|error| panic!("{how} resume: {error}"));
     assert_eq!(progress, solver.progress(), "resume reports the progress");
     solver
