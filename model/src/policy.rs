@@ -104,10 +104,34 @@ impl InForce {
     }
 }
 
-/// The safe point nearest to the end of the interval, and never twice for one iteration.
-fn is_due(seen: &Observation, interval_seconds: f64) -> bool {
-    seen.since_checkpoint_iterations > 0
-        && seen.since_checkpoint_seconds + seen.iteration_seconds / 2.0 >= interval_seconds
+/// How far apart safe points are: every iteration of most methods, every cycle of GMRES.
+#[derive(Clone, Copy, Debug, Default)]
+struct SafePoints {
+    newest: u64,
+    /// Iterations between the last two; 0 until two were seen.
+    apart: u64,
+}
+
+impl SafePoints {
+    /// A policy is asked at safe points only.
+    fn see(&mut self, seen: &Observation) {
+        if seen.iteration > self.newest {
+            self.apart = (seen.iteration - self.newest).min(seen.since_checkpoint_iterations);
+        }
+        self.newest = seen.iteration;
+    }
+
+    /// Whether this safe point costs less than the next, and never twice for one iteration. With C seconds for a version,
+    /// a failure every M seconds and the optimal interval `T = sqrt(2 C M)`, `C / t + t / (2 M)` is the same for t as
+    /// for `T^2 / t`: the better of t and the next one, t', is t from `t t' = T^2` on. No version is taken while the one
+    /// before still drains.
+    fn is_due(&self, seen: &Observation, (interval_seconds, drain_seconds): (f64, f64)) -> bool {
+        let since = seen.since_checkpoint_seconds;
+        let next = since + self.apart.max(1) as f64 * seen.iteration_seconds;
+        seen.since_checkpoint_iterations > 0
+            && since * next >= interval_seconds * interval_seconds
+            && since + seen.iteration_seconds / 2.0 >= drain_seconds
+    }
 }
 
 /// Whether to take a checkpoint only to learn what one costs.

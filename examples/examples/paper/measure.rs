@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use recoup::VirtualClock;
 use recoup::comm::Solo;
-use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Resume, Scheme, SolveError};
+use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Phase, Resume, Scheme, SolveError};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Exponential};
 use recoup::model::overhead::Timing as Costs;
@@ -234,6 +234,8 @@ pub(crate) struct Trial {
     pub(crate) needed: f64,
     /// Failures that struck.
     pub(crate) failures: f64,
+    /// Failures of this seed within the productive time, of which there are as many as the MTTI says on average.
+    pub(crate) due: f64,
     /// Recoveries, and extra iterations of all of them.
     pub(crate) recoveries: f64,
 }
@@ -243,8 +245,11 @@ pub(crate) struct Trial {
 /// # Errors
 /// As [`run`].
 pub(crate) fn trials(problem: &Problem, protection: &Protection, seeds: &[u64]) -> Result<Vec<Trial>, Failed> {
+    let mtti = Duration::from_secs_f64(published::MTTI_SECONDS);
+    let productive = Duration::from_secs_f64(problem.kind.published().productive_seconds);
     in_parallel(problem, seeds, |problem, &seed| {
-        let mtti = Duration::from_secs_f64(published::MTTI_SECONDS);
+        let mut arrivals = Exponential::new(mtti, seed);
+        let due = std::iter::from_fn(|| arrivals.due(productive, 0, Phase::Computing)).count() as f64;
         let report = run(problem, protection, Box::new(Exponential::new(mtti, seed)))?;
         let as_run = report.seconds_total / problem.kind.published().productive_seconds - 1.0;
         let needed = (report.executed - report.lost) as f64;
@@ -253,6 +258,7 @@ pub(crate) fn trials(problem: &Problem, protection: &Protection, seeds: &[u64]) 
             overhead: as_run + (1.0 - needed / problem.iterations as f64).max(0.0),
             needed,
             failures: report.failures as f64,
+            due,
             recoveries: report.recoveries as f64,
         })
     })

@@ -8,7 +8,7 @@ use super::candidates::{Candidate, best_states, candidates, choices, faithful};
 use super::cost::raw_bytes;
 use super::learned::{Extra, mtti_seconds};
 use super::remaining::History;
-use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
+use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
 use crate::decide::{Answer, Question, percent};
 
 /// A scheme is left when another one's overhead is below this part of its own.
@@ -40,6 +40,7 @@ pub struct AutoPolicy {
     config: PolicyConfig,
     history: History,
     extra: Extra,
+    safe_points: SafePoints,
     /// The version a failure now would fall back to.
     fallback: Option<Choice>,
     in_force: Option<InForce>,
@@ -69,6 +70,7 @@ impl AutoPolicy {
             config,
             history: History::new(),
             extra: Extra::default(),
+            safe_points: SafePoints::default(),
             fallback: None,
             in_force: None,
             has_probed: false,
@@ -269,7 +271,8 @@ impl AutoPolicy {
         let ballot = self.ballot(seen, all);
         let (next, has_changed) = self.settle(Self::best(&ballot), &ballot);
         let (choice, interval_seconds) = (next.choice, next.interval_seconds);
-        let is_due = choice.scheme != Scheme::None && is_due(seen, interval_seconds);
+        let times = (interval_seconds * self.config.first_part(choice, seen), ballot.drain_seconds(choice));
+        let is_due = choice.scheme != Scheme::None && self.safe_points.is_due(seen, times);
         let explored = if is_due { self.explore(&ballot, choice) } else { None };
         let why = match explored {
             Some(other) => {
@@ -302,6 +305,12 @@ impl Ballot {
             })
     }
 
+    /// How long a version of this choice is on its way behind the solver.
+    fn drain_seconds(&self, choice: Choice) -> f64 {
+        let found = self.all.iter().find(|of| of.choice == choice);
+        found.map_or(0.0, |of| self.question.timing(&of.cost).drain_seconds)
+    }
+
     fn prediction(&self, choice: Choice) -> Option<Prediction> {
         self.all.iter().find(|of| of.choice == choice).map(|of| of.extra)
     }
@@ -315,6 +324,7 @@ impl Policy for AutoPolicy {
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.extra.see(seen, &self.history);
         self.history.see(seen);
+        self.safe_points.see(seen);
         let decision = self.decide_now(seen);
         self.remember(seen, &decision);
         decision

@@ -5,7 +5,7 @@ use recoup_core::{Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 use super::cost::raw_bytes;
 use super::learned::Extra;
 use super::remaining::History;
-use super::{InForce, PolicyConfig, Saved, is_due, is_probe_due, probe};
+use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 
@@ -25,6 +25,7 @@ pub struct FixedPolicy {
     interval: Interval,
     history: History,
     extra: Extra,
+    safe_points: SafePoints,
     in_force: Option<InForce>,
     has_probed: bool,
 }
@@ -33,10 +34,19 @@ impl FixedPolicy {
     /// Saves with `scheme` at `interval`.
     #[must_use]
     pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
-        let (history, extra) = (History::new(), Extra::default());
         let may_hold_more = scheme == Scheme::Lossy && config.resume.is_none();
         let exact = may_hold_more.then(|| config.plan(Scheme::Exact));
-        Self { plan: config.plan(scheme), exact, config, interval, history, extra, in_force: None, has_probed: false }
+        Self {
+            plan: config.plan(scheme),
+            exact,
+            config,
+            interval,
+            history: History::new(),
+            extra: Extra::default(),
+            safe_points: SafePoints::default(),
+            in_force: None,
+            has_probed: false,
+        }
     }
 
     /// Takes exact versions from now on, where the evidence says so; and the evidence.
@@ -99,18 +109,20 @@ impl FixedPolicy {
                 Some((seconds, is_due, format!("{scheme} every {iterations} iterations, as asked")))
             }
             Interval::Seconds(seconds) => {
-                Some((seconds, is_due(seen, seconds), format!("{scheme} every {seconds} s, as asked")))
+                let is_due = self.safe_points.is_due(seen, (seconds, 0.0));
+                Some((seconds, is_due, format!("{scheme} every {seconds} s, as asked")))
             }
             Interval::Auto => {
                 let cost = self.config.cost(self.plan.choice(), seen)?;
                 let timing = self.question(seen).timing(&cost);
                 let in_force = self.in_force.filter(|held| !held.has_moved_to(timing.interval_seconds()));
                 let seconds = in_force.map_or(timing.interval_seconds(), |held| held.interval_seconds);
+                let seconds = seconds * self.config.first_part(self.plan.choice(), seen);
                 let why = format!(
                     "{scheme} every {seconds:.3} s: optimal for {:.4} s blocking, {:.4} s drain and an MTTI of {} s",
                     timing.blocking_seconds, timing.drain_seconds, self.config.mtti_seconds
                 );
-                Some((seconds, is_due(seen, seconds), why))
+                Some((seconds, self.safe_points.is_due(seen, (seconds, timing.drain_seconds)), why))
             }
         }
     }
@@ -148,6 +160,7 @@ impl Policy for FixedPolicy {
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.extra.see(seen, &self.history);
         self.history.see(seen);
+        self.safe_points.see(seen);
         let evidence = self.hold_more(seen);
         let mut decision = self.decide_now(seen);
         if let Some(evidence) = evidence {

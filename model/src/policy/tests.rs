@@ -257,6 +257,55 @@ fn fixed_iterations_and_seconds_save_at_their_safe_points() {
     assert_eq!(at(Interval::Seconds(1.06)).0[0].0, 11);
 }
 
+/// Iterations between versions of a method that is safe every 150 s of its iterations of 15 s, where the interval is this long.
+fn apart_by_cycles(interval_seconds: f64) -> u64 {
+    let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Seconds(interval_seconds), config());
+    let (mut saved, mut newest) = (Vec::new(), 0);
+    // The process before ended at 500: what lies between is no cycle.
+    for iteration in (510..1500).step_by(10) {
+        let since = iteration - newest.max(500);
+        let state = Observation {
+            iteration_seconds: 15.0,
+            since_checkpoint_seconds: 15.0 * since as f64,
+            ..seen(iteration, since)
+        };
+        if policy.decide(&state).save.is_some() {
+            newest = iteration;
+            saved.push(iteration);
+        }
+    }
+    assert!(saved.windows(2).all(|pair| pair[1] - pair[0] == saved[0] - 500), "{saved:?}");
+    saved[0] - 500
+}
+
+#[test]
+fn of_two_safe_points_far_apart_the_cheaper_one_is_taken() {
+    // With `T^2 = 2 C M` a version every t seconds costs `C / t + t / (2 M)`, in units of `1 / (2 M)`: `T^2 / t + t`.
+    let cost = |interval: f64, cycles: u64| interval.powi(2) / (150.0 * cycles as f64) + 150.0 * cycles as f64;
+    for interval in [20.0, 160.0, 205.0, 220.0, 360.0, 380.0, 700.0] {
+        let cycles = apart_by_cycles(interval) / 10;
+        let (fewer, more) = (cost(interval, cycles.max(2) - 1), cost(interval, cycles + 1));
+        assert!(cost(interval, cycles) <= fewer.min(more), "{interval}: {cycles}");
+    }
+}
+
+#[test]
+fn a_first_lossy_version_does_not_wait_for_what_a_guess_would_have_it_cost() {
+    let at = |scheme| {
+        let mut policy = FixedPolicy::new(scheme, Interval::Auto, config());
+        let save = |iteration: &u64| {
+            let state = Observation { write_bytes_per_second: 20e6, ..seen(*iteration, *iteration) };
+            policy.decide(&state).save.is_some()
+        };
+        0.1 * (1..).find(save).unwrap() as f64
+    };
+    let young = |seconds: f64| (2.0 * 300.0 * seconds).sqrt();
+    let raw = young(2.0 * BYTES as f64 * (1.0 / 20e6 + 1.0 / 4e9));
+    let guess = young(BYTES as f64 * (0.25 / 20e6 + 1.0 / 4e9 + 1.0 / LOSSY_GUESS.encode_bytes_per_second));
+    assert!((at(Scheme::Traditional) - raw).abs() <= 0.1, "{} {raw}", at(Scheme::Traditional));
+    assert!((at(Scheme::Lossy) - guess / 2.0).abs() <= 0.1, "{} {guess}", at(Scheme::Lossy));
+}
+
 #[test]
 fn fixed_auto_interval_measures_once_and_then_follows_young() {
     let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Auto, config());
