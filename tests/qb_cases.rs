@@ -94,6 +94,10 @@ impl Case {
         Self { dims, way: QbWay { in_tiles: true, ..self.way }, ..self }
     }
 
+    fn fitted(self, dims: [usize; 3]) -> Self {
+        Self { dims, way: QbWay { in_tiles: true, is_fitted: true, ..self.way }, ..self }
+    }
+
     fn starting(self) -> Self {
         Self { is_chained: true, ..self }
     }
@@ -156,8 +160,11 @@ fn interleaved(n: usize) -> Vec<f64> {
     arcs(n, 0.0).iter().enumerate().map(|(i, x)| x * [1.0, 100.0, 0.01][i % 3] + [0.0, 5.0, 7.0][i % 3]).collect()
 }
 
-/// All streams; parents come before those coded against them.
-pub(crate) fn cases() -> Vec<Case> {
+/// The formats this build writes, and what is frozen of each.
+pub(crate) const FORMATS: [(&str, fn() -> Vec<Case>); 2] = [("qb1", first), ("qb2", fitted)];
+
+/// All streams of format 1; parents come before those coded against them.
+fn first() -> Vec<Case> {
     let mut all = plain();
     all.extend(chained());
     all.extend(special());
@@ -392,5 +399,40 @@ fn lengths() -> Vec<Case> {
         case("f32-4097", singles(4097, 0.0), ABSOLUTE),
         case("f32-4097-stride", singles(4097, 0.0), RELATIVE).interleaved(8),
         case("f32-tiles-of-three-axes", singles(18 * 17 * 19, 0.0), ABSOLUTE).in_tiles([18, 17, 19]),
+    ]
+}
+
+/// A grid of two tiles.
+const TWO_TILES: [usize; 3] = [20, 16, 5];
+
+/// `first` in the first of [`TWO_TILES`], and `second` in the other.
+fn in_two_tiles(first: &[f64], second: &[f64]) -> Vec<f64> {
+    first.iter().zip(second).enumerate().map(|(i, (a, b))| if i % TWO_TILES[0] < 16 { *a } else { *b }).collect()
+}
+
+/// Streams of format 2: fitted tiles.
+fn fitted() -> Vec<Case> {
+    let (case, n) = (Case::new, TWO_TILES.iter().product());
+    let far: Vec<f64> = (0..n).map(|i| 1e30 * (1.0 + i as f64 / 2f64.powi(45))).collect();
+    let patterns: Vec<f64> = scattered(n).map(|x| f64::from_bits((x << 32) | (x * 7))).collect();
+    let wide = scattered(n).enumerate().map(|(i, x)| (i % 20) as f64 * 1e10 + (x % 256) as f64).collect();
+    let beside = |second: &[f64]| Floats::F64(in_two_tiles(&arcs(n, 0.0), second));
+    let single = |second: &[f64]| Floats::F32(in_two_tiles(&arcs(n, 0.0), second).iter().map(|x| *x as f32).collect());
+    vec![
+        case("f64-fitted", doubles(GRID_VALUES, 0.0), ABSOLUTE).fitted(GRID),
+        case("f32-fitted", singles(GRID_VALUES, 0.0), ABSOLUTE).fitted(GRID),
+        case("f32-fitted-of-three-axes", singles(18 * 17 * 19, 0.0), ABSOLUTE).fitted([18, 17, 19]),
+        case("f64-fitted-odd", odd_doubles(), ABSOLUTE).fitted(GRID),
+        case("f32-fitted-odd", odd_singles(), ABSOLUTE).fitted(GRID),
+        case("f64-fitted-exact", beside(&far), ABSOLUTE).fitted(TWO_TILES),
+        case("f64-fitted-raw", beside(&patterns), ABSOLUTE).fitted(TWO_TILES),
+        case("f64-fitted-wide", Floats::F64(wide), Bound::Absolute(0.5)).fitted(TWO_TILES),
+        case("f64-fitted-start", doubles(n, 0.0), ABSOLUTE).fitted(TWO_TILES).starting(),
+        case("f64-fitted-follow", doubles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start"),
+        case("f64-fitted-half", doubles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start").halved(),
+        case("f64-fitted-unchanged", beside(&arcs(n, 1.0)), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start"),
+        case("f32-fitted-start", singles(n, 0.0), ABSOLUTE).fitted(TWO_TILES).starting(),
+        case("f32-fitted-follow", single(&arcs(n, 0.1)), ABSOLUTE).fitted(TWO_TILES).following("f32-fitted-start"),
+        case("f32-fitted-half", singles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f32-fitted-start").halved(),
     ]
 }

@@ -13,6 +13,7 @@ import sys
 BLOCK, GROUP, EDGE, LANES = 4096, 256, 16, 8
 ZERO, CODED, RAW, EXACT = range(4)
 LOSSLESS, ABSOLUTE, RELATIVE = range(3)
+LINE, TILES, FITTED = range(3)
 
 
 class Damaged(Exception):
@@ -180,7 +181,7 @@ class Frame:
         magic, version, self.dtype, self.mode, predictor, self.stride, self.flags, zero = struct.unpack_from("<4sH6B", data)
         checksum, _bound, step, self.n, *self.dims = struct.unpack_from("<IdQQ3I", data, 12)
         more_zeros, self.parent, length, even_more = struct.unpack_from("<I16sQ16s", data, 52)
-        require(magic == b"RCQB" and version == 1, "magic or version")
+        require(magic == b"RCQB" and version == (2 if predictor == FITTED else 1), "magic or version")
         require(self.dtype < 2 and self.flags < 4 and length == len(data), "type, flags or length")
         require(zero == more_zeros == 0 and even_more == bytes(16), "zeros")
         require(self.flags & 1 or self.parent == bytes(16), "hash without a parent")
@@ -188,18 +189,24 @@ class Frame:
         self.in_tiles = self.shape(predictor)
         self.exact = Lossless(self.width)
         self.lattice = self.own_lattice(step)
-        end = 96 + 8 * self.blocks()
+        table_end = 96 + 8 * self.blocks()
+        end = table_end + (36 if predictor == FITTED else 0)
         require(len(data) >= end, "shorter than its table")
         require(crc32c(data[:12] + bytes(4) + data[16:end]) == checksum, "checksum of header and table")
-        self.table, self.data, self.start = list(struct.iter_unpack("<II", data[96:end])), data, end
+        self.table, self.data, self.start = list(struct.iter_unpack("<II", data[96:table_end])), data, end
+        self.weights = None
+        if predictor == FITTED:
+            require(self.mode == ABSOLUTE, "mode of fitted tiles")
+            *self.weights, zeros = struct.unpack("<17hH", data[table_end:end])
+            require(zeros == 0, "behind the weights")
         require(end + sum(4 * words for words, _ in self.table) == len(data), "table does not add up")
 
     def shape(self, predictor):
-        if predictor == 0:
+        if predictor == LINE:
             require(self.dims == [0, 0, 0] and 1 <= self.stride <= 8, "line")
             return False
         x, y, z = self.dims
-        require(predictor == 1 and self.stride == 1 and x * y * z == self.n > 0, "tiles")
+        require(predictor in (TILES, FITTED) and self.stride == 1 and x * y * z == self.n > 0, "tiles")
         return True
 
     def own_lattice(self, step):
@@ -365,11 +372,38 @@ class Block:
         sums = [0] * BLOCK
         for i, residual in zip(order, (residual for group in residuals for residual in group)):
             sums[i] = residual
+        if self.frame.weights:
+            return [signed(base + q, 64) for q in self.fitted(sums, heads[0].bits)]
         for axis, step in enumerate((1, EDGE, EDGE**2)):
             for i in range(BLOCK):
                 if coordinates[i][axis]:
                     sums[i] += sums[i - step]
         return [signed(base + signed(total, heads[0].bits), 64) for total in sums]
+
+    def fitted(self, residuals, bits):
+        w, rows = self.frame.weights, {}
+
+        def padded(y, z):
+            return [rows[y, z][0], *rows[y, z], rows[y, z][-1]]
+
+        for row in range(EDGE**2):
+            y, z = row % EDGE, row // EDGE
+            if row == 0:
+                near, own, before = [], 4096, 0
+            elif z == 0:
+                near, own, before = [(13, padded(y - 1, 0))], w[16], rows[y - 1, 0][0]
+            else:
+                south = (y - 1, z) if y else (0, z - 1)
+                below = [(max(y - 1, 0), z - 1), (y, z - 1), (min(y + 1, EDGE - 1), z - 1)]
+                near = list(zip((0, 3, 6, 9), [padded(*place) for place in (south, *below)]))
+                own, before = w[12], rows[south][0]
+            codes = []
+            for x in range(EDGE):
+                total = 2048 + own * before + sum(w[i + k] * r[x + k] for i, r in near for k in range(3))
+                before = signed(residuals[row * EDGE + x] + (signed(total, bits) >> 12), bits)
+                codes.append(before)
+            rows[y, z] = codes
+        return [q for row in range(EDGE**2) for q in rows[row % EDGE, row // EDGE]]
 
     def with_signs(self, values, bitmaps):
         sign, found = 1 << self.frame.width - 1, []

@@ -1,7 +1,7 @@
 //! Does QB still write and read every stream ever frozen, and does FORMAT.md say how?
 //!
 //! `golden/qb<format>/` holds frames `NAME.qb` and what each decodes to, `NAME.bin`, little-endian values.
-//! `cargo xtask golden` alone writes them, by [`write_golden_streams`], from the cases of [`cases`].
+//! `cargo xtask golden` alone writes them, by [`write_golden_streams`], from the cases of [`FORMATS`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,10 +11,10 @@ use std::process::Command;
 use recoup::compress::{Level, Qb, QbContents};
 use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent, Values};
 
-use crate::qb_cases::{Case, Floats, cases};
+use crate::qb_cases::{Case, FORMATS, Floats};
 
-/// The format this build writes.
-const FORMAT: &str = "qb1";
+/// The folder of the frame without values.
+const FIRST: &str = FORMATS[0].0;
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
@@ -41,13 +41,14 @@ fn coded(case: &Case, level: Level, before: &BTreeMap<String, Decoded>) -> Decod
     let encoded = codec.encode(case.values.lend(), case.bound, &context, &mut frame).unwrap();
     assert!(!encoded.stored_raw, "{}: larger than raw", case.name);
     assert_eq!(encoded.follows, case.way.follows, "{}", case.name);
-    assert_eq!((frame[8] != 0, frame[10] & 2 != 0), (case.way.in_tiles, case.way.is_halved), "{}", case.name);
+    let predictor = u8::from(case.way.in_tiles) + u8::from(case.way.is_fitted);
+    assert_eq!((frame[8], frame[10] & 2 != 0), (predictor, case.way.is_halved), "{}", case.name);
     let mut values = case.values.zeros(case.values.len());
     codec.decode(&frame, encoded.bound, &context, values.lend_mut()).unwrap();
     (frame, values)
 }
 
-fn all_coded(level: Level) -> BTreeMap<String, Decoded> {
+fn all_coded(cases: fn() -> Vec<Case>, level: Level) -> BTreeMap<String, Decoded> {
     let mut done = BTreeMap::new();
     for case in cases() {
         let decoded = coded(&case, level, &done);
@@ -90,12 +91,15 @@ fn frozen(folder: &Path) -> BTreeMap<String, (Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn qb_writes_every_frozen_stream_again_at_every_level() {
-    let frozen = frozen(&golden().join(FORMAT));
-    for level in Level::available() {
-        for (name, (frame, values)) in all_coded(level) {
-            let (frame_before, values_before) = frozen.get(&name).unwrap_or_else(|| panic!("{name} is not frozen"));
-            assert!(frame == *frame_before, "{name}: other bytes at level {}", level.name());
-            assert!(values.to_bytes() == *values_before, "{name}: other values at level {}", level.name());
+    println!("levels of this processor: {:?}", Level::available().iter().map(|level| level.name()).collect::<Vec<_>>());
+    for (format, cases) in FORMATS {
+        let frozen = frozen(&golden().join(format));
+        for level in Level::available() {
+            for (name, (frame, values)) in all_coded(cases, level) {
+                let (frame_before, values_before) = frozen.get(&name).unwrap_or_else(|| panic!("{name} is not frozen"));
+                assert!(frame == *frame_before, "{name}: other bytes at level {}", level.name());
+                assert!(values.to_bytes() == *values_before, "{name}: other values at level {}", level.name());
+            }
         }
     }
 }
@@ -132,15 +136,17 @@ fn qb_writes_no_frame_for_no_values_but_one_is_frozen() {
     let mut payload = vec![1];
     let encoded = Qb::default().encode(Values::F64(&[]), Bound::Lossless, &Context::flat(0), &mut payload).unwrap();
     assert!(encoded.stored_raw && payload.is_empty());
-    assert_eq!(frozen(&golden().join(FORMAT))[EMPTY], (empty_frame(), Vec::new()));
+    assert_eq!(frozen(&golden().join(FIRST))[EMPTY], (empty_frame(), Vec::new()));
 }
 
 #[test]
 fn every_frozen_value_is_within_its_bound() {
-    let frozen = frozen(&golden().join(FORMAT));
-    for case in cases() {
-        let decoded = Floats::from_bytes(case.values.element(), &frozen[case.name].1);
-        case.check(&decoded);
+    for (format, cases) in FORMATS {
+        let frozen = frozen(&golden().join(format));
+        for case in cases() {
+            let decoded = Floats::from_bytes(case.values.element(), &frozen[case.name].1);
+            case.check(&decoded);
+        }
     }
 }
 
@@ -171,13 +177,17 @@ fn features(frame: &[u8]) -> BTreeSet<String> {
         _ => [40, 44, 48].map(|at| extent(at).div_ceil(16)).iter().product(),
     };
     let mut found = BTreeSet::from([format!("type {dtype} mode {mode} predictor {predictor} flags {flags}")]);
-    let mut start = 96 + 8 * blocks;
+    let mut start = 96 + 8 * blocks + if predictor == 2 { 36 } else { 0 };
     for block in 0..blocks {
         let groups = if predictor == 0 { (n - 4096 * block).min(4096).div_ceil(256) } else { 16 };
         let kind = frame[start] & 15;
         found.insert(format!("kind {kind} predictor {predictor}"));
         if frame[start + 2..start + 4] != [0, 0] {
             found.insert(format!("exceptions mode {mode} type {dtype}"));
+        }
+        if predictor == 2 && (kind == 1 || kind == 3) {
+            let heads = start + 4 + 4 * usize::from(frame[start] >> 4);
+            found.insert(format!("fitted wide {}", frame[heads + 1] >> 7));
         }
         if kind == 1 || kind == 3 {
             found.extend(head_features(&frame[start..], groups, mode == 2 && kind == 1));
@@ -209,8 +219,9 @@ fn head_features(block: &[u8], groups: usize, has_classes: bool) -> BTreeSet<Str
 
 #[test]
 fn frozen_streams_use_every_part_of_the_format() {
-    let frozen = frozen(&golden().join(FORMAT));
-    let found: BTreeSet<String> = frozen.values().flat_map(|(frame, _)| features(frame)).collect();
+    let frozen = FORMATS.map(|(format, _)| frozen(&golden().join(format)));
+    let found: BTreeSet<String> =
+        frozen.iter().flat_map(BTreeMap::values).flat_map(|(frame, _)| features(frame)).collect();
     let mut expected = BTreeSet::new();
     for predictor in 0..2 {
         expected.extend((0..4).map(|kind| format!("kind {kind} predictor {predictor}")));
@@ -219,6 +230,11 @@ fn frozen_streams_use_every_part_of_the_format() {
             expected.extend(flags.iter().map(|f| format!("type {dtype} mode {mode} predictor {predictor} flags {f}")));
         }
     }
+    expected.extend((0..4).map(|kind| format!("kind {kind} predictor 2")));
+    for dtype in 0..2 {
+        expected.extend([0, 1, 3].map(|flags| format!("type {dtype} mode 1 predictor 2 flags {flags}")));
+    }
+    expected.extend((0..2).map(|wide| format!("fitted wide {wide}")));
     expected.extend((0..3).map(|base| format!("base {base}")));
     expected.extend((0..3).flat_map(|order| (0..2).map(move |wide| format!("order {order} wide {wide}"))));
     expected.extend(["0", "to 32", "above 32"].map(|width| format!("width {width}")));
@@ -231,19 +247,23 @@ fn frozen_streams_use_every_part_of_the_format() {
     assert!(missing.is_empty(), "no stream has {missing:?}");
 }
 
-/// Adds the streams that are not there yet, of the format this build writes. What is frozen stays.
+/// Adds the streams that are not there yet, of the formats this build writes. What is frozen stays.
 #[test]
 #[ignore = "writes frozen files: run `cargo xtask golden`"]
 fn write_golden_streams() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
-    let folder = PathBuf::from(golden).join(FORMAT);
-    fs::create_dir_all(&folder).unwrap();
-    let mut all = all_coded(Level::PORTABLE);
-    all.insert(EMPTY.to_owned(), (empty_frame(), Floats::F64(Vec::new())));
-    for (name, (frame, values)) in all {
-        if !folder.join(format!("{name}.qb")).exists() {
-            fs::write(folder.join(format!("{name}.qb")), frame).unwrap();
-            fs::write(folder.join(format!("{name}.bin")), values.to_bytes()).unwrap();
+    for (format, cases) in FORMATS {
+        let folder = PathBuf::from(&golden).join(format);
+        fs::create_dir_all(&folder).unwrap();
+        let mut all = all_coded(cases, Level::PORTABLE);
+        if format == FIRST {
+            all.insert(EMPTY.to_owned(), (empty_frame(), Floats::F64(Vec::new())));
+        }
+        for (name, (frame, values)) in all {
+            if !folder.join(format!("{name}.qb")).exists() {
+                fs::write(folder.join(format!("{name}.qb")), frame).unwrap();
+                fs::write(folder.join(format!("{name}.bin")), values.to_bytes()).unwrap();
+            }
         }
     }
 }

@@ -4,40 +4,25 @@
 //! arrangement by itself, so that the choice between them is what `chosen` takes more; each level of vector
 //! instructions; two threads; and what a pass over the bytes takes at least (checksum, comparison).
 
+#[path = "shared/iterates.rs"]
+mod iterates;
+
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use recoup_comm::Solo;
 use recoup_compress::{Level, Qb, QbWay, bound_holds};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
-use recoup_solvers::{Cg, Csr, JacobiPreconditioner, Method, Pool, RightHandSide, Stop, System};
 
-/// Points along each axis.
-const N: usize = 128;
+use crate::iterates::{N, iterates, value_range};
 
 /// A case: what it is called, the codec, the bound and the arrangement.
 type Case<'a> = (String, Qb, Bound, Context<'a>);
 
-/// CG after 100 and 120 iterations.
-fn iterates() -> [Vec<f64>; 2] {
-    let (a, pool) = (Csr::poisson3d(N), Pool::new(1));
-    let b = RightHandSide::Random { seed: 1 }.build(&a).expect("one rank");
-    let m = JacobiPreconditioner::new(&a).expect("a diagonal");
-    let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
-    let mut cg = Cg::new(system, &m, &vec![0.0; b.len()], Stop { rtol: 1e-12 }).expect("one rank");
-    [100, 20].map(|iterations| {
-        for _ in 0..iterations {
-            recoup_core::Iteration::step(&mut cg).expect("one rank");
-        }
-        cg.iterate().to_vec()
-    })
-}
-
 fn cases<'a>(bound: Bound, parent: Parent<'a>) -> Vec<Case<'a>> {
     let n = N * N * N;
-    let way = |in_tiles, follows, is_halved| QbWay { in_tiles, follows, is_halved };
+    let way = |in_tiles, follows, is_halved| QbWay { in_tiles, follows, is_halved, ..QbWay::default() };
     let (line, grid, follow) = (Context::flat(n), Context::grid([N; 3]), Chain::Follow(parent));
     let ways = [
         ("line", way(false, false, false), bound, line),
@@ -77,8 +62,7 @@ fn measure(group: &mut BenchmarkGroup<'_, WallTime>, x: &[f64], (name, codec, bo
 
 fn stages(criterion: &mut Criterion) {
     let [before, x] = iterates();
-    let range = x.iter().copied().fold(f64::MIN, f64::max) - x.iter().copied().fold(f64::MAX, f64::min);
-    let bound = Bound::Absolute(1e-4 * range);
+    let bound = Bound::Absolute(1e-4 * value_range(&x));
     let mut group = criterion.benchmark_group("qb");
     group.throughput(Throughput::Bytes(size_of_val(&x[..]) as u64)).sample_size(20);
     group.warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(600));

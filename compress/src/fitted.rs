@@ -9,6 +9,8 @@
 
 use recoup_core::Context;
 
+use crate::least_squares::Normal;
+
 /// Coefficients of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y, z - 1),
 /// (y + 1, z - 1), and the code before it in its own row.
 const SPACE: usize = 13;
@@ -60,8 +62,8 @@ impl Fitted {
         if context.stride > 1 || nx < 4 || ny < 2 || codes.len() != nx * ny * nz {
             return None;
         }
-        let plane = Normal::<PLANE>::gather(codes, context.dims, 0..1).solve()?;
-        let space = if nz > 1 { Normal::<SPACE>::gather(codes, context.dims, 1..nz).solve()? } else { [0.0; SPACE] };
+        let plane = gather::<PLANE>(codes, context.dims, 0..1).solve()?;
+        let space = if nz > 1 { gather::<SPACE>(codes, context.dims, 1..nz).solve()? } else { [0.0; SPACE] };
         Some(Self { space, plane })
     }
 
@@ -151,69 +153,29 @@ fn rounded(t: f64) -> i64 {
     if t.abs() < LIMIT { (t + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64 } else { 0 }
 }
 
-/// The normal equations of a fit with `N` coefficients.
-struct Normal<const N: usize> {
-    matrix: [[f64; N]; N],
-    right: [f64; N],
-}
-
-impl<const N: usize> Normal<N> {
-    /// Of rows spread evenly over these planes.
-    fn gather(codes: &[i64], [nx, ny, _]: [usize; 3], planes: std::ops::Range<usize>) -> Self {
-        let mut normal = Self { matrix: [[0.0; N]; N], right: [0.0; N] };
-        let rows = planes.len() * (ny - 1);
-        let taken = (SAMPLED_VALUES / nx).clamp(1, rows);
-        for sample in 0..taken {
-            let row = sample * rows / taken;
-            let (y, z) = (1 + row % (ny - 1), planes.start + row / (ny - 1));
-            for x in 1..nx - 1 {
-                let code = |y: usize, z: usize, x: usize| codes[(z * ny + y) * nx + x] as f64;
-                let three = |y, z| [code(y, z, x - 1), code(y, z, x), code(y, z, x + 1)];
-                let mut near = [0.0; N];
-                near[..3].copy_from_slice(&three(y - 1, z));
-                if N == SPACE {
-                    near[3..6].copy_from_slice(&three(y - 1, z - 1));
-                    near[6..9].copy_from_slice(&three(y, z - 1));
-                    near[9..12].copy_from_slice(&three((y + 1).min(ny - 1), z - 1));
-                }
-                near[N - 1] = code(y, z, x - 1);
-                normal.count(&near, code(y, z, x));
+/// The normal equations of rows spread evenly over these planes.
+fn gather<const N: usize>(codes: &[i64], [nx, ny, _]: [usize; 3], planes: std::ops::Range<usize>) -> Normal<N> {
+    let mut normal = Normal::EMPTY;
+    let rows = planes.len() * (ny - 1);
+    let taken = (SAMPLED_VALUES / nx).clamp(1, rows);
+    for sample in 0..taken {
+        let row = sample * rows / taken;
+        let (y, z) = (1 + row % (ny - 1), planes.start + row / (ny - 1));
+        for x in 1..nx - 1 {
+            let code = |y: usize, z: usize, x: usize| codes[(z * ny + y) * nx + x] as f64;
+            let three = |y, z| [code(y, z, x - 1), code(y, z, x), code(y, z, x + 1)];
+            let mut near = [0.0; N];
+            near[..3].copy_from_slice(&three(y - 1, z));
+            if N == SPACE {
+                near[3..6].copy_from_slice(&three(y - 1, z - 1));
+                near[6..9].copy_from_slice(&three(y, z - 1));
+                near[9..12].copy_from_slice(&three((y + 1).min(ny - 1), z - 1));
             }
-        }
-        normal
-    }
-
-    fn count(&mut self, near: &[f64; N], code: f64) {
-        for i in 0..N {
-            self.right[i] += near[i] * code;
-            for j in 0..=i {
-                self.matrix[i][j] += near[i] * near[j];
-            }
+            near[N - 1] = code(y, z, x - 1);
+            normal.count(&near, code(y, z, x));
         }
     }
-
-    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart.
-    fn solve(mut self) -> Option<[f32; N]> {
-        let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
-        if !trace.is_finite() || trace == 0.0 {
-            return None;
-        }
-        let (l, x) = (&mut self.matrix, &mut self.right);
-        for i in 0..N {
-            l[i][i] += 1e-9 * trace + 1e-3;
-            for j in 0..=i {
-                let sum: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
-                let rest = l[i][j] - sum;
-                l[i][j] = if i == j { rest.sqrt() } else { rest / l[j][j] };
-            }
-            x[i] = (x[i] - (0..i).map(|k| l[i][k] * x[k]).sum::<f64>()) / l[i][i];
-        }
-        for i in (0..N).rev() {
-            x[i] = (x[i] - (i + 1..N).map(|k| l[k][i] * x[k]).sum::<f64>()) / l[i][i];
-        }
-        let coefficients = x.map(|c| c as f32);
-        coefficients.iter().all(|c| c.is_finite()).then_some(coefficients)
-    }
+    normal
 }
 
 #[cfg(test)]

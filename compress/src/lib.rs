@@ -20,6 +20,7 @@ mod effective;
 mod fitted;
 mod grid;
 mod lattice;
+mod least_squares;
 mod pco;
 mod qb;
 mod raw;

@@ -9,6 +9,7 @@ mod choice;
 mod coder;
 #[cfg(feature = "cuda")]
 mod cuda;
+mod fitted;
 mod frame;
 mod group;
 mod kernels;
@@ -29,7 +30,7 @@ use self::choice::{Plan, Problem};
 use self::coder::Coder;
 #[cfg(feature = "cuda")]
 pub use self::cuda::{QbCuda, Timing, source as cuda_source};
-use self::frame::{DTYPE, ENTRY, HEADER, Header, Mode, damaged};
+use self::frame::{DTYPE, Header, Mode, damaged, preface};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 use self::run::Team;
 pub use self::simd::Level;
@@ -138,7 +139,7 @@ impl Qb {
         let parent = problem.parent.filter(|_| plan.follows);
         let mode = plan.mode(problem);
         target.clear();
-        target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
+        target.resize(preface(plan.shape), 0);
         let source = (problem.values, parent.map(|(values, _)| values));
         let (level, team, dead_band) = (self.level, self.team.as_deref(), plan.dead_band(problem));
         let (table, error) = match mode {
@@ -178,7 +179,7 @@ impl Qb {
             (Some(hash), Some((values, found))) if hash == found && values.len() == target.len() => Some(values),
             (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
         };
-        let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
+        let blocks = (&table[..], &source[preface(header.shape)..]);
         let (level, team, dead_band, io) = (self.level, self.team.as_deref(), None, (target, parent));
         let damaged = match header.mode {
             Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, team),

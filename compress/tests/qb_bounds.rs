@@ -20,6 +20,10 @@ impl Random {
 }
 
 const HASH: [u8; 16] = [7; 16];
+/// A grid of as many values as a part of the corpus has at least.
+const GRID: [usize; 3] = [20, 18, 25];
+/// Wherever it is possible.
+const FITTED: QbWay = QbWay { in_tiles: true, is_fitted: true, follows: false, is_halved: false };
 
 /// Values, and what they are.
 fn corpus() -> Vec<(&'static str, Vec<f64>)> {
@@ -116,11 +120,13 @@ fn every_bound_holds_on_every_kind_of_value_in_every_shape() {
                 let (decoded, ..) = there_and_back(&codec, &x, bound, &context);
                 assert_holds(&x, &decoded, (what, bound));
             }
-            for dims in [[20, 18, 25], [16, 16, 33], [4, 4, 500]] {
+            for dims in [GRID, [16, 16, 33], [4, 4, 500]] {
                 let n = dims.iter().product();
                 let x: Vec<f64> = x.iter().copied().cycle().take(n).collect();
-                let (decoded, ..) = there_and_back(&codec, &x, bound, &Context::grid(dims));
-                assert_holds(&x, &decoded, (what, bound));
+                for codec in [codec.clone(), codec.clone().by(FITTED)] {
+                    let (decoded, ..) = there_and_back(&codec, &x, bound, &Context::grid(dims));
+                    assert_holds(&x, &decoded, (what, bound));
+                }
             }
         }
     }
@@ -128,20 +134,27 @@ fn every_bound_holds_on_every_kind_of_value_in_every_shape() {
 
 #[test]
 fn every_bound_holds_against_any_parent() {
-    let codec = Qb::default();
     let mut random = Random(9);
-    for (what, x) in corpus() {
+    for (what, mut x) in corpus() {
+        x.truncate(GRID.iter().product());
         let near = x.iter().map(|x| x * (1.0 + 1e-6 * random.unit())).collect();
         let unrelated = x.iter().rev().copied().collect();
         let parents: [Vec<f64>; 4] = [x.clone(), near, unrelated, vec![f64::NAN; x.len()]];
+        let fitted = QbWay { follows: true, ..FITTED };
+        let ways = [
+            (Qb::default(), Context::flat(x.len())),
+            (Qb::default().by(fitted), Context::grid(GRID)),
+            (Qb::default().by(QbWay { is_halved: true, ..fitted }), Context::grid(GRID)),
+        ];
         for bound in bounds() {
-            let context = Context::flat(x.len());
-            let (first, ..) = there_and_back(&codec, &x, bound, &context.chained(Chain::Start));
-            assert_holds(&x, &first, (what, bound));
-            for parent in parents.iter().chain([&first]) {
-                let parent = Parent { values: Values::F64(parent), hash: HASH };
-                let (decoded, ..) = there_and_back(&codec, &x, bound, &context.chained(Chain::Follow(parent)));
-                assert_holds(&x, &decoded, (what, bound));
+            for (codec, context) in &ways {
+                let (first, ..) = there_and_back(codec, &x, bound, &context.chained(Chain::Start));
+                assert_holds(&x, &first, (what, bound));
+                for parent in parents.iter().chain([&first]) {
+                    let follow = Chain::Follow(Parent { values: Values::F64(parent), hash: HASH });
+                    let (decoded, ..) = there_and_back(codec, &x, bound, &context.chained(follow));
+                    assert_holds(&x, &decoded, (what, bound));
+                }
             }
         }
     }
@@ -179,14 +192,52 @@ fn bytes_depend_neither_on_threads_nor_on_vector_instructions() {
     for (what, x) in corpus() {
         let x: Vec<f64> = x.iter().copied().cycle().take(64 * 64 * 70).collect();
         for bound in [Bound::Lossless, Bound::Absolute(1e-3), Bound::Pointwise(1e-4)] {
-            for context in [Context::flat(x.len()), Context::grid([64, 64, 70])] {
-                let (values, _, expected) = there_and_back(&Qb::default(), &x, bound, &context);
+            let (flat, grid) = (Context::flat(x.len()), Context::grid([64, 64, 70]));
+            for (context, way) in [(flat, None), (grid, None), (grid, Some(FITTED))] {
+                let by_way = |codec: Qb| way.map_or(codec.clone(), |way| codec.by(way));
+                let (values, _, expected) = there_and_back(&by_way(Qb::default()), &x, bound, &context);
                 let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 let others = levels.iter().map(|level| Qb::default().at_level(*level));
-                for codec in others.chain((2..=8).step_by(3).map(|threads| Qb::with_threads(threads).unwrap())) {
+                let threaded = (2..=8).step_by(3).map(|threads| Qb::with_threads(threads).unwrap());
+                for codec in others.chain(threaded).map(by_way) {
                     let (decoded, _, payload) = there_and_back(&codec, &x, bound, &context);
                     assert!(payload == expected && bits(&decoded) == bits(&values), "{what} at {bound}: {codec:?}");
                 }
+            }
+        }
+    }
+}
+
+/// Small enough for an emulator of a processor that is not here.
+#[test]
+fn every_level_gives_the_same_bytes_and_values_under_every_bound() {
+    let levels = Level::available();
+    println!("levels of this processor: {:?}", levels.iter().map(|level| level.name()).collect::<Vec<_>>());
+    let grid = [20, 18, 5];
+    let n: usize = grid.iter().product();
+    for (what, x) in corpus() {
+        let (x, parent) = (&x[..n], &x[n..2 * n]);
+        let follow = Chain::Follow(Parent { values: Values::F64(parent), hash: HASH });
+        let (flat, grid) = (Context::flat(n), Context::grid(grid));
+        let tiles = QbWay { in_tiles: true, ..QbWay::default() };
+        let ways = [
+            (QbWay::default(), flat),
+            (QbWay::default(), Context { stride: 3, ..flat }),
+            (QbWay { follows: true, ..QbWay::default() }, flat.chained(follow)),
+            (QbWay { follows: true, is_halved: true, ..QbWay::default() }, flat.chained(follow)),
+            (tiles, grid),
+            (FITTED, grid),
+            (QbWay { follows: true, ..FITTED }, grid.chained(follow)),
+        ];
+        for bound in bounds() {
+            for (way, context) in &ways {
+                let coded = levels.iter().map(|level| {
+                    let codec = Qb::default().at_level(*level).by(*way);
+                    let (decoded, _, payload) = there_and_back(&codec, x, bound, context);
+                    (payload, decoded.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+                });
+                let coded: Vec<_> = coded.collect();
+                assert!(coded.iter().all(|one| *one == coded[0]), "{what} at {bound}: {way:?}");
             }
         }
     }
@@ -249,7 +300,7 @@ fn a_dead_band_is_for_absolute_lattices_alone() {
     let x: Vec<f64> = (0..600).map(|i| if i % 3 == 0 { -0.0 } else { 0.0 }).collect();
     let parent = Parent { values: Values::F64(&vec![0.0; x.len()]), hash: HASH };
     let context = Context::flat(x.len()).chained(Chain::Follow(parent));
-    let codec = Qb::default().by(QbWay { in_tiles: false, follows: true, is_halved: true });
+    let codec = Qb::default().by(QbWay { follows: true, is_halved: true, ..QbWay::default() });
     for e in [2.0f64.powi(-1000), 2.0f64.powi(-1001), 2.0f64.powi(-1074)] {
         let (decoded, ..) = there_and_back(&codec, &x, Bound::Absolute(e), &context);
         assert_holds(&x, &decoded, ("zeros", Bound::Absolute(e)));
@@ -263,9 +314,18 @@ fn what_is_cut_or_flipped_is_an_error_in_every_kind_of_frame() {
     let parent: Vec<f64> = x.iter().map(|x| x + 1e-3).collect();
     let follow = Chain::Follow(Parent { values: Values::F64(&parent), hash: HASH });
     let flat = Context::flat(x.len());
-    let contexts = [flat, Context { stride: 3, ..flat }, Context::grid([10, 10, 7]), flat.chained(follow)];
-    let codec = Qb::default();
-    for context in contexts {
+    let (grid, codec) = (Context::grid([10, 10, 7]), Qb::default());
+    let fitted = codec.clone().by(FITTED);
+    let following = codec.clone().by(QbWay { follows: true, ..FITTED });
+    let ways = [
+        (flat, &codec),
+        (Context { stride: 3, ..flat }, &codec),
+        (grid, &codec),
+        (flat.chained(follow), &codec),
+        (grid, &fitted),
+        (grid.chained(follow), &following),
+    ];
+    for (context, codec) in ways {
         for bound in [Bound::Lossless, Bound::Absolute(1e-3), Bound::Pointwise(1e-3)] {
             let mut payload = Vec::new();
             let encoded = codec.encode(Values::F64(&x), bound, &context, &mut payload).unwrap();

@@ -3,13 +3,16 @@
 //! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz -- --nocapture` tries ten
 //! million.
 
-use recoup_compress::Qb;
+use recoup_compress::{Qb, QbWay};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
 
 /// Executions when none are asked for.
 const EXECUTIONS: u64 = 60_000;
 const HASH: [u8; 16] = [5; 16];
 const HEADER: usize = 96;
+const GRID: [usize; 3] = [10, 10, 7];
+/// Bytes of the weights of fitted tiles, behind the table.
+const WEIGHTS: usize = 36;
 
 /// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
 struct Random(u64);
@@ -52,9 +55,17 @@ fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
     let bounds = [Bound::Lossless, Bound::Absolute(1e-3), Bound::Absolute(1e-12), Bound::Pointwise(1e-3)];
     let mut seeds = Vec::new();
     for bound in bounds {
-        for (dims, stride, follows) in
-            [([700, 1, 1], 1, false), ([700, 1, 1], 3, false), ([10, 10, 7], 1, false), ([700, 1, 1], 1, true)]
-        {
+        let line = [700, 1, 1];
+        for (dims, stride, follows, is_fitted) in [
+            (line, 1, false, false),
+            (line, 3, false, false),
+            (GRID, 1, false, false),
+            (line, 1, true, false),
+            (GRID, 1, false, true),
+            (GRID, 1, true, true),
+        ] {
+            let way = QbWay { in_tiles: true, is_fitted, follows, is_halved: false };
+            let codec = if is_fitted { Qb::default().by(way) } else { Qb::default() };
             for values in [jumping as fn(usize) -> f64, special] {
                 let x: Vec<f64> = (0..700).map(values).collect();
                 let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
@@ -65,8 +76,7 @@ fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
                     let chain = if follows { follow } else { Chain::Alone };
                     let mut frame = Vec::new();
                     let context = Context { dims, stride, chain };
-                    let encoded =
-                        Qb::default().encode(source, bound, &context, &mut frame).expect("a bound and a shape");
+                    let encoded = codec.encode(source, bound, &context, &mut frame).expect("a bound and a shape");
                     if !encoded.stored_raw {
                         seeds.push(Seed { frame, dims, stride, follows, is_single });
                     }
@@ -82,7 +92,7 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let n = frame.len();
         // Header, table and block heads are short and decide much.
-        let place = if random.below(2) == 0 { random.below(n.min(HEADER + 60)) } else { random.below(n) };
+        let place = if random.below(2) == 0 { random.below(n.min(HEADER + WEIGHTS + 60)) } else { random.below(n) };
         match random.below(6) {
             0 | 1 => frame[place] ^= 1 << random.below(8),
             2 => frame[place] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
@@ -108,13 +118,14 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
 fn make_right(frame: &mut [u8]) {
     let bytes = (frame.len() as u64).to_le_bytes();
     frame[72..80].copy_from_slice(&bytes);
-    if let Some(block) = frame.get(HEADER + 8..) {
+    let preface = if frame.get(8) == Some(&2) { HEADER + 8 + WEIGHTS } else { HEADER + 8 };
+    if let Some(block) = frame.get(preface..) {
         let (words, sum) = ((block.len() / 4) as u32, crc32c::crc32c(block));
         frame[HEADER..HEADER + 4].copy_from_slice(&words.to_le_bytes());
         frame[HEADER + 4..HEADER + 8].copy_from_slice(&sum.to_le_bytes());
     }
     frame[12..16].fill(0);
-    let end = frame.len().min(HEADER + 8);
+    let end = frame.len().min(preface);
     let sum = crc32c::crc32c(&frame[..end]).to_le_bytes();
     frame[12..16].copy_from_slice(&sum);
 }

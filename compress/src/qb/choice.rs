@@ -3,6 +3,7 @@
 use recoup_core::{Bound, Chain, Context};
 
 use super::coder::{Coder, Scratch};
+use super::fitted::Fit;
 use super::frame::{Mode, STRIDES};
 use super::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 use super::shape::Shape;
@@ -11,6 +12,11 @@ use super::simd::Level;
 /// Blocks tried of each way; of small frames one in [`SAMPLED`].
 const SAMPLES: usize = 16;
 const SAMPLED: usize = 8;
+/// Blocks that weights are fitted to; of small frames one in [`FITTED_SAMPLED`].
+const FITTED_BLOCKS: usize = 32;
+const FITTED_SAMPLED: usize = 2;
+/// Fitted weights are taken where they leave at most this part of the bytes: decoding them takes longer.
+const FITTED_PAYS: f64 = 0.95;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
@@ -31,6 +37,8 @@ pub(super) struct Problem<'a, T> {
 pub struct Way {
     /// In tiles of a grid, not as a line.
     pub in_tiles: bool,
+    /// In tiles whose codes are predicted by weights fitted to them: absolute bounds alone.
+    pub is_fitted: bool,
     /// Against the parent.
     pub follows: bool,
     /// With half the step, and a band in which the parent's codes are kept: against a parent, absolute bounds alone.
@@ -50,7 +58,8 @@ pub(super) struct Plan {
 impl Plan {
     fn way(&self) -> Way {
         let in_tiles = matches!(self.shape, Shape::Tiles { .. });
-        Way { in_tiles, follows: self.follows, is_halved: self.is_halved }
+        let is_fitted = matches!(self.shape, Shape::Tiles { fitted: Some(_), .. });
+        Way { in_tiles, is_fitted, follows: self.follows, is_halved: self.is_halved }
     }
 
     pub(super) fn mode<T: Scalar>(&self, problem: &Problem<'_, T>) -> Mode {
@@ -91,15 +100,48 @@ impl<'a, T: Scalar> Problem<'a, T> {
         Exact: Lattice<T>,
     {
         let plans = self.plans();
-        if let Some(asked) = plans.iter().find(|plan| Some(plan.way()) == way) {
-            return *asked;
+        let mut scratch = Scratch::new();
+        if let Some(way) = way
+            && let Some(asked) = plans.iter().find(|plan| plan.way() == Way { is_fitted: false, ..way })
+        {
+            let fitted = way.is_fitted.then(|| self.fitted(asked, level, &mut scratch)).flatten();
+            return fitted.unwrap_or(*asked);
         }
         if let [only] = plans[..] {
             return only;
         }
-        let mut scratch = Scratch::new();
-        let cheapest = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), plan));
-        cheapest.min_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(plans[0], |(_, plan)| *plan)
+        let judged = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), *plan));
+        let judged: Vec<(f64, Plan)> = judged.collect();
+        let least =
+            |plans: &mut dyn Iterator<Item = &(f64, Plan)>| plans.min_by(|(a, _), (b, _)| a.total_cmp(b)).copied();
+        let (bits, cheapest) = least(&mut judged.iter()).unwrap_or((0.0, plans[0]));
+        let tiles = least(&mut judged.iter().filter(|(_, plan)| plan.way().in_tiles));
+        let fitted = tiles.and_then(|(_, tiles)| self.fitted(&tiles, level, &mut scratch));
+        match fitted {
+            Some(fitted) if self.sampled_bits(&fitted, level, &mut scratch) < FITTED_PAYS * bits => fitted,
+            _ => cheapest,
+        }
+    }
+
+    /// The same tiles, predicted by what fits a sample of them; `None` where nothing can be said.
+    fn fitted(&self, plan: &Plan, level: Level, scratch: &mut Scratch<T>) -> Option<Plan>
+    where
+        Absolute: Lattice<T>,
+        Relative: Lattice<T>,
+        Exact: Lattice<T>,
+    {
+        let (Shape::Tiles { dims, .. }, Mode::Absolute(lattice)) = (plan.shape, plan.mode(self)) else { return None };
+        let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
+        let source = (self.values, self.parent_values(plan));
+        let mut fit = Fit::new();
+        for block in spread(plan.shape, FITTED_BLOCKS, FITTED_SAMPLED) {
+            fit.count(coder.tile_codes((plan.shape, block), source, scratch)?);
+        }
+        Some(Plan { shape: Shape::Tiles { dims, fitted: Some(fit.weights()?) }, ..*plan })
+    }
+
+    fn parent_values(&self, plan: &Plan) -> Option<&'a [T]> {
+        self.parent.filter(|_| plan.follows).map(|(values, _)| values)
     }
 
     /// Every way that may pay; the first is always possible.
@@ -108,7 +150,7 @@ impl<'a, T: Scalar> Problem<'a, T> {
         let mut shapes = vec![line];
         let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
         if self.stride == 1 && fits {
-            shapes.push(Shape::Tiles { dims: self.dims });
+            shapes.push(Shape::Tiles { dims: self.dims, fitted: None });
         }
         let plan = |follows, is_halved| move |shape: &Shape| Plan { shape: *shape, follows, is_halved };
         let mut plans: Vec<Plan> = shapes.iter().map(plan(false, false)).collect();
@@ -140,15 +182,19 @@ impl<'a, T: Scalar> Problem<'a, T> {
     where
         Exact: Lattice<T>,
     {
-        let parent = self.parent.filter(|_| plan.follows).map(|(values, _)| values);
-        let blocks = plan.shape.blocks();
-        let samples = SAMPLES.min(blocks.div_ceil(SAMPLED)).max(1).min(blocks);
+        let parent = self.parent_values(plan);
         let (mut target, mut n) = (Vec::new(), 0);
-        for sample in 0..samples {
-            let block = (2 * sample + 1) * blocks / (2 * samples);
+        for block in spread(plan.shape, SAMPLES, SAMPLED) {
             coder.encode((plan.shape, block), (self.values, parent), scratch, &mut target);
             n += plan.shape.block_values(block);
         }
         8.0 * target.len() as f64 / n.max(1) as f64
     }
+}
+
+/// Blocks spread evenly: one in `apart`, but no more than `most`.
+fn spread(shape: Shape, most: usize, apart: usize) -> impl Iterator<Item = usize> {
+    let blocks = shape.blocks();
+    let samples = most.min(blocks.div_ceil(apart)).max(1).min(blocks);
+    (0..samples).map(move |sample| (2 * sample + 1) * blocks / (2 * samples))
 }

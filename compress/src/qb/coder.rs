@@ -1,8 +1,9 @@
 //! Blocks of values to bytes and back, on one lattice.
 
 use super::block::{Expected, Filling, Kind, Opened, bitmap_words, class};
+use super::fitted::{NARROW_FITTED, Weights};
 use super::group::{self, Fields, Head};
-use super::kernels::{GROUP, HISTORY, Int, LANES, Line};
+use super::kernels::{GROUP, HISTORY, Int, LANES, Line, NARROW};
 use super::lattice::{Exact, Lattice, Scalar};
 use super::shape::{BLOCK, Shape, copy};
 use super::simd::Level;
@@ -124,6 +125,26 @@ impl<L> Coder<L> {
         error.unwrap_or(0.0)
     }
 
+    /// Codes of a tile as they are predicted: those of the parent are taken away.
+    pub(super) fn tile_codes<'s, T: Scalar>(
+        &self,
+        (shape, block): (Shape, usize),
+        (values, parent): (&[T], Option<&[T]>),
+        scratch: &'s mut Scratch<T>,
+    ) -> Option<&'s [i64; BLOCK]>
+    where
+        L: Lattice<T>,
+    {
+        let Scratch { values: room, parent: parent_room, work, .. } = scratch;
+        let source = (shape.gather(block, values, room), parent.map(|p| shape.gather(block, p, parent_room)));
+        let mut carry = None;
+        for (g, source) in groups(source.0, source.1).enumerate() {
+            let room = work.codes[HISTORY + g * GROUP..].first_chunk_mut::<GROUP>()?;
+            self.codes(source, g * GROUP, (room, &mut carry), &mut work.filling);
+        }
+        work.codes[HISTORY..].first_chunk()
+    }
+
     /// Fills `work` with the codes of a block; the largest error, or `None` when some group needs 64-bit fields.
     fn fill<T: Scalar>(&self, shape: Shape, (values, parent): (&[T], Option<&[T]>), work: &mut Work) -> Option<f64>
     where
@@ -144,24 +165,25 @@ impl<L> Coder<L> {
                 let window = &codes[start - HISTORY..start + GROUP];
                 let base = window[HISTORY - 1];
                 // Of 32 bits where that is enough.
-                let head = match self.level.rebase(base, window, &mut narrow.line) {
+                let head = match self.level.rebase(base, NARROW, window, &mut narrow.line) {
                     true => self.predict(narrow, stride, filling)?,
                     false => {
-                        self.level.rebase(base, window, &mut wide.line);
+                        self.level.rebase(base, NARROW, window, &mut wide.line);
                         self.predict(wide, stride, filling)?
                     }
                 };
                 filling.heads.push(head);
             }
         }
-        if matches!(shape, Shape::Tiles { .. }) {
+        if let Shape::Tiles { fitted, .. } = shape {
             let codes: &[i64; BLOCK] = codes[HISTORY..].first_chunk()?;
-            let is_narrow = self.level.rebase(filling.base, codes, &mut narrow.tile[..]);
+            let reach = if fitted.is_some() { NARROW_FITTED } else { NARROW };
+            let is_narrow = self.level.rebase(filling.base, reach, codes, &mut narrow.tile[..]);
             if is_narrow {
-                self.fill_tile(narrow, filling)?;
+                self.fill_tile(fitted, narrow, filling)?;
             } else {
-                self.level.rebase(filling.base, codes, &mut wide.tile[..]);
-                self.fill_tile(wide, filling)?;
+                self.level.rebase(filling.base, reach, codes, &mut wide.tile[..]);
+                self.fill_tile(fitted, wide, filling)?;
             }
         }
         Some(largest)
@@ -230,11 +252,14 @@ impl<L> Coder<L> {
         group::encode::<I>(self.level, &room.z, order, &mut filling.planes)
     }
 
-    fn fill_tile<I: Int>(&self, room: &mut Integers<I>, filling: &mut Filling) -> Option<()>
+    fn fill_tile<I: Int>(&self, fitted: Option<Weights>, room: &mut Integers<I>, filling: &mut Filling) -> Option<()>
     where
         I::Unsigned: Fields<Signed = I>,
     {
-        self.level.tile_differences(&room.tile, &mut room.differences);
+        match fitted {
+            Some(weights) => self.level.fitted_residuals(&weights, &room.tile, &mut room.differences),
+            None => self.level.tile_differences(&room.tile, &mut room.differences),
+        }
         arrange(&room.differences, &mut room.arranged);
         for residuals in room.arranged.as_chunks::<GROUP>().0 {
             self.level.zigzags(residuals, &mut room.z);
@@ -359,12 +384,12 @@ impl<L> Coder<L> {
         let is_direct = parent.is_none();
         match shape {
             Shape::Line { stride, .. } => self.open_line(stride, opened.base, payload, (room, is_direct))?,
-            Shape::Tiles { .. } if opened.heads[0].wide => {
-                open_tile(self.level, payload, room.wide)?;
+            Shape::Tiles { fitted, .. } if opened.heads[0].wide => {
+                open_tile((self.level, fitted), payload, room.wide)?;
                 self.finish_tile(opened.base, &room.wide.tile, (room.codes, room.values, is_direct));
             }
-            Shape::Tiles { .. } => {
-                open_tile(self.level, payload, room.narrow)?;
+            Shape::Tiles { fitted, .. } => {
+                open_tile((self.level, fitted), payload, room.narrow)?;
                 self.finish_tile(opened.base, &room.narrow.tile, (room.codes, room.values, is_direct));
             }
         }
@@ -457,7 +482,11 @@ impl<L> Coder<L> {
 }
 
 /// Codes of a tile, relative to its base, into `room.tile`.
-fn open_tile<I: Int>(level: Level, mut payload: Payload<'_>, room: &mut Integers<I>) -> Option<()>
+fn open_tile<I: Int>(
+    (level, fitted): (Level, Option<Weights>),
+    mut payload: Payload<'_>,
+    room: &mut Integers<I>,
+) -> Option<()>
 where
     I::Unsigned: Fields<Signed = I>,
 {
@@ -470,7 +499,10 @@ where
         level.unzigzags(&room.z, residuals);
     }
     put_back(&room.arranged, &mut room.tile);
-    I::Unsigned::tile_sums(level, &mut room.tile);
+    match fitted {
+        Some(weights) => level.fitted_codes(&weights, &mut room.tile),
+        None => I::Unsigned::tile_sums(level, &mut room.tile),
+    }
     Some(())
 }
 

@@ -3,10 +3,10 @@
 //! | byte | field |
 //! |---|---|
 //! | 0 | magic `RCQB` |
-//! | 4 | version u16, 1 |
+//! | 4 | version u16: 1, or 2 with predictor 2 |
 //! | 6 | dtype u8: 0 f64, 1 f32 |
 //! | 7 | mode u8: 0 lossless, 1 absolute, 2 pointwise relative |
-//! | 8 | predictor u8: 0 line, 1 tiles |
+//! | 8 | predictor u8: 0 line, 1 tiles, 2 tiles with fitted weights |
 //! | 9 | stride u8, 1 to 8 |
 //! | 10 | flags u8: 1 coded against a parent, 2 half step |
 //! | 11 | zero |
@@ -19,10 +19,11 @@
 //! | 56 | hash of the parent's payload, 16 bytes; zeros without |
 //! | 72 | bytes of the frame u64 |
 //! | 80 | zeros |
-//! | 96 | table: words u32, CRC-32C u32 of each block |
+//! | 96 | table: words u32, CRC-32C u32 of each block; with predictor 2 the weights behind it |
 
 use recoup_core::{CodecError, CodecId};
 
+use super::fitted::{WEIGHTS, Weights};
 use super::lattice::{Absolute, Relative, Scalar};
 use super::shape::Shape;
 
@@ -33,7 +34,14 @@ pub(super) const ENTRY: usize = 8;
 pub(super) const DTYPE: usize = 6;
 const MAGIC: [u8; 4] = *b"RCQB";
 const VERSION: u16 = 1;
+const VERSION_FITTED: u16 = 2;
 const CHECKSUM: usize = 12;
+/// Numbers of the predictors.
+const LINE: u8 = 0;
+const TILES: u8 = 1;
+const FITTED: u8 = 2;
+/// Number of the mode with absolute bounds.
+const ABSOLUTE: u8 = 1;
 /// The largest stride.
 pub(super) const STRIDES: usize = 8;
 
@@ -50,7 +58,7 @@ impl Mode {
     fn to_bits(self) -> (u8, u64) {
         match self {
             Self::Lossless => (0, 0),
-            Self::Absolute(lattice) => (1, lattice.step().to_bits()),
+            Self::Absolute(lattice) => (ABSOLUTE, lattice.step().to_bits()),
             Self::Relative(lattice) => (2, lattice.divisor()),
         }
     }
@@ -58,7 +66,7 @@ impl Mode {
     fn from_bits(mode: u8, step: u64, bytes: usize) -> Option<Self> {
         match mode {
             0 => (step == 0).then_some(Self::Lossless),
-            1 => Absolute::of_step(f64::from_bits(step)).map(Self::Absolute),
+            ABSOLUTE => Absolute::of_step(f64::from_bits(step)).map(Self::Absolute),
             2 => Relative::of_divisor(step, bytes).map(Self::Relative),
             _ => None,
         }
@@ -89,13 +97,16 @@ impl Header {
     pub(super) fn write<T: Scalar>(&self, table: &[Entry], frame: &mut [u8]) {
         let (mode, step) = self.mode.to_bits();
         let (predictor, stride, dims) = match self.shape {
-            Shape::Line { stride, .. } => (0, stride as u8, [0; 3]),
-            Shape::Tiles { dims } => (1, 1, dims.map(|extent| extent as u32)),
+            Shape::Line { stride, .. } => (LINE, stride as u8, [0; 3]),
+            Shape::Tiles { dims, fitted } => {
+                let predictor = if fitted.is_some() { FITTED } else { TILES };
+                (predictor, 1, dims.map(|extent| extent as u32))
+            }
         };
         let bytes = frame.len() as u64;
         let mut fields = Fields { frame, at: 0 };
         fields.put(MAGIC);
-        fields.put(VERSION.to_le_bytes());
+        fields.put(if predictor == FITTED { VERSION_FITTED } else { VERSION }.to_le_bytes());
         let flags = u8::from(self.parent.is_some()) | u8::from(self.is_halved) << 1;
         fields.put([T::DTYPE, mode, predictor, stride, flags, 0, 0, 0, 0, 0]);
         fields.put(self.bound.to_le_bytes());
@@ -110,6 +121,9 @@ impl Header {
             fields.put(entry.words.to_le_bytes());
             fields.put(entry.crc32c.to_le_bytes());
         }
+        if let Shape::Tiles { fitted: Some(weights), .. } = self.shape {
+            fields.put(weights.to_bytes());
+        }
         let end = fields.at;
         let checksum = crc32c::crc32c(&frame[..end]);
         frame[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
@@ -123,23 +137,29 @@ impl Header {
         if header[..4] != MAGIC {
             return Err(damaged("no QB frame"));
         }
-        if header[4..6] != VERSION.to_le_bytes() {
+        let version = u16::from_le_bytes([header[4], header[5]]);
+        if !(VERSION..=VERSION_FITTED).contains(&version) {
             return Err(damaged("a version of QB this build does not know"));
         }
         let are_zero = header[11] == 0 && u32_at(52) == 0 && header[80..].iter().all(|byte| *byte == 0);
         let [dtype, mode, predictor, stride, flags] = std::array::from_fn(|i| header[6 + i]);
-        if dtype != T::DTYPE || !are_zero || flags > 3 || u64_at(72) != frame.len() as u64 {
+        let is_fitted = predictor == FITTED;
+        let fits = is_fitted == (version == VERSION_FITTED) && (mode == ABSOLUTE || !is_fitted);
+        if dtype != T::DTYPE || !are_zero || !fits || flags > 3 || u64_at(72) != frame.len() as u64 {
             return Err(damaged("header does not fit"));
         }
         let mode = Mode::from_bits(mode, u64_at(24), T::BYTES).ok_or_else(|| damaged("no mode and step of QB"))?;
         let dims = [40, 44, 48].map(|at| u32_at(at) as usize);
-        let shape = shape(predictor, (u64_at(32), dims, stride)).ok_or_else(|| damaged("no shape of QB"))?;
+        let mut shape = shape(predictor, (u64_at(32), dims, stride)).ok_or_else(|| damaged("no shape of QB"))?;
         let hash: [u8; 16] = std::array::from_fn(|i| header[56 + i]);
         let parent = (flags & 1 != 0).then_some(hash);
         if parent.is_none() && hash != [0; 16] {
             return Err(damaged("header does not fit"));
         }
-        let table = table(frame, shape.blocks(), u32_at(CHECKSUM))?;
+        let (table, weights) = table(frame, (shape.blocks(), is_fitted), u32_at(CHECKSUM))?;
+        if let Shape::Tiles { fitted, .. } = &mut shape {
+            *fitted = weights;
+        }
         let bound = f64::from_bits(u64_at(16));
         Ok((Self { mode, shape, bound, is_halved: flags & 2 != 0, parent }, table))
     }
@@ -150,25 +170,38 @@ fn shape(predictor: u8, (n, dims, stride): (u64, [usize; 3], u8)) -> Option<Shap
     let n = usize::try_from(n).ok()?;
     let stride = usize::from(stride);
     match predictor {
-        0 if dims == [0; 3] && (1..=STRIDES).contains(&stride) => Some(Shape::Line { n, stride }),
-        1 if stride == 1 => {
+        LINE if dims == [0; 3] && (1..=STRIDES).contains(&stride) => Some(Shape::Line { n, stride }),
+        TILES | FITTED if stride == 1 => {
             let product = dims.iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
-            (product == n && n > 0).then_some(Shape::Tiles { dims })
+            (product == n && n > 0).then_some(Shape::Tiles { dims, fitted: None })
         }
         _ => None,
     }
 }
 
-/// The table, its checksum and its sum checked. Its length comes from the frame's, so no header makes it larger.
-fn table(frame: &[u8], blocks: usize, checksum: u32) -> Result<Vec<Entry>, CodecError> {
-    let end = blocks.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(HEADER));
+/// Bytes of a frame before its blocks.
+pub(super) fn preface(shape: Shape) -> usize {
+    let is_fitted = matches!(shape, Shape::Tiles { fitted: Some(_), .. });
+    HEADER + shape.blocks() * ENTRY + if is_fitted { WEIGHTS } else { 0 }
+}
+
+/// The table and the weights behind it, its checksum and its sum checked. Its length comes from the frame's, so no header makes it
+/// larger.
+fn table(
+    frame: &[u8],
+    (blocks, is_fitted): (usize, bool),
+    checksum: u32,
+) -> Result<(Vec<Entry>, Option<Weights>), CodecError> {
+    let preface = if is_fitted { HEADER + WEIGHTS } else { HEADER };
+    let end = blocks.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(preface));
     let head = end.and_then(|end| frame.get(..end)).ok_or_else(|| damaged("shorter than its table"))?;
     let sum = crc32c::crc32c(&head[..CHECKSUM]);
     let sum = crc32c::crc32c_append(sum, &[0; 4]);
     if crc32c::crc32c_append(sum, &head[CHECKSUM + 4..]) != checksum {
         return Err(damaged("checksum of header and table"));
     }
-    let entries = head[HEADER..].as_chunks::<ENTRY>().0.iter().map(|line| {
+    let (table, weights) = head[HEADER..].split_at(blocks * ENTRY);
+    let entries = table.as_chunks::<ENTRY>().0.iter().map(|line| {
         let [a, b, c, d, e, f, g, h] = *line;
         Entry { words: u32::from_le_bytes([a, b, c, d]), crc32c: u32::from_le_bytes([e, f, g, h]) }
     });
@@ -177,7 +210,11 @@ fn table(frame: &[u8], blocks: usize, checksum: u32) -> Result<Vec<Entry>, Codec
     if bytes != (frame.len() - head.len()) as u64 {
         return Err(damaged("table does not add up"));
     }
-    Ok(entries)
+    if !is_fitted {
+        return Ok((entries, None));
+    }
+    let weights = weights.first_chunk().and_then(Weights::from_bytes);
+    weights.map(|weights| (entries, Some(weights))).ok_or_else(|| damaged("weights"))
 }
 
 pub(super) fn damaged(what: &'static str) -> CodecError {

@@ -3,6 +3,7 @@
 //! Promises: the same integers on every machine. `simd` compiles each kernel once more for every level
 //! of the processor's vector instructions; a CUDA thread block does the same with its lanes.
 
+pub(super) use super::fitted::{fitted_codes, fitted_residuals};
 use super::lattice::{Lattice, Scalar};
 use super::tile::{EDGE, TILE};
 
@@ -13,13 +14,16 @@ pub(super) const HISTORY: usize = 16;
 /// Lanes a group is packed in: value `8 r + l` stands in row r of lane l.
 pub(super) const LANES: usize = 8;
 /// Distance from the group's base up to which 32 bits hold second and triple differences.
-const NARROW: i64 = 1 << 28;
+pub(super) const NARROW: i64 = 1 << 28;
 
 /// Integers differences are taken in, wrapping.
 pub(super) trait Int: Copy + Default + 'static {
     type Unsigned: Word;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// The integer below the quotient by `2^bits`.
+    fn shifted(self, bits: u32) -> Self;
     /// Small magnitudes to small numbers: 0, -1, 1, -2, ... to 0, 1, 2, 3, ...
     fn zigzag(self) -> Self::Unsigned;
     fn unzigzag(z: Self::Unsigned) -> Self;
@@ -39,6 +43,14 @@ impl Int for i32 {
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
         self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+    #[inline(always)]
+    fn shifted(self, bits: u32) -> Self {
+        self >> bits
     }
     #[inline(always)]
     fn zigzag(self) -> u32 {
@@ -72,6 +84,14 @@ impl Int for i64 {
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
         self.wrapping_sub(other)
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.wrapping_mul(other)
+    }
+    #[inline(always)]
+    fn shifted(self, bits: u32) -> Self {
+        self >> bits
     }
     #[inline(always)]
     fn zigzag(self) -> u64 {
@@ -232,16 +252,16 @@ pub(super) fn absolute<I: Int>(base: i64, relative: &[I; GROUP], codes: &mut [i6
     (0..GROUP).for_each(|i| codes[i] = base.wrapping_add(relative[i].wide()));
 }
 
-/// Codes relative to `base`; whether 32 bits hold their differences.
+/// Codes relative to `base`; whether all lie within `reach` of it.
 #[inline(always)]
-pub(super) fn rebase<I: Int>(base: i64, codes: &[i64], relative: &mut [I]) -> bool {
+pub(super) fn rebase<I: Int>(base: i64, reach: i64, codes: &[i64], relative: &mut [I]) -> bool {
     let mut excess = 0u64;
     for (relative, code) in relative.iter_mut().zip(codes) {
         let distance = code.wrapping_sub(base);
-        excess |= distance.wrapping_add(NARROW) as u64;
+        excess |= distance.wrapping_add(reach) as u64;
         *relative = I::narrowed(distance);
     }
-    excess < 2 * NARROW as u64
+    excess < 2 * reach as u64
 }
 
 /// Lengths of what each order of prediction leaves, summed over the group.

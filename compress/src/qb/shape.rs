@@ -1,5 +1,6 @@
 //! How values are cut into blocks and runs of blocks.
 
+use super::fitted::Weights;
 use super::kernels::GROUP;
 use super::tile::{EDGE, TILE};
 
@@ -13,22 +14,22 @@ const RUN_BLOCKS: usize = 64;
 pub(super) enum Shape {
     /// Values in a row, predicted from those `stride` and `2 stride` before.
     Line { n: usize, stride: usize },
-    /// A grid in tiles of 16^3, predicted along all axes; extents fastest first.
-    Tiles { dims: [usize; 3] },
+    /// A grid in tiles of 16^3, predicted along all axes, or by these weights; extents fastest first.
+    Tiles { dims: [usize; 3], fitted: Option<Weights> },
 }
 
 impl Shape {
     pub(super) fn values(self) -> usize {
         match self {
             Self::Line { n, .. } => n,
-            Self::Tiles { dims } => dims.iter().product(),
+            Self::Tiles { dims, .. } => dims.iter().product(),
         }
     }
 
     pub(super) fn blocks(self) -> usize {
         match self {
             Self::Line { n, .. } => n.div_ceil(BLOCK),
-            Self::Tiles { dims } => dims.iter().map(|extent| extent.div_ceil(EDGE)).product(),
+            Self::Tiles { dims, .. } => dims.iter().map(|extent| extent.div_ceil(EDGE)).product(),
         }
     }
 
@@ -36,7 +37,7 @@ impl Shape {
     pub(super) fn run_values(self) -> usize {
         match self {
             Self::Line { .. } => RUN_BLOCKS * BLOCK,
-            Self::Tiles { dims } => (dims[0] * dims[1] * EDGE).max(1),
+            Self::Tiles { dims, .. } => (dims[0] * dims[1] * EDGE).max(1),
         }
     }
 
@@ -49,7 +50,7 @@ impl Shape {
     pub(super) fn run(self, values: usize) -> Self {
         match self {
             Self::Line { stride, .. } => Self::Line { n: values, stride },
-            Self::Tiles { dims: [x, y, _] } => Self::Tiles { dims: [x, y, values / (x * y).max(1)] },
+            Self::Tiles { dims: [x, y, _], fitted } => Self::Tiles { dims: [x, y, values / (x * y).max(1)], fitted },
         }
     }
 
@@ -57,7 +58,7 @@ impl Shape {
     pub(super) fn block_values(self, block: usize) -> usize {
         match self {
             Self::Line { n, .. } => BLOCK.min(n - block * BLOCK),
-            Self::Tiles { dims } => corner(dims, block).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product(),
+            Self::Tiles { dims, .. } => corner(dims, block).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product(),
         }
     }
 
@@ -82,7 +83,7 @@ impl Shape {
                 room[..own.len()].copy_from_slice(own);
                 room[own.len()..padded].fill(own[own.len() - 1]);
             }
-            Self::Tiles { dims } => each_row(dims, block, |row, start, inside| {
+            Self::Tiles { dims, .. } => each_row(dims, block, |row, start, inside| {
                 let target = &mut room[row * EDGE..][..EDGE];
                 copy(&values[start..start + inside], &mut target[..inside]);
                 let last = target[inside - 1];
@@ -97,7 +98,7 @@ impl Shape {
     pub(super) fn each_part(self, block: usize, mut each: impl FnMut(usize, usize, usize)) {
         match self {
             Self::Line { .. } => each(0, block * BLOCK, self.block_values(block)),
-            Self::Tiles { dims } => {
+            Self::Tiles { dims, .. } => {
                 let [_, at_y, at_z] = corner(dims, block);
                 each_row(dims, block, |row, start, inside| {
                     if at_y + row % EDGE < dims[1] && at_z + row / EDGE < dims[2] {

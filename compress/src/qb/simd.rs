@@ -4,6 +4,7 @@
 //! itself to fuse or reorder floating-point operations.
 #![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
 
+use super::fitted::Weights;
 use super::kernels::{self, GROUP, Int, LANES, Line, Word};
 use super::lattice::{Lattice, Scalar};
 use super::tile::TILE;
@@ -111,7 +112,7 @@ kernels! {
     fn absolute[I: Int](base: i64, relative: &[I; GROUP], codes: &mut [i64; GROUP]);
     fn zigzags[I: Int](residuals: &[I; GROUP], z: &mut [I::Unsigned; GROUP]);
     fn unzigzags[I: Int](z: &[I::Unsigned; GROUP], residuals: &mut [I; GROUP]);
-    fn rebase[I: Int](base: i64, codes: &[i64], relative: &mut [I]) -> bool;
+    fn rebase[I: Int](base: i64, reach: i64, codes: &[i64], relative: &mut [I]) -> bool;
     fn costs[I: Int](line: &Line<I>, stride: usize) -> [u32; 3];
     fn residuals[I: Int](order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]);
     fn union[W: Word](z: &[W; GROUP]) -> u64;
@@ -119,6 +120,8 @@ kernels! {
     fn pack[](z: &[u32; GROUP], width: u32, words: &mut [u32]);
     fn unpack[](words: &[u32], width: u32, z: &mut [u32; GROUP]);
     fn tile_differences[I: Int](tile: &[I; TILE], differences: &mut [I; TILE]);
+    fn fitted_residuals[I: Int](weights: &Weights, tile: &[I; TILE], residuals: &mut [I; TILE]);
+    fn fitted_codes[I: Int](weights: &Weights, tile: &mut [I; TILE]);
 }
 
 /// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector registers.

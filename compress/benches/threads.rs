@@ -1,0 +1,144 @@
+//! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
+//!
+//! The same work by one thread and by two, one after the other, turn after turn, and in the same turns two controls that share nothing:
+//! arithmetic in registers, and a copy. What the second core of a shared machine gives at that moment is what the
+//! controls show, and QB is compared with that. Prints quartiles over the turns of time of one over time of two.
+
+#[path = "shared/iterates.rs"]
+mod iterates;
+
+use std::hint::black_box;
+
+use clap::Parser;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use recoup_compress::{Qb, QbWay};
+use recoup_core::{Bound, Codec, Context, Values, ValuesMut};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::iterates::{N, iterates, value_range};
+
+/// Options.
+#[derive(Parser)]
+struct Args {
+    /// Turns of every case.
+    #[arg(long, default_value_t = 41)]
+    turns: usize,
+    /// Frames coded as one: each is an iterate of 16 MiB, one behind the other along the slowest axis.
+    #[arg(long, default_value_t = 1)]
+    iterates: usize,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// Steps of the control in registers that take about as long as a frame.
+const STEPS: u64 = 1 << 22;
+
+/// Something one thread does, or two.
+struct Case<'a> {
+    name: &'static str,
+    work: Box<dyn FnMut(usize) + 'a>,
+    /// Seconds of one thread, and of two, per turn.
+    seconds: [Vec<f64>; 2],
+}
+
+fn now() -> f64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+/// A chain of additions and multiplications that touches no memory.
+fn registers(steps: u64) -> u64 {
+    let step = |x: u64, _| x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    black_box((0..steps).fold(black_box(1), step))
+}
+
+fn controls<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Vec<Case<'a>> {
+    let mut copied = vec![0.0; x.len()];
+    let half = x.len() / 2;
+    let in_registers = move |threads| match threads {
+        1 => drop(black_box(registers(STEPS))),
+        _ => drop(pool.install(|| rayon::join(|| registers(STEPS / 2), || registers(STEPS / 2)))),
+    };
+    let copy = move |threads| match threads {
+        1 => copied.copy_from_slice(black_box(x)),
+        _ => {
+            let (first, second) = copied.split_at_mut(half);
+            pool.install(|| rayon::join(|| first.copy_from_slice(&x[..half]), || second.copy_from_slice(&x[half..])));
+        }
+    };
+    vec![Case::new("registers", in_registers), Case::new("copy", copy)]
+}
+
+impl<'a> Case<'a> {
+    fn new(name: &'static str, work: impl FnMut(usize) + 'a) -> Self {
+        Self { name, work: Box::new(work), seconds: [Vec::new(), Vec::new()] }
+    }
+
+    /// Once by one thread and once by two; every other turn the other way round.
+    fn turn(&mut self, turn: usize) {
+        for half in 0..2 {
+            let threads = 1 + (half + turn) % 2;
+            let start = now();
+            (self.work)(threads);
+            self.seconds[threads - 1].push(now() - start);
+        }
+    }
+
+    /// Time of one thread over time of two, turn by turn.
+    fn gains(&self) -> Vec<f64> {
+        self.seconds[0].iter().zip(&self.seconds[1]).map(|(one, two)| one / two).collect()
+    }
+}
+
+/// Encoding and decoding in an arrangement.
+fn coding<'a>(names: [&'static str; 2], in_tiles: bool, (x, context): (&'a [f64], Context<'a>)) -> [Case<'a>; 2] {
+    let way = QbWay { in_tiles, ..QbWay::default() };
+    let codecs = [1, 2].map(|threads| Qb::with_threads(threads).expect("threads").by(way));
+    let bound = Bound::Absolute(1e-4 * value_range(x));
+    let (mut payload, mut decoded) = (Vec::new(), vec![0.0; x.len()]);
+    let encoded = codecs[0].encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
+    let frame = payload.clone();
+    let decoders = codecs.clone();
+    let encode = move |threads: usize| {
+        codecs[threads - 1].encode(black_box(Values::F64(x)), bound, &context, &mut payload).expect("encodes");
+    };
+    let decode = move |threads: usize| {
+        let target = ValuesMut::F64(&mut decoded);
+        decoders[threads - 1].decode(black_box(&frame), encoded.bound, &context, target).expect("decodes");
+    };
+    [Case::new(names[0], encode), Case::new(names[1], decode)]
+}
+
+fn quartiles(mut of: Vec<f64>) -> [f64; 3] {
+    of.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| of[(of.len() - 1) * quarter / 4])
+}
+
+fn main() {
+    let args = Args::parse();
+    let [_, x] = iterates();
+    let x = x.repeat(args.iterates.max(1));
+    let grid = Context::grid([N, N, x.len() / (N * N)]);
+    let pool = ThreadPoolBuilder::new().num_threads(2).build().expect("threads");
+    let mut cases = controls(&pool, &x);
+    cases.extend(coding(["line, encode", "line, decode"], false, (&x, Context::flat(x.len()))));
+    cases.extend(coding(["tiles, encode", "tiles, decode"], true, (&x, grid)));
+    for turn in 0..args.turns.max(1) {
+        cases.iter_mut().for_each(|case| case.turn(turn));
+    }
+    let control = cases[0].gains();
+    println!("{:>16} {:>10} {:>24} {:>24}", "", "one, ms", "one over two", "of what registers gain");
+    for case in &cases {
+        let [_, one, _] = quartiles(case.seconds[0].clone());
+        let against = case.gains().iter().zip(&control).map(|(gain, control)| gain / control).collect();
+        let show = |[low, middle, high]: [f64; 3]| format!("{middle:.2} ({low:.2} to {high:.2})");
+        println!(
+            "{:>16} {:>10.2} {:>24} {:>24}",
+            case.name,
+            1e3 * one,
+            show(quartiles(case.gains())),
+            show(quartiles(against))
+        );
+    }
+}

@@ -1,0 +1,49 @@
+//! Least squares with a few coefficients, by the normal equations.
+//!
+//! Promises: the same coefficients on every machine: IEEE additions, multiplications, divisions and square roots in one order.
+
+/// The normal equations of a fit with `N` coefficients.
+#[derive(Debug)]
+pub(crate) struct Normal<const N: usize> {
+    matrix: [[f64; N]; N],
+    right: [f64; N],
+}
+
+impl<const N: usize> Normal<N> {
+    /// Nothing counted.
+    pub(crate) const EMPTY: Self = Self { matrix: [[0.0; N]; N], right: [0.0; N] };
+
+    /// Asks of the coefficients that they make `value` of `near`.
+    #[inline]
+    pub(crate) fn count(&mut self, near: &[f64; N], value: f64) {
+        for i in 0..N {
+            self.right[i] += near[i] * value;
+            for j in 0..=i {
+                self.matrix[i][j] += near[i] * near[j];
+            }
+        }
+    }
+
+    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing can be said.
+    pub(crate) fn solve(mut self) -> Option<[f32; N]> {
+        let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
+        if !trace.is_finite() || trace == 0.0 {
+            return None;
+        }
+        let (l, x) = (&mut self.matrix, &mut self.right);
+        for i in 0..N {
+            l[i][i] += 1e-9 * trace + 1e-3;
+            for j in 0..=i {
+                let sum: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
+                let rest = l[i][j] - sum;
+                l[i][j] = if i == j { rest.sqrt() } else { rest / l[j][j] };
+            }
+            x[i] = (x[i] - (0..i).map(|k| l[i][k] * x[k]).sum::<f64>()) / l[i][i];
+        }
+        for i in (0..N).rev() {
+            x[i] = (x[i] - (i + 1..N).map(|k| l[k][i] * x[k]).sum::<f64>()) / l[i][i];
+        }
+        let coefficients = x.map(|c| c as f32);
+        coefficients.iter().all(|c| c.is_finite()).then_some(coefficients)
+    }
+}

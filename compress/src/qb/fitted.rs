@@ -1,0 +1,274 @@
+//! Tiles predicted by a fitted sum of neighbours: each code from the thirteen coded before it, by weights the frame carries.
+//!
+//! What a coarse lattice leaves of a smooth field, and of its difference to a version before, is smooth plus white noise.
+//! Differences along the axes add up the noise of seven neighbours; a least-squares fit averages it. Weights are
+//! integers and sums wrap, so that what is predicted is the same on every machine, whatever the weights are.
+//!
+//! A neighbour outside the tile takes the code of the nearest one inside that comes before.
+
+use super::kernels::Int;
+use super::tile::{EDGE, TILE};
+use crate::least_squares::Normal;
+
+/// Weights of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y, z - 1),
+/// (y + 1, z - 1), and the code before it in its own row.
+const SPACE: usize = 13;
+/// Of a code in the first plane: three for the row y - 1, and the code before it.
+const PLANE: usize = 4;
+/// Weights are multiples of `2^-FRACTION`.
+const FRACTION: u32 = 12;
+/// Bytes of the weights, with zeros up to a whole word.
+pub(super) const WEIGHTS: usize = (2 * (SPACE + PLANE)).next_multiple_of(4);
+/// Distance from a tile's base up to which 32 bits hold a weighted sum, where it is about as large as a code.
+pub(super) const NARROW_FITTED: i64 = 1 << 18;
+
+/// What neighbours count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Weights {
+    space: [i16; SPACE],
+    plane: [i16; PLANE],
+}
+
+impl Weights {
+    /// The weights, little-endian, and zeros up to a whole word.
+    pub(super) fn to_bytes(self) -> [u8; WEIGHTS] {
+        let mut bytes = [0; WEIGHTS];
+        for (field, weight) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(self.space.iter().chain(&self.plane)) {
+            *field = weight.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// The inverse of [`Weights::to_bytes`]: any integers are weights.
+    pub(super) fn from_bytes(bytes: &[u8; WEIGHTS]) -> Option<Self> {
+        let weight = |i: usize| i16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]]);
+        let weights = Self { space: std::array::from_fn(weight), plane: std::array::from_fn(|i| weight(SPACE + i)) };
+        (weights.to_bytes() == *bytes).then_some(weights)
+    }
+}
+
+/// A row of codes, its first and last once more at its ends.
+type Padded<I> = [I; EDGE + 2];
+
+/// The rows of a plane and of the one before, in turns.
+type Planes<I> = [[Padded<I>; EDGE]; 2];
+
+fn no_planes<I: Int>() -> Planes<I> {
+    [[[I::default(); EDGE + 2]; EDGE]; 2]
+}
+
+/// What the codes of a row are predicted by.
+struct Ahead<I> {
+    /// Weighted neighbours but for the code before in the row, and a half.
+    sums: [I; EDGE],
+    /// Weight of the code before.
+    own: I,
+    /// What stands in for the code before the first.
+    edge: I,
+}
+
+impl<I: Int> Ahead<I> {
+    #[inline(always)]
+    fn new(weights: &Weights, planes: &Planes<I>, [y, z]: [usize; 2]) -> Self {
+        let (level, below) = (&planes[z & 1], &planes[(z & 1) ^ 1]);
+        let mut sums = [I::narrowed(1 << (FRACTION - 1)); EDGE];
+        if y == 0 && z == 0 {
+            return Self { sums, own: I::narrowed(1 << FRACTION), edge: I::default() };
+        }
+        let south = if y > 0 { &level[y - 1] } else { &below[y] };
+        let own = if z == 0 {
+            add_row(&mut sums, &weights.plane[..3], south);
+            weights.plane[PLANE - 1]
+        } else {
+            let rows = [south, &below[y.saturating_sub(1)], &below[y], &below[(y + 1).min(EDGE - 1)]];
+            for (row, weights) in rows.into_iter().zip(weights.space.as_chunks::<3>().0) {
+                add_row(&mut sums, weights, row);
+            }
+            weights.space[SPACE - 1]
+        };
+        Self { sums, own: I::narrowed(i64::from(own)), edge: south[1] }
+    }
+
+    /// The prediction at a place behind `before`.
+    #[inline(always)]
+    fn at(&self, x: usize, before: I) -> I {
+        self.sums[x].add(self.own.mul(before)).shifted(FRACTION)
+    }
+}
+
+/// `sums[x] += a row[x - 1] + b row[x] + c row[x + 1]`
+#[inline(always)]
+fn add_row<I: Int>(sums: &mut [I; EDGE], weights: &[i16], row: &Padded<I>) {
+    for (shift, weight) in weights.iter().enumerate() {
+        let weight = I::narrowed(i64::from(*weight));
+        (0..EDGE).for_each(|x| sums[x] = sums[x].add(weight.mul(row[x + shift])));
+    }
+}
+
+#[inline(always)]
+fn padded<I: Copy + Default>(row: &[I; EDGE]) -> Padded<I> {
+    let mut padded = [I::default(); EDGE + 2];
+    padded[1..=EDGE].copy_from_slice(row);
+    (padded[0], padded[EDGE + 1]) = (row[0], row[EDGE - 1]);
+    padded
+}
+
+/// What prediction leaves of the codes of a tile.
+#[inline(always)]
+pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I; TILE]) {
+    let mut planes = no_planes();
+    let rows = tile.as_chunks::<EDGE>().0.iter().zip(residuals.as_chunks_mut::<EDGE>().0);
+    for (r, (row, left)) in rows.enumerate() {
+        let (y, z) = (r % EDGE, r / EDGE);
+        let ahead = Ahead::new(weights, &planes, [y, z]);
+        let own = padded(row);
+        let mut before = own;
+        before[0] = ahead.edge;
+        (0..EDGE).for_each(|x| left[x] = row[x].sub(ahead.at(x, before[x])));
+        planes[z & 1][y] = own;
+    }
+}
+
+/// Undoes [`fitted_residuals`], in place.
+#[inline(always)]
+pub(super) fn fitted_codes<I: Int>(weights: &Weights, tile: &mut [I; TILE]) {
+    let mut planes = no_planes();
+    for (r, row) in tile.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
+        let (y, z) = (r % EDGE, r / EDGE);
+        let ahead = Ahead::new(weights, &planes, [y, z]);
+        let mut before = ahead.edge;
+        for x in 0..EDGE {
+            before = row[x].add(ahead.at(x, before));
+            row[x] = before;
+        }
+        planes[z & 1][y] = padded(row);
+    }
+}
+
+/// The fit of weights to the codes of some tiles.
+#[derive(Debug)]
+pub(super) struct Fit {
+    space: Normal<SPACE>,
+    plane: Normal<PLANE>,
+}
+
+/// One row in so many is looked at.
+const ROWS_APART: usize = 4;
+
+impl Fit {
+    pub(super) fn new() -> Self {
+        Self { space: Normal::EMPTY, plane: Normal::EMPTY }
+    }
+
+    /// Counts places of a tile behind others along each axis that matters: of the first plane, and of some rows behind it.
+    pub(super) fn count(&mut self, codes: &[i64; TILE]) {
+        let rows = codes.as_chunks::<EDGE>().0;
+        let row = |y: usize, z: usize| padded(&rows[z * EDGE + y].map(|code| code.wrapping_sub(codes[0]) as f64));
+        for y in 1..EDGE {
+            count(&mut self.plane, [&row(y - 1, 0)], &row(y, 0));
+        }
+        let behind = (1..EDGE).flat_map(|z| (1..EDGE).map(move |y| (y, z)));
+        for (y, z) in behind.filter(|(y, z)| (y + z).is_multiple_of(ROWS_APART)) {
+            let after = (y + 1).min(EDGE - 1);
+            let near = [row(y - 1, z), row(y - 1, z - 1), row(y, z - 1), row(after, z - 1)];
+            count(&mut self.space, near.each_ref(), &row(y, z));
+        }
+    }
+
+    /// The weights; `None` where nothing can be said.
+    pub(super) fn weights(self) -> Option<Weights> {
+        Some(Weights { space: rounded(self.space.solve()?, 7), plane: rounded(self.plane.solve()?, 1) })
+    }
+}
+
+/// Counts a row: three neighbours in each of the rows before, and the code before.
+fn count<const N: usize, const ROWS: usize>(normal: &mut Normal<N>, before: [&Padded<f64>; ROWS], row: &Padded<f64>) {
+    for x in 2..=EDGE {
+        let mut near = [row[x - 1]; N];
+        for (near, before) in near.as_chunks_mut::<3>().0.iter_mut().zip(before) {
+            near.copy_from_slice(&before[x - 1..=x + 1]);
+        }
+        normal.count(&near, row[x]);
+    }
+}
+
+/// The nearest weights. What rounding changes of their sum goes to the one at `centre`: the codes of a tile have much in common.
+fn rounded<const N: usize>(coefficients: [f32; N], centre: usize) -> [i16; N] {
+    const LARGEST: f64 = i16::MAX as f64;
+    let scaled = coefficients.map(|c| (f64::from(c) * f64::from(1 << FRACTION)).clamp(-LARGEST, LARGEST));
+    let nearest = |t: f64| (t + if t < 0.0 { -0.5 } else { 0.5 }) as i32;
+    let mut weights = scaled.map(nearest);
+    weights[centre] += nearest(scaled.iter().sum()) - weights.iter().sum::<i32>();
+    weights.map(|weight| weight.clamp(-i32::from(i16::MAX), i32::from(i16::MAX)) as i16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whole numbers below `2^32` in no order.
+    fn scattered(n: usize) -> i64 {
+        let mix = |x: u64| (x ^ (x >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mix(mix(n as u64 + 1)) >> 32) as i64
+    }
+
+    /// A smooth field of amplitude 40 with white noise of +-8.
+    fn noisy() -> Box<[i64; TILE]> {
+        let wave = |i: usize| (i as f64 * 0.3).sin();
+        let at = |i: usize| (40.0 * wave(i % 16) * wave(i / 16 % 16) * wave(i / 256 + 5)) as i64;
+        Box::new(std::array::from_fn(|i| at(i) + scattered(i) % 17 - 8))
+    }
+
+    fn fit(codes: &[i64; TILE]) -> Weights {
+        let mut fit = Fit::new();
+        fit.count(codes);
+        fit.weights().unwrap()
+    }
+
+    fn there_and_back<I: Int + PartialEq + std::fmt::Debug>(weights: &Weights, codes: &[i64; TILE]) -> Box<[I; TILE]> {
+        let tile = Box::new(codes.map(I::narrowed));
+        let mut residuals = Box::new([I::default(); TILE]);
+        fitted_residuals(weights, &tile, &mut residuals);
+        let mut again = residuals.clone();
+        fitted_codes(weights, &mut again);
+        assert_eq!(again, tile);
+        residuals
+    }
+
+    #[test]
+    fn codes_come_back_whatever_they_and_the_weights_are() {
+        let wild: Box<[i64; TILE]> = Box::new(std::array::from_fn(|i| scattered(i).wrapping_mul(scattered(i + 7))));
+        let extreme = |weight| Weights { space: [weight; SPACE], plane: [weight; PLANE] };
+        for codes in [noisy(), wild] {
+            for weights in [fit(&codes), extreme(i16::MAX), extreme(i16::MIN), extreme(0)] {
+                there_and_back::<i32>(&weights, &codes);
+                there_and_back::<i64>(&weights, &codes);
+            }
+        }
+    }
+
+    /// The noise alone has a mean square of 24; Lorenzo's signed sum of eight noises is eight times that.
+    #[test]
+    fn noise_is_not_added_up() {
+        let codes = noisy();
+        let left = there_and_back::<i32>(&fit(&codes), &codes);
+        let mean_square = left[256..].iter().map(|x| f64::from(x * x)).sum::<f64>() / (TILE - 256) as f64;
+        assert!(mean_square < 3.0 * 24.0, "{mean_square}");
+    }
+
+    #[test]
+    fn weights_survive_their_bytes_and_nothing_stands_behind_them() {
+        let weights = fit(&noisy());
+        let mut bytes = weights.to_bytes();
+        assert_eq!(Weights::from_bytes(&bytes), Some(weights));
+        bytes[WEIGHTS - 1] = 1;
+        assert_eq!(Weights::from_bytes(&bytes), None);
+    }
+
+    #[test]
+    fn nothing_is_fitted_to_nothing() {
+        let mut fit = Fit::new();
+        fit.count(&[5; TILE]);
+        assert!(fit.weights().is_none());
+    }
+}
