@@ -69,6 +69,9 @@ pub struct Context<'a> {
     pub stride: usize,
     /// How the frame hangs together with the version before.
     pub chain: Chain<'a>,
+    /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own time against fewer
+    /// bytes; `None` where bytes alone count.
+    pub bandwidth: Option<f64>,
 }
 
 impl<'a> Context<'a> {
@@ -81,7 +84,7 @@ impl<'a> Context<'a> {
     /// Values on a grid, alone.
     #[must_use]
     pub fn grid(dims: [usize; 3]) -> Self {
-        Self { dims, stride: 1, chain: Chain::Alone }
+        Self { dims, stride: 1, chain: Chain::Alone, bandwidth: None }
     }
 
     /// The same values as a link of a chain.

@@ -9,16 +9,18 @@ use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
 /// Values of a frame: a block and a bit.
 const N: usize = 343;
 const HEADER: usize = 96;
+/// Bytes of the weights of fitted tiles, behind the table.
+const WEIGHTS: usize = 36;
 
 fuzz_target!(|input: (Vec<u8>, bool, bool, u8)| {
     let (mut frame, is_single, follows, stride) = input;
-    if frame.len() >= HEADER + 8 {
+    if frame.len() >= HEADER + 8 + WEIGHTS {
         make_right(&mut frame);
     }
     let (doubles, singles) = ([0.5f64; N], [0.5f32; N]);
     let values = if is_single { Values::F32(&singles) } else { Values::F64(&doubles) };
     let chain = if follows { Chain::Follow(Parent { values, hash: [0; 16] }) } else { Chain::Alone };
-    let context = Context { dims: [7; 3], stride: usize::from(stride), chain };
+    let context = Context { stride: usize::from(stride), ..Context::grid([7; 3]).chained(chain) };
     let (mut doubles, mut singles) = ([0.0; N], [0.0; N]);
     let target = if is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
     drop(Qb::default().decode(&frame, Bound::Lossless, &context, target));
@@ -27,17 +29,19 @@ fuzz_target!(|input: (Vec<u8>, bool, bool, u8)| {
 /// Number of values, length, table and checksums of a frame of one block.
 fn make_right(frame: &mut [u8]) {
     let bytes = (frame.len() as u64).to_le_bytes();
-    frame[..6].copy_from_slice(b"RCQB\x01\0");
+    let is_fitted = frame[8] == 2;
+    frame[..6].copy_from_slice(if is_fitted { b"RCQB\x02\0" } else { b"RCQB\x01\0" });
     frame[32..40].copy_from_slice(&(N as u64).to_le_bytes());
     frame[56..72].fill(0);
     frame[72..80].copy_from_slice(&bytes);
     frame[80..HEADER].fill(0);
-    let block = &frame[HEADER + 8..];
+    let preface = HEADER + 8 + if is_fitted { WEIGHTS } else { 0 };
+    let block = &frame[preface..];
     let (words, sum) = ((block.len() / 4) as u32, crc32c(block));
     frame[HEADER..HEADER + 4].copy_from_slice(&words.to_le_bytes());
     frame[HEADER + 4..HEADER + 8].copy_from_slice(&sum.to_le_bytes());
     frame[12..16].fill(0);
-    let sum = crc32c(&frame[..HEADER + 8]);
+    let sum = crc32c(&frame[..preface]);
     frame[12..16].copy_from_slice(&sum.to_le_bytes());
 }
 

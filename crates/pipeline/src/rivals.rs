@@ -98,6 +98,11 @@ impl Rivals {
         Ok(agreed)
     }
 
+    /// The bandwidth a codec weighs against its own time: none where the codec was chosen by the user, who gets the fewest bytes.
+    pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
+        (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
+    }
+
     /// A variable was coded.
     pub(crate) fn coded(&mut self, staged: &Staged, codec: CodecId, bound: Bound) {
         match self.seen.iter_mut().find(|seen| seen.name == staged.record.name) {
@@ -119,7 +124,12 @@ impl Rivals {
     ) -> Option<Coding> {
         let codec = (self.codecs)(id).ok()?;
         let (len, run) = (staged.frame_len(), staged.frames() / 2);
-        let frame = Context { dims: staged.record.frame_dims, stride: staged.record.stride, chain: follow.chain(run) };
+        let frame = Context {
+            dims: staged.record.frame_dims,
+            stride: staged.record.stride,
+            chain: follow.chain(run),
+            bandwidth: self.weighed_bandwidth(),
+        };
         let (sample, dims) = frame.middle(SLAB_VALUES);
         let source = staged.values.slice(run * len + sample.start, sample.len());
         let chain = match frame.chain {

@@ -55,13 +55,15 @@ pub(crate) struct Request<'a> {
     pub(crate) staged: &'a Staged,
     pub(crate) codec: &'a dyn Codec,
     pub(crate) follow: Follow<'a>,
+    /// Of the storage, where the codec may weigh it against its own time.
+    pub(crate) bandwidth: Option<f64>,
     /// Set from outside to give up between two frames.
     pub(crate) abort: &'a AtomicBool,
 }
 
 impl<'a> Request<'a> {
     pub(crate) fn coding(&self, bound: Bound) -> Coding<'a> {
-        Coding { codec: self.codec, bound, follow: self.follow, abort: self.abort }
+        Coding { codec: self.codec, bound, follow: self.follow, bandwidth: self.bandwidth, abort: self.abort }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Coding<'a> {
     pub(crate) codec: &'a dyn Codec,
     pub(crate) bound: Bound,
     pub(crate) follow: Follow<'a>,
+    /// Of the storage, where the codec may weigh it against its own time.
+    pub(crate) bandwidth: Option<f64>,
     /// Set from outside to give up between two frames.
     pub(crate) abort: &'a AtomicBool,
 }
@@ -32,7 +34,8 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
             return Err(PipelineError::Aborted);
         }
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
-        let context = Context { dims: record.frame_dims, stride: record.stride, chain: coding.follow.chain(run) };
+        let (chain, bandwidth) = (coding.follow.chain(run), coding.bandwidth);
+        let context = Context { dims: record.frame_dims, stride: record.stride, chain, bandwidth };
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
@@ -83,7 +86,7 @@ pub(crate) fn decode(
     let Payload { variable, frame, bytes } = payload;
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain };
+    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain, bandwidth: None };
     let codec = codecs(id)?;
     guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
 }
@@ -183,8 +186,8 @@ mod tests {
             distribution: Distribution::RankLocal,
         };
         let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]) };
-        let coding =
-            Coding { codec: &Panicking, bound: Bound::Lossless, follow: Follow::Never, abort: &AtomicBool::new(false) };
+        let (bound, follow, abort) = (Bound::Lossless, Follow::Never, &AtomicBool::new(false));
+        let coding = Coding { codec: &Panicking, bound, follow, bandwidth: None, abort };
         let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }

@@ -317,7 +317,7 @@ impl Worker {
         let start = self.clock.now();
         let codec = (self.codecs)(id).map_err(failed)?;
         let (bound, follow) = (Bound::Lossless, Follow::Never);
-        let coding = Coding { codec: codec.as_ref(), bound, follow, abort: &self.abort };
+        let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, abort: &self.abort };
         encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
         tally.spent.encode_seconds += since(self.clock.now(), start);
         Ok(())
@@ -342,8 +342,8 @@ impl Worker {
         let codec = self.pick(job, staged)?;
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
         let follow = self.chains.follow(version, &staged.record, codec.as_ref(), self.store.as_ref());
-        let codecs = self.codecs;
-        let request = Request { codecs, plan, progress, staged, codec: codec.as_ref(), follow, abort: &self.abort };
+        let (codecs, bandwidth, abort) = (self.codecs, self.rivals.weighed_bandwidth(), &*self.abort);
+        let request = Request { codecs, plan, progress, staged, codec: codec.as_ref(), follow, bandwidth, abort };
         let (comm, clock, room) = (self.comm.as_ref(), self.clock.as_ref(), &mut self.room);
         let is_iterate = staged.record.role == Role::Iterate;
         let encoded = match &mut self.verifier {
