@@ -403,36 +403,57 @@ fn lengths() -> Vec<Case> {
 }
 
 /// A grid of two tiles.
-const TWO_TILES: [usize; 3] = [20, 16, 5];
+const TWO_TILES: [usize; 3] = [20, 16, 12];
 
-/// `first` in the first of [`TWO_TILES`], and `second` in the other.
-fn in_two_tiles(first: &[f64], second: &[f64]) -> Vec<f64> {
-    first.iter().zip(second).enumerate().map(|(i, (a, b))| if i % TWO_TILES[0] < 16 { *a } else { *b }).collect()
+/// Parabolas along the axes of a grid with a little noise, sloped by `slope`.
+fn field([nx, ny, nz]: [usize; 3], slope: f64) -> Vec<f64> {
+    let arch = |i: usize, n: usize| (i * (2 * n - i)) as f64 / 64.0;
+    let at = |(i, noise): (usize, u64)| {
+        let (x, y, z) = (i % nx, i / nx % ny, i / (nx * ny));
+        arch(x, 2 * nx) + arch(y, 2 * ny) - arch(z, 2 * nz) + slope * x as f64 + noise as f64 / 2f64.powi(38)
+    };
+    scattered(nx * ny * nz).enumerate().map(at).collect()
+}
+
+/// Values of a field, in the second of [`TWO_TILES`] other ones.
+fn beside(others: impl Fn(usize) -> f64) -> Vec<f64> {
+    let mixed = field(TWO_TILES, 0.0).into_iter().enumerate();
+    mixed.map(|(i, x)| if i % TWO_TILES[0] < 16 { x } else { others(i) }).collect()
+}
+
+fn in_double(values: Vec<f64>) -> Floats {
+    Floats::F64(values)
+}
+
+fn in_single(values: Vec<f64>) -> Floats {
+    Floats::F32(values.iter().map(|x| *x as f32).collect())
 }
 
 /// Streams of format 2: fitted tiles.
 fn fitted() -> Vec<Case> {
-    let (case, n) = (Case::new, TWO_TILES.iter().product());
-    let far: Vec<f64> = (0..n).map(|i| 1e30 * (1.0 + i as f64 / 2f64.powi(45))).collect();
-    let patterns: Vec<f64> = scattered(n).map(|x| f64::from_bits((x << 32) | (x * 7))).collect();
-    let wide = scattered(n).enumerate().map(|(i, x)| (i % 20) as f64 * 1e10 + (x % 256) as f64).collect();
-    let beside = |second: &[f64]| Floats::F64(in_two_tiles(&arcs(n, 0.0), second));
-    let single = |second: &[f64]| Floats::F32(in_two_tiles(&arcs(n, 0.0), second).iter().map(|x| *x as f32).collect());
+    let case = |name, values, bound| Case::new(name, values, bound).fitted(TWO_TILES);
+    let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 5e-324, -1e-310];
+    let odd = || field(TWO_TILES, 0.0).into_iter().enumerate().map(|(i, x)| if i % 97 == 3 { odd[i % 7] } else { x });
+    let sloped = field(TWO_TILES, 0.1);
+    let patterns: Vec<f64> = scattered(sloped.len()).map(|x| f64::from_bits((x << 32) | (x * 7))).collect();
+    let far = |i: usize| 1e30 * (1.0 + i as f64 / 2f64.powi(45));
+    let huge = field(TWO_TILES, 1e4).into_iter().map(|x| x * 1e3).collect();
+    let axes = [18, 17, 19];
     vec![
-        case("f64-fitted", doubles(GRID_VALUES, 0.0), ABSOLUTE).fitted(GRID),
-        case("f32-fitted", singles(GRID_VALUES, 0.0), ABSOLUTE).fitted(GRID),
-        case("f32-fitted-of-three-axes", singles(18 * 17 * 19, 0.0), ABSOLUTE).fitted([18, 17, 19]),
-        case("f64-fitted-odd", odd_doubles(), ABSOLUTE).fitted(GRID),
-        case("f32-fitted-odd", odd_singles(), ABSOLUTE).fitted(GRID),
-        case("f64-fitted-exact", beside(&far), ABSOLUTE).fitted(TWO_TILES),
-        case("f64-fitted-raw", beside(&patterns), ABSOLUTE).fitted(TWO_TILES),
-        case("f64-fitted-wide", Floats::F64(wide), Bound::Absolute(0.5)).fitted(TWO_TILES),
-        case("f64-fitted-start", doubles(n, 0.0), ABSOLUTE).fitted(TWO_TILES).starting(),
-        case("f64-fitted-follow", doubles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start"),
-        case("f64-fitted-half", doubles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start").halved(),
-        case("f64-fitted-unchanged", beside(&arcs(n, 1.0)), ABSOLUTE).fitted(TWO_TILES).following("f64-fitted-start"),
-        case("f32-fitted-start", singles(n, 0.0), ABSOLUTE).fitted(TWO_TILES).starting(),
-        case("f32-fitted-follow", single(&arcs(n, 0.1)), ABSOLUTE).fitted(TWO_TILES).following("f32-fitted-start"),
-        case("f32-fitted-half", singles(n, 0.01), ABSOLUTE).fitted(TWO_TILES).following("f32-fitted-start").halved(),
+        case("f64-fitted", in_double(field(TWO_TILES, 0.0)), ABSOLUTE),
+        case("f32-fitted", in_single(field(TWO_TILES, 0.0)), ABSOLUTE),
+        case("f32-fitted-of-three-axes", in_single(field(axes, 0.0)), ABSOLUTE).fitted(axes),
+        case("f64-fitted-odd", in_double(odd().collect()), ABSOLUTE),
+        case("f32-fitted-odd", in_single(odd().collect()), ABSOLUTE),
+        case("f64-fitted-exact", in_double(beside(far)), ABSOLUTE),
+        case("f64-fitted-raw", in_double(beside(|i| patterns[i])), ABSOLUTE),
+        case("f64-fitted-wide", in_double(huge), ABSOLUTE),
+        case("f64-fitted-start", in_double(field(TWO_TILES, 0.0)), ABSOLUTE).starting(),
+        case("f64-fitted-follow", in_double(sloped.clone()), ABSOLUTE).following("f64-fitted-start"),
+        case("f64-fitted-half", in_double(sloped.clone()), ABSOLUTE).following("f64-fitted-start").halved(),
+        case("f64-fitted-unchanged", in_double(beside(|i| sloped[i])), ABSOLUTE).following("f64-fitted-start"),
+        case("f32-fitted-start", in_single(field(TWO_TILES, 0.0)), ABSOLUTE).starting(),
+        case("f32-fitted-follow", in_single(sloped.clone()), ABSOLUTE).following("f32-fitted-start"),
+        case("f32-fitted-half", in_single(sloped), ABSOLUTE).following("f32-fitted-start").halved(),
     ]
 }

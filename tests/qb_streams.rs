@@ -35,7 +35,7 @@ fn coded(case: &Case, level: Level, before: &BTreeMap<String, Decoded>) -> Decod
         None if case.is_chained => Chain::Start,
         None => Chain::Alone,
     };
-    let context = Context { dims: case.dims, stride: case.stride, chain };
+    let context = Context { stride: case.stride, ..Context::grid(case.dims).chained(chain) };
     let codec = Qb::default().at_level(level).by(case.way);
     let mut frame = Vec::new();
     let encoded = codec.encode(case.values.lend(), case.bound, &context, &mut frame).unwrap();

@@ -75,7 +75,7 @@ fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
                     let follow = Chain::Follow(Parent { values: parent, hash: HASH });
                     let chain = if follows { follow } else { Chain::Alone };
                     let mut frame = Vec::new();
-                    let context = Context { dims, stride, chain };
+                    let context = Context { stride, ..Context::grid(dims).chained(chain) };
                     let encoded = codec.encode(source, bound, &context, &mut frame).expect("a bound and a shape");
                     if !encoded.stored_raw {
                         seeds.push(Seed { frame, dims, stride, follows, is_single });
@@ -148,7 +148,7 @@ fn no_damage_makes_the_decoder_panic() {
         }
         let values = if seed.is_single { Values::F32(&single_parent) } else { Values::F64(&parent) };
         let chain = if seed.follows { Chain::Follow(Parent { values, hash: HASH }) } else { Chain::Alone };
-        let context = Context { dims: seed.dims, stride: seed.stride, chain };
+        let context = Context { stride: seed.stride, ..Context::grid(seed.dims).chained(chain) };
         let target = if seed.is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
         decoded += u64::from(codec.decode(&frame, Bound::Lossless, &context, target).is_ok());
     }

@@ -53,10 +53,15 @@ enum Arrangement {
     Line,
     /// Against what the vector was before.
     Chain,
+    /// As the vector lies, for a storage so fast that bytes hardly count.
+    Fast,
 }
 
+/// Bytes per second of a storage faster than any codec.
+const FAST: f64 = 1e11;
+
 fn ways() -> Vec<Way> {
-    use Arrangement::{Chain, Line, Own};
+    use Arrangement::{Chain, Fast, Line, Own};
     let mut ways = Vec::new();
     let mut add = |name, codec: fn() -> Option<Box<dyn Codec>>, bound, arrangement| {
         ways.push(Way { name, codec: codec(), bound, arrangement });
@@ -64,6 +69,7 @@ fn ways() -> Vec<Way> {
     for e in [1e-3, 1e-4, 1e-6] {
         let range = Bound::Range(e);
         add("qb", || Some(Box::new(Qb::default())), range, Own);
+        add("qb fast", || Some(Box::new(Qb::default())), range, Fast);
         add("qb line", || Some(Box::new(Qb::default())), range, Line);
         add("qb chain", || Some(Box::new(Qb::default())), range, Chain);
         add("qb pointwise", || Some(Box::new(Qb::default())), Bound::Pointwise(e), Own);
@@ -115,7 +121,7 @@ fn main() {
 fn applies(way: &Way, vector: &Vector) -> bool {
     match way.arrangement {
         Arrangement::Own => true,
-        Arrangement::Line => vector.context != Context::flat(vector.values.len()),
+        Arrangement::Line | Arrangement::Fast => vector.context != Context::flat(vector.values.len()),
         Arrangement::Chain => vector.before.is_some(),
     }
 }
@@ -133,6 +139,7 @@ fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
     let before = vector.before.as_ref().filter(|_| way.arrangement == Arrangement::Chain);
     let parent = before.map(|before| decoded(&**codec, before, bound, &vector.context));
     let mut context = if way.arrangement == Arrangement::Line { Context::flat(x.len()) } else { vector.context };
+    context.bandwidth = (way.arrangement == Arrangement::Fast).then_some(FAST);
     if let Some(parent) = &parent {
         context = context.chained(Chain::Follow(Parent { values: Values::F64(parent), hash: HASH }));
     }

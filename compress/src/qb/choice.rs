@@ -12,11 +12,12 @@ use super::simd::Level;
 /// Blocks tried of each way; of small frames one in [`SAMPLED`].
 const SAMPLES: usize = 16;
 const SAMPLED: usize = 8;
-/// Blocks that weights are fitted to; of small frames one in [`FITTED_SAMPLED`].
+/// Blocks that weights are fitted to.
 const FITTED_BLOCKS: usize = 32;
-const FITTED_SAMPLED: usize = 2;
-/// Fitted weights are taken where they leave at most this part of the bytes: decoding them takes longer.
+/// Fitted weights are taken where they leave at most this part of the bytes, as decoding them takes longer; or, where the
+/// bandwidth of the storage is known, where a value's bytes they save would take longer than this to write.
 const FITTED_PAYS: f64 = 0.95;
+const FITTED_SECONDS: f64 = 2e-9;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
@@ -28,6 +29,8 @@ pub(super) struct Problem<'a, T> {
     /// The decoded parent and the hash of its payload.
     pub(super) parent: Option<(&'a [T], [u8; 16])>,
     is_chained: bool,
+    /// Bytes per second of the storage, where they count.
+    bandwidth: Option<f64>,
     dims: [usize; 3],
     stride: usize,
 }
@@ -87,6 +90,7 @@ impl<'a, T: Scalar> Problem<'a, T> {
             bound,
             parent: parent.filter(|(parent, _)| parent.len() == values.len()),
             is_chained: context.chain != Chain::Alone,
+            bandwidth: context.bandwidth,
             dims: context.dims,
             stride: if (1..=STRIDES).contains(&context.stride) { context.stride } else { 1 },
         }
@@ -116,11 +120,18 @@ impl<'a, T: Scalar> Problem<'a, T> {
             |plans: &mut dyn Iterator<Item = &(f64, Plan)>| plans.min_by(|(a, _), (b, _)| a.total_cmp(b)).copied();
         let (bits, cheapest) = least(&mut judged.iter()).unwrap_or((0.0, plans[0]));
         let tiles = least(&mut judged.iter().filter(|(_, plan)| plan.way().in_tiles));
-        let fitted = tiles.and_then(|(_, tiles)| self.fitted(&tiles, level, &mut scratch));
+        let may_pay = tiles.filter(|_| self.fitted_pays(bits, 0.0));
+        let fitted = may_pay.and_then(|(_, tiles)| self.fitted(&tiles, level, &mut scratch));
         match fitted {
-            Some(fitted) if self.sampled_bits(&fitted, level, &mut scratch) < FITTED_PAYS * bits => fitted,
+            Some(fitted) if self.fitted_pays(bits, self.sampled_bits(&fitted, level, &mut scratch)) => fitted,
             _ => cheapest,
         }
+    }
+
+    /// Whether fitted tiles pay that take `fitted` bits a value, not `bits`.
+    fn fitted_pays(&self, bits: f64, fitted: f64) -> bool {
+        let Some(bandwidth) = self.bandwidth else { return fitted < FITTED_PAYS * bits };
+        (bits - fitted) / 8.0 > FITTED_SECONDS * bandwidth
     }
 
     /// The same tiles, predicted by what fits a sample of them; `None` where nothing can be said.
@@ -134,7 +145,7 @@ impl<'a, T: Scalar> Problem<'a, T> {
         let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
         let source = (self.values, self.parent_values(plan));
         let mut fit = Fit::new();
-        for block in spread(plan.shape, FITTED_BLOCKS, FITTED_SAMPLED) {
+        for block in spread(plan.shape, FITTED_BLOCKS, 1) {
             fit.count(coder.tile_codes((plan.shape, block), source, scratch)?);
         }
         Some(Plan { shape: Shape::Tiles { dims, fitted: Some(fit.weights()?) }, ..*plan })

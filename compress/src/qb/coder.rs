@@ -137,6 +137,7 @@ impl<L> Coder<L> {
     {
         let Scratch { values: room, parent: parent_room, work, .. } = scratch;
         let source = (shape.gather(block, values, room), parent.map(|p| shape.gather(block, p, parent_room)));
+        work.filling.clear();
         let mut carry = None;
         for (g, source) in groups(source.0, source.1).enumerate() {
             let room = work.codes[HISTORY + g * GROUP..].first_chunk_mut::<GROUP>()?;

@@ -89,6 +89,20 @@ impl<I: Int> Ahead<I> {
         Self { sums, own: I::narrowed(i64::from(own)), edge: south[1] }
     }
 
+    /// The predictions of a row from its residuals. With m the prediction and d the residual at a place, the next prediction is of
+    /// `S + v (d + m)`, of which all but `v m` is summed beforehand.
+    #[inline(always)]
+    fn chain(self, residuals: &[I; EDGE]) -> [I; EDGE] {
+        let mut ahead = self.sums;
+        ahead[0] = ahead[0].add(self.own.mul(self.edge));
+        (1..EDGE).for_each(|x| ahead[x] = ahead[x].add(self.own.mul(residuals[x - 1])));
+        let mut last = I::default();
+        ahead.map(|sum| {
+            last = sum.add(self.own.mul(last)).shifted(FRACTION);
+            last
+        })
+    }
+
     /// The prediction at a place behind `before`.
     #[inline(always)]
     fn at(&self, x: usize, before: I) -> I {
@@ -136,11 +150,8 @@ pub(super) fn fitted_codes<I: Int>(weights: &Weights, tile: &mut [I; TILE]) {
     for (r, row) in tile.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
         let (y, z) = (r % EDGE, r / EDGE);
         let ahead = Ahead::new(weights, &planes, [y, z]);
-        let mut before = ahead.edge;
-        for x in 0..EDGE {
-            before = row[x].add(ahead.at(x, before));
-            row[x] = before;
-        }
+        let predictions = ahead.chain(row);
+        (0..EDGE).for_each(|x| row[x] = row[x].add(predictions[x]));
         planes[z & 1][y] = padded(row);
     }
 }
@@ -153,7 +164,7 @@ pub(super) struct Fit {
 }
 
 /// One row in so many is looked at.
-const ROWS_APART: usize = 4;
+const ROWS_APART: usize = 8;
 
 impl Fit {
     pub(super) fn new() -> Self {
