@@ -160,8 +160,11 @@ fn interleaved(n: usize) -> Vec<f64> {
     arcs(n, 0.0).iter().enumerate().map(|(i, x)| x * [1.0, 100.0, 0.01][i % 3] + [0.0, 5.0, 7.0][i % 3]).collect()
 }
 
-/// The formats this build writes, and what is frozen of each.
-pub(crate) const FORMATS: [(&str, fn() -> Vec<Case>); 2] = [("qb1", first), ("qb2", fitted)];
+/// A format's folder, and what is frozen there.
+pub(crate) type Format = (&'static str, fn() -> Vec<Case>);
+
+/// The formats this build writes.
+pub(crate) const FORMATS: [Format; 2] = [("qb1", first), ("qb2", fitted)];
 
 /// All streams of format 1; parents come before those coded against them.
 fn first() -> Vec<Case> {
