@@ -27,6 +27,7 @@ fn cases<'a>(bound: Bound, parent: Parent<'a>) -> Vec<Case<'a>> {
     let ways = [
         ("line", way(false, false, false), bound, line),
         ("tiles", way(true, false, false), bound, grid),
+        ("fitted tiles", QbWay { is_fitted: true, ..way(true, false, false) }, bound, grid),
         ("stride 3", way(false, false, false), bound, Context { stride: 3, ..line }),
         ("line after parent", way(false, true, false), bound, line.chained(follow)),
         ("half step after parent", way(false, true, true), bound, line.chained(follow)),

@@ -138,19 +138,18 @@ impl Qb {
     {
         let parent = problem.parent.filter(|_| plan.follows);
         let mode = plan.mode(problem);
-        target.clear();
-        target.resize(preface(plan.shape), 0);
+        let preface = preface(plan.shape);
         let source = (problem.values, parent.map(|(values, _)| values));
         let (level, team, dead_band) = (self.level, self.team.as_deref(), plan.dead_band(problem));
         let (table, error) = match mode {
             Mode::Lossless => {
-                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, team, target)
+                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, team, (preface, target))
             }
             Mode::Absolute(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, target)
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, (preface, target))
             }
             Mode::Relative(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, target)
+                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, (preface, target))
             }
         };
         let (bound, parent) = (problem.bound.value(), parent.map(|(_, hash)| hash));

@@ -2,8 +2,6 @@
 
 use std::sync::Mutex;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
-use rayon::slice::{ParallelSlice, ParallelSliceMut};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::block::Opened;
@@ -23,6 +21,7 @@ struct Run {
 /// Threads that share the runs of a frame.
 #[derive(Debug)]
 pub(super) struct Team {
+    /// The threads beside the caller's.
     pool: ThreadPool,
     /// Runs to be used again: their memory is mapped already, which takes longer than to fill it.
     spare: Mutex<Vec<Run>>,
@@ -30,8 +29,30 @@ pub(super) struct Team {
 
 impl Team {
     pub(super) fn new(threads: usize) -> Result<Self, ThreadPoolBuildError> {
-        let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let pool = ThreadPoolBuilder::new().num_threads(threads.saturating_sub(1).max(1)).build()?;
         Ok(Self { pool, spare: Mutex::new(Vec::new()) })
+    }
+
+    /// Works off `pieces`, each by whoever is free. The caller begins at once, the others when they have woken, which in frames of a
+    /// millisecond or two is not nothing.
+    fn share<P, R>(
+        &self,
+        pieces: impl Iterator<Item = P> + Send,
+        room: impl Fn() -> R + Sync,
+        work: impl Fn(&mut R, P) + Sync,
+    ) {
+        let pieces = Mutex::new(pieces);
+        let next = || pieces.lock().ok().and_then(|mut pieces| pieces.next());
+        let all = || {
+            let mut own = None;
+            while let Some(piece) = next() {
+                work(own.get_or_insert_with(&room), piece);
+            }
+        };
+        self.pool.in_place_scope(|scope| {
+            (0..self.pool.current_num_threads()).for_each(|_| scope.spawn(|_| all()));
+            all();
+        });
     }
 
     /// Runs without blocks; those that were given back first.
@@ -58,13 +79,13 @@ impl Run {
     }
 }
 
-/// Appends all blocks to `target`; their table, and the largest error.
+/// Leaves room for `preface` bytes in `target`, which may be anything, and all blocks behind it; their table, and the largest error.
 pub(super) fn encode<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
     shape: Shape,
     (values, parent): (&[T], Option<&[T]>),
     team: Option<&Team>,
-    target: &mut Vec<u8>,
+    (preface, target): (usize, &mut Vec<u8>),
 ) -> (Vec<Entry>, f64)
 where
     Exact: Lattice<T>,
@@ -74,6 +95,7 @@ where
         parent.map(|parent| &parent[start..start + values.len()])
     };
     let Some(team) = team else {
+        target.resize(preface, 0);
         let (mut scratch, mut all) = (Scratch::new(), Run { bytes: std::mem::take(target), ..Run::default() });
         for (run, values) in values.chunks(shape.run_values()).enumerate() {
             encode_run(coder, shape.run(values.len()), (values, part(run, values)), &mut scratch, &mut all);
@@ -82,31 +104,29 @@ where
         return (all.table, all.error);
     };
     let mut runs = team.empty_runs(values.len().div_ceil(shape.run_values()));
-    team.pool.install(|| {
-        let chunks = values.par_chunks(shape.run_values()).zip(runs.par_iter_mut()).enumerate();
-        chunks.for_each_init(Scratch::new, |scratch, (run, (values, coded))| {
-            encode_run(coder, shape.run(values.len()), (values, part(run, values)), scratch, coded);
-        });
-        gather(&runs, target);
+    let chunks = values.chunks(shape.run_values()).zip(&mut runs).enumerate();
+    team.share(chunks, Scratch::new, |scratch, (run, (values, coded))| {
+        encode_run(coder, shape.run(values.len()), (values, part(run, values)), scratch, coded);
     });
+    gather(team, &runs, (preface, target));
     let table = runs.iter().flat_map(|run| &run.table).copied().collect();
     let error = runs.iter().map(|run| run.error).fold(0.0, f64::max);
     team.give_back(runs);
     (table, error)
 }
 
-/// Appends the bytes of all runs, each by whoever is free.
-fn gather(runs: &[Run], target: &mut Vec<u8>) {
-    let start = target.len();
-    target.resize(start + runs.iter().map(|run| run.bytes.len()).sum::<usize>(), 0);
-    let mut rest = &mut target[start..];
+/// Puts the bytes of all runs behind the preface. What stands in `target` from before is overwritten, not cleared: that
+/// would be one thread's work.
+fn gather(team: &Team, runs: &[Run], (preface, target): (usize, &mut Vec<u8>)) {
+    target.resize(preface + runs.iter().map(|run| run.bytes.len()).sum::<usize>(), 0);
+    let mut rest = &mut target[preface..];
     let mut places = Vec::with_capacity(runs.len());
     for run in runs {
         let (place, next) = rest.split_at_mut(run.bytes.len());
         places.push((place, &run.bytes));
         rest = next;
     }
-    places.into_par_iter().for_each(|(place, bytes)| place.copy_from_slice(bytes));
+    team.share(places.into_iter(), || (), |(), (place, bytes)| place.copy_from_slice(bytes));
 }
 
 fn encode_run<T: Scalar, L: Lattice<T>>(
@@ -166,9 +186,10 @@ where
         let runs = target.chunks_mut(run_values).enumerate();
         return runs.flat_map(|(run, target)| decode_run(&mut scratch, run, target)).collect();
     };
-    let damaged: Vec<Vec<usize>> = team.pool.install(|| {
-        let runs = target.par_chunks_mut(run_values).enumerate();
-        runs.map_init(DecodeScratch::new, |scratch, (run, target)| decode_run(scratch, run, target)).collect()
+    let mut damaged: Vec<Vec<usize>> = vec![Vec::new(); starts.len()];
+    let runs = target.chunks_mut(run_values).zip(&mut damaged).enumerate();
+    team.share(runs, DecodeScratch::new, |scratch, (run, (target, damaged))| {
+        *damaged = decode_run(scratch, run, target);
     });
     damaged.concat()
 }
