@@ -7,6 +7,7 @@
 
 mod check;
 mod clock;
+mod direct;
 mod envelope;
 mod export;
 mod hdf5;

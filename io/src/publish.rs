@@ -10,6 +10,8 @@ use std::path::Path;
 
 use recoup_core::StoreError;
 
+use crate::direct::Both;
+
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -69,6 +71,16 @@ pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
 /// Puts all bytes at `offset`.
 pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
     step(Step::Write, path, || file.write_all_at(bytes, offset))
+}
+
+/// Puts all bytes at `offset`; large ones past the page cache.
+pub(crate) fn write_large_at(file: &mut Both, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
+    step(Step::Write, path, || file.write_all_at(path, bytes, offset))
+}
+
+/// Makes durable what [`write_large_at`] has put.
+pub(crate) fn sync_large(file: &Both, path: &Path) -> Result<(), StoreError> {
+    step(Step::SyncFile, path, || file.sync_all())
 }
 
 /// Makes a file's bytes durable.

@@ -3,7 +3,6 @@
 //! Promises: a payload is written once, where the manifest says; the file is an HDF5 file from the moment it is
 //! sealed; dropped unsealed, it is gone. See FORMAT.md.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use recoup_core::{
@@ -14,6 +13,7 @@ use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
+use crate::direct::Both;
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -26,7 +26,7 @@ pub(super) fn file_name(rank: usize) -> String {
 pub(super) struct RankFile {
     path: PathBuf,
     /// `None` once sealed.
-    file: Option<File>,
+    file: Option<Both>,
     version: u64,
     rank: usize,
     throttle: Option<Throttle>,
@@ -61,7 +61,7 @@ impl RankFile {
         throttle: Option<Throttle>,
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
-        let file = Some(publish::create_file(&path)?);
+        let file = Some(Both::new(publish::create_file(&path)?));
         Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, written: [(rank, Vec::new())] })
     }
 }
@@ -101,12 +101,12 @@ pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)])
 
 impl Draft for RankFile {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
-        let file = self.file.as_ref().expect("a sealed draft cannot be written: seal takes it");
+        let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
         for frame in frames.iter_mut() {
             let offset = self.end;
             in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
                 let at = offset + range.start as u64;
-                publish::write_at(file, &self.path, &frame.payload[range], at)
+                publish::write_large_at(file, &self.path, &frame.payload[range], at)
             })?;
             frame.record.place = Some(Place { file: file_name(self.rank), offset });
             self.end += frame.payload.len() as u64;
@@ -118,10 +118,10 @@ impl Draft for RankFile {
 
     fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
         let (superblock, tail) = structure(self.end, self.version, &self.written);
-        let file = self.file.as_ref().expect("a draft is sealed once: seal takes it");
-        publish::write_at(file, &self.path, &tail, self.end)?;
-        publish::write_at(file, &self.path, &superblock, 0)?;
-        publish::sync_file(file, &self.path)?;
+        let file = self.file.as_mut().expect("a draft is sealed once: seal takes it");
+        publish::write_large_at(file, &self.path, &tail, self.end)?;
+        publish::write_large_at(file, &self.path, &superblock, 0)?;
+        publish::sync_large(file, &self.path)?;
         self.file = None;
         let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
         let record = FileRecord {
