@@ -1,12 +1,35 @@
-//! Our solvers beside PETSc's, and PETSc's CG with our checkpoints beside itself: the same problem, in turns within one run.
+//! Our solvers beside PETSc's, PETSc's CG with our checkpoints beside itself, and our ranks beside our threads: the same
+//! problem, in turns within one run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::{cargo, succeed};
+
+/// One of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Table {
+    /// What checkpoints every 20 iterations cost PETSc's CG, on one rank and on two.
+    Attached,
+    /// Milliseconds per iteration of our solvers on two threads and of PETSc's on two ranks.
+    Iterations,
+    /// Milliseconds per iteration of our CG on two ranks and on two threads.
+    Ranks,
+}
+
+impl Table {
+    /// The grids where none are named.
+    fn sizes(self) -> &'static [u32] {
+        match self {
+            Self::Attached | Self::Iterations => &[100, 128],
+            Self::Ranks => &[128],
+        }
+    }
+}
 
 /// Iterations of every solve: none converges before.
 const ITERATIONS: &str = "150";
@@ -22,20 +45,33 @@ const METHODS: [Method; 3] = [
     ("GMRES(30) + Jacobi", "-ksp_type gmres -pc_type jacobi", "--method gmres --restart 30 --pc jacobi", &["csr"]),
 ];
 
-/// What is saved every 20 iterations of an attached solve: its name, and options of the session.
-const SAVES: [(&str, &str); 3] = [
+/// What is saved every 20 iterations of an attached solve: its name, and options of the session; none for a second plain
+/// solve, which says what the machine does by itself.
+const SAVES: [(&str, &str); 4] = [
+    ("nothing, not attached", ""),
     ("x as it is", "scheme=traditional codec=raw state=x"),
     ("x, lossy and verified", "scheme=lossy state=x"),
     ("x and the direction, lossy and verified", "scheme=lossy state=x+p"),
 ];
 
-/// Prints both tables.
-pub(crate) fn run(root: &Path, sizes: &[u32], rounds: usize) -> Result<()> {
-    succeed(cargo(root).args(["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi"]))?;
+/// Prints these tables, or all, for grids of these sizes, or the usual ones.
+pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -> Result<()> {
+    let build =
+        ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi", "--features", "recoup-cli/mpi"];
+    succeed(cargo(root).args(build))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let programs = Programs { petsc: driver(root, &target)?, ours: target.join("release/recoup") };
-    programs.print_attached(sizes, rounds)?;
-    programs.print_methods(sizes, rounds)
+    let tables = if tables.is_empty() { Table::value_variants() } else { tables };
+    for table in tables {
+        let sizes = if sizes.is_empty() { table.sizes() } else { sizes };
+        match table {
+            Table::Attached => programs.print_attached(sizes, rounds)?,
+            Table::Iterations => programs.print_methods(sizes, rounds)?,
+            Table::Ranks => programs.print_ranks(sizes, rounds)?,
+        }
+        println!();
+    }
+    Ok(())
 }
 
 /// The example with PETSc, compiled; without its checkpoints it is a plain solve.
@@ -68,7 +104,7 @@ struct Programs {
 impl Programs {
     /// Milliseconds per iteration, ours over PETSc's.
     fn print_methods(&self, sizes: &[u32], rounds: usize) -> Result<()> {
-        println!("\n| grid | method | operator | PETSc ms | ours ms | ours / PETSc |\n|---|---|---|---|---|---|");
+        println!("| grid | method | operator | PETSc ms | ours ms | ours / PETSc |\n|---|---|---|---|---|---|");
         for size in sizes {
             for method in METHODS {
                 for (operator, [petsc, ours]) in self.compare(*size, method, rounds)? {
@@ -107,13 +143,16 @@ impl Programs {
             for (number, (save, ratios)) in SAVES.iter().zip(&mut attached).enumerate() {
                 let kept = directory.path().join(format!("{round}-{number}"));
                 let options = format!("dir={} interval=20it {}", kept.display(), save.1);
-                let solved = solve(&["-ckpt", &options])?;
+                let how = ["-ckpt", &options];
+                let solved = solve(if save.1.is_empty() { &["-plain"] } else { &how })?;
                 if solved.iterations != undisturbed.iterations {
                     bail!("{} iterations attached, {} plain", solved.iterations, undisturbed.iterations);
                 }
                 ratios.push(solved.seconds / undisturbed.seconds);
                 iterations = solved.iterations;
-                std::fs::remove_dir_all(&kept)?;
+                if kept.exists() {
+                    std::fs::remove_dir_all(&kept)?;
+                }
             }
         }
         let seconds = median(plain);
@@ -142,6 +181,27 @@ impl Programs {
         Ok(operators.iter().zip(mine).map(|(operator, times)| (*operator, [theirs, median(times)])).collect())
     }
 
+    /// Milliseconds per iteration of CG on ranks of one thread, and on as many threads of one process.
+    fn print_ranks(&self, sizes: &[u32], rounds: usize) -> Result<()> {
+        println!(
+            "| grid | operator | {WORKERS} threads ms | {WORKERS} ranks ms | ranks / threads |\n|---|---|---|---|---|"
+        );
+        let options = "--method cg --pc jacobi --rhs-kind random";
+        for size in sizes {
+            for operator in ["csr", "stencil"] {
+                let (mut threads, mut ranks) = (Vec::new(), Vec::new());
+                for _ in 0..rounds.max(1) {
+                    threads.push(self.our_milliseconds(*size, options, operator)?);
+                    ranks.push(self.our_milliseconds_on_ranks(*size, options, operator)?);
+                }
+                let ratio = median(ranks.iter().zip(&threads).map(|(ranks, threads)| ranks / threads).collect());
+                let (threads, ranks) = (median(threads), median(ranks));
+                println!("| {size}^3 | CG + Jacobi, {operator} | {threads:.2} | {ranks:.2} | {ratio:.2} |");
+            }
+        }
+        Ok(())
+    }
+
     fn petsc_milliseconds(&self, size: u32, options: &str) -> Result<f64> {
         let limited = format!("{options} -ksp_rtol 1e-12 -ksp_max_it {ITERATIONS}");
         let Solved { iterations, seconds } = self.petsc_solve(WORKERS, size, &limited, &["-plain"])?;
@@ -149,10 +209,9 @@ impl Programs {
     }
 
     fn petsc_solve(&self, ranks: &str, size: u32, options: &str, how: &[&str]) -> Result<Solved> {
-        let mut command = Command::new("mpirun");
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.args(["-n", ranks]).arg(&self.petsc).args(["-n", &size.to_string()]);
-        let output = command.args(options.split_whitespace()).args(how).output().context("mpirun")?;
+        let mut command = mpirun(ranks, &self.petsc);
+        command.args(["-n", &size.to_string()]).args(options.split_whitespace()).args(how);
+        let output = command.output().context("mpirun")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let number = |word: &str| text.split(word).nth(1)?.trim().split([',', '\n']).next()?.trim().parse::<f64>().ok();
         let numbers = number("iterations").zip(number("seconds"));
@@ -162,14 +221,36 @@ impl Programs {
 
     fn our_milliseconds(&self, size: u32, options: &str, operator: &str) -> Result<f64> {
         let mut command = Command::new(&self.ours);
-        command.args(["solve", "--json", "--threads", WORKERS, "--poisson3d", &size.to_string()]);
-        command.args(options.split_whitespace()).args(["--operator", operator]);
-        // Exit code 3, not converged, is what so few iterations end with.
-        let output = command.args(["--rtol", "1e-12", "--max-iterations", ITERATIONS]).output()?;
-        let json: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-        json["seconds_per_iteration"].as_f64().map(|seconds| 1e3 * seconds).context("no seconds_per_iteration")
+        command.args(["solve", "--threads", WORKERS]);
+        milliseconds(&solve(&mut command, size, options, operator).output()?)
     }
+
+    fn our_milliseconds_on_ranks(&self, size: u32, options: &str, operator: &str) -> Result<f64> {
+        let mut command = mpirun(WORKERS, &self.ours);
+        command.args(["solve", "--mpi", "--threads", "1"]);
+        milliseconds(&solve(&mut command, size, options, operator).output().context("mpirun")?)
+    }
+}
+
+/// A program on so many ranks, a core each.
+fn mpirun(ranks: &str, program: &Path) -> Command {
+    let mut command = Command::new("mpirun");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.args(["-n", ranks]).arg(program);
+    command
+}
+
+/// Adds what every solve of ours is asked for.
+fn solve<'a>(command: &'a mut Command, size: u32, options: &str, operator: &str) -> &'a mut Command {
+    command.args(["--json", "--poisson3d", &size.to_string(), "--operator", operator]);
+    command.args(options.split_whitespace()).args(["--rtol", "1e-12", "--max-iterations", ITERATIONS])
+}
+
+/// What a solve of ours says. Its exit code is 3, not converged, as so few iterations end with.
+fn milliseconds(output: &Output) -> Result<f64> {
+    let complaint = || String::from_utf8_lossy(&output.stderr).into_owned();
+    let json: Value = serde_json::from_slice(&output.stdout).with_context(complaint)?;
+    json["seconds_per_iteration"].as_f64().map(|seconds| 1e3 * seconds).context("no seconds_per_iteration")
 }
 
 fn median(mut values: Vec<f64>) -> f64 {

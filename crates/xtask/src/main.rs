@@ -41,13 +41,15 @@ enum Task {
     },
     /// Write the C header from the sources of the C interface.
     Header,
-    /// What checkpoints cost PETSc's CG; milliseconds per iteration of our solvers and PETSc's, in turns. Minutes; needs
-    /// petsc-dev.
+    /// Tables beside PETSc and beside ourselves, each program in turns with the others. Minutes; needs petsc-dev.
     Anchor {
-        /// Points along each side of the grid.
-        #[arg(long, value_delimiter = ',', default_value = "100,128")]
-        sizes: Vec<u32>,
-        /// Turns of each program, of which the median counts.
+        /// The tables to print; all of them where none is named.
+        #[arg(value_enum)]
+        tables: Vec<anchor::Table>,
+        /// Points along each side of the grid [default: 100,128; for the ranks 128].
+        #[arg(short, long = "n", value_delimiter = ',')]
+        n: Vec<u32>,
+        /// Turns of each program, of which the median counts; three times as many of the attached solves, which are short.
         #[arg(long, default_value = "5")]
         rounds: usize,
     },
@@ -67,7 +69,7 @@ fn main() -> ExitCode {
         Task::Ci { long } => ci::run(&root(), long),
         Task::Tidy => tidy::run(&root()),
         Task::Golden { replace } => golden::run(&root(), replace),
-        Task::Anchor { sizes, rounds } => anchor::run(&root(), &sizes, rounds),
+        Task::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         Task::Header => header::run(&root()),
         Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
     };
