@@ -85,6 +85,21 @@ impl RecoupComm {
     }
 }
 
+/// Fills `all` with the parts of all ranks, whose lengths every rank knows; the callback's code.
+fn gathered(raw: &RecoupComm, mine: &[u8], lengths: &[u64], all: &mut Vec<u8>) -> Option<c_int> {
+    // An empty slice may have an address that means something else to an MPI (1 is Open MPI's MPI_IN_PLACE).
+    let mine = if mine.is_empty() { &[0] } else { mine };
+    *all = vec![0; (lengths.iter().sum::<u64>() as usize).max(1)];
+    // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
+    raw.allgatherv.map(|f| unsafe { f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr()) })
+}
+
+/// Gives every rank the bytes of `root`, as many as it has room for; the callback's code.
+fn broadcast(raw: &RecoupComm, root: usize, bytes: &mut [u8]) -> Option<c_int> {
+    // SAFETY: the slice has as many bytes as it says, and as many on every rank.
+    raw.broadcast.map(|f| unsafe { f(raw.ctx, bytes.as_mut_ptr().cast(), bytes.len() as u64, root as i32) })
+}
+
 /// [`Comm`] over the callbacks of a program.
 ///
 /// Sums are added in rank order from gathered parts, so they do not depend on the program's MPI.
@@ -136,15 +151,8 @@ impl CallbackComm {
 
     /// Gathers parts whose lengths every rank knows.
     fn allgatherv(&self, mine: &[u8], lengths: &[u64]) -> Result<Vec<u8>, CommError> {
-        let total = lengths.iter().sum::<u64>() as usize;
-        // An empty slice may have an address that means something else to an MPI (1 is Open MPI's MPI_IN_PLACE).
-        let mine = if mine.is_empty() { &[0] } else { mine };
-        let mut all = vec![0; total.max(1)];
-        self.call("allgatherv", |raw| {
-            // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
-            raw.allgatherv
-                .map(|f| unsafe { f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr()) })
-        })?;
+        let mut all = Vec::new();
+        self.call("allgatherv", |raw| gathered(raw, mine, lengths, &mut all))?;
         Ok(all)
     }
 
@@ -158,13 +166,6 @@ impl CallbackComm {
     pub(crate) fn all_of(&self, mask: u64) -> Result<u64, CommError> {
         let masks = self.allgather_word(mask.to_le_bytes())?;
         Ok(masks.into_iter().fold(u64::MAX, |all, mask| all & u64::from_le_bytes(mask)))
-    }
-
-    fn broadcast_in_place(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
-        self.call("broadcast", |raw| {
-            // SAFETY: the slice has as many bytes as it says, and as many on every rank.
-            raw.broadcast.map(|f| unsafe { f(raw.ctx, bytes.as_mut_ptr().cast(), bytes.len() as u64, root as i32) })
-        })
     }
 
     /// Messages whose lengths both sides know.
@@ -238,16 +239,31 @@ impl Comm for CallbackComm {
     }
 
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
-        let mut length = (bytes.len() as u64).to_le_bytes();
-        self.broadcast_in_place(root, &mut length)?;
-        bytes.resize(u64::from_le_bytes(length) as usize, 0);
-        if bytes.is_empty() { Ok(()) } else { self.broadcast_in_place(root, bytes) }
+        // One stay with the program for both messages: it may come by once an iteration only.
+        self.call("broadcast", |raw| {
+            let mut length = (bytes.len() as u64).to_le_bytes();
+            match broadcast(raw, root, &mut length)? {
+                0 => {}
+                code => return Some(code),
+            }
+            bytes.resize(u64::from_le_bytes(length) as usize, 0);
+            if bytes.is_empty() { Some(0) } else { broadcast(raw, root, bytes) }
+        })
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        let lengths = self.allgather_word((bytes.len() as u64).to_le_bytes())?;
-        let lengths: Vec<u64> = lengths.into_iter().map(u64::from_le_bytes).collect();
-        let all = self.allgatherv(bytes, &lengths)?;
+        let (mut lengths, mut all) = (Vec::new(), Vec::new());
+        // As in `broadcast`.
+        self.call("allgatherv", |raw| {
+            let mut words = Vec::new();
+            match gathered(raw, &(bytes.len() as u64).to_le_bytes(), &vec![8; self.size()], &mut words)? {
+                0 => {}
+                code => return Some(code),
+            }
+            let words = words.chunks_exact(8);
+            lengths = words.map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect();
+            gathered(raw, bytes, &lengths, &mut all)
+        })?;
         let mut rest = &all[..];
         let mut take = |length: u64| {
             let (part, after) = rest.split_at(length as usize);

@@ -15,7 +15,7 @@ use crate::comm::RecoupComm;
 
 /// The channel of the operator; those of communicators follow.
 pub(crate) const OPERATOR: u32 = 0;
-/// Channels that fit into the mask ranks compare, with one bit to spare.
+/// Channels that fit into the mask ranks compare, with two bits to spare.
 const CHANNELS: u32 = 62;
 
 /// The meeting place of one handle's threads.

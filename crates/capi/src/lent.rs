@@ -1,29 +1,40 @@
 //! A communicator lent for as long as a handle lives, and the rounds in which the checkpoint worker gets on with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use recoup::core::{Comm, CommError};
+use recoup::core::{Clock, Comm, CommError};
+use recoup::io::SystemClock;
 
 use crate::comm::{CallbackComm, RecoupComm};
 use crate::home::{Home, Inside};
 
 /// The bit that says a rank has nothing under way.
 const IDLE: u64 = 1 << 63;
+/// The bit that says a rank has time for another round.
+const PATIENT: u64 = 1 << 62;
 /// How long a rank rests between two looks at the others.
 const REST: Duration = Duration::from_micros(200);
+/// Rests of a call that is not to wait are this part of the time between calls, at most.
+const REST_PART: u32 = 256;
 
 /// What a round found.
 struct Round {
     is_idle: bool,
     has_served: bool,
+    /// All ranks have time for another one.
+    is_patient: bool,
 }
 
 /// The program's communicator, and the thread its callbacks run on.
 pub struct Lent {
     home: Arc<Home>,
-    /// `None` for a job of one rank without a communicator.
+    /// `None` for a job of one rank: it has nothing to agree on.
     comm: Option<CallbackComm>,
+    clock: SystemClock,
+    /// When the last call that got on with what is under way was over, in nanoseconds of the clock.
+    left_at: AtomicU64,
 }
 
 impl Lent {
@@ -37,8 +48,8 @@ impl Lent {
         if raw.is_some_and(|raw| !raw.is_whole()) {
             return None;
         }
-        let comm = raw.map(|raw| CallbackComm::at_home(raw, Arc::clone(&home)));
-        Some(Self { home, comm })
+        let comm = raw.filter(|raw| raw.size > 1).map(|raw| CallbackComm::at_home(raw, Arc::clone(&home)));
+        Some(Self { home, comm, clock: SystemClock::new(), left_at: AtomicU64::new(0) })
     }
 
     /// The communicator.
@@ -64,30 +75,37 @@ impl Lent {
         self.comm.as_ref().is_none_or(CallbackComm::is_free_threaded)
     }
 
-    /// Runs what waits on all ranks, and what comes up on its heels, but waits for nothing long. Says whether all ranks
-    /// are idle. Collective, inside [`Lent::enter`].
+    /// Runs what waits on all ranks, and what comes up on its heels, but rests for a small part of the time between calls
+    /// at most: what takes longer is for a later call. Says whether all ranks are idle. Collective, inside [`Lent::enter`].
     ///
     /// # Errors
     /// [`CommError`] of the program's communicator.
     pub fn advance(&self, mut is_idle: impl FnMut() -> bool) -> Result<bool, CommError> {
-        loop {
-            let round = self.round(is_idle())?;
-            if round.is_idle || !round.has_served {
-                return Ok(round.is_idle);
+        let left_at = Duration::from_nanos(self.left_at.load(Ordering::Relaxed));
+        let until = self.clock.now() + self.clock.now().saturating_sub(left_at) / REST_PART;
+        let is_idle = loop {
+            let rest = until.saturating_sub(self.clock.now());
+            let round = self.round(is_idle(), !rest.is_zero())?;
+            if round.is_idle || !round.has_served || !round.is_patient {
+                break round.is_idle;
             }
-            self.home.rest(REST);
-        }
+            self.home.rest(rest.min(REST));
+        };
+        self.left_at.store(self.clock.now().as_nanos() as u64, Ordering::Relaxed);
+        Ok(is_idle)
     }
 
     /// Runs what waits on all ranks.
-    fn round(&self, is_idle: bool) -> Result<Round, CommError> {
-        let mine = self.home.waiting() | if is_idle { IDLE } else { 0 };
+    fn round(&self, is_idle: bool, is_patient: bool) -> Result<Round, CommError> {
+        let bit = |holds: bool, bit: u64| if holds { bit } else { 0 };
+        let mine = self.home.waiting() | bit(is_idle, IDLE) | bit(is_patient, PATIENT);
         let all = match &self.comm {
             Some(comm) => comm.all_of(mine)?,
             None => mine,
         };
-        self.serve(all & !IDLE);
-        Ok(Round { is_idle: all & IDLE != 0, has_served: all & !IDLE != 0 })
+        let waiting = all & !(IDLE | PATIENT);
+        self.serve(waiting);
+        Ok(Round { is_idle: all & IDLE != 0, has_served: waiting != 0, is_patient: all & PATIENT != 0 })
     }
 
     fn serve(&self, mut channels: u64) {
@@ -102,7 +120,7 @@ impl Lent {
     /// # Errors
     /// [`CommError`] of the program's communicator.
     pub fn finish(&self, mut is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
-        while !self.round(is_idle())?.is_idle {
+        while !self.round(is_idle(), true)?.is_idle {
             self.home.rest(REST);
         }
         Ok(())

@@ -168,7 +168,7 @@ fn callbacks_of_one_thread_serve_the_worker_in_rounds() {
 
 #[test]
 fn worker_that_waits_is_let_go_when_its_handle_closes() {
-    Threads::launch(1, |comm| {
+    Threads::launch(2, |comm| {
         let raw = Context::lend(&comm, Some(std::thread::current().id())).unwrap();
         // SAFETY: the context lives until `free` below.
         let lent = unsafe { Lent::new(Some(raw)) }.unwrap();
