@@ -165,7 +165,7 @@ impl Draft for MemoryDraft {
         for frame in frames {
             frame.record.place = Some(Place { file: self.file.clone(), offset: self.bytes.len() as u64 });
             in_slices(self.store.throttle.as_ref(), frame.payload.len(), |range| {
-                self.bytes.extend(&frame.payload[range]);
+                self.bytes.extend_from_slice(&frame.payload[range]);
                 Ok::<_, StoreError>(())
             })?;
         }

@@ -51,7 +51,7 @@ fn encode(criterion: &mut Criterion) {
 }
 
 /// A manifest and the payload of one rank.
-fn version(version: u64, rank: usize) -> (Manifest, Frame) {
+fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
     let payload = vec![rank as u8 + 1; VERSION_BYTES];
     let variable = |rank| VariableRecord {
         name: "x".to_owned(),
@@ -101,7 +101,7 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame) {
         frames: (0..RANKS).map(record).collect(),
         files: (0..RANKS).map(file).collect(),
     };
-    (manifest, Frame { record: record(rank), filters: Vec::new(), payload })
+    (manifest, Frame { record: record(rank), filters: Vec::new(), payload: payload.into() })
 }
 
 fn save(node: &Path, guard: Option<&Protection>) {

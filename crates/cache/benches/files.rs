@@ -36,7 +36,7 @@ fn variable(rank: usize) -> VariableRecord {
     }
 }
 
-fn frames(rank: usize) -> Vec<Frame> {
+fn frames(rank: usize) -> Vec<Frame<'static>> {
     let payload: Vec<u8> = (0..8 * FRAME_VALUES).map(|byte| (byte.wrapping_mul(rank + 7) >> 3) as u8).collect();
     let crc32c = crc32c::crc32c(&payload);
     let frame = |run: usize| Frame {
@@ -56,7 +56,7 @@ fn frames(rank: usize) -> Vec<Frame> {
             place: None,
         },
         filters: Vec::new(),
-        payload: payload.clone(),
+        payload: payload.clone().into(),
     };
     (0..FRAMES).map(frame).collect()
 }

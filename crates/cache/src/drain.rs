@@ -19,7 +19,7 @@ use crate::notes::Notes;
 #[derive(Debug)]
 pub(crate) struct Cargo {
     pub(crate) manifest: Manifest,
-    pub(crate) variables: Vec<(VariableRecord, Vec<Frame>)>,
+    pub(crate) variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,
 }
 
 /// A version on its way to the tiers at these positions.

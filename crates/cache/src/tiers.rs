@@ -61,7 +61,7 @@ struct Pending {
     /// How the first of them fared.
     failure: Option<StoreError>,
     /// What the others get.
-    variables: Vec<(VariableRecord, Vec<Frame>)>,
+    variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,
     /// Time spent in the first.
     seconds: f64,
 }
@@ -462,7 +462,7 @@ struct TiersDraft {
 impl Draft for TiersDraft {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
         if self.pending.due.len() > 1 {
-            self.pending.variables.push((variable.clone(), frames.to_vec()));
+            self.pending.variables.push((variable.clone(), frames.iter().map(Frame::to_owned).collect()));
         }
         let clock = SystemClock::new();
         if let Ok(draft) = &mut self.first

@@ -120,7 +120,7 @@ fn assert_readable(store: &dyn Store, version: u64, comm: &dyn Comm) {
             (f.rank, f.run, &f.variable) == (record.rank, record.run, &record.variable)
         };
         store.read(version, manifest.frames.iter().find(same).unwrap(), &mut payload).unwrap();
-        assert_eq!(payload, expected.payload, "frame of rank {}", expected.record.rank);
+        assert_eq!(payload, expected.payload.as_ref(), "frame of rank {}", expected.record.rank);
     }
 }
 

@@ -1,5 +1,7 @@
 //! A frame: a run of values of one variable of one rank, encoded as one unit.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Bound, CodecId, Filter};
@@ -68,11 +70,20 @@ impl FrameRecord {
 
 /// A frame on its way to a store.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Frame {
+pub struct Frame<'a> {
     /// What the manifest will say of it.
     pub record: FrameRecord,
     /// The HDF5 filters the values went through, in the order applied when writing; empty for none.
     pub filters: Vec<Filter>,
-    /// The encoded values.
-    pub payload: Vec<u8>,
+    /// The encoded values; of a variable saved as it is, the memory it is staged in.
+    pub payload: Cow<'a, [u8]>,
+}
+
+impl Frame<'_> {
+    /// The same frame with a payload of its own.
+    #[must_use]
+    pub fn to_owned(&self) -> Frame<'static> {
+        let payload = Cow::Owned(self.payload.to_vec());
+        Frame { record: self.record.clone(), filters: self.filters.clone(), payload }
+    }
 }

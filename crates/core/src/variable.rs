@@ -104,6 +104,18 @@ impl<'a> Values<'a> {
             Self::Bytes(v) => Values::Bytes(&v[start..start + len]),
         }
     }
+
+    /// Their memory, where it holds what [`CodecId::Raw`](crate::CodecId::Raw) writes: on little-endian machines.
+    #[must_use]
+    pub fn as_raw(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Bytes(v) => Some(v),
+            _ if cfg!(target_endian = "big") => None,
+            Self::F64(v) => Some(bytemuck::cast_slice(v)),
+            Self::F32(v) => Some(bytemuck::cast_slice(v)),
+            Self::I64(v) => Some(bytemuck::cast_slice(v)),
+        }
+    }
 }
 
 impl Values<'_> {

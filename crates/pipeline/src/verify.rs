@@ -70,7 +70,7 @@ impl<'a> Request<'a> {
 /// Room that is used again: the frames of one variable, and their values decoded.
 #[derive(Debug)]
 pub(crate) struct Room {
-    pub(crate) frames: Vec<Frame>,
+    pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) decoded: Buffer,
 }
 

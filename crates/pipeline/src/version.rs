@@ -1,11 +1,12 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Storage, Store, StoreError, ValuesMut,
-    VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, Storage, Store, StoreError,
+    ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
@@ -26,39 +27,23 @@ pub(crate) struct Coding<'a> {
 }
 
 /// Encodes all frames of a staged variable; `frames` is used again where it holds any.
-pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame>) -> Result<(), PipelineError> {
+pub(crate) fn encode(
+    staged: &Staged,
+    coding: Coding<'_>,
+    frames: &mut Vec<Frame<'static>>,
+) -> Result<(), PipelineError> {
     let (record, n_frames, len) = (&staged.record, staged.frames(), staged.frame_len());
     frames.truncate(n_frames);
     for run in 0..n_frames {
-        if coding.abort.load(Ordering::Acquire) {
-            return Err(PipelineError::Aborted);
-        }
-        let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload)).unwrap_or_default();
+        check_abort(coding.abort)?;
+        let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
         let (chain, bandwidth) = (coding.follow.chain(run), coding.bandwidth);
         let context = Context { dims: record.frame_dims, stride: record.stride, chain, bandwidth };
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
-        let start = (run * len) as u64;
-        let frame = Frame {
-            record: FrameRecord {
-                variable: record.name.clone(),
-                rank: record.rank,
-                run,
-                start,
-                len: (record.len - start).min(len as u64),
-                codec: coding.codec.id(),
-                storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
-                bound: encoded.bound,
-                achieved_error: encoded.achieved_error,
-                payload_bytes: payload.len() as u64,
-                crc32c: crc32c::crc32c(&payload),
-                parents: coding.follow.version().filter(|_| encoded.follows).into_iter().collect(),
-                place: None,
-            },
-            filters: encoded.filters,
-            payload,
-        };
+        let told = Told { codec: coding.codec.id(), encoded, parent: coding.follow.version() };
+        let frame = frame(staged, run, payload.into(), told);
         if run < frames.len() {
             frames[run] = frame;
         } else {
@@ -66,6 +51,53 @@ pub(crate) fn encode(staged: &Staged, coding: Coding<'_>, frames: &mut Vec<Frame
         }
     }
     Ok(())
+}
+
+/// The frames of a staged variable as it is, without a copy; `None` on machines where [`CodecId::Raw`] is not their memory.
+pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+    let len = staged.frame_len();
+    let mut frames = Vec::with_capacity(staged.frames());
+    for run in 0..staged.frames() {
+        check_abort(abort)?;
+        let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
+        let told = Told { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None };
+        frames.push(frame(staged, run, payload.into(), told));
+    }
+    Ok(Some(frames))
+}
+
+fn check_abort(abort: &AtomicBool) -> Result<(), PipelineError> {
+    if abort.load(Ordering::Acquire) { Err(PipelineError::Aborted) } else { Ok(()) }
+}
+
+/// What is known of a payload when it is made.
+struct Told {
+    codec: CodecId,
+    encoded: Encoded,
+    /// The version it was coded against, if it follows one.
+    parent: Option<u64>,
+}
+
+fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, told: Told) -> Frame<'a> {
+    let (variable, len) = (&staged.record, staged.frame_len());
+    let Told { codec, encoded, parent } = told;
+    let start = (run * len) as u64;
+    let record = FrameRecord {
+        variable: variable.name.clone(),
+        rank: variable.rank,
+        run,
+        start,
+        len: (variable.len - start).min(len as u64),
+        codec,
+        storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
+        bound: encoded.bound,
+        achieved_error: encoded.achieved_error,
+        payload_bytes: payload.len() as u64,
+        crc32c: crc32c::crc32c(&payload),
+        parents: parent.filter(|_| encoded.follows).into_iter().collect(),
+        place: None,
+    };
+    Frame { record, filters: encoded.filters, payload }
 }
 
 /// A frame's payload, and what is known of it.
@@ -147,7 +179,7 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Encoded, Role, Values, ValuesMut};
+    use recoup_core::{Distribution, Role, Values};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
-    Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, FrameRecord,
+    Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
     Manifest, Measured, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store,
     StoreError, VariableRecord,
 };
@@ -18,7 +18,7 @@ use crate::staging::{Staged, StagingSet};
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Encoded, Request, Room, Verifier};
-use crate::version::{Coding, encode, links};
+use crate::version::{Coding, encode, lend, links};
 use crate::{PipelineError, Retention};
 
 /// Variables below this size are not worth encoding.
@@ -157,6 +157,21 @@ struct Part {
     error: Option<String>,
 }
 
+impl Part {
+    /// Writes the frames of a variable, and takes note of where they are.
+    fn write(
+        &mut self,
+        variable: &VariableRecord,
+        frames: &mut [Frame<'_>],
+        draft: &mut dyn Draft,
+    ) -> Result<(), StoreError> {
+        draft.write(variable, frames)?;
+        self.variables.push(variable.clone());
+        self.frames.extend(frames.iter().map(|f| f.record.clone()));
+        Ok(())
+    }
+}
+
 /// What encoding the variables of one version found.
 struct Tally {
     bound: Bound,
@@ -256,8 +271,8 @@ impl Worker {
         for staged in &job.staging.staged {
             // Every rank takes part in encoding, because verification is collective.
             let encoded = self.encode(job, staged, tally);
-            let step = encoded.and_then(|()| match &mut draft {
-                Ok(draft) => self.write_variable(staged, draft.as_mut(), part, tally),
+            let step = encoded.and_then(|lent| match &mut draft {
+                Ok(draft) => self.write_variable((staged, lent), draft.as_mut(), part, tally),
                 Err(_) => Ok(()),
             });
             if let Err(error) = step {
@@ -279,17 +294,19 @@ impl Worker {
 
     fn write_variable(
         &mut self,
-        staged: &Staged,
+        (staged, lent): (&Staged, Option<Vec<Frame<'_>>>),
         draft: &mut dyn Draft,
         part: &mut Part,
         tally: &mut Tally,
     ) -> Result<(), Unmade> {
         self.check_abort()?;
         let start = self.clock.now();
-        draft.write(&staged.record, &mut self.room.frames).map_err(failed)?;
+        match lent {
+            Some(mut frames) => part.write(&staged.record, &mut frames, draft),
+            None => part.write(&staged.record, &mut self.room.frames, draft),
+        }
+        .map_err(failed)?;
         tally.spent.write_seconds += since(self.clock.now(), start);
-        part.variables.push(staged.record.clone());
-        part.frames.extend(self.room.frames.iter().map(|f| f.record.clone()));
         Ok(())
     }
 
@@ -298,15 +315,20 @@ impl Worker {
         if self.abort.load(Ordering::Acquire) { Err(Unmade::Aborted) } else { Ok(()) }
     }
 
-    /// Fills `self.room.frames` with the encoded variable.
-    fn encode(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
+    /// The frames of a variable that is saved as it is; any other fills `self.room.frames`.
+    fn encode<'a>(
+        &mut self,
+        job: &Job,
+        staged: &'a Staged,
+        tally: &mut Tally,
+    ) -> Result<Option<Vec<Frame<'a>>>, Unmade> {
         let is_lossy = match staged.record.role {
             Role::Iterate => true,
             Role::Direction => job.plan.resume == Resume::Deflated && self.measures(staged),
             Role::Dynamic | Role::Recomputed { .. } | Role::Static => false,
         };
         if job.plan.scheme == Scheme::Lossy && is_lossy {
-            return self.encode_lossy(job, staged, tally);
+            return self.encode_lossy(job, staged, tally).map(|()| None);
         }
         let small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
         let id = match job.plan.scheme {
@@ -315,12 +337,15 @@ impl Worker {
             _ => job.plan.codec,
         };
         let start = self.clock.now();
-        let codec = (self.codecs)(id).map_err(failed)?;
-        let (bound, follow) = (Bound::Lossless, Follow::Never);
-        let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, abort: &self.abort };
-        encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
+        let lent = if id == CodecId::Raw { lend(staged, &self.abort).map_err(unmade)? } else { None };
+        if lent.is_none() {
+            let codec = (self.codecs)(id).map_err(failed)?;
+            let (bound, follow) = (Bound::Lossless, Follow::Never);
+            let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, abort: &self.abort };
+            encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
+        }
         tally.spent.encode_seconds += since(self.clock.now(), start);
-        Ok(())
+        Ok(lent)
     }
 
     /// Whether there is an operator to measure a variable with.

@@ -30,7 +30,7 @@ pub struct SamplePart {
     /// Its values; empty where they are not doubles.
     pub values: Vec<f64>,
     /// Its frames, not yet placed.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<Frame<'static>>,
 }
 
 /// How the frames of a sample variable are made.
@@ -117,12 +117,12 @@ impl Sample {
         let manifest = store.manifest(self.version).unwrap();
         assert_eq!(manifest.variables, self.manifest(Vec::new()).variables);
         let payloads = self.parts.iter().flat_map(|p| p.frames.iter().map(|f| &f.payload));
-        let expected: Vec<&Vec<u8>> = payloads.collect();
+        let expected: Vec<&[u8]> = payloads.map(|payload| &payload[..]).collect();
         assert_eq!(manifest.frames.len(), expected.len());
         let mut payload = vec![0xff; 3];
         for (record, expected) in manifest.frames.iter().zip(expected) {
             store.read(self.version, record, &mut payload).unwrap();
-            assert_eq!(&payload, expected, "frame {}/{} of rank {}", record.variable, record.run, record.rank);
+            assert_eq!(payload, expected, "frame {}/{} of rank {}", record.variable, record.run, record.rank);
         }
         assert_eq!(store.inspect_damage(self.version).unwrap(), []);
     }
@@ -196,7 +196,7 @@ fn encode(kind: Kind, run: usize, raw: Vec<u8>) -> Coded {
     }
 }
 
-fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Frame {
+fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Frame<'static> {
     let start = run * variable.frame_dims.iter().product::<usize>();
     let record = FrameRecord {
         variable: variable.name.clone(),
@@ -213,7 +213,7 @@ fn frame(variable: &VariableRecord, run: usize, len: usize, coded: Coded) -> Fra
         parents: Vec::new(),
         place: None,
     };
-    Frame { record, filters: coded.filters, payload: coded.payload }
+    Frame { record, filters: coded.filters, payload: coded.payload.into() }
 }
 
 /// Runs every claim, each against a fresh store of `make`.

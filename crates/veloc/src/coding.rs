@@ -30,7 +30,7 @@ pub(crate) fn file_name(index: usize) -> String {
 }
 
 /// A variable, and its frames.
-pub(crate) type Coded = (VariableRecord, Vec<Frame>);
+pub(crate) type Coded = (VariableRecord, Vec<Frame<'static>>);
 
 /// Bytes as they are.
 pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<Coded, Error> {
@@ -90,7 +90,7 @@ fn encode(record: VariableRecord, values: Values<'_>, (codec, bound): (CodecId, 
             parents: Vec::new(),
             place: None,
         };
-        frames.push(Frame { record, filters: encoded.filters, payload });
+        frames.push(Frame { record, filters: encoded.filters, payload: payload.into() });
     }
     Ok((record, frames))
 }

@@ -135,7 +135,7 @@ impl Work {
                 shelf.scratch.read(*version, held, &mut payload)?;
                 let record = FrameRecord { rank: *rank, place: None, ..held.clone() };
                 let filters = filters.get(&variable.name).cloned().unwrap_or_default();
-                frames.push(Frame { record, filters, payload });
+                frames.push(Frame { record, filters, payload: payload.into() });
             }
             let variable = VariableRecord { rank: *rank, ..variable.clone() };
             draft.write(&variable, &mut frames)?;

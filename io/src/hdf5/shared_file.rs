@@ -88,7 +88,7 @@ impl Draft for PartDraft {
         for frame in frames.iter_mut() {
             frame.record.place = Some(Place { file: file_name(self.rank), offset: self.bytes });
             self.bytes += frame.payload.len() as u64;
-            self.part.payloads.push(frame.payload.clone());
+            self.part.payloads.push(frame.payload.to_vec());
         }
         let form = form(variable, frames);
         if form == Form::Opaque {
