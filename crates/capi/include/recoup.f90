@@ -74,6 +74,18 @@ module recoup
             integer(c_int32_t), value :: flags
             integer(c_int) :: recoup_operator
         end function
+        function recoup_operator_norms(handle, infinity_norm, one_norm) bind(C, name="recoup_operator_norms")
+            import :: c_int, c_int64_t, c_double
+            integer(c_int64_t), value :: handle
+            real(c_double), value :: infinity_norm, one_norm
+            integer(c_int) :: recoup_operator_norms
+        end function
+        function recoup_known(handle, residual_norm, direction_squared) bind(C, name="recoup_known")
+            import :: c_int, c_int64_t, c_double
+            integer(c_int64_t), value :: handle
+            real(c_double), value :: residual_norm, direction_squared
+            integer(c_int) :: recoup_known
+        end function
         function recoup_on_restore(handle, rebuild, ctx) bind(C, name="recoup_on_restore")
             import :: c_int, c_int64_t, c_ptr, c_funptr
             integer(c_int64_t), value :: handle
@@ -127,8 +139,8 @@ module recoup
             integer(c_size_t) :: length_c
         end function
     end interface
-    public :: recoup_open, recoup_protect, recoup_grid, recoup_operator, recoup_on_restore, recoup_restore, recoup_step, &
-        recoup_due, recoup_checkpoint, recoup_wait, recoup_close, recoup_message
+    public :: recoup_open, recoup_protect, recoup_grid, recoup_operator, recoup_operator_norms, recoup_known, &
+        recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, recoup_close, recoup_message
 
 contains
 

@@ -284,6 +284,23 @@ int32_t recoup_operator(recoup_handle handle,
                         double frobenius,
                         uint32_t flags);
 
+// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known: directions are then encoded
+// without a product where recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
+int32_t recoup_operator_norms(recoup_handle handle,
+                              double infinity_norm,
+                              double one_norm);
+
+// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves, if it does: ||b - A x||_2 of the
+// iterate and d . A d of the one direction, over all ranks, each 0 where it is not known. Each spares a verified version a product. The
+// bound is then held to the residual norm given, and measured anew only where the first one fails. The same on all ranks.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+int32_t recoup_known(recoup_handle handle,
+                     double residual_norm,
+                     double direction_squared);
+
 // Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
 // what is recomputed from the variables, or on a device.
 //

@@ -120,6 +120,11 @@ typedef struct RecoupKSPRecord {
     Vec         b, x;
     Vec         product_x, product_y; /* shells for the arrays of the operator callback */
     Vec         before, direction;    /* of KSPCG, else NULL */
+    Vec         residual;             /* of KSPCG at `before`, once a direction is saved */
+    Mat         lent;                 /* the matrix whose rows are read here, of a job of one rank */
+    PetscInt    n_rows;
+    const PetscInt    *row_starts, *columns;
+    const PetscScalar *entries;
     PetscInt    cycle;                /* of the GMRES family, else 0 */
     PetscBool   is_due, wants_direction;
     PetscReal   norm_b;
@@ -146,6 +151,48 @@ static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
     return (int)code;
 }
 
+/* y = A x from the rows themselves: no call of PETSc, so it can be made beside those of the solver. */
+static inline int RecoupKSPApplyRows(void *ctx, const double *x, double *y)
+{
+    RecoupKSP saved = (RecoupKSP)ctx;
+    for (PetscInt row = 0; row < saved->n_rows; row++) {
+        double sum = 0;
+        for (PetscInt k = saved->row_starts[row]; k < saved->row_starts[row + 1]; k++) {
+            sum += saved->entries[k] * x[saved->columns[k]];
+        }
+        y[row] = sum;
+    }
+    return 0;
+}
+
+/* Borrows the rows of a matrix of one rank that has them in memory. */
+static inline PetscErrorCode RecoupKSPLend(RecoupKSP saved, Mat A)
+{
+    PetscBool is_aij, done;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &is_aij));
+    if (!is_aij) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &saved->n_rows, &saved->row_starts, &saved->columns, &done));
+    if (!done) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatSeqAIJGetArrayRead(A, &saved->entries));
+    PetscCall(PetscObjectReference((PetscObject)A));
+    saved->lent = A;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Gives the rows back. */
+static inline PetscErrorCode RecoupKSPReturn(RecoupKSP saved)
+{
+    PetscBool done;
+    PetscFunctionBegin;
+    if (saved->lent == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatSeqAIJRestoreArrayRead(saved->lent, &saved->entries));
+    PetscCall(MatRestoreRowIJ(saved->lent, 0, PETSC_FALSE, PETSC_FALSE, &saved->n_rows, &saved->row_starts,
+                              &saved->columns, &done));
+    PetscCall(MatDestroy(&saved->lent));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* What the method keeps, and when it is safe. */
 static inline PetscErrorCode RecoupKSPKind(RecoupKSP saved)
 {
@@ -165,20 +212,25 @@ static inline PetscErrorCode RecoupKSPOperator(RecoupKSP saved, Vec b)
 {
     Mat                A;
     PetscBool          has_norm;
-    PetscReal          frobenius = 0;
+    PetscReal          frobenius = 0, largest_row_sum = 0;
     PetscInt           first, end, global;
     const PetscScalar *rhs;
+    recoup_apply       apply = RecoupKSPApply;
     PetscFunctionBegin;
     PetscCall(KSPGetOperators(saved->ksp, &A, NULL));
     PetscCall(MatHasOperation(A, MATOP_NORM, &has_norm));
     if (has_norm) PetscCall(MatNorm(A, NORM_FROBENIUS, &frobenius));
+    if (has_norm) PetscCall(MatNorm(A, NORM_INFINITY, &largest_row_sum));
+    PetscCall(RecoupKSPLend(saved, A));
+    if (saved->lent) apply = RecoupKSPApplyRows;
     PetscCall(VecGetOwnershipRange(b, &first, &end));
     PetscCall(VecGetSize(b, &global));
     PetscCall(VecDuplicate(b, &saved->product_x));
     PetscCall(VecDuplicate(b, &saved->product_y));
     PetscCall(VecGetArrayRead(b, &rhs));
-    RecoupCall(recoup_operator(saved->run.handle, RecoupKSPApply, saved, (uint64_t)(end - first), (uint64_t)first,
-                               (uint64_t)global, rhs, frobenius, 0));
+    RecoupCall(recoup_operator(saved->run.handle, apply, saved, (uint64_t)(end - first), (uint64_t)first, (uint64_t)global,
+                               rhs, frobenius, saved->lent ? RECOUP_OPERATOR_ANY_THREAD : 0));
+    RecoupCall(recoup_operator_norms(saved->run.handle, largest_row_sum, 0));
     PetscCall(VecRestoreArrayRead(b, &rhs));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -200,6 +252,25 @@ static inline PetscErrorCode RecoupKSPNormB(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* What KSPCG knows of its state, so that no product is spent on it: it updates b - A x, and with it d . A d = d . (r_before - r). */
+static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
+{
+    Vec         r;
+    PetscReal   norm;
+    PetscScalar then = 0, now = 0;
+    PetscFunctionBegin;
+    if (saved->direction == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->product_y, &r));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    if (saved->wants_direction) {
+        PetscCall(VecDot(saved->direction, saved->residual, &then));
+        PetscCall(VecDot(saved->direction, r, &now));
+    }
+    if (PetscIsInfOrNanReal(norm) || PetscIsInfOrNanReal(then - now)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    RecoupCall(recoup_known(saved->run.handle, norm, PetscMax(then - now, 0)));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
@@ -213,6 +284,7 @@ static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, 
         PetscCall(VecGetArrayRead(saved->direction, &d));
         PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
     }
+    PetscCall(RecoupKSPKnown(saved));
     PetscCall(VecGetArrayRead(v, &x));
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, v, x));
     RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
@@ -245,9 +317,11 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
     if (due) saved->is_due = PETSC_TRUE;
     saved->wants_direction = saved->direction && due == RECOUP_DUE_DIRECTION ? PETSC_TRUE : PETSC_FALSE;
     if (saved->wants_direction) {
-        Vec v;
+        Vec v, r;
         PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
         PetscCall(VecCopy(v, saved->before));
+        if (saved->residual == NULL) PetscCall(VecDuplicate(saved->x, &saved->residual));
+        PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->residual, &r));
     } else if (saved->is_due && !saved->direction && (saved->cycle == 0 || n % saved->cycle == 0)) {
         PetscCall(RecoupKSPSave(saved, iteration, norm));
     }
@@ -381,6 +455,7 @@ static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
     PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
     slot->attached = NULL;
     PetscCall(RecoupRunClose(&saved->run));
+    PetscCall(RecoupKSPReturn(saved));
     if (saved->is_changed) {
         PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, NULL));
         PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, saved->max_it));
@@ -392,6 +467,7 @@ static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
     PetscCall(VecDestroy(&saved->w));
     PetscCall(VecDestroy(&saved->Aw));
     PetscCall(VecDestroy(&saved->before));
+    PetscCall(VecDestroy(&saved->residual));
     PetscCall(VecDestroy(&saved->direction));
     PetscCall(VecDestroy(&saved->product_x));
     PetscCall(VecDestroy(&saved->product_y));

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use recoup::core::Resume;
+use recoup::pipeline::Known;
 
 use crate::comm::RecoupComm;
 use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
@@ -162,8 +163,44 @@ pub unsafe extern "C" fn recoup_operator(
         // One rank gives all of it, as shares are added.
         let share = if handle.lent.comm().rank() == 0 { frobenius * frobenius } else { 0.0 };
         let frobenius_squared = (frobenius > 0.0).then_some(share);
-        let operator = CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, home };
+        let norms = [None, None];
+        let operator =
+            CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, norms, home };
         handle.with(|_, core| core.set_operator(operator, rhs))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known: directions are then encoded
+/// without a product where recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_operator_norms(handle: RecoupHandle, infinity_norm: f64, one_norm: f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let norms =
+            [infinity_norm, one_norm].map(|norm| known("norm", norm)).into_iter().collect::<Result<Vec<_>, _>>()?;
+        handle.with(|_, core| core.set_operator_norms([norms[0], norms[1]]))?;
+        Ok(RECOUP_OK)
+    })
+}
+
+/// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves, if it does: ||b - A x||_2 of the
+/// iterate and d . A d of the one direction, over all ranks, each 0 where it is not known. Each spares a verified version a product. The
+/// bound is then held to the residual norm given, and measured anew only where the first one fails. The same on all ranks.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+#[unsafe(no_mangle)]
+pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, direction_squared: f64) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let residual_norm = known("||b - A x||", residual_norm)?;
+        let direction_squared = known("d . A d", direction_squared)?;
+        handle.with(|_, core| {
+            core.known = Known { residual_norm, direction_squared };
+            Ok(())
+        })?;
         Ok(RECOUP_OK)
     })
 }
@@ -228,7 +265,13 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     guarded(|| {
         let handle = Handle::of(handle)?;
         let at = at(iteration, residual_norm, rhs_norm)?;
-        handle.with(|this, core| if core.decide(this, at)?.is_some() { core.save(this, at) } else { Ok(()) })?;
+        handle.with(|this, core| {
+            if core.decide(this, at)?.is_some() {
+                return core.save(this, at);
+            }
+            core.known = Known::default();
+            Ok(())
+        })?;
         Ok(RECOUP_OK)
     })
 }
@@ -326,6 +369,12 @@ fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<At, Failure> 
         return Err(Failure::argument(what));
     }
     Ok(At { iteration, residual_norm, rhs_norm })
+}
+
+/// A number the program knows, or does not: 0.
+fn known(what: &str, number: f64) -> Result<Option<f64>, Failure> {
+    let is_one = number >= 0.0 && number.is_finite();
+    if is_one { Ok(Some(number).filter(|n| *n > 0.0)) } else { Err(Failure::argument(format!("{what}: {number}"))) }
 }
 
 /// Where a result goes.

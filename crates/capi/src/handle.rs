@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::core::{Plan, Progress, Registered, Resume, Scheme, Status};
-use recoup::pipeline::{Outcome, Reference, Session};
+use recoup::pipeline::{Known, Outcome, Session};
 
 use crate::lent::Lent;
 use crate::operator::CallbackOperator;
@@ -56,8 +56,10 @@ pub(crate) struct Handle {
 pub(crate) struct Core {
     pub(crate) protected: Protected,
     pub(crate) statics: Protected,
-    operator: Option<Reference>,
-    operator_is_free_threaded: bool,
+    operator: Option<CallbackOperator>,
+    rhs: Arc<[f64]>,
+    /// What was said of the state to be saved.
+    pub(crate) known: Known,
     rebuilds: Vec<Rebuild>,
     session: Option<Session>,
     /// Versions are on their way, on some rank.
@@ -151,8 +153,17 @@ impl Core {
         if self.is_started() {
             return Err(Failure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
         }
-        self.operator_is_free_threaded = operator.is_free_threaded;
-        self.operator = Some(Reference { operator: Arc::new(operator), rhs: rhs.into() });
+        (self.operator, self.rhs) = (Some(operator), rhs.into());
+        Ok(())
+    }
+
+    pub(crate) fn set_operator_norms(&mut self, norms: [Option<f64>; 2]) -> Result<(), Failure> {
+        if self.is_started() {
+            return Err(Failure::new(RECOUP_E_ORDER, "the operator's norms come before the first restore or step"));
+        }
+        let operator = self.operator.as_mut();
+        operator.ok_or_else(|| Failure::new(RECOUP_E_OPERATOR, "recoup_operator comes before its norms"))?.norms =
+            norms;
         Ok(())
     }
 
@@ -173,8 +184,8 @@ impl Core {
             return Err(Failure::new(RECOUP_E_OPERATOR, what));
         }
         let mut builder = this.options.builder(self.operator.is_some());
-        if let Some(Reference { operator, rhs }) = &self.operator {
-            builder = builder.system(Arc::clone(operator), Arc::clone(rhs));
+        if let Some(operator) = &self.operator {
+            builder = builder.system(Arc::new(operator.clone()), Arc::clone(&self.rhs));
         }
         self.session = Some(builder.build_on(this.lent.comm())?);
         Ok(())
@@ -209,6 +220,7 @@ impl Core {
             self.due.take().unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)));
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(()) };
+        session.knows(std::mem::take(&mut self.known));
         session.checkpoint(plan, at.progress(), &owners)?;
         self.is_under_way = true;
         if options.is_synchronous {
@@ -253,7 +265,7 @@ impl Core {
 
     /// Whether the worker may need the program's thread.
     fn is_served(&self, lent: &Lent) -> bool {
-        !lent.is_free_threaded() || (self.operator.is_some() && !self.operator_is_free_threaded)
+        !lent.is_free_threaded() || self.operator.as_ref().is_some_and(|operator| !operator.is_free_threaded)
     }
 
     /// Gets on with what is under way, as far as it goes without waiting. Collective.

@@ -17,6 +17,7 @@ pub const RECOUP_OPERATOR_ANY_THREAD: u32 = 1;
 pub type RecoupApply = Option<unsafe extern "C" fn(ctx: *mut c_void, x: *const f64, y: *mut f64) -> c_int>;
 
 /// The program's operator.
+#[derive(Clone)]
 pub(crate) struct CallbackOperator {
     pub(crate) apply: unsafe extern "C" fn(ctx: *mut c_void, x: *const f64, y: *mut f64) -> c_int,
     pub(crate) ctx: *mut c_void,
@@ -26,6 +27,8 @@ pub(crate) struct CallbackOperator {
     pub(crate) is_free_threaded: bool,
     /// This rank's share of `||A||_F^2`, where the program knows it.
     pub(crate) frobenius_squared: Option<f64>,
+    /// `||A||_inf` and `||A||_1`, where the program knows them.
+    pub(crate) norms: [Option<f64>; 2],
     pub(crate) home: Arc<Home>,
 }
 
@@ -110,11 +113,15 @@ impl Operator for CallbackOperator {
     }
 
     fn largest_row_sum(&self) -> Option<f64> {
-        None
+        self.norms[0]
     }
 
     fn largest_column_sum(&self) -> Option<f64> {
-        None
+        self.norms[1]
+    }
+
+    fn is_applied_behind(&self) -> bool {
+        self.is_free_threaded
     }
 
     /// The entries are not known: another operator of the same size and right-hand side is not told apart.

@@ -70,6 +70,12 @@ pub trait Operator {
         false
     }
 
+    /// Whether products are made beside the solver's own work. Where they are made in its place, a bound that needs none may
+    /// stand for one. The same on all ranks.
+    fn is_applied_behind(&self) -> bool {
+        true
+    }
+
     /// The diagonal of A, zeros included; `None` when it cannot be known.
     fn diagonal(&self) -> Option<Vec<f64>>;
 

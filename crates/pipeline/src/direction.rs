@@ -7,7 +7,7 @@
 use recoup_core::{Bound, Clock, Comm, Operator};
 
 use crate::PipelineError;
-use crate::verify::{Encoded, Reference, Request, Room, Times, agree, unpadded};
+use crate::verify::{Encoded, Reference, Request, Room, Times, agree, largest, unpadded};
 use crate::version::encode;
 
 /// Bounds tried before the direction is saved without loss.
@@ -15,9 +15,14 @@ const TRIES_MAX: u32 = 4;
 /// A bound is chosen for an error this much below the one allowed.
 const MARGIN: f64 = 0.95;
 
+/// A bound on `||A||` that costs directions no more than so many times their squared error, a bit a value, stands for products.
+const LOOSE_MAX: f64 = 4.0;
+
 /// Measures directions in the energy norm of the operator.
 pub(crate) struct EnergyNorm {
     trace: f64,
+    /// A bound on `||A||_2`, where products are made in the solver's place and it is near enough.
+    spectral: Option<f64>,
     difference: Vec<f64>,
     product: Vec<f64>,
 }
@@ -29,8 +34,13 @@ impl EnergyNorm {
         let mut sums = [diagonal.iter().flatten().sum(), f64::from(u8::from(diagonal.is_none()))];
         comm.sum(&mut sums)?;
         let [known, unknown] = sums;
-        let trace = if unknown == 0.0 { known } else { (operator.global_rows() as f64).sqrt() * frobenius };
-        Ok(Self { trace, difference: Vec::new(), product: vec![0.0; operator.rows()] })
+        let n = operator.global_rows() as f64;
+        let trace = if unknown == 0.0 { known } else { n.sqrt() * frobenius };
+        // A is symmetric where it gives a norm, and then ||A||_2 <= ||A||_inf.
+        let spectral = if operator.is_applied_behind() { None } else { largest(comm, operator.largest_row_sum())? };
+        let spectral = spectral.filter(|spectral| n * spectral <= LOOSE_MAX * trace);
+        let trace = spectral.map_or(trace, |spectral| n * spectral);
+        Ok(Self { trace, spectral, difference: Vec::new(), product: vec![0.0; operator.rows()] })
     }
 
     /// `v . A v` over all ranks.
@@ -40,13 +50,18 @@ impl EnergyNorm {
         Ok(sum[0])
     }
 
-    /// `(p' - p) . A (p' - p)` over all ranks.
+    /// `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
     fn squared_error(
         &mut self,
         operator: &dyn Operator,
         [p, decoded]: [&[f64]; 2],
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
+        if let Some(spectral) = self.spectral {
+            let mut sum = [decoded.iter().zip(p).map(|(decoded, p)| (decoded - p) * (decoded - p)).sum()];
+            comm.sum(&mut sum)?;
+            return Ok(spectral * sum[0]);
+        }
         let mut difference = std::mem::take(&mut self.difference);
         difference.clear();
         difference.extend(decoded.iter().zip(p).map(|(decoded, p)| decoded - p));
@@ -67,7 +82,10 @@ impl EnergyNorm {
         let operator = reference.operator.as_ref();
         let (mut times, delta) = (Times::new(clock), request.plan.delta);
         let p = unpadded(&request.staged.values, request.staged);
-        let whole = times.verify(|| self.squared(operator, p, comm))?;
+        let whole = match request.known.direction_squared {
+            Some(known) => known,
+            None => times.verify(|| self.squared(operator, p, comm))?,
+        };
         let mut bound = first_bound(delta, whole, self.trace);
         for attempt in 1.. {
             let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));

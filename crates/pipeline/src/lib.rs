@@ -42,6 +42,6 @@ pub use session::{Checkpointed, CodecTable, DecisionRecord, Session, SessionConf
 pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};
-pub use verify::Reference;
+pub use verify::{Known, Reference};
 pub use whole::Whole;
 pub use worker::{Outcome, Saved, Spent};

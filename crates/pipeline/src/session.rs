@@ -17,7 +17,7 @@ use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
-use crate::verify::{Reference, Room, Verifier};
+use crate::verify::{Known, Reference, Room, Verifier};
 use crate::worker::{Done, Job, Work, Worker, acts};
 use crate::{Outcome, PipelineError, Timing, registry};
 
@@ -111,6 +111,7 @@ pub struct Session {
     suspicion: Option<Suspicion>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
+    known: Known,
     marks: Marks,
 }
 
@@ -184,6 +185,7 @@ impl Session {
             durable: Vec::new(),
             suspicion: None,
             predicted: None,
+            known: Known::default(),
             marks: Marks { start: now, computing_since: now, checkpoint_at: now, ..Marks::default() },
         })
     }
@@ -251,6 +253,11 @@ impl Session {
         Ok(decision.save)
     }
 
+    /// Says what is known of the state that is saved next: for one checkpoint. The same on all ranks.
+    pub fn knows(&mut self, known: Known) {
+        self.known = known;
+    }
+
     /// Takes a checkpoint now, whatever the policy thinks: at the end of a job, say.
     ///
     /// # Errors
@@ -275,7 +282,8 @@ impl Session {
         };
         let predicted = self.predicted.filter(|_| plan.scheme != Scheme::None);
         let measured = self.policy.is_adaptive().then(|| self.meter.measured());
-        let job = Job { plan, progress, claim, measured, predicted, staging, stage_seconds, wait_seconds };
+        let known = std::mem::take(&mut self.known);
+        let job = Job { plan, progress, claim, known, measured, predicted, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;

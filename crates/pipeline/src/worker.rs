@@ -17,7 +17,7 @@ use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
-use crate::verify::{Encoded, Request, Room, Verifier};
+use crate::verify::{Encoded, Known, Request, Room, Verifier};
 use crate::version::{Coding, encode, lend, links};
 use crate::{PipelineError, Retention};
 
@@ -39,6 +39,7 @@ pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) claim: Claim,
+    pub(crate) known: Known,
     /// What the run has measured, where its policy asks.
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
@@ -46,6 +47,15 @@ pub(crate) struct Job {
     pub(crate) staging: StagingSet,
     pub(crate) stage_seconds: f64,
     pub(crate) wait_seconds: f64,
+}
+
+impl Job {
+    /// What the program knows of this state; it speaks of one direction.
+    fn known(&self) -> Known {
+        let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);
+        let direction_squared = self.known.direction_squared.filter(|_| directions.count() == 1);
+        Known { direction_squared, ..self.known }
+    }
 }
 
 /// Where the time of one checkpoint went.
@@ -368,7 +378,8 @@ impl Worker {
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
         let follow = self.chains.follow(version, &staged.record, codec.as_ref(), self.store.as_ref());
         let (codecs, bandwidth, abort) = (self.codecs, self.rivals.weighed_bandwidth(), &*self.abort);
-        let request = Request { codecs, plan, progress, staged, codec: codec.as_ref(), follow, bandwidth, abort };
+        let (known, codec_used) = (job.known(), codec.as_ref());
+        let request = Request { codecs, plan, progress, known, staged, codec: codec_used, follow, bandwidth, abort };
         let (comm, clock, room) = (self.comm.as_ref(), self.clock.as_ref(), &mut self.room);
         let is_iterate = staged.record.role == Role::Iterate;
         let encoded = match &mut self.verifier {

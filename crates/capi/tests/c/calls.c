@@ -1,4 +1,5 @@
 /* Every call with every wrong argument: the documented code comes back, nothing is written, nothing aborts. */
+#include <math.h>
 #include <pthread.h>
 #include <recoup.h>
 #include <stdio.h>
@@ -35,6 +36,14 @@ static int identity(void *ctx, const double *x, double *y)
 {
     memcpy(y, x, (size_t) * (int *)ctx * sizeof(double));
     return 0;
+}
+
+static int products;
+
+static int counted(void *ctx, const double *x, double *y)
+{
+    products++;
+    return identity(ctx, x, y);
 }
 
 static int broken(void *ctx, const double *x, double *y)
@@ -143,9 +152,15 @@ static void test_operator(double *x)
     EXPECT(recoup_operator(h, identity, &n, UINT64_MAX, 0, UINT64_MAX, x, 0, 0), RECOUP_E_ARGUMENT);
     EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, -1, 0), RECOUP_E_ARGUMENT);
     EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 2), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator_norms(h, 1, 1), RECOUP_E_OPERATOR);
     EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, RECOUP_OPERATOR_ANY_THREAD), RECOUP_OK);
+    EXPECT(recoup_operator_norms(0, 1, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_operator_norms(h, -1, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator_norms(h, 1, strtod("nan", NULL)), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_operator_norms(h, 1, 0), RECOUP_OK);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_NO_VERSION);
     EXPECT(recoup_operator(h, identity, &n, N, 0, N, x, 0, 0), RECOUP_E_ORDER);
+    EXPECT(recoup_operator_norms(h, 1, 1), RECOUP_E_ORDER);
     EXPECT(recoup_close(h), RECOUP_OK);
     if (k != 5) failures++, printf("an iteration was written although there is no version\n");
     h = opened("broken", "scheme=lossy interval=1it", x);
@@ -153,6 +168,53 @@ static void test_operator(double *x)
     EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
     EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+}
+
+static double dot(const double *a, const double *b)
+{
+    double sum = 0;
+    for (int i = 0; i < N; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+/* A version, and the products it took: with what is said of the state, and a factor that makes a lie of it. */
+static void saves(recoup_handle h, uint64_t k, double residual_norm, double direction_squared, int expected)
+{
+    products = 0;
+    if (residual_norm > 0) EXPECT(recoup_known(h, residual_norm, direction_squared), RECOUP_OK);
+    EXPECT(recoup_step(h, k, 1, 1), RECOUP_OK);
+    EXPECT(recoup_wait(h), RECOUP_OK);
+    if (products != expected) failures++, printf("version %d: %d products, expected %d\n", (int)k, products, expected);
+}
+
+/* A verified version takes a product of its own iterate and one of the decoded one; what the program knows spares the first. A
+ * residual norm that is too small to be true is found out, and measured. */
+static void test_products(double *x)
+{
+    static double rhs[N], d[N], r[N];
+    int n = N;
+    for (int i = 0; i < N; i++) rhs[i] = x[i] + 1 + i % 7, d[i] = 1 + i % 5, r[i] = rhs[i] - x[i];
+    double norm = sqrt(dot(r, r));
+    recoup_handle h = opened("behind", "scheme=lossy state=x codec=qb interval=1it", x);
+    EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), RECOUP_OPERATOR_ANY_THREAD), RECOUP_OK);
+    saves(h, 1, 0, 0, 2);
+    saves(h, 2, norm, 0, 1);
+    saves(h, 3, norm / 1000, 0, 3);
+    saves(h, 4, 0, 0, 2);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("in place", "scheme=lossy state=x+p codec=qb interval=1it", x);
+    EXPECT(recoup_protect(h, "d", RECOUP_DIRECTION, RECOUP_F64, d, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), 0), RECOUP_OK);
+    saves(h, 1, 0, 0, 4);
+    saves(h, 2, norm, dot(d, d), 2);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("norms", "scheme=lossy state=x+p codec=qb interval=1it", x);
+    EXPECT(recoup_protect(h, "d", RECOUP_DIRECTION, RECOUP_F64, d, N, 0, N), RECOUP_OK);
+    EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), 0), RECOUP_OK);
+    EXPECT(recoup_operator_norms(h, 1, 1), RECOUP_OK);
+    saves(h, 1, norm, dot(d, d), 1);
+    saves(h, 2, 0, 0, 3);
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 
@@ -183,6 +245,10 @@ static void test_steps(double *x)
     if (due != 0) failures++, printf("due before its time\n");
     EXPECT(recoup_due(h, 2, 1, 1, &due), RECOUP_OK);
     if (due != RECOUP_DUE_DIRECTION) failures++, printf("not due in time, with all that is protected\n");
+    EXPECT(recoup_known(0, 1, 1), RECOUP_E_HANDLE);
+    EXPECT(recoup_known(h, nan, 1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_known(h, 1, -1), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_known(h, 1, 0), RECOUP_OK);
     EXPECT(recoup_checkpoint(0, 2, 1, 1), RECOUP_E_HANDLE);
     EXPECT(recoup_checkpoint(h, 2, nan, 1), RECOUP_E_ARGUMENT);
     EXPECT(recoup_checkpoint(h, 2, 1, 1), RECOUP_OK);
@@ -281,6 +347,7 @@ int main(int argc, char **argv)
     test_open();
     test_protect(x);
     test_operator(x);
+    test_products(x);
     test_steps(x);
     test_versions(x);
     test_application(x);
