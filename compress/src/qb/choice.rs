@@ -17,7 +17,9 @@ const FITTED_BLOCKS: usize = 32;
 /// Fitted weights are taken where they leave at most this part of the bytes, as decoding them takes longer; or, where the
 /// bandwidth of the storage is known, where a value's bytes they save would take longer than this to write.
 const FITTED_PAYS: f64 = 0.95;
-const FITTED_SECONDS: f64 = 2e-9;
+const FITTED_SECONDS: f64 = 3e-9;
+/// A prime that shares no factor with numbers of blocks.
+const SCATTER: usize = 7919;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
@@ -203,9 +205,14 @@ impl<'a, T: Scalar> Problem<'a, T> {
     }
 }
 
-/// Blocks spread evenly: one in `apart`, but no more than `most`.
+/// Blocks spread evenly: one in `apart`, but no more than `most`. Each stands elsewhere in its part of the frame, so that they
+/// are not all at one edge of a grid.
 fn spread(shape: Shape, most: usize, apart: usize) -> impl Iterator<Item = usize> {
     let blocks = shape.blocks();
     let samples = most.min(blocks.div_ceil(apart)).max(1).min(blocks);
-    (0..samples).map(move |sample| (2 * sample + 1) * blocks / (2 * samples))
+    let start = move |sample: usize| sample * blocks / samples;
+    (0..samples).map(move |sample| {
+        let part = start(sample + 1) - start(sample);
+        start(sample) + (part / 2 + SCATTER * sample) % part
+    })
 }

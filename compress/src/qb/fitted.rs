@@ -77,14 +77,16 @@ impl<I: Int> Ahead<I> {
         }
         let south = if y > 0 { &level[y - 1] } else { &below[y] };
         let own = if z == 0 {
-            add_row(&mut sums, &weights.plane[..3], south);
-            weights.plane[PLANE - 1]
+            let [a, b, c, own] = weights.plane;
+            add_row(&mut sums, [a, b, c], south);
+            own
         } else {
-            let rows = [south, &below[y.saturating_sub(1)], &below[y], &below[(y + 1).min(EDGE - 1)]];
-            for (row, weights) in rows.into_iter().zip(weights.space.as_chunks::<3>().0) {
-                add_row(&mut sums, weights, row);
-            }
-            weights.space[SPACE - 1]
+            let [a, b, c, d, e, f, g, h, i, j, k, l, own] = weights.space;
+            add_row(&mut sums, [a, b, c], south);
+            add_row(&mut sums, [d, e, f], &below[y.saturating_sub(1)]);
+            add_row(&mut sums, [g, h, i], &below[y]);
+            add_row(&mut sums, [j, k, l], &below[(y + 1).min(EDGE - 1)]);
+            own
         };
         Self { sums, own: I::narrowed(i64::from(own)), edge: south[1] }
     }
@@ -95,12 +97,15 @@ impl<I: Int> Ahead<I> {
     fn chain(self, residuals: &[I; EDGE]) -> [I; EDGE] {
         let mut ahead = self.sums;
         ahead[0] = ahead[0].add(self.own.mul(self.edge));
-        (1..EDGE).for_each(|x| ahead[x] = ahead[x].add(self.own.mul(residuals[x - 1])));
+        for x in 1..EDGE {
+            ahead[x] = ahead[x].add(self.own.mul(residuals[x - 1]));
+        }
         let mut last = I::default();
-        ahead.map(|sum| {
-            last = sum.add(self.own.mul(last)).shifted(FRACTION);
-            last
-        })
+        for prediction in &mut ahead {
+            last = prediction.add(self.own.mul(last)).shifted(FRACTION);
+            *prediction = last;
+        }
+        ahead
     }
 
     /// The prediction at a place behind `before`.
@@ -112,10 +117,10 @@ impl<I: Int> Ahead<I> {
 
 /// `sums[x] += a row[x - 1] + b row[x] + c row[x + 1]`
 #[inline(always)]
-fn add_row<I: Int>(sums: &mut [I; EDGE], weights: &[i16], row: &Padded<I>) {
-    for (shift, weight) in weights.iter().enumerate() {
-        let weight = I::narrowed(i64::from(*weight));
-        (0..EDGE).for_each(|x| sums[x] = sums[x].add(weight.mul(row[x + shift])));
+fn add_row<I: Int>(sums: &mut [I; EDGE], [a, b, c]: [i16; 3], row: &Padded<I>) {
+    let (a, b, c) = (I::narrowed(i64::from(a)), I::narrowed(i64::from(b)), I::narrowed(i64::from(c)));
+    for x in 0..EDGE {
+        sums[x] = sums[x].add(a.mul(row[x]).add(b.mul(row[x + 1])).add(c.mul(row[x + 2])));
     }
 }
 
@@ -131,14 +136,16 @@ fn padded<I: Copy + Default>(row: &[I; EDGE]) -> Padded<I> {
 #[inline(always)]
 pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I; TILE]) {
     let mut planes = no_planes();
-    let rows = tile.as_chunks::<EDGE>().0.iter().zip(residuals.as_chunks_mut::<EDGE>().0);
-    for (r, (row, left)) in rows.enumerate() {
-        let (y, z) = (r % EDGE, r / EDGE);
+    let (rows, left) = (tile.as_chunks::<EDGE>().0, residuals.as_chunks_mut::<EDGE>().0);
+    for r in 0..EDGE * EDGE {
+        let (y, z, row, left) = (r % EDGE, r / EDGE, &rows[r], &mut left[r]);
         let ahead = Ahead::new(weights, &planes, [y, z]);
         let own = padded(row);
         let mut before = own;
         before[0] = ahead.edge;
-        (0..EDGE).for_each(|x| left[x] = row[x].sub(ahead.at(x, before[x])));
+        for x in 0..EDGE {
+            left[x] = row[x].sub(ahead.at(x, before[x]));
+        }
         planes[z & 1][y] = own;
     }
 }
@@ -147,11 +154,13 @@ pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], resi
 #[inline(always)]
 pub(super) fn fitted_codes<I: Int>(weights: &Weights, tile: &mut [I; TILE]) {
     let mut planes = no_planes();
-    for (r, row) in tile.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
-        let (y, z) = (r % EDGE, r / EDGE);
-        let ahead = Ahead::new(weights, &planes, [y, z]);
-        let predictions = ahead.chain(row);
-        (0..EDGE).for_each(|x| row[x] = row[x].add(predictions[x]));
+    let rows = tile.as_chunks_mut::<EDGE>().0;
+    for r in 0..EDGE * EDGE {
+        let (y, z, row) = (r % EDGE, r / EDGE, &mut rows[r]);
+        let predictions = Ahead::new(weights, &planes, [y, z]).chain(row);
+        for x in 0..EDGE {
+            row[x] = row[x].add(predictions[x]);
+        }
         planes[z & 1][y] = padded(row);
     }
 }
