@@ -154,9 +154,8 @@ pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], resi
 #[inline(always)]
 pub(super) fn fitted_codes<I: Int>(weights: &Weights, tile: &mut [I; TILE]) {
     let mut planes = no_planes();
-    let rows = tile.as_chunks_mut::<EDGE>().0;
-    for r in 0..EDGE * EDGE {
-        let (y, z, row) = (r % EDGE, r / EDGE, &mut rows[r]);
+    for (r, row) in tile.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
+        let (y, z) = (r % EDGE, r / EDGE);
         let predictions = Ahead::new(weights, &planes, [y, z]).chain(row);
         for x in 0..EDGE {
             row[x] = row[x].add(predictions[x]);
