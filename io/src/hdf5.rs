@@ -58,7 +58,7 @@ pub struct Hdf5Store {
     ranks_per_file: usize,
     parts: Parts,
     /// Held, never read: the operating system releases it with the process.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl Hdf5Store {
@@ -80,7 +80,7 @@ impl Hdf5Store {
             publish::create_directory(&root)?;
         }
         refuse_foreign(&root)?;
-        let lock = if access == Access::Write { Some(take_lock(&root)?) } else { None };
+        let lock = if access == Access::Write { Some(Lock::take(&root)?) } else { None };
         if lock.is_some() {
             publish::sync_directory(dir)?;
         }
@@ -406,15 +406,29 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The lock of the one process that writes; the file stays, the lock goes with the process.
-fn take_lock(root: &Path) -> Result<File, StoreError> {
-    let path = root.join(LOCK);
-    let open = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = open.map_err(|source| refused("open", &path, source))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: root.display().to_string() }),
-        Err(TryLockError::Error(source)) => Err(refused("lock", &path, source)),
+/// The lock of the one process that writes; the file stays, the lock goes with the store or the process.
+///
+/// A process that was forked meanwhile has a descriptor of it too: to close ours would not be enough.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    fn take(root: &Path) -> Result<Self, StoreError> {
+        let path = root.join(LOCK);
+        let open = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = open.map_err(|source| refused("open", &path, source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: root.display().to_string() }),
+            Err(TryLockError::Error(source)) => Err(refused("lock", &path, source)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Where that fails the lock goes with the last descriptor.
+        self.0.unlock().ok();
     }
 }
 

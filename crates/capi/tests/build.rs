@@ -31,7 +31,11 @@ pub(crate) fn compile(compiler: &str, source: &str, flags: &[String], folder: &P
     let mut command = Command::new(compiler);
     command.current_dir(folder).arg("-g").arg("-O2").arg(root.join(source));
     command.arg("-I").arg(root.join("crates/capi/include")).args(flags).arg("-L").arg(&library).arg("-lrecoup_c");
-    command.args(["-lm", "-lpthread"]).arg(format!("-Wl,-rpath,{}", library.display())).arg("-o").arg(&program);
+    command
+        .args(["-lm", "-lpthread"])
+        .arg(format!("-Wl,--disable-new-dtags,-rpath,{}", library.display()))
+        .arg("-o")
+        .arg(&program);
     let output = command.output().expect("it starts");
     assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
     program

@@ -85,7 +85,7 @@ fn driver(root: &Path, target: &Path) -> Result<PathBuf> {
     command.current_dir(root).args(["-O3", "-march=native", "-Icrates/capi/include", "examples/embed/ksp.c"]);
     command.args(String::from_utf8(flags.stdout)?.split_whitespace());
     command.arg("-L").arg(target.join("release")).args(["-lrecoup_c", "-lm"]);
-    command.arg(format!("-Wl,-rpath,{}", target.join("release").display())).arg("-o").arg(&program);
+    command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", target.join("release").display())).arg("-o").arg(&program);
     succeed(&mut command)?;
     Ok(program)
 }

@@ -468,6 +468,18 @@ fn second_writer_is_refused_and_readers_are_not() {
 }
 
 #[test]
+fn a_dropped_store_gives_its_lock_back_though_another_process_has_its_descriptor() {
+    let dir = tempfile::tempdir().unwrap();
+    let lock = Lock::take(dir.path()).unwrap();
+    // What a process forked at this moment has.
+    let inherited = lock.0.try_clone().unwrap();
+    assert!(matches!(Lock::take(dir.path()), Err(StoreError::Busy { .. })));
+    drop(lock);
+    assert!(Lock::take(dir.path()).is_ok());
+    drop(inherited);
+}
+
+#[test]
 fn directory_of_something_else_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let open = |name: &str, access| Hdf5Store::open(dir.path(), name, access);
