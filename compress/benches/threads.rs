@@ -1,8 +1,9 @@
 //! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
 //!
-//! The same work by one thread and by two, one after the other, turn after turn, and in the same turns two controls that share nothing:
-//! arithmetic in registers, and a copy. What the second core of a shared machine gives at that moment is what the
-//! controls show, and QB is compared with that. Prints quartiles over the turns of time of one over time of two.
+//! The same work by one thread and by two, one after the other, turn after turn, and in the same turns three controls that share nothing:
+//! arithmetic in registers that waits for itself, arithmetic that fills the core's units, and a copy. What the second core of
+//! a shared machine gives at that moment is what the controls show, and QB is compared with that: a virtual core can be
+//! half of a real one, which is a whole core to the first control only. Prints quartiles over the turns of time of one over time of two.
 
 #[path = "shared/iterates.rs"]
 mod iterates;
@@ -31,7 +32,7 @@ struct Args {
     bench: bool,
 }
 
-/// Steps of the control in registers that take about as long as a frame.
+/// Steps of the controls in registers, which take about as long as a frame.
 const STEPS: u64 = 1 << 21;
 
 /// Something one thread does, or two.
@@ -47,14 +48,28 @@ fn now() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// A chain of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) that touches no memory.
-fn registers(steps: u64) -> u64 {
-    let step = |x: u64, _| {
-        let x = x ^ x << 13;
-        let x = x ^ x >> 7;
-        x ^ x << 17
+/// So many chains of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) side by side, which touch no memory.
+fn chains<const CHAINS: usize>(steps: u64) -> u64 {
+    let step = |mut chains: [u64; CHAINS], _| {
+        for x in &mut chains {
+            *x ^= *x << 13;
+            *x ^= *x >> 7;
+            *x ^= *x << 17;
+        }
+        chains
     };
-    black_box((0..steps).fold(black_box(1), step))
+    let first = black_box(std::array::from_fn(|i| i as u64 + 1));
+    black_box((0..steps).fold(first, step)).iter().fold(0, |all, x| all ^ x)
+}
+
+/// One waits for itself at every shift, and leaves most of a core unused.
+fn waiting(steps: u64) -> u64 {
+    chains::<1>(steps)
+}
+
+/// As many as keep the units of a core busy.
+fn busy(steps: u64) -> u64 {
+    chains::<16>(steps / 4)
 }
 
 /// Half of the work here and half on a thread of the pool, as QB shares it.
@@ -68,9 +83,11 @@ fn both(pool: &ThreadPool, here: impl FnOnce(), there: impl FnOnce() + Send) {
 fn controls<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Vec<Case<'a>> {
     let mut copied = vec![0.0; x.len()];
     let half = x.len() / 2;
-    let in_registers = move |threads| match threads {
-        1 => _ = registers(STEPS),
-        _ => both(pool, || _ = registers(STEPS / 2), || _ = registers(STEPS / 2)),
+    let registers = |work: fn(u64) -> u64| {
+        move |threads| match threads {
+            1 => _ = work(STEPS),
+            _ => both(pool, || _ = work(STEPS / 2), || _ = work(STEPS / 2)),
+        }
     };
     let copy = move |threads| match threads {
         1 => copied.copy_from_slice(black_box(x)),
@@ -79,7 +96,7 @@ fn controls<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Vec<Case<'a>> {
             both(pool, || first.copy_from_slice(&x[..half]), || second.copy_from_slice(&x[half..]));
         }
     };
-    vec![Case::new("registers", in_registers), Case::new("copy", copy)]
+    vec![Case::new("waiting", registers(waiting)), Case::new("busy", registers(busy)), Case::new("copy", copy)]
 }
 
 impl<'a> Case<'a> {
@@ -140,8 +157,8 @@ fn main() {
     for turn in 0..args.turns.max(1) {
         cases.iter_mut().for_each(|case| case.turn(turn));
     }
-    let control = cases[0].gains();
-    println!("{:>16} {:>10} {:>24} {:>24}", "", "one, ms", "one over two", "of what registers gain");
+    let control = cases[1].gains();
+    println!("{:>16} {:>10} {:>24} {:>24}", "", "one, ms", "one over two", "of what busy units gain");
     for case in &cases {
         let [_, one, _] = quartiles(case.seconds[0].clone());
         let against = case.gains().iter().zip(&control).map(|(gain, control)| gain / control).collect();

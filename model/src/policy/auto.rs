@@ -24,7 +24,8 @@ const GUESSED_BYTES_PER_SECOND: f64 = 1e9;
 const EXPLORE: f64 = 1.1;
 /// A guess comes into force at once only below this part of the best that was measured.
 const GUESS_WINS: f64 = 0.75;
-/// A scheme is measured only where as many checkpoints are still to come: others profit from what it taught.
+/// A scheme is measured only where as many checkpoints of its own and of the one in force are still to come: others profit from
+/// what it taught. Near the end a scheme that is worth no checkpoint any more costs as little as any other, until one is taken.
 const EXPLORE_CHECKPOINTS: f64 = 2.0;
 
 /// Chooses scheme, state and interval anew at every safe point, from measured costs.
@@ -107,7 +108,8 @@ impl AutoPolicy {
     /// bounds, because a guess says it is better.
     fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
         let (question, answer) = (&ballot.question, &ballot.answer);
-        if question.remaining_seconds < EXPLORE_CHECKPOINTS * answer.interval(held.scheme) {
+        let has_time = |scheme: Scheme| question.remaining_seconds >= EXPLORE_CHECKPOINTS * answer.interval(scheme);
+        if !has_time(held.scheme) {
             return None;
         }
         let near = EXPLORE * answer.expected(held.scheme);
@@ -116,7 +118,8 @@ impl AutoPolicy {
             .candidates
             .iter()
             .filter(is_new)
-            .find(|of| of.choice.scheme != held.scheme && answer.expected(of.choice.scheme) <= near);
+            .filter(|of| of.choice.scheme != held.scheme && has_time(of.choice.scheme))
+            .find(|of| answer.expected(of.choice.scheme) <= near);
         let unknown =
             other_scheme.or_else(|| ballot.all.iter().filter(is_new).find(|of| ballot.promises_more(of, held)))?;
         self.explored.push(unknown.choice);

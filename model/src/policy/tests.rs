@@ -60,6 +60,16 @@ fn run_grains(
     bandwidth: f64,
     (left, lossy): (f64, impl Fn(Grain) -> Coding),
 ) -> (Vec<(u64, Plan)>, Vec<String>) {
+    run_until((18_400, 5000), policy, bandwidth, (left, lossy))
+}
+
+/// The same of a solve of so many iterations, up to one of them.
+fn run_until(
+    (all, end): (i32, u64),
+    policy: &mut dyn Policy,
+    bandwidth: f64,
+    (left, lossy): (f64, impl Fn(Grain) -> Coding),
+) -> (Vec<(u64, Plan)>, Vec<String>) {
     let machine = Machine {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
@@ -69,8 +79,8 @@ fn run_grains(
     let (mut saved, mut reasons) = (Vec::new(), Vec::new());
     let mut costs: Vec<(Choice, Cost)> = Vec::new();
     let mut last = 0;
-    for iteration in 1..=5000 {
-        let (relative_residual, tolerance) = (left.powi(iteration as i32), left.powi(18_400).max(1e-300));
+    for iteration in 1..=end {
+        let (relative_residual, tolerance) = (left.powi(iteration as i32), left.powi(all).max(1e-300));
         let seen = seen(iteration, iteration - last);
         let state = Observation { costs: costs.clone(), relative_residual, tolerance, ..seen };
         let decision = policy.decide(&state);
@@ -150,6 +160,29 @@ fn auto_finds_a_codec_that_is_better_than_its_guess() {
     assert_eq!(found.last().unwrap().1, Scheme::Lossy, "{reasons:#?}");
     let often = |scheme| guessed_worse.iter().filter(|(_, saved)| *saved == scheme).count();
     assert!(often(Scheme::Lossless) <= 1 && guessed_worse.len() > 10, "{guessed_worse:?}");
+}
+
+#[test]
+fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
+    // A lossy version is written in the time of four iterations, a raw one in that of 40: at the end no version pays, and all
+    // schemes come to the same.
+    let lossy = Choice { scheme: Scheme::Lossy, resume: Resume::Restarted, grain: Grain::Usual };
+    let cost = Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
+    for mtti_seconds in [8.0, 16.0, 32.0, 64.0, 128.0] {
+        let mut policy = AutoPolicy::new(PolicyConfig { asynchronous: true, mtti_seconds, ..config() });
+        let (mut last, mut lossy_saved) = (0, 0);
+        for iteration in 1..=1000 {
+            let (relative_residual, tolerance) = (0.98f64.powi(iteration as i32), 0.98f64.powi(1000));
+            let costs = vec![(lossy, cost)];
+            let seen = Observation { costs, relative_residual, tolerance, ..seen(iteration, iteration - last) };
+            let seen = Observation { write_bytes_per_second: 4e6, ..seen };
+            let decision = policy.decide(&seen);
+            let Some(plan) = decision.save else { continue };
+            assert_eq!(plan.scheme, Scheme::Lossy, "at {iteration}: {:?}", decision.why);
+            (last, lossy_saved) = (iteration, lossy_saved + 1);
+        }
+        assert!(lossy_saved > 10, "{lossy_saved}");
+    }
 }
 
 /// A residual that falls so fast that coarser bounds cost little: 0.7 iterations by a tenth of a doubling at this rate.
