@@ -1,9 +1,10 @@
 //! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
 //!
-//! The same work by one thread and by two, one after the other, turn after turn, and in the same turns three controls that share nothing:
-//! arithmetic in registers that waits for itself, arithmetic that fills the core's units, and a copy. What the second core of
-//! a shared machine gives at that moment is what the controls show: a virtual core is half of a real one at times, which is a whole core to the first control only.
-//! Prints quartiles of time of one over time of two over all turns, and over those in which the second control had a whole core.
+//! The same work by one thread and by two, one after the other, turn after turn. A virtual core is half of a real one at
+//! times, and another program's at others, so a control that fills the units of a core and touches no memory runs before and after
+//! every case. Two more controls share nothing either: arithmetic that waits for itself, to which half a core is a whole one,
+//! and a copy. Prints quartiles of time of one over time of two: of all turns, and of those in which the control
+//! gained as much as a whole core gives, before and after.
 
 #[path = "shared/iterates.rs"]
 mod iterates;
@@ -35,7 +36,7 @@ struct Args {
 /// Steps of the controls in registers, which take about as long as a frame.
 const STEPS: u64 = 1 << 21;
 
-/// Turns in which arithmetic that fills the units gains as much had a whole core for the second thread.
+/// Where the control gains as much, there is a whole core for the second thread.
 const WHOLE_CORE: f64 = 1.9;
 
 /// Something one thread does, or two.
@@ -83,23 +84,24 @@ fn both(pool: &ThreadPool, here: impl FnOnce(), there: impl FnOnce() + Send) {
     });
 }
 
-fn controls<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Vec<Case<'a>> {
+/// Arithmetic shared by two threads.
+fn registers<'a>(name: &'static str, pool: &'a ThreadPool, work: fn(u64) -> u64) -> Case<'a> {
+    Case::new(name, move |threads| match threads {
+        1 => _ = work(STEPS),
+        _ => both(pool, || _ = work(STEPS / 2), || _ = work(STEPS / 2)),
+    })
+}
+
+fn copying<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Case<'a> {
     let mut copied = vec![0.0; x.len()];
     let half = x.len() / 2;
-    let registers = |work: fn(u64) -> u64| {
-        move |threads| match threads {
-            1 => _ = work(STEPS),
-            _ => both(pool, || _ = work(STEPS / 2), || _ = work(STEPS / 2)),
-        }
-    };
-    let copy = move |threads| match threads {
+    Case::new("copy", move |threads| match threads {
         1 => copied.copy_from_slice(black_box(x)),
         _ => {
             let (first, second) = copied.split_at_mut(half);
             both(pool, || first.copy_from_slice(&x[..half]), || second.copy_from_slice(&x[half..]));
         }
-    };
-    vec![Case::new("waiting", registers(waiting)), Case::new("busy", registers(busy)), Case::new("copy", copy)]
+    })
 }
 
 impl<'a> Case<'a> {
@@ -115,6 +117,11 @@ impl<'a> Case<'a> {
             (self.work)(threads);
             self.seconds[threads - 1].push(now() - start);
         }
+    }
+
+    /// Median of the seconds of one thread.
+    fn one(&self) -> f64 {
+        quartiles(self.seconds[0].clone())[1]
     }
 
     /// Time of one thread over time of two, turn by turn.
@@ -152,32 +159,36 @@ fn main() {
     let x = x.repeat(args.iterates.max(1));
     let grid = Context::grid([N, N, x.len() / (N * N)]);
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-    let mut cases = controls(&pool, &x);
+    let mut control = registers("busy", &pool, busy);
+    let mut cases = vec![registers("waiting", &pool, waiting), copying(&pool, &x)];
     let tiles = QbWay { in_tiles: true, ..QbWay::default() };
     cases.extend(coding(["line, encode", "line, decode"], QbWay::default(), (&x, Context::flat(x.len()))));
     cases.extend(coding(["tiles, encode", "tiles, decode"], tiles, (&x, grid)));
     cases.extend(coding(["fitted, encode", "fitted, decode"], QbWay { is_fitted: true, ..tiles }, (&x, grid)));
     for turn in 0..args.turns.max(1) {
-        cases.iter_mut().for_each(|case| case.turn(turn));
+        control.turn(turn);
+        for case in &mut cases {
+            case.turn(turn);
+            control.turn(turn);
+        }
     }
-    let control = cases[1].gains();
-    let is_whole: Vec<bool> = control.iter().map(|gain| *gain >= WHOLE_CORE).collect();
-    let whole = is_whole.iter().filter(|is_whole| **is_whole).count();
-    let there = format!("{whole} turns of two whole cores");
-    println!("{:>16} {:>10} {:>24} {there:>28}", "", "one, ms", "one over two");
-    for case in &cases {
-        let [_, one, _] = quartiles(case.seconds[0].clone());
+    println!("{:>16} {:>10} {:>24} {:>40}", "", "one, ms", "one over two", "where the second core was a whole one");
+    println!("{:>16} {:>10.2} {:>24}", control.name, 1e3 * control.one(), shown(&control.gains()));
+    let beside: Vec<Vec<f64>> = control.gains().chunks(cases.len() + 1).map(<[f64]>::to_vec).collect();
+    for (place, case) in cases.iter().enumerate() {
         let gains = case.gains();
-        let there = gains.iter().zip(&is_whole).filter(|(_, is_whole)| **is_whole).map(|(gain, _)| *gain).collect();
-        println!("{:>16} {:>10.2} {:>24} {:>28}", case.name, 1e3 * one, shown(gains), shown(there));
+        let is_whole = |beside: &Vec<f64>| beside[place..=place + 1].iter().all(|gain| *gain >= WHOLE_CORE);
+        let there: Vec<f64> = gains.iter().zip(&beside).filter(|(_, b)| is_whole(b)).map(|(gain, _)| *gain).collect();
+        let there = format!("{} in {} turns", shown(&there), there.len());
+        println!("{:>16} {:>10.2} {:>24} {there:>40}", case.name, 1e3 * case.one(), shown(&gains));
     }
 }
 
 /// Median and quartiles.
-fn shown(of: Vec<f64>) -> String {
+fn shown(of: &[f64]) -> String {
     if of.is_empty() {
         return "-".to_owned();
     }
-    let [low, middle, high] = quartiles(of);
+    let [low, middle, high] = quartiles(of.to_vec());
     format!("{middle:.2} ({low:.2} to {high:.2})")
 }

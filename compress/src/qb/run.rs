@@ -33,49 +33,45 @@ impl Team {
         Ok(Self { pool, spare: Mutex::new(Vec::new()) })
     }
 
-    /// Works off `pieces`, each by whoever is free. The caller begins at once, the others when they have woken, which in frames of a
-    /// millisecond or two is not nothing.
-    fn share<P, R>(
+    /// Works off `pieces`: the caller from the front, at once, the others from the back, when they have woken, which in frames
+    /// of a millisecond or two is not nothing. `next` gives them another piece as long as there is one.
+    fn share<P>(
         &self,
-        pieces: impl Iterator<Item = P> + Send,
-        room: impl Fn() -> R + Sync,
-        work: impl Fn(&mut R, P) + Sync,
+        pieces: impl DoubleEndedIterator<Item = P> + Send,
+        mut front: impl FnMut(P),
+        back: impl Fn(&dyn Fn() -> Option<P>) + Sync,
     ) {
         let pieces = Mutex::new(pieces);
+        let next_back = || pieces.lock().ok().and_then(|mut pieces| pieces.next_back());
         let next = || pieces.lock().ok().and_then(|mut pieces| pieces.next());
-        let all = || {
-            let mut own = None;
-            while let Some(piece) = next() {
-                work(own.get_or_insert_with(&room), piece);
-            }
-        };
         self.pool.in_place_scope(|scope| {
-            (0..self.pool.current_num_threads()).for_each(|_| scope.spawn(|_| all()));
-            all();
+            (0..self.pool.current_num_threads()).for_each(|_| scope.spawn(|_| back(&next_back)));
+            while let Some(piece) = next() {
+                front(piece);
+            }
         });
     }
 
-    /// Runs without blocks; those that were given back first.
-    fn empty_runs(&self, count: usize) -> Vec<Run> {
-        let spare = self.spare.lock().map(|mut spare| std::mem::take(&mut *spare));
-        let mut runs = spare.unwrap_or_default();
-        runs.resize_with(count, Run::default);
-        runs.iter_mut().for_each(Run::clear);
-        runs
+    /// A run without blocks; one that was given back where there is one.
+    fn empty_run(&self) -> Run {
+        let spare = self.spare.lock().ok().and_then(|mut spare| spare.pop());
+        spare.unwrap_or_default()
     }
 
-    fn give_back(&self, runs: Vec<Run>) {
+    fn give_back(&self, run: Run) {
         if let Ok(mut spare) = self.spare.lock() {
-            *spare = runs;
+            spare.push(run);
         }
     }
 }
 
 impl Run {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.table.clear();
-        self.error = 0.0;
+    /// Puts the blocks of another run behind its own, and leaves that without any.
+    fn append(&mut self, next: &mut Self) {
+        self.bytes.extend_from_slice(&next.bytes);
+        next.bytes.clear();
+        self.table.append(&mut next.table);
+        self.error = self.error.max(std::mem::take(&mut next.error));
     }
 }
 
@@ -90,43 +86,38 @@ pub(super) fn encode<T: Scalar, L: Lattice<T>>(
 where
     Exact: Lattice<T>,
 {
-    let part = |run: usize, values: &[T]| {
+    let encode = |run: usize, values: &[T], scratch: &mut Scratch<T>, coded: &mut Run| {
         let start = run * shape.run_values();
-        parent.map(|parent| &parent[start..start + values.len()])
+        let part = parent.map(|parent| &parent[start..start + values.len()]);
+        encode_run(coder, shape.run(values.len()), (values, part), scratch, coded);
     };
-    let Some(team) = team else {
-        target.resize(preface, 0);
-        let (mut scratch, mut all) = (Scratch::new(), Run { bytes: std::mem::take(target), ..Run::default() });
-        for (run, values) in values.chunks(shape.run_values()).enumerate() {
-            encode_run(coder, shape.run(values.len()), (values, part(run, values)), &mut scratch, &mut all);
+    target.resize(preface, 0);
+    let (mut scratch, mut all) = (Scratch::new(), Run { bytes: std::mem::take(target), ..Run::default() });
+    let runs = values.chunks(shape.run_values()).enumerate();
+    match team {
+        None => runs.for_each(|(run, values)| encode(run, values, &mut scratch, &mut all)),
+        Some(team) => {
+            // What the caller codes stands where it belongs; only what the others have coded is put behind it.
+            let behind = Mutex::new(Vec::new());
+            let front = |(run, values)| encode(run, values, &mut scratch, &mut all);
+            team.share(runs, front, |next| {
+                let mut scratch = None;
+                while let Some((run, values)) = next() {
+                    let mut coded = team.empty_run();
+                    encode(run, values, scratch.get_or_insert_with(Scratch::new), &mut coded);
+                    behind.lock().expect("nobody panics holding it").push((run, coded));
+                }
+            });
+            let mut behind = behind.into_inner().expect("nobody panics holding it");
+            behind.sort_unstable_by_key(|(run, _)| *run);
+            for (_, mut coded) in behind {
+                all.append(&mut coded);
+                team.give_back(coded);
+            }
         }
-        *target = all.bytes;
-        return (all.table, all.error);
-    };
-    let mut runs = team.empty_runs(values.len().div_ceil(shape.run_values()));
-    let chunks = values.chunks(shape.run_values()).zip(&mut runs).enumerate();
-    team.share(chunks, Scratch::new, |scratch, (run, (values, coded))| {
-        encode_run(coder, shape.run(values.len()), (values, part(run, values)), scratch, coded);
-    });
-    gather(team, &runs, (preface, target));
-    let table = runs.iter().flat_map(|run| &run.table).copied().collect();
-    let error = runs.iter().map(|run| run.error).fold(0.0, f64::max);
-    team.give_back(runs);
-    (table, error)
-}
-
-/// Puts the bytes of all runs behind the preface. What stands in `target` from before is overwritten, not cleared: that
-/// would be one thread's work.
-fn gather(team: &Team, runs: &[Run], (preface, target): (usize, &mut Vec<u8>)) {
-    target.resize(preface + runs.iter().map(|run| run.bytes.len()).sum::<usize>(), 0);
-    let mut rest = &mut target[preface..];
-    let mut places = Vec::with_capacity(runs.len());
-    for run in runs {
-        let (place, next) = rest.split_at_mut(run.bytes.len());
-        places.push((place, &run.bytes));
-        rest = next;
     }
-    team.share(places.into_iter(), || (), |(), (place, bytes)| place.copy_from_slice(bytes));
+    *target = all.bytes;
+    (all.table, all.error)
 }
 
 fn encode_run<T: Scalar, L: Lattice<T>>(
@@ -188,8 +179,15 @@ where
     };
     let mut damaged: Vec<Vec<usize>> = vec![Vec::new(); starts.len()];
     let runs = target.chunks_mut(run_values).zip(&mut damaged).enumerate();
-    team.share(runs, DecodeScratch::new, |scratch, (run, (target, damaged))| {
-        *damaged = decode_run(scratch, run, target);
+    let mut scratch = DecodeScratch::new();
+    let front = |(run, (target, damaged)): (usize, (&mut [T], &mut Vec<usize>))| {
+        *damaged = decode_run(&mut scratch, run, target);
+    };
+    team.share(runs, front, |next| {
+        let mut scratch = None;
+        while let Some((run, (target, damaged))) = next() {
+            *damaged = decode_run(scratch.get_or_insert_with(DecodeScratch::new), run, target);
+        }
     });
     damaged.concat()
 }

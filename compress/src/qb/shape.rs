@@ -6,8 +6,8 @@ use super::tile::{EDGE, TILE};
 
 /// Values in a block.
 pub(super) const BLOCK: usize = 4096;
-/// Blocks of a line coded as one piece of work.
-const RUN_BLOCKS: usize = 64;
+/// Blocks of a line coded as one piece of work: half a megabyte, so that threads that began at different times end at nearly the same.
+const RUN_BLOCKS: usize = 16;
 
 /// The arrangement blocks are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

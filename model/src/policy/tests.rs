@@ -167,7 +167,8 @@ fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
     // A lossy version is written in the time of four iterations, a raw one in that of 40: at the end no version pays, and all
     // schemes come to the same.
     let lossy = Choice { scheme: Scheme::Lossy, resume: Resume::Restarted, grain: Grain::Usual };
-    let cost = Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
+    let cost =
+        Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
     for mtti_seconds in [8.0, 16.0, 32.0, 64.0, 128.0] {
         let mut policy = AutoPolicy::new(PolicyConfig { asynchronous: true, mtti_seconds, ..config() });
         let (mut last, mut lossy_saved) = (0, 0);
