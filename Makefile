@@ -66,7 +66,7 @@ install: build library
 	ln -sf librecoup.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/librecoup.so
 	install -m 644 target/release/librecoup_c.a $(DESTDIR)$(PREFIX)/lib/librecoup.a
-	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc.h \
+	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc*.h \
 	    crates/capi/include/recoup.f90 $(DESTDIR)$(PREFIX)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/recoup.pc

@@ -1,0 +1,384 @@
+/* recoup_petsc_ksp.h: checkpoints for KSPSolve. Compiled in the program, with its PETSc (3.18 or newer, real, double);
+ * librecoup itself links none.
+ *
+ *     RecoupKSP saved;
+ *     PetscCall(RecoupKSPAttach(ksp, b, x, "dir=ckpt interval=20it", &saved));
+ *     PetscCall(RecoupKSPRestore(saved, NULL));
+ *     PetscCall(KSPSolve(ksp, b, x));
+ *     PetscCall(RecoupKSPDetach(&saved));
+ *
+ * Attach after KSPSetOperators and KSPSetFromOptions, with b in its final values. An attached solve takes the same
+ * iterations as one that is not. A restored one goes on from the iterate of the newest version, KSPCG also from the
+ * direction it went last: all later ones are kept A-orthogonal to it, by a preconditioner around the program's own, which
+ * brings back nearly all that a plain restart forgets (M. J. D. Powell, 1977, doi 10.1007/BF01593790).
+ * The GMRES family is saved at the ends of cycles, where a restart costs nothing.
+ */
+#ifndef RECOUP_PETSC_KSP_H
+#define RECOUP_PETSC_KSP_H
+
+#include <petscksp.h>
+
+#include "recoup_petsc_run.h"
+
+typedef struct RecoupKSPRecord {
+    RecoupRun   run;
+    KSP         ksp;
+    Vec         b, x;
+    Vec         product_x, product_y; /* shells for the arrays of the operator callback */
+    Vec         before, direction;    /* of KSPCG, else NULL */
+    Vec         residual;             /* of KSPCG at `before`, once a direction is saved */
+    Mat         lent;                 /* the matrix whose rows are read here, of a job of one rank */
+    PetscInt    n_rows;
+    const PetscInt    *row_starts, *columns;
+    const PetscScalar *entries;
+    PetscInt    cycle;                /* of the GMRES family, else 0 */
+    PetscBool   is_due, wants_direction;
+    PetscReal   norm_b;
+    PetscInt    max_it;
+    PetscBool   nonzero_guess, is_changed;
+    PC          pc, deflation; /* the program's, and ours around it */
+    Vec         w, Aw;         /* the direction deflated with */
+    PetscScalar wAw;
+} *RecoupKSP;
+
+static inline int RecoupKSPApply(void *ctx, const double *x, double *y)
+{
+    RecoupKSP saved = (RecoupKSP)ctx;
+    Mat       A;
+    PetscErrorCode code = KSPGetOperators(saved->ksp, &A, NULL);
+    if (!code) code = VecPlaceArray(saved->product_x, x);
+    if (code) return (int)code;
+    code = VecPlaceArray(saved->product_y, y);
+    if (!code) {
+        code = MatMult(A, saved->product_x, saved->product_y);
+        (void)VecResetArray(saved->product_y);
+    }
+    (void)VecResetArray(saved->product_x);
+    return (int)code;
+}
+
+/* y = A x from the rows themselves: no call of PETSc, so it can be made beside those of the solver. */
+static inline int RecoupKSPApplyRows(void *ctx, const double *x, double *y)
+{
+    RecoupKSP saved = (RecoupKSP)ctx;
+    for (PetscInt row = 0; row < saved->n_rows; row++) {
+        double sum = 0;
+        for (PetscInt k = saved->row_starts[row]; k < saved->row_starts[row + 1]; k++) {
+            sum += saved->entries[k] * x[saved->columns[k]];
+        }
+        y[row] = sum;
+    }
+    return 0;
+}
+
+/* Borrows the rows of a matrix of one rank that has them in memory. */
+static inline PetscErrorCode RecoupKSPLend(RecoupKSP saved, Mat A)
+{
+    PetscBool is_aij, done;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &is_aij));
+    if (!is_aij) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &saved->n_rows, &saved->row_starts, &saved->columns, &done));
+    if (!done) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatSeqAIJGetArrayRead(A, &saved->entries));
+    PetscCall(PetscObjectReference((PetscObject)A));
+    saved->lent = A;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Gives the rows back. */
+static inline PetscErrorCode RecoupKSPReturn(RecoupKSP saved)
+{
+    PetscBool done;
+    PetscFunctionBegin;
+    if (saved->lent == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatSeqAIJRestoreArrayRead(saved->lent, &saved->entries));
+    PetscCall(MatRestoreRowIJ(saved->lent, 0, PETSC_FALSE, PETSC_FALSE, &saved->n_rows, &saved->row_starts,
+                              &saved->columns, &done));
+    PetscCall(MatDestroy(&saved->lent));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What the method keeps, and when it is safe. */
+static inline PetscErrorCode RecoupKSPKind(RecoupKSP saved)
+{
+    PetscBool is_cg, is_gmres;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompare((PetscObject)saved->ksp, KSPCG, &is_cg));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)saved->ksp, &is_gmres, KSPGMRES, KSPFGMRES, KSPPGMRES, ""));
+    if (is_gmres) PetscCall(KSPGMRESGetRestart(saved->ksp, &saved->cycle));
+    if (is_cg) {
+        PetscCall(VecDuplicate(saved->x, &saved->before));
+        PetscCall(VecDuplicate(saved->x, &saved->direction));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupKSPOperator(RecoupKSP saved, Vec b)
+{
+    Mat                A;
+    PetscBool          has_norm;
+    PetscReal          frobenius = 0, largest_row_sum = 0;
+    PetscInt           first, end, global;
+    const PetscScalar *rhs;
+    recoup_apply       apply = RecoupKSPApply;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOperators(saved->ksp, &A, NULL));
+    PetscCall(MatHasOperation(A, MATOP_NORM, &has_norm));
+    if (has_norm) PetscCall(MatNorm(A, NORM_FROBENIUS, &frobenius));
+    if (has_norm) PetscCall(MatNorm(A, NORM_INFINITY, &largest_row_sum));
+    PetscCall(RecoupKSPLend(saved, A));
+    if (saved->lent) apply = RecoupKSPApplyRows;
+    PetscCall(VecGetOwnershipRange(b, &first, &end));
+    PetscCall(VecGetSize(b, &global));
+    PetscCall(VecDuplicate(b, &saved->product_x));
+    PetscCall(VecDuplicate(b, &saved->product_y));
+    PetscCall(VecGetArrayRead(b, &rhs));
+    RecoupCall(recoup_operator(saved->run.handle, apply, saved, (uint64_t)(end - first), (uint64_t)first, (uint64_t)global,
+                               rhs, frobenius, saved->lent ? RECOUP_OPERATOR_ANY_THREAD : 0));
+    RecoupCall(recoup_operator_norms(saved->run.handle, largest_row_sum, 0));
+    PetscCall(VecRestoreArrayRead(b, &rhs));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* ||b|| in the norm the monitor reports, for a solve that does not start from zero. */
+static inline PetscErrorCode RecoupKSPNormB(RecoupKSP saved)
+{
+    KSPNormType type;
+    Vec         b;
+    PetscFunctionBegin;
+    PetscCall(KSPGetNormType(saved->ksp, &type));
+    PetscCall(KSPGetRhs(saved->ksp, &b));
+    if (type == KSP_NORM_PRECONDITIONED) {
+        PetscCall(PCApply(saved->pc, b, saved->product_y));
+        PetscCall(VecNorm(saved->product_y, NORM_2, &saved->norm_b));
+    } else {
+        PetscCall(VecNorm(b, NORM_2, &saved->norm_b));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What KSPCG knows of its state, so that no product is spent on it: it updates b - A x, and with it d . A d = d . (r_before - r). */
+static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
+{
+    Vec         r;
+    PetscReal   norm;
+    PetscScalar then = 0, now = 0;
+    PetscFunctionBegin;
+    if (saved->direction == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->product_y, &r));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    if (saved->wants_direction) {
+        PetscCall(VecDot(saved->direction, saved->residual, &then));
+        PetscCall(VecDot(saved->direction, r, &now));
+    }
+    if (PetscIsInfOrNanReal(norm) || PetscIsInfOrNanReal(then - now)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    RecoupCall(recoup_known(saved->run.handle, norm, PetscMax(then - now, 0)));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
+static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
+{
+    Vec                v;
+    const PetscScalar *x, *d = NULL;
+    PetscFunctionBegin;
+    if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
+    else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
+    if (saved->wants_direction) {
+        PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
+        PetscCall(VecGetArrayRead(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
+    }
+    PetscCall(RecoupKSPKnown(saved));
+    PetscCall(VecGetArrayRead(v, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, v, x));
+    RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
+    PetscCall(VecRestoreArrayRead(v, &x));
+    if (saved->wants_direction) PetscCall(VecRestoreArrayRead(saved->direction, &d));
+    saved->is_due = saved->wants_direction = PETSC_FALSE;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
+{
+    RecoupKSP saved = (RecoupKSP)((RecoupSlot *)ctx)->attached;
+    PetscInt  iteration;
+    int32_t   due;
+    PetscFunctionBegin;
+    (void)ksp;
+    if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    iteration = saved->run.base + n;
+    if (n == 0) {
+        saved->norm_b = norm;
+        if (saved->run.base > 0) PetscCall(RecoupKSPNormB(saved));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    if (saved->direction && saved->is_due) {
+        PetscCall(RecoupKSPSave(saved, iteration, norm));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    /* KSPCG is saved one iteration after it is found due, so it is asked about that one. */
+    RecoupCall(recoup_due(saved->run.handle, (uint64_t)iteration + (saved->direction ? 1 : 0), norm, saved->norm_b, &due));
+    if (due) saved->is_due = PETSC_TRUE;
+    saved->wants_direction = saved->direction && due == RECOUP_DUE_DIRECTION ? PETSC_TRUE : PETSC_FALSE;
+    if (saved->wants_direction) {
+        Vec v, r;
+        PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
+        PetscCall(VecCopy(v, saved->before));
+        if (saved->residual == NULL) PetscCall(VecDuplicate(saved->x, &saved->residual));
+        PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->residual, &r));
+    } else if (saved->is_due && !saved->direction && (saved->cycle == 0 || n % saved->cycle == 0)) {
+        PetscCall(RecoupKSPSave(saved, iteration, norm));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
+static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
+{
+    RecoupKSP          saved;
+    RecoupSlot        *slot;
+    PetscBool          is_new;
+    const PetscScalar *values;
+    PetscFunctionBegin;
+    *attached = NULL;
+    PetscCall(RecoupSlotOf((PetscObject)ksp, &slot, &is_new));
+    PetscCall(PetscNew(&saved));
+    saved->ksp = ksp;
+    saved->b   = b;
+    saved->x   = x;
+    PetscCall(KSPGetPC(ksp, &saved->pc));
+    PetscCall(PetscObjectReference((PetscObject)saved->pc));
+    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)ksp), options, &saved->run));
+    PetscCall(RecoupKSPKind(saved));
+    PetscCall(RecoupKSPOperator(saved, b));
+    PetscCall(VecGetArrayRead(x, &values));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x, values));
+    PetscCall(VecRestoreArrayRead(x, &values));
+    if (saved->direction) {
+        PetscCall(VecGetArrayRead(saved->direction, &values));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, values));
+        PetscCall(VecRestoreArrayRead(saved->direction, &values));
+    }
+    if (is_new) PetscCall(KSPMonitorSet(ksp, RecoupKSPMonitor, slot, NULL));
+    slot->attached = saved;
+    *attached = saved;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* z = M^-1 r, kept A-orthogonal to w: z -= (A w . z / w . A w) w */
+static inline PetscErrorCode RecoupPCApply(PC shell, Vec r, Vec z)
+{
+    RecoupKSP   saved;
+    PetscScalar along;
+    PetscFunctionBegin;
+    PetscCall(PCShellGetContext(shell, &saved));
+    PetscCall(PCApply(saved->pc, r, z));
+    PetscCall(VecDot(saved->Aw, z, &along));
+    PetscCall(VecAXPY(z, -along / saved->wAw, saved->w));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupPCSetUp(PC shell)
+{
+    RecoupKSP saved;
+    PetscFunctionBegin;
+    PetscCall(PCShellGetContext(shell, &saved));
+    PetscCall(PCSetUp(saved->pc));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Puts the deflation around the program's preconditioner, and solves along the direction: x += (w . r / w . A w) w. With
+ * a direction that is none it leaves all as it is, and the restart is a plain one. */
+static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
+{
+    Mat         A, P;
+    PetscScalar along;
+    PetscFunctionBegin;
+    PetscCall(KSPGetOperators(saved->ksp, &A, &P));
+    PetscCall(VecDuplicate(saved->x, &saved->w));
+    PetscCall(VecDuplicate(saved->x, &saved->Aw));
+    PetscCall(VecCopy(saved->direction, saved->w));
+    PetscCall(VecNormalize(saved->w, NULL));
+    PetscCall(MatMult(A, saved->w, saved->Aw));
+    PetscCall(VecDot(saved->w, saved->Aw, &saved->wAw));
+    if (!(saved->wAw > 0) || PetscIsInfOrNanReal(saved->wAw)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(MatMult(A, saved->x, saved->product_y));
+    PetscCall(VecAYPX(saved->product_y, -1.0, saved->b));
+    PetscCall(VecDot(saved->w, saved->product_y, &along));
+    PetscCall(VecAXPY(saved->x, along / saved->wAw, saved->w));
+    PetscCall(PCCreate(PetscObjectComm((PetscObject)saved->ksp), &saved->deflation));
+    PetscCall(PCSetType(saved->deflation, PCSHELL));
+    PetscCall(PCShellSetName(saved->deflation, "recoup: the program's, deflated"));
+    PetscCall(PCShellSetContext(saved->deflation, saved));
+    PetscCall(PCShellSetApply(saved->deflation, RecoupPCApply));
+    PetscCall(PCShellSetSetUp(saved->deflation, RecoupPCSetUp));
+    PetscCall(PCSetOperators(saved->deflation, A, P));
+    PetscCall(KSPSetPC(saved->ksp, saved->deflation));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Brings x back, and has the next KSPSolve go on from it; writes the iterations done so far, 0 when there is no version.
+ * `iterations` may be NULL. Collective. */
+static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
+{
+    PetscScalar *x, *d = NULL;
+    PetscReal    rtol, atol, dtol;
+    uint64_t     iteration = 0;
+    int32_t      how = 0;
+    PetscFunctionBegin;
+    PetscCall(VecGetArray(saved->x, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, saved->x, x));
+    if (saved->direction) {
+        PetscCall(VecGetArray(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
+    }
+    int code = recoup_restore(saved->run.handle, &iteration, &how);
+    if (saved->direction) PetscCall(VecRestoreArray(saved->direction, &d));
+    PetscCall(VecRestoreArray(saved->x, &x));
+    RecoupCall(code);
+    if (iterations) *iterations = (PetscInt)iteration;
+    if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &saved->max_it));
+    PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
+    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - (PetscInt)iteration, 0)));
+    PetscCall(KSPSetInitialGuessNonzero(saved->ksp, PETSC_TRUE));
+    saved->run.base   = (PetscInt)iteration;
+    saved->is_changed = PETSC_TRUE;
+    if (saved->direction && how >= RECOUP_DEFLATED) PetscCall(RecoupKSPDeflate(saved));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Waits for the versions on their way, and leaves the KSP as it was before. Collective. */
+static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
+{
+    RecoupKSP   saved = *attached;
+    RecoupSlot *slot;
+    PetscBool   is_new;
+    PetscReal   rtol, atol, dtol;
+    PetscFunctionBegin;
+    PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));
+    slot->attached = NULL;
+    PetscCall(RecoupRunClose(&saved->run));
+    PetscCall(RecoupKSPReturn(saved));
+    if (saved->is_changed) {
+        PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, NULL));
+        PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, saved->max_it));
+        PetscCall(KSPSetInitialGuessNonzero(saved->ksp, saved->nonzero_guess));
+    }
+    if (saved->deflation) PetscCall(KSPSetPC(saved->ksp, saved->pc));
+    PetscCall(PCDestroy(&saved->deflation));
+    PetscCall(PCDestroy(&saved->pc));
+    PetscCall(VecDestroy(&saved->w));
+    PetscCall(VecDestroy(&saved->Aw));
+    PetscCall(VecDestroy(&saved->before));
+    PetscCall(VecDestroy(&saved->residual));
+    PetscCall(VecDestroy(&saved->direction));
+    PetscCall(VecDestroy(&saved->product_x));
+    PetscCall(VecDestroy(&saved->product_y));
+    PetscCall(PetscFree(*attached));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+#endif /* RECOUP_PETSC_KSP_H */

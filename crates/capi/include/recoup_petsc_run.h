@@ -1,0 +1,101 @@
+/* recoup_petsc_run.h: what the headers for KSP, TS and SNES share: a handle over PETSc's communicator, its errors, the
+ * vectors and numbers it protects, and where an object of PETSc keeps what is attached to it. */
+#ifndef RECOUP_PETSC_RUN_H
+#define RECOUP_PETSC_RUN_H
+
+#include <petscvec.h>
+
+#include "recoup_mpi.h"
+
+#if defined(PETSC_USE_COMPLEX) || !defined(PETSC_USE_REAL_DOUBLE)
+    #error "recoup needs a PETSc of real doubles"
+#endif
+#if PETSC_VERSION_LT(3, 19, 0)
+    #define RECOUP_PETSC_SUCCESS 0
+#else
+    #define RECOUP_PETSC_SUCCESS PETSC_SUCCESS
+#endif
+
+/* An error of recoup becomes one of PETSc. */
+#define RecoupCall(call)                                                                           \
+    do {                                                                                           \
+        int recoup_code_ = (call);                                                                 \
+        PetscCheck(recoup_code_ >= 0, PETSC_COMM_SELF, PETSC_ERR_LIB, "recoup: %s: %s",            \
+                   recoup_strerror(recoup_code_), recoup_message());                               \
+    } while (0)
+
+/* A handle, and its communicator. */
+typedef struct {
+    recoup_comm   comm;
+    recoup_handle handle;
+    PetscInt      base; /* iterations done before this solve */
+} RecoupRun;
+
+static inline PetscErrorCode RecoupRunOpen(MPI_Comm comm, const char *options, RecoupRun *run)
+{
+    PetscFunctionBegin;
+    PetscCall((PetscErrorCode)recoup_mpi_comm(comm, &run->comm));
+    run->base = 0;
+    RecoupCall(recoup_open(options, &run->comm, &run->handle));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
+{
+    PetscFunctionBegin;
+    int code = recoup_close(run->handle);
+    recoup_mpi_free(&run->comm);
+    /* A version that could not be made is the loss of a version, not of the solve. */
+    if (code != RECOUP_E_NOT_SAVED) RecoupCall(code);
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Lends the values of a Vec as they are now; the caller keeps the array until the call that uses it is over. */
+static inline PetscErrorCode RecoupRunProtect(RecoupRun *run, const char *name, int role, Vec v, const PetscScalar *values)
+{
+    PetscInt first, end, global;
+    PetscFunctionBegin;
+    PetscCall(VecGetOwnershipRange(v, &first, &end));
+    PetscCall(VecGetSize(v, &global));
+    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_F64, (void *)values, (uint64_t)(end - first),
+                              (uint64_t)first, (uint64_t)global));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Lends numbers every rank has alike. */
+static inline PetscErrorCode RecoupRunProtectNumbers(RecoupRun *run, const char *name, int type, void *values, int count)
+{
+    PetscFunctionBegin;
+    RecoupCall(recoup_protect(run->handle, name, RECOUP_DYNAMIC, type, values, (uint64_t)count, RECOUP_REPLICATED, 0));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What is attached to an object, if anything. PETSc cannot take a single monitor away again, so ours stays with the
+ * object, and looks here. */
+typedef struct {
+    void *attached;
+} RecoupSlot;
+
+static inline PetscErrorCode RecoupSlotFree(void *slot) { return PetscFree(slot); }
+
+/* The slot of an object, made when there is none. */
+static inline PetscErrorCode RecoupSlotOf(PetscObject object, RecoupSlot **slot, PetscBool *is_new)
+{
+    PetscContainer container;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectQuery(object, "recoup", (PetscObject *)&container));
+    *is_new = container ? PETSC_FALSE : PETSC_TRUE;
+    if (container) {
+        PetscCall(PetscContainerGetPointer(container, (void **)slot));
+        PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    }
+    PetscCall(PetscNew(slot));
+    PetscCall(PetscContainerCreate(PetscObjectComm(object), &container));
+    PetscCall(PetscContainerSetPointer(container, *slot));
+    PetscCall(PetscContainerSetUserDestroy(container, RecoupSlotFree));
+    PetscCall(PetscObjectCompose(object, "recoup", (PetscObject)container));
+    PetscCall(PetscContainerDestroy(&container));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+#endif /* RECOUP_PETSC_RUN_H */
