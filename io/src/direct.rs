@@ -18,6 +18,15 @@ const BYTES_MIN: usize = 1 << 20;
 /// Bytes of one write, at most.
 const PIECE_BYTES: usize = 8 << 20;
 
+/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a page as it does in memory: its whole
+/// pages then go to the device from where they are, without a copy.
+pub(crate) fn gap(payload: &[u8], end: u64) -> u64 {
+    if payload.len() < BYTES_MIN {
+        return 0;
+    }
+    (payload.as_ptr().addr() as u64).wrapping_sub(end) % PAGE as u64
+}
+
 thread_local! {
     /// Aligned room for one piece, used again by all files this thread writes.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

@@ -239,7 +239,7 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
 {
     RecoupKSP          saved;
     RecoupSlot        *slot;
-    PetscBool          is_new;
+    PetscBool          is_new = PETSC_FALSE;
     const PetscScalar *values;
     PetscFunctionBegin;
     *attached = NULL;
@@ -355,7 +355,7 @@ static inline PetscErrorCode RecoupKSPDetach(RecoupKSP *attached)
 {
     RecoupKSP   saved = *attached;
     RecoupSlot *slot;
-    PetscBool   is_new;
+    PetscBool is_new = PETSC_FALSE;
     PetscReal   rtol, atol, dtol;
     PetscFunctionBegin;
     PetscCall(RecoupSlotOf((PetscObject)saved->ksp, &slot, &is_new));

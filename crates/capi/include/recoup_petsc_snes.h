@@ -51,7 +51,7 @@ static inline PetscErrorCode RecoupSNESAttach(SNES snes, Vec x, const char *opti
 {
     RecoupSNES         saved;
     RecoupSlot        *slot;
-    PetscBool          is_new;
+    PetscBool          is_new = PETSC_FALSE;
     const PetscScalar *values;
     PetscFunctionBegin;
     *attached = NULL;
@@ -99,7 +99,7 @@ static inline PetscErrorCode RecoupSNESDetach(RecoupSNES *attached)
 {
     RecoupSNES  saved = *attached;
     RecoupSlot *slot;
-    PetscBool   is_new;
+    PetscBool   is_new = PETSC_FALSE;
     PetscReal   rtol, stol;
     PetscInt    max_f;
     PetscFunctionBegin;

@@ -46,7 +46,7 @@ static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, R
 {
     RecoupTS           saved;
     RecoupSlot        *slot;
-    PetscBool          is_new;
+    PetscBool          is_new = PETSC_FALSE;
     const PetscScalar *values;
     PetscFunctionBegin;
     *attached = NULL;
@@ -90,7 +90,7 @@ static inline PetscErrorCode RecoupTSRestore(RecoupTS saved, PetscInt *steps)
 static inline PetscErrorCode RecoupTSDetach(RecoupTS *attached)
 {
     RecoupSlot *slot;
-    PetscBool   is_new;
+    PetscBool   is_new = PETSC_FALSE;
     PetscFunctionBegin;
     PetscCall(RecoupSlotOf((PetscObject)(*attached)->ts, &slot, &is_new));
     slot->attached = NULL;

@@ -275,6 +275,8 @@ impl Core {
             let is_idle = this.lent.advance(|| session.outstanding().map_or(true, |n| n == 0))?;
             self.is_under_way = !is_idle;
             self.collect();
+        } else {
+            this.lent.leave();
         }
         Ok(())
     }

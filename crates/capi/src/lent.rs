@@ -33,7 +33,7 @@ pub struct Lent {
     /// `None` for a job of one rank: it has nothing to agree on.
     comm: Option<CallbackComm>,
     clock: SystemClock,
-    /// When the last call that got on with what is under way was over, in nanoseconds of the clock.
+    /// When the last call of an iteration was over, in nanoseconds of the clock.
     left_at: AtomicU64,
 }
 
@@ -91,8 +91,13 @@ impl Lent {
             }
             self.home.rest(rest.min(REST));
         };
-        self.left_at.store(self.clock.now().as_nanos() as u64, Ordering::Relaxed);
+        self.leave();
         Ok(is_idle)
+    }
+
+    /// A call of an iteration is over, in which nothing was under way.
+    pub(crate) fn leave(&self) {
+        self.left_at.store(self.clock.now().as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// Runs what waits on all ranks.

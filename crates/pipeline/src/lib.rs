@@ -8,6 +8,7 @@
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
 mod chain;
+mod cores;
 mod direction;
 mod error;
 mod flip;

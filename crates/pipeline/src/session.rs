@@ -12,6 +12,7 @@ use recoup_core::{
 };
 
 use crate::chain::{Chains, Decoded};
+use crate::cores;
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
@@ -96,6 +97,8 @@ pub struct Session {
     pub(crate) meter: Meter,
     pub(crate) timing: Timing,
     policy: Box<dyn Policy>,
+    /// The last decision all ranks were told.
+    told: Option<Decision>,
     synchronous: bool,
     tolerance: f64,
     jobs: Option<Sender<Work>>,
@@ -160,7 +163,10 @@ impl Session {
         let (done_sent, done) = mpsc::channel();
         let worker = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
-            .spawn(move || worker.run(&jobs_received, &done_sent))
+            .spawn(move || {
+                cores::leave_the_only_one();
+                worker.run(&jobs_received, &done_sent);
+            })
             .map_err(|_| PipelineError::WorkerGone)?;
         let now = config.clock.now();
         Ok(Self {
@@ -172,6 +178,7 @@ impl Session {
             meter: Meter::with_bandwidth(bandwidth),
             timing: config.timing,
             policy: config.policy,
+            told: None,
             synchronous: config.synchronous,
             tolerance: config.tolerance,
             jobs: Some(jobs),
@@ -502,16 +509,25 @@ impl Session {
 
     /// Rank 0 asks the policy; every rank gets its answer.
     fn decide(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Decision, PipelineError> {
+        if self.comm.size() == 1 {
+            return Ok(self.policy.decide(&self.observe(progress, owners)?));
+        }
         let mut message = Vec::new();
         if self.comm.rank() == 0 {
             let decision = self.policy.decide(&self.observe(progress, owners)?);
-            if self.comm.size() == 1 {
-                return Ok(decision);
+            // At nearly all safe points there is nothing to do and nothing to say: that is the shortest message.
+            if decision.save.is_some() || decision.why.is_some() || self.told.is_none() {
+                message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
             }
-            message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
         }
         self.comm.broadcast(0, &mut message)?;
-        serde_json::from_slice(&message).map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })
+        if let (true, Some(told)) = (message.is_empty(), &self.told) {
+            return Ok(Decision { save: None, why: None, ..told.clone() });
+        }
+        let decision = serde_json::from_slice(&message);
+        let decision: Decision = decision.map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })?;
+        self.told = Some(decision.clone());
+        Ok(decision)
     }
 
     fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {

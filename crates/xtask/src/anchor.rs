@@ -1,6 +1,8 @@
 //! Our solvers beside PETSc's, PETSc's CG with our checkpoints beside itself, and our ranks beside our threads: the same
 //! problem, in turns within one run.
 
+mod blocks;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -15,6 +17,8 @@ use crate::{cargo, succeed};
 pub(crate) enum Table {
     /// What checkpoints every 20 iterations cost PETSc's CG, on one rank and on two.
     Attached,
+    /// What one checkpoint costs PETSc's CG, by blocks of 20 iterations with and without one, beside a dump by hand.
+    Blocks,
     /// Milliseconds per iteration of our solvers on two threads and of PETSc's on two ranks.
     Iterations,
     /// Milliseconds per iteration of our CG on two ranks and on two threads.
@@ -26,6 +30,7 @@ impl Table {
     fn sizes(self) -> &'static [u32] {
         match self {
             Self::Attached | Self::Iterations => &[100, 128],
+            Self::Blocks => &[100],
             Self::Ranks => &[128],
         }
     }
@@ -60,12 +65,17 @@ pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -
         ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi", "--features", "recoup-cli/mpi"];
     succeed(cargo(root).args(build))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
-    let programs = Programs { petsc: driver(root, &target)?, ours: target.join("release/recoup") };
+    let petsc = driver(root, &target, "examples/embed/ksp.c", "anchor-petsc")?;
+    let programs = Programs { petsc, ours: target.join("release/recoup") };
     let tables = if tables.is_empty() { Table::value_variants() } else { tables };
     for table in tables {
         let sizes = if sizes.is_empty() { table.sizes() } else { sizes };
         match table {
             Table::Attached => programs.print_attached(sizes, rounds)?,
+            Table::Blocks => {
+                let program = driver(root, &target, "crates/xtask/src/anchor/blocks.c", "anchor-blocks")?;
+                blocks::print(&program, sizes, rounds)?;
+            }
             Table::Iterations => programs.print_methods(sizes, rounds)?,
             Table::Ranks => programs.print_ranks(sizes, rounds)?,
         }
@@ -74,17 +84,17 @@ pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -
     Ok(())
 }
 
-/// The example with PETSc, compiled; without its checkpoints it is a plain solve.
-fn driver(root: &Path, target: &Path) -> Result<PathBuf> {
+/// A program with PETSc and librecoup, compiled.
+fn driver(root: &Path, target: &Path, source: &str, name: &str) -> Result<PathBuf> {
     let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().context("pkg-config")?;
     if !flags.status.success() {
         bail!("pkg-config knows no PETSc: install petsc-dev");
     }
-    let program = target.join("release/anchor-petsc");
+    let program = target.join("release").join(name);
     let mut command = Command::new("mpicc");
-    command.current_dir(root).args(["-O3", "-march=native", "-Icrates/capi/include", "examples/embed/ksp.c"]);
+    command.current_dir(root).args(["-O3", "-march=native", "-Icrates/capi/include", source]);
     command.args(String::from_utf8(flags.stdout)?.split_whitespace());
-    command.arg("-L").arg(target.join("release")).args(["-lrecoup_c", "-lm"]);
+    command.arg("-L").arg(target.join("release")).args(["-lrecoup_c", "-lm", "-lpthread"]);
     command.arg(format!("-Wl,--disable-new-dtags,-rpath,{}", target.join("release").display())).arg("-o").arg(&program);
     succeed(&mut command)?;
     Ok(program)
@@ -97,6 +107,7 @@ struct Solved {
 }
 
 struct Programs {
+    /// The example with PETSc; without its checkpoints it is a plain solve.
     petsc: PathBuf,
     ours: PathBuf,
 }

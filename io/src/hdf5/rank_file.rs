@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
-use crate::direct::Both;
+use crate::direct::{self, Both};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -32,6 +32,8 @@ pub(super) struct RankFile {
     throttle: Option<Throttle>,
     /// Where the next payload goes.
     end: u64,
+    /// Bytes left out before variables, which are 0.
+    gaps: u64,
     /// The rank, and what it has written.
     written: [(usize, Vec<Written>); 1],
 }
@@ -62,7 +64,7 @@ impl RankFile {
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
         let file = Some(Both::new(publish::create_file(&path)?));
-        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, written: [(rank, Vec::new())] })
+        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, gaps: 0, written: [(rank, Vec::new())] })
     }
 }
 
@@ -99,9 +101,18 @@ pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)])
     tail.finish(root)
 }
 
+/// The checksum of all that is no frame: what is before the frames, the zeros between them, and what is behind.
+pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
+    let zeros = vec![0; gaps as usize];
+    [head, &zeros, tail].into_iter().fold(0, crc32c::crc32c_append)
+}
+
 impl Draft for RankFile {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
         let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
+        let gap = frames.first().map_or(0, |frame| direct::gap(&frame.payload, self.end));
+        self.end += gap;
+        self.gaps += gap;
         for frame in frames.iter_mut() {
             let offset = self.end;
             in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
@@ -127,7 +138,7 @@ impl Draft for RankFile {
         let record = FileRecord {
             name: file_name(self.rank),
             bytes: self.end + tail.len() as u64,
-            structure_crc32c: crc32c::crc32c_append(crc32c::crc32c(&superblock), &tail),
+            structure_crc32c: structure_crc32c(&superblock, self.gaps, &tail),
             opaque: opaque.collect(),
         };
         Ok(Sealed { files: vec![record] })

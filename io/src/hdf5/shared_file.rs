@@ -15,7 +15,7 @@ use recoup_core::{
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
-use super::rank_file::{Form, Written, file_name, form, structure};
+use super::rank_file::{Form, Written, file_name, form, structure, structure_crc32c};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -241,8 +241,7 @@ fn record(
     manifest: &Manifest,
     forms: &BTreeMap<usize, Vec<Form>>,
 ) -> FileRecord {
-    let gaps = vec![0; file.gaps as usize];
-    let crc = [head, &gaps[..], tail].into_iter().fold(0, crc32c::crc32c_append);
+    let crc = structure_crc32c(head, file.gaps, tail);
     let mut opaque: Vec<String> = Vec::new();
     for rank in file.ranks.clone() {
         let variables = manifest.variables.iter().filter(|variable| variable.rank == rank);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
 
+use recoup_core::{Distribution, Frame, VariableRecord};
 use recoup_testkit::store_suite::{Sample, store_suite};
 
 use super::*;
@@ -114,6 +115,47 @@ fn assert_libhdf5_reads(ranks_per_file: usize) {
     let bytes = open(1).dataset("encoded/1/opaque").unwrap().read_raw::<u8>().unwrap();
     let opaque = sample.parts.iter().find(|p| p.record.name == "opaque" && p.record.rank == 1).unwrap();
     assert_eq!(bytes, opaque.frames.iter().flat_map(|f| f.payload.to_vec()).collect::<Vec<u8>>());
+}
+
+#[test]
+fn large_payloads_stand_where_their_memory_does_in_a_page() {
+    let rooted = Rooted::new();
+    let mut sample = Sample::new(1, 1);
+    let part = sample.parts.iter_mut().find(|part| part.record.name == "grid").unwrap();
+    part.values = (0..64 * 64 * 64).map(f64::from).collect();
+    let bytes: &'static [u8] = part.values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().leak();
+    let (dims, len) = ([64; 3], part.values.len() as u64);
+    let distribution = Distribution::Rows { first: 0, global: len };
+    part.record = VariableRecord { dims, frame_dims: [64, 64, 32], len, distribution, ..part.record.clone() };
+    let frames = bytes.chunks(bytes.len() / 2).enumerate().map(|(run, payload)| {
+        let (start, len, payload_bytes) = (run as u64 * len / 2, len / 2, payload.len() as u64);
+        let record = part.frames[0].record.clone();
+        let crc32c = crc32c::crc32c(payload);
+        let record = FrameRecord { run, start, len, payload_bytes, crc32c, ..record };
+        Frame { record, payload: payload.into(), filters: part.frames[0].filters.clone() }
+    });
+    part.frames = frames.collect();
+    let values = part.values.clone();
+    sample.publish(&rooted).unwrap();
+
+    let manifest = rooted.manifest(1).unwrap();
+    let frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|frame| frame.variable == "grid").collect();
+    let (mut payload, mut read) = (Vec::new(), Vec::new());
+    for (frame, bytes) in frames.iter().zip(bytes.chunks(bytes.len() / 2)) {
+        let offset = frame.place.as_ref().unwrap().offset;
+        assert_eq!(offset % 4096, bytes.as_ptr().addr() as u64 % 4096);
+        rooted.read(1, frame, &mut payload).unwrap();
+        read.extend_from_slice(&payload);
+    }
+    assert!(read == bytes && rooted.inspect_damage(1).unwrap().is_empty());
+    let path = rooted.store.version_path(1).join(rank_file::file_name(0));
+    let dataset = hdf5_metno::File::open(&path).unwrap().dataset("ranks/0/grid").unwrap();
+    assert!(dataset.read_raw::<f64>().unwrap() == values);
+
+    // What is left out before them is covered by the checksum of the file's structure.
+    let before = frames[0].place.as_ref().unwrap().offset - 1;
+    fs::File::options().write(true).open(&path).unwrap().write_all_at(&[1], before).unwrap();
+    assert!(!rooted.inspect_damage(1).unwrap().is_empty());
 }
 
 #[test]
