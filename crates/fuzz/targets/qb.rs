@@ -12,8 +12,10 @@ const HEADER: usize = 96;
 /// Bytes of the weights of fitted tiles, behind the table.
 const WEIGHTS: usize = 36;
 
-fuzz_target!(|input: (Vec<u8>, bool, bool, u8)| {
-    let (mut frame, is_single, follows, stride) = input;
+// The frame comes last: so it stands in the input as it is, and frames of files are seeds behind three bytes.
+fuzz_target!(|input: (bool, bool, u8, &[u8])| {
+    let (is_single, follows, stride, frame) = input;
+    let mut frame = frame.to_vec();
     if frame.len() >= HEADER + 8 + WEIGHTS {
         make_right(&mut frame);
     }
