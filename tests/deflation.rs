@@ -128,6 +128,7 @@ impl Problem {
             keep: 2,
             rivals: Vec::new(),
             key_every: 1,
+            worker_stays: false,
             synchronous: true,
             tolerance: 1e-8,
             bytes_per_second: None,

@@ -10,8 +10,8 @@ use recoup::model::Interval;
 use crate::status::{Failure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, sync, mtti, rtol, \
-                    pfs-bandwidth";
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, sync, stay, mtti, \
+                    rtol, pfs-bandwidth";
 
 /// What was asked for; what was not is left to the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,8 @@ pub(crate) struct Options {
     key_every: Option<usize>,
     /// Every checkpoint is waited for.
     pub(crate) is_synchronous: bool,
+    /// The worker stays on the process' only core.
+    stays: bool,
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
@@ -74,7 +76,8 @@ impl Options {
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
-            "sync" => return Err(expected("yes or no")),
+            "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
+            "sync" | "stay" => return Err(expected("yes or no")),
             "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
@@ -109,7 +112,7 @@ impl Options {
     /// The session they describe.
     pub(crate) fn builder(&self, has_operator: bool) -> Builder {
         let interval = self.interval.unwrap_or(Interval::Auto);
-        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval);
+        let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).worker_stays(self.stays);
         if let Some(scheme) = self.scheme(has_operator) {
             builder = builder.scheme(scheme);
         }
@@ -204,11 +207,12 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
-                    keep=3 key-every=5 sync=yes mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
+                    keep=3 key-every=5 sync=yes stay mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
         let options: Options = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
         assert_eq!((options.keep, options.key_every, options.is_synchronous), (Some(3), Some(5), true));
+        assert!(options.stays);
     }
 
     #[test]

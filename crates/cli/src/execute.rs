@@ -124,6 +124,7 @@ impl<'a> Execution<'a> {
             keep: usize::from(self.protection.keep),
             rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
+            worker_stays: false,
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
             bytes_per_second: self.known_bandwidth(problem.comm().size()),

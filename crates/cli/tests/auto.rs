@@ -152,7 +152,8 @@ fn auto_under_many_kills_is_near_the_best_on_a_slow_store() {
     let mut seconds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let parts = std::thread::scope(|scope| {
         let first = (1..=3).map(|part| KILLED_TRIALS + 20 * (part - 1) + 1);
-        let runs: Vec<_> = first.map(|first| scope.spawn(|| killed(scenario, &rivals, first..=first + 19))).collect();
+        let run = |first| killed(scenario, &rivals, first..=first + 19);
+        let runs: Vec<_> = first.map(|first| scope.spawn(move || run(first))).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
     });
     for (name, part) in parts.into_iter().flatten() {

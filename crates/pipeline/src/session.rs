@@ -51,6 +51,9 @@ pub struct SessionConfig {
     pub key_every: usize,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
+    /// The worker stays on the one core the process is bound to, where it is bound to one: on nodes shared with others whose cores are
+    /// kept apart by such bindings alone.
+    pub worker_stays: bool,
     /// The solver's tolerance on the relative residual, for the policy.
     pub tolerance: f64,
     /// Storage bandwidth, bytes per second, where it is known before the first version is written.
@@ -159,12 +162,15 @@ impl Session {
             room: Room::new(),
             newest: None,
         };
+        let worker_stays = config.worker_stays;
         let (jobs, jobs_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
         let worker = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
             .spawn(move || {
-                cores::leave_the_only_one();
+                if !worker_stays {
+                    cores::leave_the_only_one();
+                }
                 worker.run(&jobs_received, &done_sent);
             })
             .map_err(|_| PipelineError::WorkerGone)?;

@@ -47,6 +47,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         interval: Interval::Auto,
         keep: 2,
         key_every: KEY_EVERY,
+        worker_stays: false,
         tolerance: 1e-6,
         bytes_per_second: None,
         reference: None,
@@ -65,6 +66,7 @@ pub struct Builder {
     interval: Interval,
     keep: usize,
     key_every: usize,
+    worker_stays: bool,
     tolerance: f64,
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
@@ -213,6 +215,14 @@ impl Builder {
         self
     }
 
+    /// The thread that makes versions stays on the core the process is bound to, where it is bound to one; else it may run on all the
+    /// system gives the process. For nodes shared with others whose cores are kept apart by such bindings alone.
+    #[must_use]
+    pub fn worker_stays(mut self, stays: bool) -> Self {
+        self.worker_stays = stays;
+        self
+    }
+
     /// The solver's tolerance on the relative residual, from which the remaining work is predicted.
     #[must_use]
     pub fn tolerance(mut self, rtol: f64) -> Self {
@@ -322,6 +332,7 @@ impl Builder {
             rivals: self.rivals,
             key_every: self.key_every,
             synchronous,
+            worker_stays: self.worker_stays,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second,
             reference: self.reference,
