@@ -12,7 +12,6 @@ use recoup_core::{
 };
 
 use crate::chain::{Chains, Decoded};
-use crate::cores;
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
@@ -161,18 +160,13 @@ impl Session {
             abort: config.abort.clone(),
             room: Room::new(),
             newest: None,
+            stays: config.worker_stays,
         };
-        let worker_stays = config.worker_stays;
         let (jobs, jobs_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
         let worker = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
-            .spawn(move || {
-                if !worker_stays {
-                    cores::leave_the_only_one();
-                }
-                worker.run(&jobs_received, &done_sent);
-            })
+            .spawn(move || worker.run(&jobs_received, &done_sent))
             .map_err(|_| PipelineError::WorkerGone)?;
         let now = config.clock.now();
         Ok(Self {

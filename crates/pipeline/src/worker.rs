@@ -19,7 +19,7 @@ use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Encoded, Known, Request, Room, Verifier};
 use crate::version::{Coding, encode, lend, links};
-use crate::{PipelineError, Retention};
+use crate::{PipelineError, Retention, cores};
 
 /// Variables below this size are not worth encoding.
 const SMALL_BYTES: u64 = 4096;
@@ -156,6 +156,8 @@ pub(crate) struct Worker {
     pub(crate) room: Room,
     /// The newest version, where slower tiers may get it later.
     pub(crate) newest: Option<Manifest>,
+    /// On the process' only core.
+    pub(crate) stays: bool,
 }
 
 /// One rank's part of a manifest.
@@ -193,6 +195,9 @@ struct Tally {
 impl Worker {
     /// Makes versions until the session hangs up.
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
+        if !self.stays {
+            cores::leave_the_only_one();
+        }
         for work in work {
             let job = match work {
                 Work::Make(job) => job,
