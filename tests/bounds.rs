@@ -40,15 +40,29 @@ fn the_published_rule_lets_the_residual_jump_and_the_jump_grows_with_the_grid() 
     assert!(fine > 4.5 * coarse, "{coarse} {fine}");
 }
 
-fn worst_jump(n: usize, rule: BoundRule) -> f64 {
-    jumps(&Problem::poisson_with(n, RightHandSide::Ones), rule, 1.0).into_iter().fold(0.0, f64::max)
+const ONES: RightHandSide = RightHandSide::Ones;
+const RANDOM: RightHandSide = RightHandSide::Random { seed: 7 };
+/// What CG has by default, and twice of it.
+const THETA_CG: f64 = 0.5;
+const THETA_TWICE: f64 = 1.0;
+
+fn worst_jump(n: usize, rhs: RightHandSide, rule: BoundRule, theta: f64) -> f64 {
+    jumps(&Problem::poisson_with(n, rhs), rule, theta).into_iter().fold(0.0, f64::max)
 }
 
-/// With theta 1 the corrected rule allows a jump of 2; errors of all signs do not add up to that, and the less the more there are.
+/// The corrected rule allows `1 + theta`; errors of all signs do not add up to that, and the less the more there are.
+/// Where they are few (8^3 under a right-hand side of ones, whose 48 symmetries leave 20 different values), that is
+/// luck: 1.05 is held on every grid at CG's theta, and at twice of it where there are values enough.
 #[test]
 fn the_corrected_rule_leaves_the_residual_where_it_was_on_every_grid() {
+    for n in [8, 12, 16, 24, 32, 40] {
+        for rhs in [ONES, RANDOM] {
+            let jump = worst_jump(n, rhs.clone(), BoundRule::Corrected, THETA_CG);
+            assert!(jump <= 1.05, "{n}^3, {rhs:?}: {jump}");
+        }
+    }
     for n in [32, 40] {
-        let jump = worst_jump(n, BoundRule::Corrected);
+        let jump = worst_jump(n, ONES, BoundRule::Corrected, THETA_TWICE);
         assert!(jump <= 1.05, "{n}^3: {jump}");
     }
 }
@@ -58,12 +72,16 @@ fn the_corrected_rule_leaves_the_residual_where_it_was_on_every_grid() {
 #[test]
 #[ignore = "a minute of solves"]
 fn residual_jumps_by_rule_and_grid() {
-    println!("worst ||b - A x'|| / ||b - A x||, CG, b = ones, a version every second iteration");
-    println!("{:>5}{:>12}{:>12}{:>12}", "", "theorem3", "corrected", "verified");
+    println!("worst ||b - A x'|| / ||b - A x||, CG, a version every second iteration");
+    println!("{:>5}{:>36}{:>24}", "", "b = ones", "random b");
+    println!("{:>5}{:>12}{:>12}{:>12}{:>12}{:>12}", "", "theorem3", "corrected", "theta 1", "corrected", "theta 1");
     for n in [8, 16, 32, 48, 64] {
-        let rules = [BoundRule::Theorem3, BoundRule::Corrected, BoundRule::Verified];
-        let [theorem3, corrected, verified] = rules.map(|rule| worst_jump(n, rule));
-        println!("{n:>3}^3{theorem3:>12.1}{corrected:>12.3}{verified:>12.3}");
+        let corrected = |rhs, theta| worst_jump(n, rhs, BoundRule::Corrected, theta);
+        print!("{n:>3}^3{:>12.1}", worst_jump(n, ONES, BoundRule::Theorem3, THETA_CG));
+        for rhs in [ONES, RANDOM] {
+            print!("{:>12.3}{:>12.3}", corrected(rhs.clone(), THETA_CG), corrected(rhs, THETA_TWICE));
+        }
+        println!();
     }
 }
 
