@@ -101,9 +101,9 @@ impl Filling {
 
 fn extend_words(target: &mut Vec<u8>, words: &[u32]) {
     let start = target.len();
-    target.resize(start + words.len() * 4, 0);
-    for (bytes, word) in target[start..].as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *bytes = word.to_le_bytes();
+    target.extend_from_slice(bytemuck::cast_slice(words));
+    if cfg!(target_endian = "big") {
+        target[start..].as_chunks_mut::<4>().0.iter_mut().for_each(|word| word.reverse());
     }
 }
 

@@ -43,17 +43,17 @@ struct Work {
 #[derive(Debug)]
 struct Integers<I: Int> {
     tile: Box<[I; TILE]>,
-    differences: Box<[I; TILE]>,
-    arranged: Box<[I; TILE]>,
+    residuals: Box<[I::Unsigned; TILE]>,
+    arranged: Box<[I::Unsigned; TILE]>,
     line: Line<I>,
     z: [I::Unsigned; GROUP],
 }
 
 impl<I: Int> Integers<I> {
     fn new() -> Self {
-        let tile = || Box::new([I::default(); TILE]);
+        let residuals = || Box::new([I::Unsigned::default(); TILE]);
         let (line, z) = ([I::default(); HISTORY + GROUP], [I::Unsigned::default(); GROUP]);
-        Self { tile: tile(), differences: tile(), arranged: tile(), line, z }
+        Self { tile: Box::new([I::default(); TILE]), residuals: residuals(), arranged: residuals(), line, z }
     }
 }
 
@@ -98,15 +98,19 @@ impl<L> Coder<L> {
     {
         let Scratch { values: room, parent: parent_room, work, spare } = scratch;
         let source = (shape.gather(block, values, room), parent.map(|p| shape.gather(block, p, parent_room)));
+        let soon = |group| {
+            shape.fetch((block + 1, group), values);
+            parent.iter().for_each(|parent| shape.fetch((block + 1, group), parent));
+        };
         let start = target.len();
-        let mut error = self.fill(shape, source, work);
+        let mut error = self.fill(shape, source, &soon, work);
         if error.is_some() {
             work.filling.append(Kind::Coded, T::BYTES, target);
         }
         if error.is_none() || work.filling.exceptions.len() > MANY_EXCEPTIONS {
             let exact = Coder { level: self.level, lattice: Exact, dead_band: None };
             spare.clear();
-            let fits = exact.fill(shape, source, work).is_some();
+            let fits = exact.fill(shape, source, &|_| {}, work).is_some();
             if fits {
                 work.filling.append(Kind::Exact, T::BYTES, spare);
             }
@@ -146,8 +150,15 @@ impl<L> Coder<L> {
         work.codes[HISTORY..].first_chunk()
     }
 
-    /// Fills `work` with the codes of a block; the largest error, or `None` when some group needs 64-bit fields.
-    fn fill<T: Scalar>(&self, shape: Shape, (values, parent): (&[T], Option<&[T]>), work: &mut Work) -> Option<f64>
+    /// Fills `work` with the codes of a block, telling which group it has come to; the largest error, or `None` when some group
+    /// needs 64-bit fields.
+    fn fill<T: Scalar>(
+        &self,
+        shape: Shape,
+        (values, parent): (&[T], Option<&[T]>),
+        at: &dyn Fn(usize),
+        work: &mut Work,
+    ) -> Option<f64>
     where
         L: Lattice<T>,
     {
@@ -155,6 +166,7 @@ impl<L> Coder<L> {
         filling.clear();
         let (mut largest, mut carry) = (0.0f64, None);
         for (g, source) in groups(values, parent).enumerate() {
+            at(g);
             let start = HISTORY + g * GROUP;
             let room = codes[start..].first_chunk_mut::<GROUP>()?;
             largest = largest.max(self.codes(source, g * GROUP, (room, &mut carry), filling));
@@ -203,13 +215,13 @@ impl<L> Coder<L> {
         L: Lattice<T>,
     {
         let (all_hold, mut error) = self.level.quantise(&self.lattice, source.values, codes);
-        let mut holds = [true; GROUP];
+        let mut holds = None;
         if !all_hold {
             error = 0.0;
-            for (i, (x, holds)) in source.values.iter().zip(&mut holds).enumerate() {
+            for (i, (x, holds)) in source.values.iter().zip(holds.insert([true; GROUP])).enumerate() {
                 let coded = self.lattice.code(*x);
-                *holds = coded.holds();
-                if coded.holds() {
+                *holds = self.lattice.holds(coded);
+                if *holds {
                     error = error.max(coded.error);
                 } else if !(L::SPLITS_SIGN && x.is_zero()) {
                     filling.exceptions.push(((place + i) as u16, x.bits()));
@@ -227,7 +239,7 @@ impl<L> Coder<L> {
         if L::SPLITS_SIGN {
             note_signs(self.level, source, filling);
         }
-        if !all_hold {
+        if let Some(holds) = holds {
             let first = holds.iter().position(|holds| *holds).map(|i| codes[i]);
             let mut last = carry.or(first).unwrap_or(0);
             for (code, holds) in codes.iter_mut().zip(holds) {
@@ -258,13 +270,12 @@ impl<L> Coder<L> {
         I::Unsigned: Fields<Signed = I>,
     {
         match fitted {
-            Some(weights) => self.level.fitted_residuals(&weights, &room.tile, &mut room.differences),
-            None => self.level.tile_differences(&room.tile, &mut room.differences),
+            Some(weights) => self.level.fitted_residuals(&weights, &room.tile, &mut room.residuals),
+            None => I::Unsigned::tile_differences(self.level, &room.tile, &mut room.residuals),
         }
-        arrange(&room.differences, &mut room.arranged);
-        for residuals in room.arranged.as_chunks::<GROUP>().0 {
-            self.level.zigzags(residuals, &mut room.z);
-            filling.heads.push(group::encode::<I>(self.level, &room.z, 0, &mut filling.planes)?);
+        arrange(&room.residuals, &mut room.arranged);
+        for z in room.arranged.as_chunks::<GROUP>().0 {
+            filling.heads.push(group::encode::<I>(self.level, z, 0, &mut filling.planes)?);
         }
         Some(())
     }
@@ -491,18 +502,17 @@ fn open_tile<I: Int>(
 where
     I::Unsigned: Fields<Signed = I>,
 {
-    for residuals in room.arranged.as_chunks_mut::<GROUP>().0 {
+    for z in room.arranged.as_chunks_mut::<GROUP>().0 {
         let group = payload.next()?;
         if group.head.wide != (size_of::<I>() == 8) || group.head.order != 0 {
             return None;
         }
-        group::decode::<I>(level, group.head, group.words, group.bytes, &mut room.z);
-        level.unzigzags(&room.z, residuals);
+        group::decode::<I>(level, group.head, group.words, group.bytes, z);
     }
-    put_back(&room.arranged, &mut room.tile);
+    put_back(&room.arranged, &mut room.residuals);
     match fitted {
-        Some(weights) => level.fitted_codes(&weights, &mut room.tile),
-        None => I::Unsigned::tile_sums(level, &mut room.tile),
+        Some(weights) => level.fitted_codes(&weights, &room.residuals, &mut room.tile),
+        None => I::Unsigned::tile_sums(level, &room.residuals, &mut room.tile),
     }
     Some(())
 }

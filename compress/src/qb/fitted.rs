@@ -132,9 +132,9 @@ fn padded<I: Copy + Default>(row: &[I; EDGE]) -> Padded<I> {
     padded
 }
 
-/// What prediction leaves of the codes of a tile.
+/// What prediction leaves of the codes of a tile, zigzag.
 #[inline(always)]
-pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I; TILE]) {
+pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I::Unsigned; TILE]) {
     let mut planes = no_planes();
     let (rows, left) = (tile.as_chunks::<EDGE>().0, residuals.as_chunks_mut::<EDGE>().0);
     for r in 0..EDGE * EDGE {
@@ -144,21 +144,23 @@ pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], resi
         let mut before = own;
         before[0] = ahead.edge;
         for x in 0..EDGE {
-            left[x] = row[x].sub(ahead.at(x, before[x]));
+            left[x] = row[x].sub(ahead.at(x, before[x])).zigzag();
         }
         planes[z & 1][y] = own;
     }
 }
 
-/// Undoes [`fitted_residuals`], in place.
+/// Undoes [`fitted_residuals`].
 #[inline(always)]
-pub(super) fn fitted_codes<I: Int>(weights: &Weights, tile: &mut [I; TILE]) {
+pub(super) fn fitted_codes<I: Int>(weights: &Weights, residuals: &[I::Unsigned; TILE], tile: &mut [I; TILE]) {
     let mut planes = no_planes();
-    for (r, row) in tile.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
+    let rows = tile.as_chunks_mut::<EDGE>().0.iter_mut().zip(residuals.as_chunks::<EDGE>().0);
+    for (r, (row, residuals)) in rows.enumerate() {
         let (y, z) = (r % EDGE, r / EDGE);
-        let predictions = Ahead::new(weights, &planes, [y, z]).chain(row);
+        let residuals = residuals.map(I::unzigzag);
+        let predictions = Ahead::new(weights, &planes, [y, z]).chain(&residuals);
         for x in 0..EDGE {
-            row[x] = row[x].add(predictions[x]);
+            row[x] = residuals[x].add(predictions[x]);
         }
         planes[z & 1][y] = padded(row);
     }
@@ -246,12 +248,12 @@ mod tests {
 
     fn there_and_back<I: Int + PartialEq + std::fmt::Debug>(weights: &Weights, codes: &[i64; TILE]) -> Box<[I; TILE]> {
         let tile = Box::new(codes.map(I::narrowed));
-        let mut residuals = Box::new([I::default(); TILE]);
+        let mut residuals = Box::new([I::Unsigned::default(); TILE]);
         fitted_residuals(weights, &tile, &mut residuals);
-        let mut again = residuals.clone();
-        fitted_codes(weights, &mut again);
+        let mut again = Box::new([I::default(); TILE]);
+        fitted_codes(weights, &residuals, &mut again);
         assert_eq!(again, tile);
-        residuals
+        Box::new(residuals.map(I::unzigzag))
     }
 
     #[test]

@@ -100,8 +100,10 @@ pub(super) trait Fields: Word {
     fn outliers(level: Level, z: &[Self; GROUP], width: u32) -> [u32; LANES];
     /// [`super::kernels::restore`].
     fn restore(level: Level, how: (usize, usize), z: &[Self; GROUP], line: &mut Line<Self::Signed>);
-    /// [`super::kernels::tile_sums`].
-    fn tile_sums(level: Level, tile: &mut [Self::Signed; TILE]);
+    /// [`super::kernels::tile_differences`].
+    fn tile_differences(level: Level, tile: &[Self::Signed; TILE], differences: &mut [Self; TILE]);
+    /// Undoes [`Fields::tile_differences`].
+    fn tile_sums(level: Level, differences: &[Self; TILE], tile: &mut [Self::Signed; TILE]);
 }
 
 impl Fields for u32 {
@@ -123,8 +125,12 @@ impl Fields for u32 {
         level.restore(order, z, stride, line);
     }
 
-    fn tile_sums(level: Level, tile: &mut [i32; TILE]) {
-        level.tile_sums(tile);
+    fn tile_differences(level: Level, tile: &[i32; TILE], differences: &mut [u32; TILE]) {
+        level.tile_differences(tile, differences);
+    }
+
+    fn tile_sums(level: Level, differences: &[u32; TILE], tile: &mut [i32; TILE]) {
+        level.tile_sums(differences, tile);
     }
 }
 
@@ -160,8 +166,12 @@ impl Fields for u64 {
         level.restore_wide(order, z, stride, line);
     }
 
-    fn tile_sums(level: Level, tile: &mut [i64; TILE]) {
-        level.tile_sums_wide(tile);
+    fn tile_differences(level: Level, tile: &[i64; TILE], differences: &mut [u64; TILE]) {
+        level.tile_differences_wide(tile, differences);
+    }
+
+    fn tile_sums(level: Level, differences: &[u64; TILE], tile: &mut [i64; TILE]) {
+        level.tile_sums_wide(differences, tile);
     }
 }
 
@@ -191,9 +201,10 @@ where
 /// Numbers of the bits set, ascending; zeros after the last.
 fn set_bits(maps: [u32; LANES]) -> [u8; PATCHES as usize + 1] {
     let (mut places, mut n) = ([0; PATCHES as usize + 1], 0);
-    for (k, mut map) in maps.into_iter().enumerate() {
+    for (k, [low, high]) in maps.as_chunks::<2>().0.iter().enumerate() {
+        let mut map = u64::from(*low) | u64::from(*high) << 32;
         while map != 0 {
-            places[n] = (k * 32) as u8 + map.trailing_zeros() as u8;
+            places[n] = (k * 64) as u8 + map.trailing_zeros() as u8;
             map &= map - 1;
             n += 1;
         }
@@ -206,8 +217,14 @@ fn shape<W: Word>(level: Level, z: &[W; GROUP]) -> Option<Head> {
     let full = 64 - level.union(z).leading_zeros();
     let mut best = Head { width: full, ..Head::default() };
     let mut least = 32 * full;
+    // Eight widths at a time are told apart by bytes.
+    let (mut bytes, mut shift) = ([0; GROUP], full);
     for width in (0..full).rev() {
-        let patches = level.count(z, width);
+        if width < shift {
+            shift = width.saturating_sub(7);
+            level.window(z, shift, &mut bytes);
+        }
+        let patches = level.count(&bytes, 1 << (width - shift));
         if patches > PATCHES {
             break;
         }

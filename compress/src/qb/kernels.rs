@@ -118,9 +118,10 @@ impl Int for i64 {
 /// Unsigned integers of the same widths.
 pub(super) trait Word: Copy + Default + 'static {
     fn or(self, other: Self) -> Self;
-    fn plus(self, other: Self) -> Self;
-    /// 1 when a bit at `width` or above is set.
-    fn reaches(self, width: u32) -> Self;
+    /// Whether a bit at `width` or above is set.
+    fn reaches(self, width: u32) -> bool;
+    /// Eight bits from `shift` on; all set where there are bits above them.
+    fn byte(self, shift: u32) -> u8;
     fn wide(self) -> u64;
     fn narrowed(wide: u64) -> Self;
 }
@@ -133,12 +134,12 @@ macro_rules! word {
                 self | other
             }
             #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
+            fn reaches(self, width: u32) -> bool {
+                self >> width != 0
             }
             #[inline(always)]
-            fn reaches(self, width: u32) -> Self {
-                Self::from(self >> width != 0)
+            fn byte(self, shift: u32) -> u8 {
+                (self >> shift).min(255) as u8
             }
             #[inline(always)]
             fn wide(self) -> u64 {
@@ -164,15 +165,19 @@ pub(super) fn quantise<T: Scalar, L: Lattice<T>>(
     values: &[T; GROUP],
     codes: &mut [i64; GROUP],
 ) -> (bool, f64) {
-    let (mut broken, mut largest) = (0u64, 0i64);
-    for (code, x) in codes.iter_mut().zip(values) {
-        let coded = lattice.code(*x);
-        *code = coded.code;
-        broken |= coded.broken;
-        // Floats that are not negative ascend as their bits do, and a maximum of integers has no order to keep.
-        largest = largest.max(coded.error.to_bits() as i64);
+    // Lane by lane, so that a vector of maxima needs no order of theirs.
+    let (mut odd, mut largest) = ([0; LANES], [0.0; LANES]);
+    for (codes, values) in codes.as_chunks_mut::<LANES>().0.iter_mut().zip(values.as_chunks::<LANES>().0) {
+        for l in 0..LANES {
+            let coded = lattice.code(values[l]);
+            codes[l] = coded.code;
+            odd[l] |= coded.odd;
+            largest[l] = if coded.error > largest[l] { coded.error } else { largest[l] };
+        }
     }
-    (broken == 0, f64::from_bits(largest as u64))
+    let odd = odd.into_iter().fold(0, |all, odd| all | odd);
+    let largest = largest.into_iter().fold(0.0, f64::max);
+    (odd >= 0 && largest <= lattice.bound(), largest)
 }
 
 /// Keeps the parent's code wherever its value is still within `bound`: few codes change then.
@@ -190,6 +195,7 @@ pub(super) fn hold<T: Scalar, L: Lattice<T>>(
         let old_error = (x - lattice.value(old).wide()).abs();
         *code = if old_error <= bound { old } else { *code };
         let error = (x - lattice.value(*code).wide()).abs();
+        // Floats that are not negative ascend as their bits do.
         largest = largest.max(error.to_bits() as i64);
     }
     f64::from_bits(largest as u64)
@@ -297,18 +303,6 @@ fn behind<I: Int>(line: &Line<I>, stride: usize) -> (&[I; GROUP], &[I; GROUP], &
     (from(HISTORY), from(HISTORY - stride), from(HISTORY - 2 * stride))
 }
 
-/// Residuals of a tile, which are differences already.
-#[inline(always)]
-pub(super) fn zigzags<I: Int>(residuals: &[I; GROUP], z: &mut [I::Unsigned; GROUP]) {
-    (0..GROUP).for_each(|i| z[i] = residuals[i].zigzag());
-}
-
-/// Undoes [`zigzags`].
-#[inline(always)]
-pub(super) fn unzigzags<I: Int>(z: &[I::Unsigned; GROUP], residuals: &mut [I; GROUP]) {
-    (0..GROUP).for_each(|i| residuals[i] = I::unzigzag(z[i]));
-}
-
 /// Undoes [`residuals`]: the history stands at the head of `line`.
 #[inline(always)]
 pub(super) fn restore<I: Int, R: Row<I>>(order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>) {
@@ -346,6 +340,10 @@ fn for_each_row<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], line: &mut Line<I>,
 pub(super) trait Row<I: Int>: Copy {
     fn all(value: I) -> Self;
     fn load(row: &[I; LANES]) -> Self;
+    fn sub(self, other: Self) -> Self;
+    /// Each lane's value one lane on, behind the last of `before`.
+    fn behind(self, before: Self) -> Self;
+    fn zigzag(self) -> [I::Unsigned; LANES];
     fn unzigzag(z: &[I::Unsigned; LANES]) -> Self;
     fn to_array(self) -> [I; LANES];
     /// Bit l is set when lane l has a bit at `width` or above.
@@ -364,6 +362,18 @@ impl<I: Int> Row<I> for [I; LANES] {
         *row
     }
     #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        std::array::from_fn(|l| self[l].sub(other[l]))
+    }
+    #[inline(always)]
+    fn behind(self, before: Self) -> Self {
+        std::array::from_fn(|l| if l == 0 { before[LANES - 1] } else { self[l - 1] })
+    }
+    #[inline(always)]
+    fn zigzag(self) -> [I::Unsigned; LANES] {
+        self.map(I::zigzag)
+    }
+    #[inline(always)]
     fn unzigzag(z: &[I::Unsigned; LANES]) -> Self {
         z.map(I::unzigzag)
     }
@@ -373,7 +383,7 @@ impl<I: Int> Row<I> for [I; LANES] {
     }
     #[inline(always)]
     fn reach(z: &[I::Unsigned; LANES], width: u32) -> u32 {
-        (0..LANES).fold(0, |map, l| map | (z[l].reaches(width).wide() as u32) << l)
+        (0..LANES).fold(0, |map, l| map | u32::from(z[l].reaches(width)) << l)
     }
     #[inline(always)]
     fn sums(self, last: &mut Self) -> Self {
@@ -393,10 +403,18 @@ pub(super) fn union<W: Word>(z: &[W; GROUP]) -> u64 {
     z.iter().fold(W::default(), |all, z| all.or(*z)).wide()
 }
 
-/// How many have a bit at `width` or above.
+/// Eight bits of each from `shift` on, all set where there are bits above them.
 #[inline(always)]
-pub(super) fn count<W: Word>(z: &[W; GROUP], width: u32) -> u32 {
-    z.iter().map(|z| z.reaches(width)).fold(W::default(), W::plus).wide() as u32
+pub(super) fn window<W: Word>(z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]) {
+    (0..GROUP).for_each(|i| bytes[i] = z[i].byte(shift));
+}
+
+/// How many are as large as `least`, or larger.
+#[inline(always)]
+pub(super) fn count(bytes: &[u8; GROUP], least: u8) -> u32 {
+    // Halves of a group are counted in bytes.
+    let count = |half: &[u8; GROUP / 2]| half.iter().fold(0, |n: u8, byte| n.wrapping_add(u8::from(*byte >= least)));
+    bytes.as_chunks().0.iter().map(|half| u32::from(count(half))).sum()
 }
 
 /// Which have a bit at `width` or above: bit i of word k for value `32 k + i`.
@@ -465,34 +483,37 @@ pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
     }
 }
 
-/// Differences along the three axes of a tile of 16^3, wrapping; nothing stands before its faces.
+/// Differences along the three axes of a tile of 16^3, wrapping, zigzag; nothing stands before its faces.
 #[inline(always)]
-pub(super) fn tile_differences<I: Int>(tile: &[I; TILE], differences: &mut [I; TILE]) {
+pub(super) fn tile_differences<I: Int, R: Row<I>>(tile: &[I; TILE], differences: &mut [I::Unsigned; TILE]) {
     let rows = tile.as_chunks::<EDGE>().0;
     let nothing = [I::default(); EDGE];
+    let mut last = [R::all(I::default()); EDGE / LANES];
     for (r, target) in differences.as_chunks_mut::<EDGE>().0.iter_mut().enumerate() {
-        let (y, z) = (r % EDGE, r / EDGE);
-        let above = if y > 0 { &rows[r - 1] } else { &nothing };
-        let before = if z > 0 { &rows[r - EDGE] } else { &nothing };
-        let both = if y > 0 && z > 0 { &rows[r - EDGE - 1] } else { &nothing };
-        let mut padded = [I::default(); EDGE + 1];
-        for x in 0..EDGE {
-            padded[x + 1] = rows[r][x].sub(above[x]).sub(before[x].sub(both[x]));
+        if r % EDGE == 0 {
+            last = [R::all(I::default()); EDGE / LANES];
         }
-        for x in 0..EDGE {
-            target[x] = padded[x + 1].sub(padded[x]);
+        let before = if r < EDGE { &nothing } else { &rows[r - EDGE] };
+        let parts = rows[r].as_chunks::<LANES>().0.iter().zip(before.as_chunks::<LANES>().0);
+        let mut left = R::all(I::default());
+        for (((part, before), last), target) in parts.zip(&mut last).zip(target.as_chunks_mut::<LANES>().0) {
+            // Along z, then y, then x.
+            let across = R::load(part).sub(R::load(before));
+            let down = across.sub(*last);
+            *target = down.sub(down.behind(left)).zigzag();
+            (*last, left) = (across, down);
         }
     }
 }
 
-/// Undoes [`tile_differences`], in place.
+/// Undoes [`tile_differences`].
 #[inline(always)]
-pub(super) fn tile_sums<I: Int, R: Row<I>>(tile: &mut [I; TILE]) {
-    let rows = tile.as_chunks_mut::<EDGE>().0;
+pub(super) fn tile_sums<I: Int, R: Row<I>>(differences: &[I::Unsigned; TILE], tile: &mut [I; TILE]) {
+    let (rows, left) = (tile.as_chunks_mut::<EDGE>().0, differences.as_chunks::<EDGE>().0);
     for r in 0..EDGE * EDGE {
         let mut last = R::all(I::default());
-        for part in rows[r].as_chunks_mut::<LANES>().0 {
-            *part = R::load(part).sums(&mut last).to_array();
+        for (part, z) in rows[r].as_chunks_mut::<LANES>().0.iter_mut().zip(left[r].as_chunks::<LANES>().0) {
+            *part = R::unzigzag(z).sums(&mut last).to_array();
         }
         if r % EDGE > 0 {
             let above = rows[r - 1];

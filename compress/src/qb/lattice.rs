@@ -80,37 +80,28 @@ macro_rules! scalar {
 scalar!(f64, u64, 0);
 scalar!(f32, u32, 1);
 
-/// What became of a value.
+/// What became of a value. Whether it holds is [`Lattice::holds`]'s to say; many values are judged at once by the union of their
+/// signs of `odd` and their largest error.
 #[derive(Clone, Copy)]
 pub(super) struct Coded {
     pub(super) code: i64,
-    /// 0 when the code's value is within the bound: an integer, so that vectors of them are made without bits.
-    pub(super) broken: u64,
-    /// `|x' - x|`, where it holds.
+    /// Negative for a value that no code stands for, whatever the error.
+    pub(super) odd: i64,
+    /// `|x' - x|`; no NaN unless `odd` is negative.
     pub(super) error: f64,
 }
 
-impl Coded {
-    pub(super) fn holds(self) -> bool {
-        self.broken == 0
-    }
+/// Negative when `a < b`, both below 2^63: arithmetic, which every processor has in its vectors.
+#[inline(always)]
+fn short_of(a: u64, b: u64) -> i64 {
+    a.wrapping_sub(b) as i64
 }
 
-/// 1 when `a < b`, both below 2^63: arithmetic, which every processor has in its vectors.
+/// Negative for the negative zero: of numbers below zero, only the least one's lowest set bit is the highest.
 #[inline(always)]
-fn below(a: u64, b: u64) -> u64 {
-    a.wrapping_sub(b) >> 63
-}
-
-/// 1 when a float that is not negative is a NaN or lies above the one of these bits.
-#[inline(always)]
-fn exceeds(x: f64, limit: u64) -> u64 {
-    below(limit, x.to_bits())
-}
-
-#[inline(always)]
-fn is_negative_zero(x: f64) -> u64 {
-    u64::from(x.to_bits() == NEGATIVE_ZERO)
+fn negative_zero(x: f64) -> i64 {
+    let bits = x.to_bits() as i64;
+    bits & bits.wrapping_neg()
 }
 
 /// A set of representable values, numbered in ascending order.
@@ -120,6 +111,14 @@ pub(super) trait Lattice<T>: Copy + Send + Sync {
 
     /// The code nearest to `x`.
     fn code(&self, x: T) -> Coded;
+
+    /// Errors up to this hold; infinite where what is not odd holds by proof.
+    fn bound(&self) -> f64;
+
+    /// Whether the code's value is within the bound of the one it was made of.
+    fn holds(&self, coded: Coded) -> bool {
+        coded.odd >= 0 && coded.error <= self.bound()
+    }
 
     /// The value of a code; any code has one.
     fn value(&self, code: i64) -> T;
@@ -201,8 +200,12 @@ impl Lattice<f64> for Absolute {
         let t = x * self.inverse;
         let (code, r) = round(t);
         let error = (x - r * self.step).abs();
-        let broken = exceeds(t.abs(), LIMIT_BITS - 1) | exceeds(error, self.bound.to_bits()) | is_negative_zero(x);
-        Coded { code, broken, error }
+        Coded { code, odd: short_of(LIMIT_BITS - 1, t.abs().to_bits()) | negative_zero(x), error }
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> f64 {
+        self.bound
     }
 
     #[inline(always)]
@@ -226,8 +229,12 @@ impl Lattice<f32> for Absolute {
         let t = wide * self.inverse;
         let (code, r) = round(t);
         let error = (wide - f64::from((r * self.step) as f32)).abs();
-        let broken = exceeds(t.abs(), LIMIT_BITS - 1) | exceeds(error, self.bound.to_bits()) | is_negative_zero(wide);
-        Coded { code, broken, error }
+        Coded { code, odd: short_of(LIMIT_BITS - 1, t.abs().to_bits()) | negative_zero(wide), error }
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> f64 {
+        self.bound
     }
 
     #[inline(always)]
@@ -316,8 +323,13 @@ impl Lattice<f64> for Relative {
         let bits = x.to_bits() & !NEGATIVE_ZERO;
         let (code, pattern) = self.nearest(bits >> SHIFT);
         let error = (f64::from_bits(pattern << SHIFT) - f64::from_bits(bits)).abs();
-        let odd = below(bits, F64_SMALLEST_NORMAL) | below(F64_INFINITY - 1, bits);
-        Coded { code, broken: odd | below(self.last as u64, code as u64), error }
+        let odd = short_of(bits, F64_SMALLEST_NORMAL) | short_of(F64_INFINITY - 1, bits);
+        Coded { code, odd: odd | short_of(self.last as u64, code as u64), error }
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> f64 {
+        f64::INFINITY
     }
 
     #[inline(always)]
@@ -327,8 +339,8 @@ impl Lattice<f64> for Relative {
 
     #[inline(always)]
     fn parent_code(&self, x: f64) -> i64 {
-        let Coded { code, broken, .. } = self.code(x);
-        if broken == 0 { code } else { 0 }
+        let Coded { code, odd, .. } = self.code(x);
+        if odd >= 0 { code } else { 0 }
     }
 }
 
@@ -341,8 +353,13 @@ impl Lattice<f32> for Relative {
         let wide = u64::from(bits);
         let (code, pattern) = self.nearest(wide);
         let error = (f64::from(f32::from_bits(pattern as u32)) - f64::from(f32::from_bits(bits))).abs();
-        let odd = below(wide, u64::from(F32_SMALLEST_NORMAL)) | below(u64::from(F32_INFINITY) - 1, wide);
-        Coded { code, broken: odd | below(self.last as u64, code as u64), error }
+        let odd = short_of(wide, u64::from(F32_SMALLEST_NORMAL)) | short_of(u64::from(F32_INFINITY) - 1, wide);
+        Coded { code, odd: odd | short_of(self.last as u64, code as u64), error }
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> f64 {
+        f64::INFINITY
     }
 
     #[inline(always)]
@@ -352,8 +369,8 @@ impl Lattice<f32> for Relative {
 
     #[inline(always)]
     fn parent_code(&self, x: f32) -> i64 {
-        let Coded { code, broken, .. } = self.code(x);
-        if broken == 0 { code } else { 0 }
+        let Coded { code, odd, .. } = self.code(x);
+        if odd >= 0 { code } else { 0 }
     }
 }
 
@@ -368,7 +385,12 @@ macro_rules! exact {
 
             #[inline(always)]
             fn code(&self, x: $kind) -> Coded {
-                Coded { code: self.parent_code(x), broken: 0, error: 0.0 }
+                Coded { code: self.parent_code(x), odd: 0, error: 0.0 }
+            }
+
+            #[inline(always)]
+            fn bound(&self) -> f64 {
+                f64::INFINITY
             }
 
             #[inline(always)]

@@ -2,6 +2,7 @@
 
 use super::fitted::Weights;
 use super::kernels::GROUP;
+use super::simd::fetch;
 use super::tile::{EDGE, TILE};
 
 /// Values in a block.
@@ -91,6 +92,19 @@ impl Shape {
             }),
         }
         &room[..padded]
+    }
+
+    /// Asks for the values of a group of a tile, if there is such a tile: its rows lie too far apart for a processor to foresee
+    /// them, as it does a line.
+    pub(super) fn fetch<T>(self, (block, group): (usize, usize), values: &[T]) {
+        let Self::Tiles { dims, .. } = self else { return };
+        if block < self.blocks() {
+            let [x, y, z] = corner(dims, block);
+            for row in 0..EDGE {
+                let start = ((z + group) * dims[1] + y + row) * dims[0] + x;
+                fetch(values.get(start..start + EDGE).unwrap_or_default());
+            }
+        }
     }
 
     /// Calls `each` with the parts of a block that are rows of the values too: place in the block, place among

@@ -66,6 +66,19 @@ impl Level {
     }
 }
 
+/// Asks for memory that is read or written soon, where processors can be asked; nothing waits for it.
+#[inline(always)]
+pub(super) fn fetch<T>(soon: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for part in soon.chunks(64 / size_of::<T>()).chain(soon.windows(1).last()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every x86-64 processor has the instruction, which reads nothing and never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(part.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = soon;
+}
+
 /// Defines methods of [`Level`] that run a kernel at that level.
 macro_rules! kernels {
     ($(fn $name:ident[$($g:ident: $bound:path),*]($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {
@@ -110,18 +123,16 @@ kernels! {
         lattice: &L, base: i64, codes: &[I; GROUP], values: &mut [T; GROUP],
     );
     fn absolute[I: Int](base: i64, relative: &[I; GROUP], codes: &mut [i64; GROUP]);
-    fn zigzags[I: Int](residuals: &[I; GROUP], z: &mut [I::Unsigned; GROUP]);
-    fn unzigzags[I: Int](z: &[I::Unsigned; GROUP], residuals: &mut [I; GROUP]);
     fn rebase[I: Int](base: i64, reach: i64, codes: &[i64], relative: &mut [I]) -> bool;
     fn costs[I: Int](line: &Line<I>, stride: usize) -> [u32; 3];
     fn residuals[I: Int](order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]);
     fn union[W: Word](z: &[W; GROUP]) -> u64;
-    fn count[W: Word](z: &[W; GROUP], width: u32) -> u32;
+    fn window[W: Word](z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]);
+    fn count[](bytes: &[u8; GROUP], least: u8) -> u32;
     fn pack[](z: &[u32; GROUP], width: u32, words: &mut [u32]);
     fn unpack[](words: &[u32], width: u32, z: &mut [u32; GROUP]);
-    fn tile_differences[I: Int](tile: &[I; TILE], differences: &mut [I; TILE]);
-    fn fitted_residuals[I: Int](weights: &Weights, tile: &[I; TILE], residuals: &mut [I; TILE]);
-    fn fitted_codes[I: Int](weights: &Weights, tile: &mut [I; TILE]);
+    fn fitted_residuals[I: Int](weights: &Weights, tile: &[I; TILE], residuals: &mut [I::Unsigned; TILE]);
+    fn fitted_codes[I: Int](weights: &Weights, residuals: &[I::Unsigned; TILE], tile: &mut [I; TILE]);
 }
 
 /// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector registers.
@@ -159,17 +170,23 @@ row_kernels! {
         order: usize | usize, z: &[u32; GROUP] | &[u64; GROUP], stride: usize | usize,
         line: &mut Line<i32> | &mut Line<i64>,
     );
-    fn tile_sums / tile_sums_wide(tile: &mut [i32; TILE] | &mut [i64; TILE]);
+    fn tile_differences / tile_differences_wide(
+        tile: &[i32; TILE] | &[i64; TILE], differences: &mut [u32; TILE] | &mut [u64; TILE],
+    );
+    fn tile_sums / tile_sums_wide(
+        differences: &[u32; TILE] | &[u64; TILE], tile: &mut [i32; TILE] | &mut [i64; TILE],
+    );
     fn outliers / outliers_wide(z: &[u32; GROUP] | &[u64; GROUP], width: u32 | u32) -> [u32; LANES];
 }
 
 #[cfg(target_arch = "x86_64")]
 mod row {
     use std::arch::x86_64::{
-        __m128i, __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_ps,
-        _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_movemask_ps, _mm256_permute2x128_si256,
-        _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_shuffle_epi32, _mm256_slli_si256,
-        _mm256_srl_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_sub_epi32, _mm256_xor_si256,
+        __m128i, __m256i, _mm_cvtsi32_si128, _mm256_add_epi32, _mm256_alignr_epi8, _mm256_and_si256,
+        _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_movemask_ps, _mm256_permute2x128_si256,
+        _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_shuffle_epi32, _mm256_slli_epi32,
+        _mm256_slli_si256, _mm256_srai_epi32, _mm256_srl_epi32, _mm256_srli_epi32, _mm256_storeu_si256,
+        _mm256_sub_epi32, _mm256_xor_si256,
     };
 
     use super::super::kernels::{LANES, Row};
@@ -186,6 +203,33 @@ mod row {
         fn load(row: &[i32; LANES]) -> Self {
             // SAFETY: AVX2 as above; the array is as long as a register.
             unsafe { _mm256_loadu_si256(row.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        fn sub(self, other: Self) -> Self {
+            // SAFETY: AVX2 as above.
+            unsafe { _mm256_sub_epi32(self, other) }
+        }
+
+        #[inline(always)]
+        fn behind(self, before: Self) -> Self {
+            // SAFETY: AVX2 as above.
+            unsafe {
+                // The high half of the one before, then the low half.
+                let middle = _mm256_permute2x128_si256::<0x21>(before, self);
+                _mm256_alignr_epi8::<12>(self, middle)
+            }
+        }
+
+        #[inline(always)]
+        fn zigzag(self) -> [u32; LANES] {
+            let mut array = [0; LANES];
+            // SAFETY: AVX2 as above; the array is as long as a register.
+            unsafe {
+                let z = _mm256_xor_si256(_mm256_slli_epi32::<1>(self), _mm256_srai_epi32::<31>(self));
+                _mm256_storeu_si256(array.as_mut_ptr().cast(), z);
+            }
+            array
         }
 
         #[inline(always)]

@@ -1,7 +1,5 @@
 //! Tiles of 16^3 values of a grid, and the order their residuals are written in.
 
-use super::kernels::Int;
-
 /// Extent of a tile along each axis.
 pub(super) const EDGE: usize = 16;
 /// Values of a tile.
@@ -16,7 +14,7 @@ const FACES: usize = PLANE + INNER * BORDER;
 
 /// Residuals by place into the order they are written in: first those on the tile's three first faces, which
 /// are predicted from fewer neighbours and are larger, then the interior; each by ascending place.
-pub(super) fn arrange<I: Int>(tile: &[I; TILE], arranged: &mut [I; TILE]) {
+pub(super) fn arrange<W: Copy>(tile: &[W; TILE], arranged: &mut [W; TILE]) {
     let (faces, interior) = arranged.split_at_mut(FACES);
     let (first, borders) = faces.split_at_mut(PLANE);
     let planes = tile.as_chunks::<PLANE>().0;
@@ -34,7 +32,7 @@ pub(super) fn arrange<I: Int>(tile: &[I; TILE], arranged: &mut [I; TILE]) {
 }
 
 /// Undoes [`arrange`].
-pub(super) fn put_back<I: Int>(arranged: &[I; TILE], tile: &mut [I; TILE]) {
+pub(super) fn put_back<W: Copy>(arranged: &[W; TILE], tile: &mut [W; TILE]) {
     let (faces, interior) = arranged.split_at(FACES);
     let (first, borders) = faces.split_at(PLANE);
     let planes = tile.as_chunks_mut::<PLANE>().0;
