@@ -196,8 +196,8 @@ impl Hdf5Store {
         manifest.files.push(record);
         check(&manifest, version).map_err(lie)?;
         let text = envelope::seal(&manifest).map_err(lie)?;
-        publish::write_file(&draft.join(VERSION_FILE), &bytes)?;
-        publish::write_file(&draft.join(MANIFEST), text.as_bytes())?;
+        let (index, text_file) = (draft.join(VERSION_FILE), draft.join(MANIFEST));
+        publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())])?;
         let path = self.version_path(version);
         if !path.exists() {
             return publish::publish(draft, &path);
@@ -326,7 +326,7 @@ impl Store for Hdf5Store {
         let path = self.require_version(version)?;
         let draft = self.draft_path(version);
         publish::remove_directory(&draft)?;
-        publish::rename(&path, &draft)?;
+        publish::rename_to_remove(&path, &draft)?;
         publish::remove_directory(&draft)
     }
 }

@@ -93,11 +93,17 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::SyncDirectory, path, || File::open(path)?.sync_all())
 }
 
-/// Writes a whole new file and makes it durable.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let file = create_file(path)?;
-    write_at(&file, path, bytes, 0)?;
-    sync_file(&file, path)
+/// Writes whole new files and makes them durable: all are there before the first is synced, so that one commit of the file system
+/// carries them.
+pub(crate) fn write_files(files: &[(&Path, &[u8])]) -> Result<(), StoreError> {
+    let made: Vec<File> = files
+        .iter()
+        .map(|(path, bytes)| {
+            let file = create_file(path)?;
+            write_at(&file, path, bytes, 0).map(|()| file)
+        })
+        .collect::<Result<_, _>>()?;
+    made.iter().zip(files).try_for_each(|(file, (path, _))| sync_file(file, path))
 }
 
 /// Removes a directory and all in it; one that is gone is fine.
@@ -115,10 +121,16 @@ pub(crate) fn discard_file(path: &Path) {
     fs::remove_dir(parent(path)).ok();
 }
 
+/// Renames a directory that is removed next. Nothing waits for the disk: the next version's rename makes it durable, and should
+/// the power go before, what comes back is an old version, whole or named as damaged.
+pub(crate) fn rename_to_remove(source: &Path, target: &Path) -> Result<(), StoreError> {
+    #[expect(clippy::disallowed_methods, reason = "the renames of this file are the only ones")]
+    step(Step::Rename, target, || fs::rename(source, target))
+}
+
 /// Renames a directory and makes it durable in both parents.
 pub(crate) fn rename(source: &Path, target: &Path) -> Result<(), StoreError> {
-    #[expect(clippy::disallowed_methods, reason = "the one durable rename")]
-    step(Step::Rename, target, || fs::rename(source, target))?;
+    rename_to_remove(source, target)?;
     let (from, to) = (parent(source), parent(target));
     sync_directory(to)?;
     if from == to { Ok(()) } else { sync_directory(from) }

@@ -102,7 +102,8 @@ fn judge(scenario: &Scenario, seconds: &BTreeMap<String, Vec<f64>>) -> Estimate 
     let ratio = Estimate { mean: ratio, ..Estimate::of(&deviations) };
     println!("{}:", scenario.name);
     for (name, all) in seconds {
-        println!("    {name:28} {:9.2} +- {:.2} s", mean(all), Estimate::of(all).half_width);
+        let longest = all.iter().copied().fold(0.0, f64::max);
+        println!("    {name:28} {:9.2} +- {:.2} s, {longest:.2} at most", mean(all), Estimate::of(all).half_width);
     }
     println!("    auto over {best}: {:.3} +- {:.3}", ratio.mean, ratio.half_width);
     ratio
