@@ -57,7 +57,7 @@ fn worst_jump(n: usize, rhs: RightHandSide, rule: BoundRule, theta: f64) -> f64 
 fn the_corrected_rule_leaves_the_residual_where_it_was_on_every_grid() {
     for n in [8, 12, 16, 24, 32, 40] {
         for rhs in [ONES, RANDOM] {
-            let jump = worst_jump(n, rhs.clone(), BoundRule::Corrected, THETA_CG);
+            let jump = worst_jump(n, rhs, BoundRule::Corrected, THETA_CG);
             assert!(jump <= 1.05, "{n}^3, {rhs:?}: {jump}");
         }
     }
@@ -79,7 +79,7 @@ fn residual_jumps_by_rule_and_grid() {
         let corrected = |rhs, theta| worst_jump(n, rhs, BoundRule::Corrected, theta);
         print!("{n:>3}^3{:>12.1}", worst_jump(n, ONES, BoundRule::Theorem3, THETA_CG));
         for rhs in [ONES, RANDOM] {
-            print!("{:>12.3}{:>12.3}", corrected(rhs.clone(), THETA_CG), corrected(rhs, THETA_TWICE));
+            print!("{:>12.3}{:>12.3}", corrected(rhs, THETA_CG), corrected(rhs, THETA_TWICE));
         }
         println!();
     }
