@@ -104,7 +104,12 @@ macro_rules! kernels {
                         Kind::Portable => {}
                     }
                 }
-                kernels::$name($($argument),+)
+                // A function of its own, as the others are: what compilers make of a loop hangs on what is around it.
+                #[inline(never)]
+                fn portable<$($g: $bound),*>($($argument: $kind),+) $(-> $result)? {
+                    kernels::$name($($argument),+)
+                }
+                portable($($argument),+)
             }
         )+}
     };
@@ -153,7 +158,11 @@ macro_rules! row_kernels {
                         return unsafe { avx2($($argument),+) };
                     }
                 }
-                kernels::$name::<i32, [i32; LANES]>($($argument),+)
+                #[inline(never)]
+                fn portable($($argument: $narrow),+) $(-> $result)? {
+                    kernels::$name::<i32, [i32; LANES]>($($argument),+)
+                }
+                portable($($argument),+)
             }
 
             #[inline]
