@@ -1,10 +1,10 @@
 //! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
 //!
-//! The same work by one thread and by two, one after the other, turn after turn. A virtual core is half of a real one at
-//! times, and another program's at others, so a control that fills the units of a core and touches no memory runs before and after
-//! every case. Two more controls share nothing either: arithmetic that waits for itself, to which half a core is a whole one,
-//! and a copy. Prints quartiles of time of one over time of two: of all turns, and of those in which the control
-//! gained as much as a whole core gives, before and after.
+//! The same work by one thread on one core, by one thread on the other, and by two, turn after turn. A virtual core is half of a
+//! real one at times, the other is not, and which it is changes within seconds: so two threads are held against the mean of
+//! what the two cores did alone just before, which is twice one's speed where both are alike. Three controls share nothing: arithmetic that
+//! fills the units of a core and touches no memory, arithmetic that waits for itself, to which half a core is a whole one, and a
+//! copy. Prints medians and quartiles of all turns.
 
 #[path = "shared/iterates.rs"]
 mod iterates;
@@ -15,6 +15,7 @@ use clap::Parser;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use recoup_compress::{Qb, QbWay};
 use recoup_core::{Bound, Codec, Context, Values, ValuesMut};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::iterates::{N, iterates, value_range};
@@ -36,15 +37,36 @@ struct Args {
 /// Steps of the controls in registers, which take about as long as a frame.
 const STEPS: u64 = 1 << 21;
 
-/// Where the control gains as much, there is a whole core for the second thread.
-const WHOLE_CORE: f64 = 1.9;
-
 /// Something one thread does, or two.
 struct Case<'a> {
     name: &'static str,
     work: Box<dyn FnMut(usize) + 'a>,
-    /// Seconds of one thread, and of two, per turn.
-    seconds: [Vec<f64>; 2],
+    /// Seconds per turn: of one thread on each of two cores, and of two threads.
+    seconds: [Vec<f64>; 3],
+}
+
+/// Two of the cores this process may run on, and all of them.
+struct Cores {
+    two: [CpuSet; 2],
+    all: CpuSet,
+}
+
+impl Cores {
+    fn of_process() -> Self {
+        let all = sched_getaffinity(None).expect("the cores of this process");
+        let mut each = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).map(|core| {
+            let mut only = CpuSet::new();
+            only.set(core);
+            only
+        });
+        let mut next = || each.next().expect("two threads are worth nothing on one core");
+        Self { two: [next(), next()], all }
+    }
+}
+
+/// Where the calling thread runs from now on.
+fn run_on(cores: &CpuSet) {
+    sched_setaffinity(None, cores).expect("a thread may move among its own cores");
 }
 
 fn now() -> f64 {
@@ -106,27 +128,27 @@ fn copying<'a>(pool: &'a ThreadPool, x: &'a [f64]) -> Case<'a> {
 
 impl<'a> Case<'a> {
     fn new(name: &'static str, work: impl FnMut(usize) + 'a) -> Self {
-        Self { name, work: Box::new(work), seconds: [Vec::new(), Vec::new()] }
+        Self { name, work: Box::new(work), seconds: [Vec::new(), Vec::new(), Vec::new()] }
     }
 
-    /// Once by one thread and once by two; every other turn the other way round.
-    fn turn(&mut self, turn: usize) {
-        for half in 0..2 {
-            let threads = 1 + (half + turn) % 2;
+    /// Once on each core and once by two threads; every turn in another order.
+    fn turn(&mut self, turn: usize, cores: &Cores) {
+        for part in 0..3 {
+            let place = (part + turn) % 3;
+            run_on(cores.two.get(place).unwrap_or(&cores.all));
             let start = now();
-            (self.work)(threads);
-            self.seconds[threads - 1].push(now() - start);
+            (self.work)(1 + place / 2);
+            self.seconds[place].push(now() - start);
         }
     }
 
-    /// Median of the seconds of one thread.
-    fn one(&self) -> f64 {
-        quartiles(self.seconds[0].clone())[1]
-    }
-
-    /// Time of one thread over time of two, turn by turn.
-    fn gains(&self) -> Vec<f64> {
-        self.seconds[0].iter().zip(&self.seconds[1]).map(|(one, two)| one / two).collect()
+    /// Milliseconds of one thread, and the time of one over that of two, of all turns.
+    fn results(&self) -> (f64, Vec<f64>) {
+        let [first, second, two] = &self.seconds;
+        // Of speeds, hence harmonic.
+        let one: Vec<f64> = first.iter().zip(second).map(|(a, b)| 2.0 / (1.0 / a + 1.0 / b)).collect();
+        let gains = one.iter().zip(two).map(|(one, two)| one / two).collect();
+        (1e3 * quartiles(one)[1], gains)
     }
 }
 
@@ -154,41 +176,23 @@ fn quartiles(mut of: Vec<f64>) -> [f64; 3] {
 }
 
 fn main() {
-    let args = Args::parse();
+    let (args, cores) = (Args::parse(), Cores::of_process());
     let [_, x] = iterates();
     let x = x.repeat(args.iterates.max(1));
     let grid = Context::grid([N, N, x.len() / (N * N)]);
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
-    let mut control = registers("busy", &pool, busy);
-    let mut cases = vec![registers("waiting", &pool, waiting), copying(&pool, &x)];
+    let mut cases = vec![registers("busy", &pool, busy), registers("waiting", &pool, waiting), copying(&pool, &x)];
     let tiles = QbWay { in_tiles: true, ..QbWay::default() };
     cases.extend(coding(["line, encode", "line, decode"], QbWay::default(), (&x, Context::flat(x.len()))));
     cases.extend(coding(["tiles, encode", "tiles, decode"], tiles, (&x, grid)));
     cases.extend(coding(["fitted, encode", "fitted, decode"], QbWay { is_fitted: true, ..tiles }, (&x, grid)));
     for turn in 0..args.turns.max(1) {
-        control.turn(turn);
-        for case in &mut cases {
-            case.turn(turn);
-            control.turn(turn);
-        }
+        cases.iter_mut().for_each(|case| case.turn(turn, &cores));
     }
-    println!("{:>16} {:>10} {:>24} {:>40}", "", "one, ms", "one over two", "where the second core was a whole one");
-    println!("{:>16} {:>10.2} {:>24}", control.name, 1e3 * control.one(), shown(&control.gains()));
-    let beside: Vec<Vec<f64>> = control.gains().chunks(cases.len() + 1).map(<[f64]>::to_vec).collect();
-    for (place, case) in cases.iter().enumerate() {
-        let gains = case.gains();
-        let is_whole = |beside: &Vec<f64>| beside[place..=place + 1].iter().all(|gain| *gain >= WHOLE_CORE);
-        let there: Vec<f64> = gains.iter().zip(&beside).filter(|(_, b)| is_whole(b)).map(|(gain, _)| *gain).collect();
-        let there = format!("{} in {} turns", shown(&there), there.len());
-        println!("{:>16} {:>10.2} {:>24} {there:>40}", case.name, 1e3 * case.one(), shown(&gains));
+    println!("{:>16} {:>10} {:>24}", "", "one, ms", "one over two");
+    for case in &cases {
+        let (one, gains) = case.results();
+        let [low, middle, high] = quartiles(gains);
+        println!("{:>16} {one:>10.2} {:>24}", case.name, format!("{middle:.2} ({low:.2} to {high:.2})"));
     }
-}
-
-/// Median and quartiles.
-fn shown(of: &[f64]) -> String {
-    if of.is_empty() {
-        return "-".to_owned();
-    }
-    let [low, middle, high] = quartiles(of.to_vec());
-    format!("{middle:.2} ({low:.2} to {high:.2})")
 }

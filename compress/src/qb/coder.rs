@@ -5,7 +5,7 @@ use super::fitted::{NARROW_FITTED, Weights};
 use super::group::{self, Fields, Head};
 use super::kernels::{GROUP, HISTORY, Int, LANES, Line, NARROW};
 use super::lattice::{Exact, Lattice, Scalar};
-use super::shape::{BLOCK, Shape, copy};
+use super::shape::{BLOCK, Part, Shape, copy};
 use super::simd::Level;
 use super::tile::{TILE, arrange, put_back};
 
@@ -335,12 +335,12 @@ impl<T: Scalar> DecodeScratch<T> {
 }
 
 impl<L> Coder<L> {
-    /// Fills a block's part of `target`; `None`, with anything in that part, for bytes no encoder writes.
+    /// Fills a block's values in `target`; `None`, with anything in them, for bytes no encoder writes.
     pub(super) fn decode<'a, T: Scalar>(
         &self,
         (shape, block): (Shape, usize),
         (bytes, opened): (&'a [u8], &mut Opened<'a>),
-        (target, parent): (&mut [T], Option<&[T]>),
+        (target, parent): (&mut Part<'_, T>, Option<&[T]>),
         scratch: &mut DecodeScratch<T>,
     ) -> Option<()>
     where
@@ -355,7 +355,7 @@ impl<L> Coder<L> {
         let DecodeScratch { values, parent: parent_room, codes, narrow, wide } = scratch;
         let parent = parent.map(|p| shape.gather(block, p, parent_room));
         let own = match shape {
-            Shape::Line { .. } => target.get_mut(block * BLOCK..).and_then(|target| target.first_chunk_mut::<BLOCK>()),
+            Shape::Line { .. } => target.from(block * BLOCK).first_chunk_mut::<BLOCK>(),
             Shape::Tiles { .. } => None,
         };
         let is_direct = own.is_some();
@@ -373,7 +373,7 @@ impl<L> Coder<L> {
         }
         if !is_direct {
             shape.each_part(block, |place, start, len| {
-                copy(&values[place..place + len], &mut target[start..start + len]);
+                copy(&values[place..place + len], &mut target.from(start)[..len]);
             });
         }
         Some(())
@@ -581,7 +581,7 @@ fn apply_signs<'a, T: Scalar>(
     Some(rest)
 }
 
-fn read_raw<T: Scalar>((shape, block): (Shape, usize), bytes: &[u8], target: &mut [T]) -> Option<()> {
+fn read_raw<T: Scalar>((shape, block): (Shape, usize), bytes: &[u8], target: &mut Part<'_, T>) -> Option<()> {
     let bytes_needed = shape.block_values(block) * T::BYTES;
     let (mut bytes, padding) = bytes.split_at_checked(bytes_needed)?;
     if padding.len() >= 4 || padding.iter().any(|byte| *byte != 0) {
@@ -589,7 +589,7 @@ fn read_raw<T: Scalar>((shape, block): (Shape, usize), bytes: &[u8], target: &mu
     }
     shape.each_part(block, |_, start, len| {
         let (own, rest) = bytes.split_at(len * T::BYTES);
-        for (x, low) in target[start..start + len].iter_mut().zip(own.chunks_exact(T::BYTES)) {
+        for (x, low) in target.from(start).iter_mut().zip(own.chunks_exact(T::BYTES)) {
             let mut bits = [0; 8];
             bits[..low.len()].copy_from_slice(low);
             *x = T::from_bits(u64::from_le_bytes(bits));

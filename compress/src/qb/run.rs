@@ -1,6 +1,9 @@
-//! All blocks of a frame, run after run, on one thread or several.
+//! All blocks of a frame, piece after piece, on one thread or several.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -8,7 +11,11 @@ use super::block::Opened;
 use super::coder::{Coder, DecodeScratch, Scratch};
 use super::frame::Entry;
 use super::lattice::{Exact, Lattice, Scalar};
-use super::shape::Shape;
+use super::shape::{Part, Shape};
+
+/// How often a thread that has nothing left to do asks whether the others have, before it sleeps: some tenths of a millisecond
+/// where no other thread wants its core.
+const PATIENCE: usize = 1000;
 
 /// Blocks coded one after the other.
 #[derive(Debug, Default)]
@@ -18,7 +25,7 @@ struct Run {
     error: f64,
 }
 
-/// Threads that share the runs of a frame.
+/// Threads that share the pieces of a frame.
 #[derive(Debug)]
 pub(super) struct Team {
     /// The threads beside the caller's.
@@ -33,22 +40,42 @@ impl Team {
         Ok(Self { pool, spare: Mutex::new(Vec::new()) })
     }
 
-    /// Works off `pieces`: the caller from the front, at once, the others from the back, when they have woken, which in frames
-    /// of a millisecond or two is not nothing. `next` gives them another piece as long as there is one.
-    fn share<P>(
+    /// Works off `pieces`: the caller from the first on, at once, the others from where its share ends, when they have woken, which
+    /// in frames of a millisecond or two is not nothing; then each what the other has left. `next` gives the others another
+    /// piece as long as there is one.
+    fn share<P: Send>(
         &self,
-        pieces: impl DoubleEndedIterator<Item = P> + Send,
+        mut pieces: Vec<P>,
         mut front: impl FnMut(P),
-        back: impl Fn(&dyn Fn() -> Option<P>) + Sync,
+        back: impl Fn(&mut dyn FnMut() -> Option<P>) + Sync,
     ) {
-        let pieces = Mutex::new(pieces);
-        let next_back = || pieces.lock().ok().and_then(|mut pieces| pieces.next_back());
-        let next = || pieces.lock().ok().and_then(|mut pieces| pieces.next());
+        let others = self.pool.current_num_threads();
+        let far = pieces.split_off(pieces.len() * 9 / (10 * (others + 1))).into_iter();
+        let (pieces, busy) = (Mutex::new((pieces.into_iter(), far)), AtomicUsize::new(0));
+        let locked = || pieces.lock().expect("nobody panics holding it");
+        let next = || {
+            let (near, far) = &mut *locked();
+            near.next().or_else(|| far.next_back())
+        };
+        let help = || {
+            busy.fetch_add(1, Ordering::AcqRel);
+            back(&mut || {
+                let (near, far) = &mut *locked();
+                far.next().or_else(|| near.next_back())
+            });
+            busy.fetch_sub(1, Ordering::AcqRel);
+        };
         self.pool.in_place_scope(|scope| {
-            (0..self.pool.current_num_threads()).for_each(|_| scope.spawn(|_| back(&next_back)));
+            (0..others).for_each(|_| scope.spawn(|_| help()));
             while let Some(piece) = next() {
                 front(piece);
             }
+            // The others end within the time of a piece, which is about what it takes to go to sleep and be woken.
+            let others_end = || {
+                std::thread::yield_now();
+                busy.load(Ordering::Acquire) == 0
+            };
+            let _ = (0..PATIENCE).any(|_| others_end());
         });
     }
 
@@ -86,50 +113,60 @@ pub(super) fn encode<T: Scalar, L: Lattice<T>>(
 where
     Exact: Lattice<T>,
 {
-    let encode = |run: usize, values: &[T], scratch: &mut Scratch<T>, coded: &mut Run| {
-        let start = run * shape.run_values();
-        let part = parent.map(|parent| &parent[start..start + values.len()]);
-        encode_run(coder, shape.run(values.len()), (values, part), scratch, coded);
+    let encode = |blocks, scratch: &mut Option<Scratch<T>>, run: &mut Run| {
+        encode_piece(coder, (shape, blocks), (values, parent), scratch.get_or_insert_with(Scratch::new), run);
     };
     target.resize(preface, 0);
-    let (mut scratch, mut all) = (Scratch::new(), Run { bytes: std::mem::take(target), ..Run::default() });
-    let runs = values.chunks(shape.run_values()).enumerate();
-    match team {
-        None => runs.for_each(|(run, values)| encode(run, values, &mut scratch, &mut all)),
+    // Made by each thread for itself, while others wake.
+    let (mut scratch, mut all) = (None, Run { bytes: std::mem::take(target), ..Run::default() });
+    let pieces = shape.pieces();
+    match team.filter(|_| pieces.len() > 1) {
+        None => pieces.into_iter().for_each(|blocks| encode(blocks, &mut scratch, &mut all)),
         Some(team) => {
-            // What the caller codes stands where it belongs; only what the others have coded is put behind it.
-            let behind = Mutex::new(Vec::new());
-            let front = |(run, values)| encode(run, values, &mut scratch, &mut all);
-            team.share(runs, front, |next| {
+            // What the caller codes stands where it belongs, but for its last pieces; what the others have coded is put behind it.
+            let behind = Mutex::new(BTreeMap::new());
+            let keep = |first: usize, run: Run| behind.lock().expect("nobody panics holding it").insert(first, run);
+            let put = |all: &mut Run| {
+                let next = |first| behind.lock().expect("nobody panics holding it").remove(&first);
+                while let Some(mut run) = next(all.table.len()) {
+                    all.append(&mut run);
+                    team.give_back(run);
+                }
+            };
+            let front = |blocks: Range<usize>| {
+                put(&mut all);
+                if blocks.start == all.table.len() {
+                    return encode(blocks, &mut scratch, &mut all);
+                }
+                let (first, mut run) = (blocks.start, team.empty_run());
+                encode(blocks, &mut scratch, &mut run);
+                keep(first, run);
+            };
+            team.share(pieces, front, |next| {
                 let mut scratch = None;
-                while let Some((run, values)) = next() {
-                    let mut coded = team.empty_run();
-                    encode(run, values, scratch.get_or_insert_with(Scratch::new), &mut coded);
-                    behind.lock().expect("nobody panics holding it").push((run, coded));
+                while let Some(blocks) = next() {
+                    let (first, mut run) = (blocks.start, team.empty_run());
+                    encode(blocks, &mut scratch, &mut run);
+                    keep(first, run);
                 }
             });
-            let mut behind = behind.into_inner().expect("nobody panics holding it");
-            behind.sort_unstable_by_key(|(run, _)| *run);
-            for (_, mut coded) in behind {
-                all.append(&mut coded);
-                team.give_back(coded);
-            }
+            put(&mut all);
         }
     }
     *target = all.bytes;
     (all.table, all.error)
 }
 
-fn encode_run<T: Scalar, L: Lattice<T>>(
+fn encode_piece<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
-    shape: Shape,
+    (shape, blocks): (Shape, Range<usize>),
     source: (&[T], Option<&[T]>),
     scratch: &mut Scratch<T>,
     run: &mut Run,
 ) where
     Exact: Lattice<T>,
 {
-    for block in 0..shape.blocks() {
+    for block in blocks {
         let start = run.bytes.len();
         run.error = run.error.max(coder.encode((shape, block), source, scratch, &mut run.bytes));
         let bytes = &run.bytes[start..];
@@ -141,53 +178,51 @@ fn encode_run<T: Scalar, L: Lattice<T>>(
 pub(super) fn decode<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
     shape: Shape,
-    (table, blocks): (&[Entry], &[u8]),
+    (table, mut bytes): (&[Entry], &[u8]),
     (target, parent): (&mut [T], Option<&[T]>),
     team: Option<&Team>,
 ) -> Vec<usize>
 where
     Exact: Lattice<T>,
 {
-    let (run_values, run_blocks) = (shape.run_values(), shape.run_blocks().max(1));
-    let mut starts = Vec::with_capacity(table.len().div_ceil(run_blocks));
-    let mut start = 0;
-    for entries in table.chunks(run_blocks) {
-        starts.push(start);
-        start += entries.iter().map(|entry| entry.words as usize * 4).sum::<usize>();
-    }
-    let decode_run = |scratch: &mut DecodeScratch<T>, run: usize, target: &mut [T]| {
-        let parent = parent.map(|parent| &parent[run * run_values..][..target.len()]);
-        let entries = &table[run * run_blocks..][..run_blocks.min(table.len() - run * run_blocks)];
-        let (mut rest, mut opened) = (&blocks[starts[run]..], Opened::default());
-        let mut damaged = Vec::new();
-        for (block, entry) in entries.iter().enumerate() {
+    let pieces = shape.pieces().into_iter().zip(shape.parts(target)).map(|(blocks, part)| {
+        let len = table[blocks.clone()].iter().map(|entry| entry.words as usize * 4).sum();
+        let own;
+        (own, bytes) = bytes.split_at(len);
+        (blocks, own, part)
+    });
+    let pieces: Vec<_> = pieces.collect();
+    let decode = |scratch: &mut DecodeScratch<T>, (blocks, mut rest, mut part): (Range<usize>, &[u8], Part<'_, T>)| {
+        let (mut opened, mut damaged) = (Opened::default(), Vec::new());
+        for block in blocks {
+            let entry = table[block];
             let (bytes, next) = rest.split_at(entry.words as usize * 4);
             rest = next;
             let is_whole = crc32c::crc32c(bytes) == entry.crc32c;
-            let place = (shape.run(target.len()), block);
             let io = (bytes, &mut opened);
-            if !is_whole || coder.decode(place, io, (&mut *target, parent), scratch).is_none() {
-                damaged.push(run * run_blocks + block);
+            if !is_whole || coder.decode((shape, block), io, (&mut part, parent), scratch).is_none() {
+                damaged.push(block);
             }
         }
         damaged
     };
-    let Some(team) = team else {
-        let mut scratch = DecodeScratch::new();
-        let runs = target.chunks_mut(run_values).enumerate();
-        return runs.flat_map(|(run, target)| decode_run(&mut scratch, run, target)).collect();
-    };
-    let mut damaged: Vec<Vec<usize>> = vec![Vec::new(); starts.len()];
-    let runs = target.chunks_mut(run_values).zip(&mut damaged).enumerate();
     let mut scratch = DecodeScratch::new();
-    let front = |(run, (target, damaged)): (usize, (&mut [T], &mut Vec<usize>))| {
-        *damaged = decode_run(&mut scratch, run, target);
+    let Some(team) = team.filter(|_| pieces.len() > 1) else {
+        return pieces.into_iter().flat_map(|piece| decode(&mut scratch, piece)).collect();
     };
-    team.share(runs, front, |next| {
-        let mut scratch = None;
-        while let Some((run, (target, damaged))) = next() {
-            *damaged = decode_run(scratch.get_or_insert_with(DecodeScratch::new), run, target);
-        }
-    });
-    damaged.concat()
+    let damaged = Mutex::new(Vec::new());
+    let note = |of_piece: Vec<usize>| damaged.lock().expect("nobody panics holding it").extend(of_piece);
+    team.share(
+        pieces,
+        |piece| note(decode(&mut scratch, piece)),
+        |next| {
+            let mut scratch = None;
+            while let Some(piece) = next() {
+                note(decode(scratch.get_or_insert_with(DecodeScratch::new), piece));
+            }
+        },
+    );
+    let mut damaged = damaged.into_inner().expect("nobody panics holding it");
+    damaged.sort_unstable();
+    damaged
 }

@@ -1,4 +1,6 @@
-//! How values are cut into blocks and runs of blocks.
+//! How values are cut into blocks, and blocks into pieces of work.
+
+use std::ops::Range;
 
 use super::fitted::Weights;
 use super::kernels::GROUP;
@@ -7,8 +9,8 @@ use super::tile::{EDGE, TILE};
 
 /// Values in a block.
 pub(super) const BLOCK: usize = 4096;
-/// Blocks of a line coded as one piece of work: half a megabyte, so that threads that began at different times end at nearly the same.
-const RUN_BLOCKS: usize = 16;
+/// Blocks coded as one piece of work: half a megabyte, so that threads that began at different times end at nearly the same.
+const PIECE_BLOCKS: usize = 16;
 
 /// The arrangement blocks are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,25 +36,46 @@ impl Shape {
         }
     }
 
-    /// Values of one run: a contiguous part that whole blocks make up; the last run may be shorter.
-    pub(super) fn run_values(self) -> usize {
+    /// Blocks along each axis.
+    fn blocks_along(self) -> [usize; 3] {
         match self {
-            Self::Line { .. } => RUN_BLOCKS * BLOCK,
-            Self::Tiles { dims, .. } => (dims[0] * dims[1] * EDGE).max(1),
+            Self::Line { n, .. } => [1, n.div_ceil(BLOCK), 1],
+            Self::Tiles { dims, .. } => dims.map(|extent| extent.div_ceil(EDGE)),
         }
     }
 
-    /// Blocks of one run.
-    pub(super) fn run_blocks(self) -> usize {
-        self.run(self.run_values().min(self.values())).blocks()
+    /// Rows of blocks of one piece.
+    fn piece_rows(self) -> usize {
+        (PIECE_BLOCKS / self.blocks_along()[0].max(1)).max(1)
     }
 
-    /// The shape of a run of `values` values.
-    pub(super) fn run(self, values: usize) -> Self {
-        match self {
-            Self::Line { stride, .. } => Self::Line { n: values, stride },
-            Self::Tiles { dims: [x, y, _], fitted } => Self::Tiles { dims: [x, y, values / (x * y).max(1)], fitted },
+    /// The blocks of every piece of work: of a grid, some rows of tiles of one layer.
+    pub(super) fn pieces(self) -> Vec<Range<usize>> {
+        let ([across, down, deep], rows) = (self.blocks_along(), self.piece_rows());
+        let starts = (0..deep).flat_map(|z| (0..down).step_by(rows).map(move |y| (z, y)));
+        starts.map(|(z, y)| (z * down + y) * across..(z * down + down.min(y + rows)) * across).collect()
+    }
+
+    /// The values of every piece, in the same order.
+    pub(super) fn parts<T>(self, values: &mut [T]) -> Vec<Part<'_, T>> {
+        let (rows, of_plane) = match self {
+            Self::Line { n, .. } => (self.piece_rows() * BLOCK, n),
+            Self::Tiles { dims: [x, y, _], .. } => (self.piece_rows() * EDGE * x, x * y),
+        };
+        let mut parts = Vec::new();
+        for (layer, values) in values.chunks_mut((of_plane * EDGE).max(1)).enumerate() {
+            let first = parts.len();
+            for plane in values.chunks_mut(of_plane.max(1)) {
+                for (piece, values) in plane.chunks_mut(rows.max(1)).enumerate() {
+                    if parts.len() == first + piece {
+                        let start = layer * EDGE * of_plane + piece * rows;
+                        parts.push(Part { start, pitch: of_plane, planes: Vec::with_capacity(EDGE) });
+                    }
+                    parts[first + piece].planes.push(values);
+                }
+            }
         }
+        parts
     }
 
     /// Values of a block, without what pads it.
@@ -124,6 +147,24 @@ impl Shape {
     }
 }
 
+/// The values of a piece of work: in a row, in every plane of a grid.
+#[derive(Debug)]
+pub(super) struct Part<'a, T> {
+    /// Place of its first value among all.
+    start: usize,
+    /// Values of a plane.
+    pitch: usize,
+    planes: Vec<&'a mut [T]>,
+}
+
+impl<T> Part<'_, T> {
+    /// The value at a place among all, and those behind it in the same plane.
+    pub(super) fn from(&mut self, place: usize) -> &mut [T] {
+        let place = place - self.start;
+        &mut self.planes[place / self.pitch][place % self.pitch..]
+    }
+}
+
 /// Copies values; rows of a tile without a call.
 pub(super) fn copy<T: Copy>(source: &[T], target: &mut [T]) {
     if source.len() != EDGE || target.len() != EDGE {
@@ -149,5 +190,36 @@ fn each_row(dims: [usize; 3], block: usize, mut each: impl FnMut(usize, usize, u
         let y = (at_y + row % EDGE).min(dims[1] - 1);
         let z = (at_z + row / EDGE).min(dims[2] - 1);
         each(row, (z * dims[1] + y) * dims[0] + at_x, inside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_piece_finds_its_blocks_in_its_part() {
+        let tiles = |dims| Shape::Tiles { dims, fitted: None };
+        let line = |n| Shape::Line { n, stride: 1 };
+        let shapes = [line(1), line(200_000), tiles([40, 17, 33]), tiles([300, 100, 20]), tiles([16, 700, 9])];
+        for shape in shapes {
+            let mut places: Vec<usize> = (0..shape.values()).collect();
+            let mut seen = vec![false; shape.values()];
+            let pieces = shape.pieces();
+            let mut parts = shape.parts(&mut places);
+            assert_eq!(pieces.len(), parts.len(), "{shape:?}");
+            assert!(pieces.iter().flat_map(Clone::clone).eq(0..shape.blocks()), "{shape:?}");
+            for (blocks, part) in pieces.into_iter().zip(&mut parts) {
+                for block in blocks {
+                    shape.each_part(block, |_, start, len| {
+                        for (place, seen) in part.from(start)[..len].iter().zip(&mut seen[start..]) {
+                            assert!(!std::mem::replace(seen, true), "{shape:?}: {place} twice");
+                        }
+                        assert_eq!(part.from(start)[0], start, "{shape:?}");
+                    });
+                }
+            }
+            assert!(seen.into_iter().all(|seen| seen), "{shape:?}");
+        }
     }
 }
