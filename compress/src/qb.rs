@@ -16,6 +16,7 @@ mod kernels;
 mod lattice;
 mod run;
 mod shape;
+mod signs;
 mod simd;
 mod tile;
 

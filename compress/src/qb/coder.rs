@@ -3,10 +3,11 @@
 use super::block::{Expected, Filling, Kind, Opened, bitmap_words, class};
 use super::fitted::{NARROW_FITTED, Weights};
 use super::group::{self, Fields, Head};
-use super::kernels::{GROUP, HISTORY, Int, LANES, Line, NARROW};
+use super::kernels::{GROUP, HISTORY, Int, Line, NARROW};
 use super::lattice::{Exact, Lattice, Scalar};
-use super::shape::{BLOCK, Part, Shape, copy};
-use super::simd::Level;
+use super::shape::{AHEAD, BLOCK, Part, Shape, copy};
+use super::signs;
+use super::simd::{Level, fetch};
 use super::tile::{TILE, arrange, put_back};
 
 /// Exceptions from which a block is tried on the lattice that holds every value.
@@ -99,8 +100,8 @@ impl<L> Coder<L> {
         let Scratch { values: room, parent: parent_room, work, spare } = scratch;
         let source = (shape.gather(block, values, room), parent.map(|p| shape.gather(block, p, parent_room)));
         let soon = |group| {
-            shape.fetch((block + 1, group), values);
-            parent.iter().for_each(|parent| shape.fetch((block + 1, group), parent));
+            shape.fetch((block, group), values);
+            parent.iter().for_each(|parent| shape.fetch((block, group), parent));
         };
         let start = target.len();
         let mut error = self.fill(shape, source, &soon, work);
@@ -237,7 +238,7 @@ impl<L> Coder<L> {
             self.level.subtract_parent(&self.lattice, parent, codes);
         }
         if L::SPLITS_SIGN {
-            note_signs(self.level, source, filling);
+            signs::note(self.level, (source.values, source.parent), filling);
         }
         if let Some(holds) = holds {
             let first = holds.iter().position(|holds| *holds).map(|i| codes[i]);
@@ -289,29 +290,6 @@ fn append_raw<T: Scalar>((shape, block): (Shape, usize), values: &[T], target: &
     target.resize(target.len().next_multiple_of(4), 0);
 }
 
-/// Appends class and bitmaps of a group of magnitudes; signs stand against those of the parent.
-fn note_signs<T: Scalar>(level: Level, source: Source<'_, T>, filling: &mut Filling) {
-    let (n_negative, n_zero) = level.count_signs(source.values, source.parent);
-    let sign = match n_negative {
-        0 => class::PLUS,
-        GROUP => class::MINUS,
-        _ => class::MIXED,
-    };
-    filling.classes.push(sign | if n_zero > 0 { class::ZEROS } else { 0 });
-    if sign == class::MIXED {
-        let flips = |i: usize| source.parent.is_some_and(|parent| parent[i].is_negative());
-        filling.bitmaps.extend(bitmap(|i| source.values[i].is_negative() ^ flips(i)));
-    }
-    if n_zero > 0 {
-        filling.bitmaps.extend(bitmap(|i| source.values[i].is_zero()));
-    }
-}
-
-/// Bit i of word k is flag `32 k + i`.
-fn bitmap(flag: impl Fn(usize) -> bool) -> [u32; LANES] {
-    std::array::from_fn(|k| (0..32).fold(0, |word, i| word | u32::from(flag(32 * k + i)) << i))
-}
-
 /// Room for decoding one block.
 #[derive(Debug)]
 pub(super) struct DecodeScratch<T> {
@@ -356,7 +334,10 @@ impl<L> Coder<L> {
         let parent = parent.map(|p| shape.gather(block, p, parent_room));
         let own = match shape {
             Shape::Line { .. } => target.from(block * BLOCK).first_chunk_mut::<BLOCK>(),
-            Shape::Tiles { .. } => None,
+            Shape::Tiles { .. } => {
+                shape.each_part(block, |_, start, len| fetch(&target.from(start)[..len]));
+                None
+            }
         };
         let is_direct = own.is_some();
         let mut room = Room { values: own.unwrap_or(values), codes, narrow, wide };
@@ -408,7 +389,7 @@ impl<L> Coder<L> {
         let (groups, parents) = (opened.heads.len(), parent.unwrap_or(&[]).as_chunks::<GROUP>().0);
         let codes = room.codes.as_chunks_mut::<GROUP>().0;
         let values = room.values.as_chunks_mut::<GROUP>().0;
-        let mut signs = bitmaps;
+        let mut left = bitmaps;
         for (g, (codes, values)) in codes.iter_mut().zip(values).take(groups).enumerate() {
             if let Some(parent) = parents.get(g) {
                 self.level.add_parent(&self.lattice, parent, codes);
@@ -417,10 +398,10 @@ impl<L> Coder<L> {
                 self.level.dequantise(&self.lattice, codes, values);
             }
             if let Some(class) = opened.classes.get(g) {
-                signs = apply_signs(*class, signs, parents.get(g), values)?;
+                left = signs::apply(*class, left, parents.get(g), values)?;
             } else if L::SPLITS_SIGN {
                 // A block without any code has its parent's signs.
-                apply_signs(class::PLUS, &[], parents.get(g), values)?;
+                signs::apply(class::PLUS, &[], parents.get(g), values)?;
             }
         }
         Some(())
@@ -440,7 +421,9 @@ impl<L> Coder<L> {
         let mut history = [base; HISTORY];
         let codes = room.codes.as_chunks_mut::<GROUP>().0;
         let values = room.values.as_chunks_mut::<GROUP>().0;
-        for (codes, values) in codes.iter_mut().zip(values).take(payload.heads.len()) {
+        for (g, codes) in codes.iter_mut().take(payload.heads.len()).enumerate() {
+            fetch(values.get(g + AHEAD).map_or(&[], |soon| &soon[..]));
+            let values = &mut values[g];
             let group = payload.next()?;
             let base = history[HISTORY - 1];
             if group.head.wide {
@@ -560,25 +543,6 @@ impl<'a> Payload<'a> {
         *self = Self { words: rest_words, bytes: rest_bytes, at: self.at + 1, ..*self };
         Some(Group { head, words, bytes })
     }
-}
-
-/// Gives the values of a group their signs and zeros; returns the bitmaps of the groups that follow.
-fn apply_signs<'a, T: Scalar>(
-    class: u8,
-    bitmaps: &'a [u32],
-    parent: Option<&[T; GROUP]>,
-    values: &mut [T; GROUP],
-) -> Option<&'a [u32]> {
-    let is_set = |map: &[u32], i: usize| map[i / 32] >> (i % 32) & 1 != 0;
-    let (signs, rest) = bitmaps.split_at_checked(if class & class::SIGN == class::MIXED { LANES } else { 0 })?;
-    let (zeros, rest) = rest.split_at_checked(if class & class::ZEROS != 0 { LANES } else { 0 })?;
-    let minus = class & class::SIGN == class::MINUS;
-    for (i, x) in values.iter_mut().enumerate() {
-        let negative = if signs.is_empty() { minus } else { is_set(signs, i) };
-        let magnitude = if !zeros.is_empty() && is_set(zeros, i) { T::default() } else { *x };
-        *x = magnitude.negated(negative ^ parent.is_some_and(|parent| parent[i].is_negative()));
-    }
-    Some(rest)
 }
 
 fn read_raw<T: Scalar>((shape, block): (Shape, usize), bytes: &[u8], target: &mut Part<'_, T>) -> Option<()> {

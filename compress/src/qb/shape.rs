@@ -12,6 +12,9 @@ pub(super) const BLOCK: usize = 4096;
 /// Blocks coded as one piece of work: half a megabyte, so that threads that began at different times end at nearly the same.
 const PIECE_BLOCKS: usize = 16;
 
+/// Groups of a line that memory is asked for ahead: processors foresee the values of a page, not the next page's.
+pub(super) const AHEAD: usize = 4;
+
 /// The arrangement blocks are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -117,16 +120,22 @@ impl Shape {
         &room[..padded]
     }
 
-    /// Asks for the values of a group of a tile, if there is such a tile: its rows lie too far apart for a processor to foresee
-    /// them, as it does a line.
+    /// Asks for values that are coded soon after a group: of a line those [`AHEAD`], of a grid the same group of the next tile, whose
+    /// rows lie too far apart for a processor to foresee them.
     pub(super) fn fetch<T>(self, (block, group): (usize, usize), values: &[T]) {
-        let Self::Tiles { dims, .. } = self else { return };
-        if block < self.blocks() {
-            let [x, y, z] = corner(dims, block);
-            for row in 0..EDGE {
-                let start = ((z + group) * dims[1] + y + row) * dims[0] + x;
-                fetch(values.get(start..start + EDGE).unwrap_or_default());
+        match self {
+            Self::Line { .. } => {
+                let start = block * BLOCK + (group + AHEAD) * GROUP;
+                fetch(values.get(start..start + GROUP).unwrap_or_default());
             }
+            Self::Tiles { dims, .. } if block + 1 < self.blocks() => {
+                let [x, y, z] = corner(dims, block + 1);
+                for row in 0..EDGE {
+                    let start = ((z + group) * dims[1] + y + row) * dims[0] + x;
+                    fetch(values.get(start..start + EDGE).unwrap_or_default());
+                }
+            }
+            Self::Tiles { .. } => {}
         }
     }
 
