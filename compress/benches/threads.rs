@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use clap::Parser;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use recoup_compress::{Qb, QbWay};
+use recoup_compress::{Level, Qb, QbWay};
 use recoup_core::{Bound, Codec, Context, Values, ValuesMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -29,6 +29,9 @@ struct Args {
     /// Frames coded as one: each is an iterate of 16 MiB, one behind the other along the slowest axis.
     #[arg(long, default_value_t = 1)]
     iterates: usize,
+    /// Without vector instructions that not every processor has.
+    #[arg(long)]
+    portable: bool,
     /// Given by cargo.
     #[arg(long, hide = true)]
     bench: bool,
@@ -153,8 +156,12 @@ impl<'a> Case<'a> {
 }
 
 /// Encoding and decoding in an arrangement.
-fn coding<'a>(names: [&'static str; 2], way: QbWay, (x, context): (&'a [f64], Context<'a>)) -> [Case<'a>; 2] {
-    let codecs = [1, 2].map(|threads| Qb::with_threads(threads).expect("threads").by(way));
+fn coding<'a>(
+    names: [&'static str; 2],
+    (way, level): (QbWay, Level),
+    (x, context): (&'a [f64], Context<'a>),
+) -> [Case<'a>; 2] {
+    let codecs = [1, 2].map(|threads| Qb::with_threads(threads).expect("threads").by(way).at_level(level));
     let bound = Bound::Absolute(1e-4 * value_range(x));
     let (mut payload, mut decoded) = (Vec::new(), vec![0.0; x.len()]);
     let encoded = codecs[0].encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
@@ -182,10 +189,13 @@ fn main() {
     let grid = Context::grid([N, N, x.len() / (N * N)]);
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let mut cases = vec![registers("busy", &pool, busy), registers("waiting", &pool, waiting), copying(&pool, &x)];
-    let tiles = QbWay { in_tiles: true, ..QbWay::default() };
-    cases.extend(coding(["line, encode", "line, decode"], QbWay::default(), (&x, Context::flat(x.len()))));
-    cases.extend(coding(["tiles, encode", "tiles, decode"], tiles, (&x, grid)));
-    cases.extend(coding(["fitted, encode", "fitted, decode"], QbWay { is_fitted: true, ..tiles }, (&x, grid)));
+    let level = if args.portable { Level::PORTABLE } else { Level::best() };
+    let lines = QbWay::default();
+    let tiles = QbWay { in_tiles: true, ..lines };
+    let fitted = QbWay { is_fitted: true, ..tiles };
+    cases.extend(coding(["line, encode", "line, decode"], (lines, level), (&x, Context::flat(x.len()))));
+    cases.extend(coding(["tiles, encode", "tiles, decode"], (tiles, level), (&x, grid)));
+    cases.extend(coding(["fitted, encode", "fitted, decode"], (fitted, level), (&x, grid)));
     for turn in 0..args.turns.max(1) {
         cases.iter_mut().for_each(|case| case.turn(turn, &cores));
     }

@@ -106,16 +106,16 @@ impl<'a, T: Scalar> Problem<'a, T> {
         Exact: Lattice<T>,
     {
         let plans = self.plans();
-        let mut scratch = Scratch::new();
         if let Some(way) = way
             && let Some(asked) = plans.iter().find(|plan| plan.way() == Way { is_fitted: false, ..way })
         {
-            let fitted = way.is_fitted.then(|| self.fitted(asked, level, &mut scratch)).flatten();
+            let fitted = way.is_fitted.then(|| self.fitted(asked, level, &mut Scratch::new())).flatten();
             return fitted.unwrap_or(*asked);
         }
         if let [only] = plans[..] {
             return only;
         }
+        let mut scratch = Scratch::new();
         let judged = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), *plan));
         let judged: Vec<(f64, Plan)> = judged.collect();
         let least =
