@@ -33,10 +33,7 @@ impl Shape {
     }
 
     pub(super) fn blocks(self) -> usize {
-        match self {
-            Self::Line { n, .. } => n.div_ceil(BLOCK),
-            Self::Tiles { dims, .. } => dims.iter().map(|extent| extent.div_ceil(EDGE)).product(),
-        }
+        self.blocks_along().iter().product()
     }
 
     /// Blocks along each axis.
