@@ -8,12 +8,13 @@ use std::sync::Arc;
 use recoup::VirtualClock;
 use recoup::comm::{Solo, Threads};
 use recoup::core::{
-    CodecId, Comm, Distribution, Manifest, Operator, Plan, Progress, Role, Scheme, Status, Store, ValuesMut,
+    CodecId, Comm, Distribution, FrameRecord, Manifest, Operator, Plan, Progress, Role, Scheme, Status, Store,
+    ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store, MemoryStore};
 use recoup::model::failures::AtIterations;
 use recoup::pipeline::{
-    ChainReader, Ended, EventKind, Outcome, PipelineError, Session, Timing, Variables, VirtualCosts,
+    ChainReader, Codecs, Ended, EventKind, Outcome, PipelineError, Session, Timing, Variables, VirtualCosts,
 };
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 
@@ -178,6 +179,37 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     }
 }
 
+/// Payloads of a chain of versions that were waited for, and the values of the last, on so many threads.
+fn made_on(threads: usize) -> (Vec<Vec<u8>>, Vec<f64>) {
+    let (store, n) = (Arc::new(MemoryStore::new()), 60 * N);
+    let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).key_every(3).keep(100).threads(threads);
+    let mut session = builder.synchronous(true).build_with(store.clone(), &Solo).unwrap();
+    for version in 1..=5 {
+        let mut x: Vec<f64> = state(0, version).into_iter().cycle().take(n).collect();
+        let owner = Variables::new().iterate("x", &mut x);
+        session.checkpoint(fixed_plan(CodecId::Qb), progress(version), &[&owner]).unwrap();
+    }
+    session.wait().unwrap();
+    let mut x = vec![0.0; n];
+    session.restore_with(&mut [&mut Variables::new().iterate("x", &mut x)]).unwrap().unwrap();
+    let payload = |(version, frame): (u64, FrameRecord)| {
+        let mut payload = Vec::new();
+        store.read(version, &frame, &mut payload).unwrap();
+        payload
+    };
+    let frames = manifests(&*store).into_iter().flat_map(|m| m.frames.into_iter().map(move |frame| (m.version, frame)));
+    (frames.map(payload).collect(), x)
+}
+
+#[test]
+fn versions_and_what_comes_back_do_not_depend_on_threads() {
+    let alone = made_on(1);
+    assert_eq!(alone.0.len(), 5);
+    for threads in [2, 3, 5] {
+        assert!(made_on(threads) == alone, "{threads} threads");
+    }
+}
+
 /// Whatever is kept, what it needs is kept with it, and nothing else.
 #[test]
 fn retention_keeps_chains_whole_and_nothing_more() {
@@ -207,7 +239,7 @@ fn retention_keeps_chains_whole_and_nothing_more() {
 
 /// All versions of a store are whole, and so is every chain: each value within its bound.
 fn assert_chains_whole(store: &dyn Store, what: &str) -> Vec<u64> {
-    let mut reader = ChainReader::new(store, recoup::compress::codec);
+    let mut reader = ChainReader::new(store, Codecs::shared(recoup::compress::codec, 1));
     for manifest in manifests(store) {
         assert_eq!(store.inspect_damage(manifest.version).unwrap(), [], "{what}");
         let (variable, frame) = (&manifest.variables[0], &manifest.frames[0]);
@@ -421,7 +453,7 @@ fn a_chain_of_verified_versions_gives_the_residuals_that_were_measured() {
         let store = reading(dir.path());
         let manifests = manifests(&store);
         assert!(manifests.iter().filter(|m| !m.parents().is_empty()).count() >= manifests.len() / 2, "{codec}");
-        let mut reader = ChainReader::new(&store, recoup::compress::codec);
+        let mut reader = ChainReader::new(&store, Codecs::shared(recoup::compress::codec, 1));
         let norm_b = problem.b.iter().map(|b| b * b).sum::<f64>().sqrt();
         for manifest in manifests {
             let (variable, frame, residual) = (&manifest.variables[0], &manifest.frames[0], manifest.residual);

@@ -10,7 +10,7 @@ use recoup::core::{BoundRule, CodecId, Decision, Observation, Plan, Policy, Resu
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
-use recoup::pipeline::{Ended, EventKind, Reference, RunReport, Session, SessionConfig, Timing};
+use recoup::pipeline::{Codecs, Ended, EventKind, Reference, RunReport, Session, SessionConfig, Timing};
 use recoup::solvers::{Csr, RightHandSide, read_matrix};
 
 use crate::support::{Problem, plan};
@@ -121,7 +121,7 @@ impl Problem {
         let config = SessionConfig {
             name: "solve".to_owned(),
             store: Arc::new(MemoryStore::new()),
-            codecs: recoup::compress::codec,
+            codecs: Codecs::shared(recoup::compress::codec, 1),
             policy,
             clock: Arc::new(SystemClock::new()),
             timing: Timing::Real,

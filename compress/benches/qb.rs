@@ -41,8 +41,8 @@ fn cases<'a>(bound: Bound, parent: Parent<'a>) -> Vec<Case<'a>> {
         }
     }
     for (name, context) in [("line", line), ("tiles", grid)] {
-        let two = Qb::with_threads(2).expect("threads").by(way(name == "tiles", false, false));
-        cases.push((format!("{name}/two threads"), two, bound, context));
+        let two = Qb::default().by(way(name == "tiles", false, false));
+        cases.push((format!("{name}/two threads"), two, bound, Context { threads: 2, ..context }));
     }
     cases
 }

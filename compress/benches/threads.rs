@@ -29,6 +29,9 @@ struct Args {
     /// Frames coded as one: each is an iterate of 16 MiB, one behind the other along the slowest axis.
     #[arg(long, default_value_t = 1)]
     iterates: usize,
+    /// Frames coded one after the other in each turn, as those of a variable are; the other thread has to be woken for the first.
+    #[arg(long, default_value_t = 1)]
+    frames: usize,
     /// Without vector instructions that not every processor has.
     #[arg(long)]
     portable: bool,
@@ -158,21 +161,26 @@ impl<'a> Case<'a> {
 /// Encoding and decoding in an arrangement.
 fn coding<'a>(
     names: [&'static str; 2],
-    (way, level): (QbWay, Level),
+    (way, level, frames): (QbWay, Level, usize),
     (x, context): (&'a [f64], Context<'a>),
 ) -> [Case<'a>; 2] {
-    let codecs = [1, 2].map(|threads| Qb::with_threads(threads).expect("threads").by(way).at_level(level));
+    let codec = Qb::default().by(way).at_level(level);
+    let on = move |threads| Context { threads, ..context };
     let bound = Bound::Absolute(1e-4 * value_range(x));
     let (mut payload, mut decoded) = (Vec::new(), vec![0.0; x.len()]);
-    let encoded = codecs[0].encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
+    let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
     let frame = payload.clone();
-    let decoders = codecs.clone();
+    let decoder = codec.clone();
     let encode = move |threads: usize| {
-        codecs[threads - 1].encode(black_box(Values::F64(x)), bound, &context, &mut payload).expect("encodes");
+        for _ in 0..frames {
+            codec.encode(black_box(Values::F64(x)), bound, &on(threads), &mut payload).expect("encodes");
+        }
     };
     let decode = move |threads: usize| {
-        let target = ValuesMut::F64(&mut decoded);
-        decoders[threads - 1].decode(black_box(&frame), encoded.bound, &context, target).expect("decodes");
+        for _ in 0..frames {
+            let target = ValuesMut::F64(&mut decoded);
+            decoder.decode(black_box(&frame), encoded.bound, &on(threads), target).expect("decodes");
+        }
     };
     [Case::new(names[0], encode), Case::new(names[1], decode)]
 }
@@ -190,12 +198,12 @@ fn main() {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let mut cases = vec![registers("busy", &pool, busy), registers("waiting", &pool, waiting), copying(&pool, &x)];
     let level = if args.portable { Level::PORTABLE } else { Level::best() };
-    let lines = QbWay::default();
+    let (frames, lines) = (args.frames.max(1), QbWay::default());
     let tiles = QbWay { in_tiles: true, ..lines };
     let fitted = QbWay { is_fitted: true, ..tiles };
-    cases.extend(coding(["line, encode", "line, decode"], (lines, level), (&x, Context::flat(x.len()))));
-    cases.extend(coding(["tiles, encode", "tiles, decode"], (tiles, level), (&x, grid)));
-    cases.extend(coding(["fitted, encode", "fitted, decode"], (fitted, level), (&x, grid)));
+    cases.extend(coding(["line, encode", "line, decode"], (lines, level, frames), (&x, Context::flat(x.len()))));
+    cases.extend(coding(["tiles, encode", "tiles, decode"], (tiles, level, frames), (&x, grid)));
+    cases.extend(coding(["fitted, encode", "fitted, decode"], (fitted, level, frames), (&x, grid)));
     for turn in 0..args.turns.max(1) {
         cases.iter_mut().for_each(|case| case.turn(turn, &cores));
     }

@@ -24,6 +24,17 @@ impl<const N: usize> Normal<N> {
         }
     }
 
+    /// Asks what both ask.
+    pub(crate) fn add(mut self, other: &Self) -> Self {
+        for i in 0..N {
+            self.right[i] += other.right[i];
+            for j in 0..=i {
+                self.matrix[i][j] += other.matrix[i][j];
+            }
+        }
+        self
+    }
+
     /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing can be said.
     pub(crate) fn solve(mut self) -> Option<[f32; N]> {
         let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();

@@ -18,9 +18,8 @@ mod run;
 mod shape;
 mod signs;
 mod simd;
+mod team;
 mod tile;
-
-use std::sync::Arc;
 
 use recoup_core::{
     Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Parent, Values, ValuesMut,
@@ -33,18 +32,17 @@ use self::coder::Coder;
 pub use self::cuda::{QbCuda, Timing, source as cuda_source};
 use self::frame::{DTYPE, Header, Mode, damaged, preface};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
-use self::run::Team;
 pub use self::simd::Level;
+use self::team::Team;
 use crate::{bytes, effective_bound};
 
 /// Number of QB among HDF5 filters, from the range left to private use.
 pub const FILTER: u32 = 53_570;
 
-/// QB on one thread, or on several.
+/// QB, on as many threads as the context says; the bytes are the same for any number.
 #[derive(Clone, Debug)]
 pub struct Qb {
     level: Level,
-    team: Option<Arc<Team>>,
     way: Option<Way>,
 }
 
@@ -76,24 +74,11 @@ impl Contents {
 
 impl Default for Qb {
     fn default() -> Self {
-        Self { level: Level::best(), team: None, way: None }
+        Self { level: Level::best(), way: None }
     }
 }
 
 impl Qb {
-    /// QB on `threads` threads of its own; the bytes are the same for any number.
-    ///
-    /// # Errors
-    /// [`CodecError::Foreign`] when the operating system grants no threads.
-    pub fn with_threads(threads: usize) -> Result<Self, CodecError> {
-        if threads <= 1 {
-            return Ok(Self::default());
-        }
-        let team = Team::new(threads)
-            .map_err(|error| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() })?;
-        Ok(Self { team: Some(Arc::new(team)), ..Self::default() })
-    }
-
     /// The same at another level of vector instructions; the bytes are the same at all.
     #[must_use]
     pub fn at_level(self, level: Level) -> Self {
@@ -141,7 +126,7 @@ impl Qb {
         let mode = plan.mode(problem);
         let preface = preface(plan.shape);
         let source = (problem.values, parent.map(|(values, _)| values));
-        let (level, team, dead_band) = (self.level, self.team.as_deref(), plan.dead_band(problem));
+        let (level, team, dead_band) = (self.level, problem.team.as_deref(), plan.dead_band(problem));
         let (table, error) = match mode {
             Mode::Lossless => {
                 run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, team, (preface, target))
@@ -161,7 +146,7 @@ impl Qb {
 
     fn decode_floats<T: Scalar>(
         &self,
-        source: &[u8],
+        (source, threads): (&[u8], usize),
         parent: Option<(&[T], [u8; 16])>,
         target: &mut [T],
     ) -> Result<(), CodecError>
@@ -180,7 +165,8 @@ impl Qb {
             (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
         };
         let blocks = (&table[..], &source[preface(header.shape)..]);
-        let (level, team, dead_band, io) = (self.level, self.team.as_deref(), None, (target, parent));
+        let team = Team::of(threads);
+        let (level, team, dead_band, io) = (self.level, team.as_deref(), None, (target, parent));
         let damaged = match header.mode {
             Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, team),
             Mode::Absolute(lattice) => {
@@ -239,7 +225,7 @@ impl Codec for Qb {
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         bytes::check_shape(context, target.as_values().len())?;
-        let parent = context.chain.parent();
+        let (parent, source) = (context.chain.parent(), (source, context.threads));
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, parent.and_then(doubles), target),
             ValuesMut::F32(target) => self.decode_floats(source, parent.and_then(singles), target),

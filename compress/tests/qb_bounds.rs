@@ -197,11 +197,13 @@ fn bytes_depend_neither_on_threads_nor_on_vector_instructions() {
                 let by_way = |codec: Qb| way.map_or(codec.clone(), |way| codec.by(way));
                 let (values, _, expected) = there_and_back(&by_way(Qb::default()), &x, bound, &context);
                 let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                let others = levels.iter().map(|level| Qb::default().at_level(*level));
-                let threaded = (2..=8).step_by(3).map(|threads| Qb::with_threads(threads).unwrap());
-                for codec in others.chain(threaded).map(by_way) {
-                    let (decoded, _, payload) = there_and_back(&codec, &x, bound, &context);
-                    assert!(payload == expected && bits(&decoded) == bits(&values), "{what} at {bound}: {codec:?}");
+                let others = levels.iter().map(|level| (Qb::default().at_level(*level), 1));
+                let threaded = (2..=8).map(|threads| (Qb::default(), threads));
+                for (codec, threads) in others.chain(threaded) {
+                    let context = Context { threads, ..context };
+                    let (decoded, _, payload) = there_and_back(&by_way(codec.clone()), &x, bound, &context);
+                    let is_same = payload == expected && bits(&decoded) == bits(&values);
+                    assert!(is_same, "{what} at {bound} on {threads} threads: {codec:?}");
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Which way a frame is coded: every way that may pay is tried on a few blocks.
 
+use std::sync::Arc;
+
 use recoup_core::{Bound, Chain, Context};
 
 use super::coder::{Coder, Scratch};
@@ -8,6 +10,7 @@ use super::frame::{Mode, STRIDES};
 use super::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 use super::shape::Shape;
 use super::simd::Level;
+use super::team::{Team, map};
 
 /// Blocks tried of each way; of small frames one in [`SAMPLED`].
 const SAMPLES: usize = 16;
@@ -35,6 +38,8 @@ pub(super) struct Problem<'a, T> {
     bandwidth: Option<f64>,
     dims: [usize; 3],
     stride: usize,
+    /// Who helps.
+    pub(super) team: Option<Arc<Team>>,
 }
 
 /// A way of coding that [`super::Qb::by`] asks for, where it would choose by itself.
@@ -95,6 +100,7 @@ impl<'a, T: Scalar> Problem<'a, T> {
             bandwidth: context.bandwidth,
             dims: context.dims,
             stride: if (1..=STRIDES).contains(&context.stride) { context.stride } else { 1 },
+            team: Team::of(context.threads),
         }
     }
 
@@ -109,23 +115,22 @@ impl<'a, T: Scalar> Problem<'a, T> {
         if let Some(way) = way
             && let Some(asked) = plans.iter().find(|plan| plan.way() == Way { is_fitted: false, ..way })
         {
-            let fitted = way.is_fitted.then(|| self.fitted(asked, level, &mut Scratch::new())).flatten();
+            let fitted = way.is_fitted.then(|| self.fitted(asked, level)).flatten();
             return fitted.unwrap_or(*asked);
         }
         if let [only] = plans[..] {
             return only;
         }
-        let mut scratch = Scratch::new();
-        let judged = plans.iter().map(|plan| (self.sampled_bits(plan, level, &mut scratch), *plan));
-        let judged: Vec<(f64, Plan)> = judged.collect();
+        let judged: Vec<(f64, Plan)> =
+            self.sampled_bits(&plans, level).into_iter().zip(plans.iter().copied()).collect();
         let least =
             |plans: &mut dyn Iterator<Item = &(f64, Plan)>| plans.min_by(|(a, _), (b, _)| a.total_cmp(b)).copied();
         let (bits, cheapest) = least(&mut judged.iter()).unwrap_or((0.0, plans[0]));
         let tiles = least(&mut judged.iter().filter(|(_, plan)| plan.way().in_tiles));
         let may_pay = tiles.filter(|_| self.fitted_pays(bits, 0.0));
-        let fitted = may_pay.and_then(|(_, tiles)| self.fitted(&tiles, level, &mut scratch));
+        let fitted = may_pay.and_then(|(_, tiles)| self.fitted(&tiles, level));
         match fitted {
-            Some(fitted) if self.fitted_pays(bits, self.sampled_bits(&fitted, level, &mut scratch)) => fitted,
+            Some(fitted) if self.fitted_pays(bits, self.sampled_bits(&[fitted], level)[0]) => fitted,
             _ => cheapest,
         }
     }
@@ -137,7 +142,7 @@ impl<'a, T: Scalar> Problem<'a, T> {
     }
 
     /// The same tiles, predicted by what fits a sample of them; `None` where nothing can be said.
-    fn fitted(&self, plan: &Plan, level: Level, scratch: &mut Scratch<T>) -> Option<Plan>
+    fn fitted(&self, plan: &Plan, level: Level) -> Option<Plan>
     where
         Absolute: Lattice<T>,
         Relative: Lattice<T>,
@@ -146,10 +151,13 @@ impl<'a, T: Scalar> Problem<'a, T> {
         let (Shape::Tiles { dims, .. }, Mode::Absolute(lattice)) = (plan.shape, plan.mode(self)) else { return None };
         let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
         let source = (self.values, self.parent_values(plan));
-        let mut fit = Fit::new();
-        for block in spread(plan.shape, FITTED_BLOCKS, 1) {
-            fit.count(coder.tile_codes((plan.shape, block), source, scratch)?);
-        }
+        let fits = map(
+            self.team.as_deref(),
+            (spread(plan.shape, FITTED_BLOCKS, 1), |_: &usize| 1),
+            Scratch::new,
+            |scratch, block| Some(Fit::of(coder.tile_codes((plan.shape, block), source, scratch)?)),
+        );
+        let fit = fits.into_iter().try_fold(Fit::new(), |all, of_block| Some(all.add(&of_block?)))?;
         Some(Plan { shape: Shape::Tiles { dims, fitted: Some(fit.weights()?) }, ..*plan })
     }
 
@@ -176,32 +184,48 @@ impl<'a, T: Scalar> Problem<'a, T> {
         plans
     }
 
-    /// Bits a value takes on a sample of blocks.
-    fn sampled_bits(&self, plan: &Plan, level: Level, scratch: &mut Scratch<T>) -> f64
+    /// Bits a value takes on a sample of blocks, coded by each plan.
+    fn sampled_bits(&self, plans: &[Plan], level: Level) -> Vec<f64>
     where
         Absolute: Lattice<T>,
         Relative: Lattice<T>,
         Exact: Lattice<T>,
     {
-        let dead_band = plan.dead_band(self);
-        match plan.mode(self) {
-            Mode::Lossless => self.sample(&Coder { level, lattice: Exact, dead_band: None }, plan, scratch),
-            Mode::Absolute(lattice) => self.sample(&Coder { level, lattice, dead_band }, plan, scratch),
-            Mode::Relative(lattice) => self.sample(&Coder { level, lattice, dead_band: None }, plan, scratch),
-        }
+        let of_plan = |at: usize| spread(plans[at].shape, SAMPLES, SAMPLED).map(move |block| (at, block));
+        let samples: Vec<(usize, usize)> = (0..plans.len()).flat_map(of_plan).collect();
+        let room = || (Scratch::new(), Vec::new());
+        let pieces = (samples.iter().copied(), |_: &(usize, usize)| 1);
+        let bytes = map(self.team.as_deref(), pieces, room, |(scratch, target), (at, block)| {
+            let (plan, room) = (&plans[at], (scratch, target));
+            match plan.mode(self) {
+                Mode::Lossless => self.sample((level, Exact), (plan, block), room),
+                Mode::Absolute(lattice) => self.sample((level, lattice), (plan, block), room),
+                Mode::Relative(lattice) => self.sample((level, lattice), (plan, block), room),
+            }
+        });
+        let bits = |plan: usize| {
+            let own = samples.iter().zip(&bytes).filter(|((at, _), _)| *at == plan);
+            let sums = own.map(|((at, block), bytes)| (*bytes, plans[*at].shape.block_values(*block)));
+            let (bytes, n) = sums.fold((0, 0), |(bytes, n), (more, values)| (bytes + more, n + values));
+            8.0 * bytes as f64 / n.max(1) as f64
+        };
+        (0..plans.len()).map(bits).collect()
     }
 
-    fn sample<L: Lattice<T>>(&self, coder: &Coder<L>, plan: &Plan, scratch: &mut Scratch<T>) -> f64
+    /// Bytes of a block.
+    fn sample<L: Lattice<T>>(
+        &self,
+        (level, lattice): (Level, L),
+        (plan, block): (&Plan, usize),
+        (scratch, target): (&mut Scratch<T>, &mut Vec<u8>),
+    ) -> usize
     where
         Exact: Lattice<T>,
     {
-        let parent = self.parent_values(plan);
-        let (mut target, mut n) = (Vec::new(), 0);
-        for block in spread(plan.shape, SAMPLES, SAMPLED) {
-            coder.encode((plan.shape, block), (self.values, parent), scratch, &mut target);
-            n += plan.shape.block_values(block);
-        }
-        8.0 * target.len() as f64 / n.max(1) as f64
+        let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
+        target.clear();
+        coder.encode((plan.shape, block), (self.values, self.parent_values(plan)), scratch, target);
+        target.len()
     }
 }
 

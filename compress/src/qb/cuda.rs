@@ -172,7 +172,7 @@ impl QbCuda {
         Ok(error)
     }
 
-    fn decode_floats<T: Element>(&self, source: &[u8], target: &mut [T]) -> Result<(), CodecError>
+    fn decode_floats<T: Element>(&self, (source, threads): (&[u8], usize), target: &mut [T]) -> Result<(), CodecError>
     where
         Absolute: Lattice<T>,
         Relative: Lattice<T>,
@@ -182,10 +182,10 @@ impl QbCuda {
         let fits_slots = |words: u32| words as usize <= lanes::raw_words::<T>(BLOCK);
         let stride = match header.shape {
             Shape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
-            _ => return self.host.decode_floats(source, None, target),
+            _ => return self.host.decode_floats((source, threads), None, target),
         };
         if target.is_empty() || !table.iter().all(|entry| fits_slots(entry.words)) {
-            return self.host.decode_floats(source, None, target);
+            return self.host.decode_floats((source, threads), None, target);
         }
         let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
         let damaged = self.on_device::<T, _>(header.mode, stride, |device, lanes, job| {
@@ -277,8 +277,8 @@ impl Codec for QbCuda {
         }
         bytes::check_shape(context, target.as_values().len())?;
         match target {
-            ValuesMut::F64(target) => self.decode_floats(source, target),
-            ValuesMut::F32(target) => self.decode_floats(source, target),
+            ValuesMut::F64(target) => self.decode_floats((source, context.threads), target),
+            ValuesMut::F32(target) => self.decode_floats((source, context.threads), target),
             other => self.host.decode(source, bound, context, other),
         }
     }

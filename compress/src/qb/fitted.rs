@@ -181,19 +181,26 @@ impl Fit {
         Self { space: Normal::EMPTY, plane: Normal::EMPTY }
     }
 
-    /// Counts places of a tile behind others along each axis that matters: of the first plane, and of some rows behind it.
-    pub(super) fn count(&mut self, codes: &[i64; TILE]) {
+    /// Of one tile: places behind others along each axis that matters: of the first plane, and of some rows behind it.
+    pub(super) fn of(codes: &[i64; TILE]) -> Self {
+        let mut fit = Self::new();
         let rows = codes.as_chunks::<EDGE>().0;
         let row = |y: usize, z: usize| padded(&rows[z * EDGE + y].map(|code| code.wrapping_sub(codes[0]) as f64));
         for y in 1..EDGE {
-            count(&mut self.plane, [&row(y - 1, 0)], &row(y, 0));
+            count(&mut fit.plane, [&row(y - 1, 0)], &row(y, 0));
         }
         let behind = (1..EDGE).flat_map(|z| (1..EDGE).map(move |y| (y, z)));
         for (y, z) in behind.filter(|(y, z)| (y + z).is_multiple_of(ROWS_APART)) {
             let after = (y + 1).min(EDGE - 1);
             let near = [row(y - 1, z), row(y - 1, z - 1), row(y, z - 1), row(after, z - 1)];
-            count(&mut self.space, near.each_ref(), &row(y, z));
+            count(&mut fit.space, near.each_ref(), &row(y, z));
         }
+        fit
+    }
+
+    /// Of the tiles of both.
+    pub(super) fn add(self, other: &Self) -> Self {
+        Self { space: self.space.add(&other.space), plane: self.plane.add(&other.plane) }
     }
 
     /// The weights; `None` where nothing can be said.
@@ -241,9 +248,7 @@ mod tests {
     }
 
     fn fit(codes: &[i64; TILE]) -> Weights {
-        let mut fit = Fit::new();
-        fit.count(codes);
-        fit.weights().unwrap()
+        Fit::of(codes).weights().unwrap()
     }
 
     fn there_and_back<I: Int + PartialEq + std::fmt::Debug>(weights: &Weights, codes: &[i64; TILE]) -> Box<[I; TILE]> {
@@ -288,8 +293,6 @@ mod tests {
 
     #[test]
     fn nothing_is_fitted_to_nothing() {
-        let mut fit = Fit::new();
-        fit.count(&[5; TILE]);
-        assert!(fit.weights().is_none());
+        assert!(Fit::of(&[5; TILE]).weights().is_none());
     }
 }

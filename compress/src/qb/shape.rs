@@ -9,8 +9,11 @@ use super::tile::{EDGE, TILE};
 
 /// Values in a block.
 pub(super) const BLOCK: usize = 4096;
-/// Blocks coded as one piece of work: half a megabyte, so that threads that began at different times end at nearly the same.
+/// Blocks coded as one piece of work: half a megabyte, and fewer in the last of [`PARTS`] parts of a frame, so that threads that
+/// began at different times end at nearly the same.
 const PIECE_BLOCKS: usize = 16;
+const LAST_PIECE_BLOCKS: usize = 4;
+const PARTS: usize = 8;
 
 /// Groups of a line that memory is asked for ahead: processors foresee the values of a page, not the next page's.
 pub(super) const AHEAD: usize = 4;
@@ -44,34 +47,48 @@ impl Shape {
         }
     }
 
-    /// Rows of blocks of one piece.
-    fn piece_rows(self) -> usize {
-        (PIECE_BLOCKS / self.blocks_along()[0].max(1)).max(1)
+    /// The layer of blocks and the rows of it that every piece of work takes.
+    fn runs(self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let [across, down, deep] = self.blocks_along();
+        let rows = move |z: usize, y: usize| {
+            let is_last = (z * down + y) * PARTS >= (PARTS - 1) * deep * down;
+            let blocks = if is_last { LAST_PIECE_BLOCKS } else { PIECE_BLOCKS };
+            y..down.min(y + (blocks / across.max(1)).max(1))
+        };
+        (0..deep).flat_map(move |z| {
+            let next = move |y: usize| (y < down).then(|| rows(z, y));
+            std::iter::successors(next(0), move |before| next(before.end)).map(move |rows| (z, rows))
+        })
     }
 
     /// The blocks of every piece of work: of a grid, some rows of tiles of one layer.
     pub(super) fn pieces(self) -> Vec<Range<usize>> {
-        let ([across, down, deep], rows) = (self.blocks_along(), self.piece_rows());
-        let starts = (0..deep).flat_map(|z| (0..down).step_by(rows).map(move |y| (z, y)));
-        starts.map(|(z, y)| (z * down + y) * across..(z * down + down.min(y + rows)) * across).collect()
+        let [across, down, _] = self.blocks_along();
+        self.runs().map(|(z, rows)| (z * down + rows.start) * across..(z * down + rows.end) * across).collect()
     }
 
     /// The values of every piece, in the same order.
     pub(super) fn parts<T>(self, values: &mut [T]) -> Vec<Part<'_, T>> {
-        let (rows, of_plane) = match self {
-            Self::Line { n, .. } => (self.piece_rows() * BLOCK, n),
-            Self::Tiles { dims: [x, y, _], .. } => (self.piece_rows() * EDGE * x, x * y),
+        let (of_row, pitch) = match self {
+            Self::Line { n, .. } => (BLOCK, n),
+            Self::Tiles { dims: [x, y, _], .. } => (EDGE * x, x * y),
         };
-        let mut parts = Vec::new();
-        for (layer, values) in values.chunks_mut((of_plane * EDGE).max(1)).enumerate() {
-            let first = parts.len();
-            for plane in values.chunks_mut(of_plane.max(1)) {
-                for (piece, values) in plane.chunks_mut(rows.max(1)).enumerate() {
-                    if parts.len() == first + piece {
-                        let start = layer * EDGE * of_plane + piece * rows;
-                        parts.push(Part { start, pitch: of_plane, planes: Vec::with_capacity(EDGE) });
-                    }
-                    parts[first + piece].planes.push(values);
+        let part = |(z, rows): &(usize, Range<usize>)| {
+            let start = z * EDGE * pitch + rows.start * of_row;
+            Part { start, pitch, planes: Vec::with_capacity(EDGE.min(values.len() / pitch.max(1))) }
+        };
+        let runs: Vec<_> = self.runs().collect();
+        let mut parts: Vec<_> = runs.iter().map(part).collect();
+        let layers = runs.chunk_by(|(z, _), (next, _)| z == next);
+        let mut rest = &mut parts[..];
+        for (runs, values) in layers.zip(values.chunks_mut((pitch * EDGE).max(1))) {
+            let own;
+            (own, rest) = rest.split_at_mut(runs.len());
+            for mut plane in values.chunks_mut(pitch) {
+                for ((_, rows), part) in runs.iter().zip(&mut *own) {
+                    let inside;
+                    (inside, plane) = plane.split_at_mut(plane.len().min(rows.len() * of_row));
+                    part.planes.push(inside);
                 }
             }
         }

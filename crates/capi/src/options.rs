@@ -10,7 +10,7 @@ use recoup::model::Interval;
 use crate::status::{Failure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, sync, stay, mtti, \
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, threads, sync, stay, mtti, \
                     rtol, pfs-bandwidth";
 
 /// What was asked for; what was not is left to the defaults.
@@ -28,6 +28,7 @@ pub(crate) struct Options {
     state: Option<Resume>,
     keep: Option<usize>,
     key_every: Option<usize>,
+    threads: Option<usize>,
     /// Every checkpoint is waited for.
     pub(crate) is_synchronous: bool,
     /// The worker stays on the process' only core.
@@ -75,6 +76,7 @@ impl Options {
             "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p or exact"))?),
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
             "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
             "sync" | "stay" => return Err(expected("yes or no")),
@@ -133,6 +135,7 @@ impl Options {
         builder = self.delta.into_iter().fold(builder, Builder::delta);
         builder = self.keep.into_iter().fold(builder, Builder::keep);
         builder = self.key_every.into_iter().fold(builder, Builder::key_every);
+        builder = self.threads.into_iter().fold(builder, Builder::threads);
         self.rtol.into_iter().fold(builder, Builder::tolerance)
     }
 
@@ -207,11 +210,14 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
-                    keep=3 key-every=5 sync=yes stay mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
+                    keep=3 key-every=5 threads=2 sync=yes stay mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
         let options: Options = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
-        assert_eq!((options.keep, options.key_every, options.is_synchronous), (Some(3), Some(5), true));
+        assert_eq!(
+            (options.keep, options.key_every, options.threads, options.is_synchronous),
+            (Some(3), Some(5), Some(2), true)
+        );
         assert!(options.stays);
     }
 

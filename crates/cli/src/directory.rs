@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use recoup::core::Store;
 use recoup::io::{Access, Hdf5Store};
-use recoup::pipeline::ChainReader;
+use recoup::pipeline::{ChainReader, Codecs};
 
 /// Which versions are meant.
 #[derive(Args, Debug)]
@@ -74,5 +74,5 @@ fn known(names: &[String]) -> String {
 
 /// A reader of a run's values.
 pub(crate) fn reader(store: &dyn Store) -> ChainReader<'_> {
-    ChainReader::new(store, recoup::compress::codec)
+    ChainReader::new(store, Codecs::shared(recoup::compress::codec, 1))
 }

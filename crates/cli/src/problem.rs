@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use recoup::compress::{codec, codec_on_cuda};
 use recoup::core::{CodecId, Comm, Operator};
-use recoup::pipeline::{CodecTable, Reference};
+use recoup::pipeline::{CodecTable, Codecs, Reference};
 use recoup::solvers::{
     Csr, DistributedCsr, DistributedPoisson3d, LocalRows, Poisson3d, Pool, RightHandSide, RowPartition, System,
     read_matrix, read_matrix_rows, read_vector,
@@ -35,7 +35,7 @@ pub(crate) struct Problem {
     /// The threads of this rank.
     pub(crate) pool: Arc<Pool>,
     /// The codecs, some on the device.
-    pub(crate) codecs: CodecTable,
+    pub(crate) codecs: Codecs,
     /// Nonzeros of A, of all ranks.
     pub(crate) nonzeros: u64,
     comm: Box<dyn Comm>,
@@ -56,10 +56,10 @@ impl Problem {
     /// that cannot be used; the same on all ranks.
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
         let comm = ranks::comm(args.mpi)?;
-        let codecs = agree(comm.as_ref(), available_codecs(args))?;
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let threads = args.threads.map_or((cores / comm.size()).max(1), usize::from);
-        let pool = Arc::new(Pool::new(threads));
+        let table = agree(comm.as_ref(), available_codecs(args))?;
+        let all = Codecs::shared(table, comm.size());
+        let codecs = Codecs { threads: args.threads.map_or(all.threads, usize::from), ..all };
+        let pool = Arc::new(Pool::new(codecs.threads));
         let Operators { operator, reference, rows } =
             if comm.size() == 1 { whole(args, &pool)? } else { shared(args, comm.as_ref(), &pool)? };
         let rhs = right_hand_side(args, operator.as_ref(), comm.as_ref())?;

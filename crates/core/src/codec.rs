@@ -72,6 +72,8 @@ pub struct Context<'a> {
     /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own time against fewer
     /// bytes; `None` where bytes alone count.
     pub bandwidth: Option<f64>,
+    /// Threads a codec may work on, the caller's among them; what it writes does not depend on them.
+    pub threads: usize,
 }
 
 impl<'a> Context<'a> {
@@ -84,7 +86,7 @@ impl<'a> Context<'a> {
     /// Values on a grid, alone.
     #[must_use]
     pub fn grid(dims: [usize; 3]) -> Self {
-        Self { dims, stride: 1, chain: Chain::Alone, bandwidth: None }
+        Self { dims, stride: 1, chain: Chain::Alone, bandwidth: None, threads: 1 }
     }
 
     /// The same values as a link of a chain.

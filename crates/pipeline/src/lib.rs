@@ -8,6 +8,7 @@
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
 mod chain;
+mod codecs;
 mod cores;
 mod direction;
 mod error;
@@ -31,6 +32,7 @@ mod version;
 mod whole;
 mod worker;
 
+pub use codecs::{CodecTable, Codecs};
 pub use error::PipelineError;
 pub use flip::Flipped;
 pub use reader::ChainReader;
@@ -39,7 +41,7 @@ pub use report::{Corrupted, Ended, Event, EventKind, FlipCounts, RunReport};
 pub use restore::{Restored, Skipped};
 pub use retention::Retention;
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};
-pub use session::{Checkpointed, CodecTable, DecisionRecord, Session, SessionConfig};
+pub use session::{Checkpointed, DecisionRecord, Session, SessionConfig};
 pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};

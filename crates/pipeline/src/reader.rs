@@ -7,8 +7,8 @@ use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, Variab
 
 use crate::PipelineError;
 use crate::chain::{Link, payload_hash};
+use crate::codecs::Codecs;
 use crate::redistribute::Piece;
-use crate::session::CodecTable;
 use crate::staging::{Buffer, frame_len, frames};
 use crate::version::{Payload, decode, read_frame};
 
@@ -18,7 +18,7 @@ use crate::version::{Payload, decode, read_frame};
 /// whose payload or manifest it is.
 pub struct ChainReader<'a> {
     store: &'a dyn Store,
-    codecs: CodecTable,
+    codecs: Codecs,
     /// Of versions others are coded against.
     manifests: BTreeMap<u64, Arc<Manifest>>,
 }
@@ -39,7 +39,7 @@ struct Step {
 impl<'a> ChainReader<'a> {
     /// A reader of `store`.
     #[must_use]
-    pub fn new(store: &'a dyn Store, codecs: CodecTable) -> Self {
+    pub fn new(store: &'a dyn Store, codecs: Codecs) -> Self {
         Self { store, codecs, manifests: BTreeMap::new() }
     }
 

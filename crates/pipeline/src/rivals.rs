@@ -8,7 +8,7 @@ use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent
 use recoup_model::bound::Coding;
 
 use crate::chain::Follow;
-use crate::session::CodecTable;
+use crate::codecs::Codecs;
 use crate::staging::Staged;
 use crate::timing::since;
 
@@ -20,7 +20,7 @@ const LOOK_EVERY: u64 = 10;
 /// The codecs a lossy variable may be coded with, and what became of it last time.
 #[derive(Debug)]
 pub(crate) struct Rivals {
-    codecs: CodecTable,
+    codecs: Codecs,
     rivals: Vec<CodecId>,
     /// Bytes per second: declared, or written so far.
     pub(crate) bandwidth: Bandwidth,
@@ -65,7 +65,7 @@ impl Bandwidth {
 }
 
 impl Rivals {
-    pub(crate) fn new(codecs: CodecTable, rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
+    pub(crate) fn new(codecs: Codecs, rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
         Self { codecs, rivals, bandwidth, seen: Vec::new() }
     }
 
@@ -122,13 +122,14 @@ impl Rivals {
         (bound, follow): (Bound, Follow<'_>),
         clock: &dyn Clock,
     ) -> Option<Coding> {
-        let codec = (self.codecs)(id).ok()?;
+        let codec = self.codecs.find(id).ok()?;
         let (len, run) = (staged.frame_len(), staged.frames() / 2);
         let frame = Context {
             dims: staged.record.frame_dims,
             stride: staged.record.stride,
             chain: follow.chain(run),
             bandwidth: self.weighed_bandwidth(),
+            threads: self.codecs.threads,
         };
         let (sample, dims) = frame.middle(SLAB_VALUES);
         let source = staged.values.slice(run * len + sample.start, sample.len());

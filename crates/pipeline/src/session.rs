@@ -7,11 +7,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, Codec, CodecError, CodecId, Comm, Decision, Fingerprint, Iteration, Note, Observation, Plan, Policy,
-    Prediction, Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
+    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, Note, Observation, Plan, Policy, Prediction, Progress,
+    Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
 };
 
 use crate::chain::{Chains, Decoded};
+use crate::codecs::Codecs;
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
@@ -20,9 +21,6 @@ use crate::timing::since;
 use crate::verify::{Known, Reference, Room, Verifier};
 use crate::worker::{Done, Job, Work, Worker, acts};
 use crate::{Outcome, PipelineError, Timing, registry};
-
-/// Where codecs come from: one wrapped to keep its bound, or why there is none.
-pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
 const STAGING_SETS: usize = 2;
@@ -34,7 +32,7 @@ pub struct SessionConfig {
     /// Where versions rest.
     pub store: Arc<dyn Store>,
     /// The codecs.
-    pub codecs: CodecTable,
+    pub codecs: Codecs,
     /// When to save, and how.
     pub policy: Box<dyn Policy>,
     /// The run's clock.
@@ -92,7 +90,7 @@ pub struct Checkpointed {
 /// The road from registered variables to a store, and back.
 pub struct Session {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) codecs: CodecTable,
+    pub(crate) codecs: Codecs,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) comm: Box<dyn Comm>,
     pub(crate) fingerprint: Option<Fingerprint>,
@@ -145,14 +143,16 @@ impl Session {
         let bandwidth = known_bandwidth(config.timing, config.bytes_per_second);
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
+        let threads = if config.synchronous { config.codecs.threads } else { 1 };
+        let behind = Codecs { threads, ..config.codecs };
         let worker = Worker {
             name: config.name,
             keep: if config.timing == Timing::Real { config.keep.max(1) } else { config.keep.max(2) },
             retention: Vec::new(),
             chains: Chains::new(config.key_every),
-            rivals: Rivals::new(config.codecs, config.rivals, Bandwidth::new(bandwidth)),
+            rivals: Rivals::new(behind, config.rivals, Bandwidth::new(bandwidth)),
             store: config.store.clone(),
-            codecs: config.codecs,
+            codecs: behind,
             comm: theirs,
             clock: config.clock.clone(),
             verifier,

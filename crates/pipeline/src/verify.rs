@@ -11,8 +11,8 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
 use crate::chain::Follow;
+use crate::codecs::Codecs;
 use crate::direction::EnergyNorm;
-use crate::session::CodecTable;
 use crate::staging::{Buffer, Staged};
 use crate::suspicion::{Claim, Suspicion, explained};
 use crate::timing::since;
@@ -58,7 +58,7 @@ pub(crate) struct Verifier {
 /// What is to be encoded, and under which plan.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
-    pub(crate) codecs: CodecTable,
+    pub(crate) codecs: Codecs,
     pub(crate) plan: &'a Plan,
     pub(crate) progress: &'a Progress,
     pub(crate) known: Known,
@@ -73,7 +73,8 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(crate) fn coding(&self, bound: Bound) -> Coding<'a> {
-        Coding { codec: self.codec, bound, follow: self.follow, bandwidth: self.bandwidth, abort: self.abort }
+        let Self { codec, follow, bandwidth, abort, codecs: Codecs { threads, .. }, .. } = *self;
+        Coding { codec, bound, follow, bandwidth, threads, abort }
     }
 }
 

@@ -11,7 +11,7 @@ use recoup_core::{
 
 use crate::PipelineError;
 use crate::chain::{Follow, Link};
-use crate::session::CodecTable;
+use crate::codecs::Codecs;
 use crate::staging::{Buffer, Staged, frame_len, frames};
 
 /// How one variable is to be encoded.
@@ -22,6 +22,7 @@ pub(crate) struct Coding<'a> {
     pub(crate) follow: Follow<'a>,
     /// Of the storage, where the codec may weigh it against its own time.
     pub(crate) bandwidth: Option<f64>,
+    pub(crate) threads: usize,
     /// Set from outside to give up between two frames.
     pub(crate) abort: &'a AtomicBool,
 }
@@ -37,8 +38,8 @@ pub(crate) fn encode(
     for run in 0..n_frames {
         check_abort(coding.abort)?;
         let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
-        let (chain, bandwidth) = (coding.follow.chain(run), coding.bandwidth);
-        let context = Context { dims: record.frame_dims, stride: record.stride, chain, bandwidth };
+        let (chain, bandwidth, threads) = (coding.follow.chain(run), coding.bandwidth, coding.threads);
+        let context = Context { dims: record.frame_dims, stride: record.stride, chain, bandwidth, threads };
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
@@ -112,14 +113,15 @@ pub(crate) struct Payload<'a> {
 pub(crate) fn decode(
     payload: Payload<'_>,
     chain: Chain<'_>,
-    codecs: CodecTable,
+    codecs: Codecs,
     target: ValuesMut<'_>,
 ) -> Result<(), PipelineError> {
     let Payload { variable, frame, bytes } = payload;
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let context = Context { dims: variable.frame_dims, stride: variable.stride, chain, bandwidth: None };
-    let codec = codecs(id)?;
+    let (dims, stride, threads) = (variable.frame_dims, variable.stride, codecs.threads);
+    let context = Context { dims, stride, chain, bandwidth: None, threads };
+    let codec = codecs.find(id)?;
     guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn decode_frames(
     record: &VariableRecord,
     encoded: &[Frame],
     follow: Follow<'_>,
-    codecs: CodecTable,
+    codecs: Codecs,
     target: &mut Buffer,
 ) -> Result<(), PipelineError> {
     let len = frame_len(record);
@@ -219,7 +221,7 @@ mod tests {
         };
         let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]) };
         let (bound, follow, abort) = (Bound::Lossless, Follow::Never, &AtomicBool::new(false));
-        let coding = Coding { codec: &Panicking, bound, follow, bandwidth: None, abort };
+        let coding = Coding { codec: &Panicking, bound, follow, bandwidth: None, threads: 1, abort };
         let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }

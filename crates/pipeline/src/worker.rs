@@ -12,8 +12,8 @@ use recoup_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Chains, Decoded, Follow};
+use crate::codecs::Codecs;
 use crate::rivals::Rivals;
-use crate::session::CodecTable;
 use crate::staging::{Staged, StagingSet};
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
@@ -147,7 +147,7 @@ pub(crate) struct Worker {
     pub(crate) chains: Chains,
     pub(crate) rivals: Rivals,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) codecs: CodecTable,
+    pub(crate) codecs: Codecs,
     pub(crate) comm: Box<dyn Comm>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) verifier: Option<Verifier>,
@@ -354,9 +354,10 @@ impl Worker {
         let start = self.clock.now();
         let lent = if id == CodecId::Raw { lend(staged, &self.abort).map_err(unmade)? } else { None };
         if lent.is_none() {
-            let codec = (self.codecs)(id).map_err(failed)?;
+            let codec = self.codecs.find(id).map_err(failed)?;
             let (bound, follow) = (Bound::Lossless, Follow::Never);
-            let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, abort: &self.abort };
+            let (threads, abort) = (self.codecs.threads, &*self.abort);
+            let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, threads, abort };
             encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
         }
         tally.spent.encode_seconds += since(self.clock.now(), start);
@@ -370,11 +371,11 @@ impl Worker {
 
     /// The codec of a lossy variable.
     fn pick(&mut self, job: &Job, staged: &Staged) -> Result<Arc<dyn Codec>, Unmade> {
-        let planned = (self.codecs)(job.plan.codec).map_err(failed)?;
+        let planned = self.codecs.find(job.plan.codec).map_err(failed)?;
         let follow = self.chains.follow(job.progress.iteration, &staged.record, planned.as_ref(), self.store.as_ref());
         let asked = (job.plan.codec, staged);
         let id = self.rivals.pick(asked, follow, self.comm.as_ref(), self.clock.as_ref()).map_err(failed)?;
-        if id == job.plan.codec { Ok(planned) } else { (self.codecs)(id).map_err(failed) }
+        if id == job.plan.codec { Ok(planned) } else { self.codecs.find(id).map_err(failed) }
     }
 
     /// The iterate, or a direction.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use recoup::core::{Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store};
 use recoup::io::{Access, Hdf5Store};
-use recoup::pipeline::{Buffer, ChainReader, PipelineError, Whole};
+use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 
 use crate::refused;
 
@@ -102,7 +102,7 @@ impl Version {
         if let Some(missing) = missing {
             return Err(refused(format!("version {} does not hold {missing}", self.version)));
         }
-        let mut reader = ChainReader::new(self.store.as_ref(), recoup::compress::codec);
+        let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
         let damaged =
             |errors: Vec<PipelineError>| refused(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
         wanted.into_iter().map(|name| reader.whole(manifest, name).map_err(damaged)).collect()
@@ -226,7 +226,7 @@ impl Version {
             };
             match &self.manifest {
                 Ok(manifest) => {
-                    let mut reader = ChainReader::new(self.store.as_ref(), recoup::compress::codec);
+                    let mut reader = ChainReader::new(self.store.as_ref(), Codecs::shared(recoup::compress::codec, 1));
                     lines.extend(reader.undecodable(manifest));
                 }
                 Err(error) if lines.is_empty() => lines.push(error.clone()),

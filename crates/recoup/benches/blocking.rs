@@ -19,7 +19,7 @@ use recoup::core::{
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
-use recoup::pipeline::{Outcome, Reference, Session, SessionConfig, Timing};
+use recoup::pipeline::{Codecs, Outcome, Reference, Session, SessionConfig, Timing};
 use recoup::solvers::{DistributedPoisson3d, Pool};
 use recoup_testkit::mpirun;
 
@@ -115,7 +115,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, 
     let config = SessionConfig {
         name: name.to_owned(),
         store: Arc::new(Tiers::new(vec![tier], comm.rank())),
-        codecs: recoup::compress::codec,
+        codecs: Codecs::shared(recoup::compress::codec, comm.size()),
         policy: Box::new(FixedPolicy::new(Scheme::None, Interval::Auto, policy())),
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,

@@ -9,7 +9,7 @@ use recoup_comm::Solo;
 use recoup_core::{BoundRule, Clock, CodecId, Comm, Operator, Plan, Policy, Resume, Scheme, Store, StoreError};
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
-use recoup_pipeline::{PipelineError, Reference, Session, SessionConfig, Timing};
+use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, Timing};
 
 /// Versions from one that stands alone to the next, when nothing else is said.
 pub const KEY_EVERY: usize = 10;
@@ -51,6 +51,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         tolerance: 1e-6,
         bytes_per_second: None,
         reference: None,
+        threads: None,
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
         abort: Arc::default(),
@@ -71,6 +72,7 @@ pub struct Builder {
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
     reference: Option<Reference>,
+    threads: Option<usize>,
     clock: Arc<dyn Clock>,
     timing: Timing,
     abort: Arc<AtomicBool>,
@@ -123,6 +125,14 @@ impl Builder {
     pub fn lossy_codec(mut self, codec: CodecId) -> Self {
         self.rivals.clear();
         self.policy.lossy_codec = codec;
+        self
+    }
+
+    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that are waited for; the bytes do not
+    /// depend on them [default: this process' cores by the ranks].
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
         self
     }
 
@@ -278,7 +288,7 @@ impl Builder {
     /// As [`Builder::build`], on every rank.
     pub fn build_on(self, comm: &dyn Comm) -> Result<Session, Error> {
         let store = self.store_on(comm)?;
-        Ok(Session::open(self.config(store), comm)?)
+        Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
     /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
@@ -312,10 +322,11 @@ impl Builder {
     /// # Errors
     /// [`Error::Pipeline`].
     pub fn build_with(self, store: Arc<dyn Store>, comm: &dyn Comm) -> Result<Session, Error> {
-        Ok(Session::open(self.config(store), comm)?)
+        Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
-    fn config(self, store: Arc<dyn Store>) -> SessionConfig {
+    fn config(self, store: Arc<dyn Store>, ranks: usize) -> SessionConfig {
+        let codecs = Codecs::shared(recoup_compress::codec, ranks);
         let synchronous = !self.policy.asynchronous;
         let policy: Box<dyn Policy> = match self.scheme {
             Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
@@ -324,7 +335,7 @@ impl Builder {
         SessionConfig {
             name: self.name,
             store,
-            codecs: recoup_compress::codec,
+            codecs: Codecs { threads: self.threads.unwrap_or(codecs.threads).max(1), ..codecs },
             policy,
             clock: self.clock,
             timing: self.timing,

@@ -4,7 +4,7 @@ use recoup_core::{
     Bound, CodecId, Context, Distribution, ElementType, Filter, Frame, FrameRecord, Manifest, Role, Storage, Store,
     Values, ValuesMut, VariableRecord,
 };
-use recoup_pipeline::ChainReader;
+use recoup_pipeline::{ChainReader, Codecs};
 
 use crate::Error;
 
@@ -122,7 +122,7 @@ fn extended<T: Copy>(values: &[T], len: usize) -> Vec<T> {
 pub(crate) fn decode(store: &dyn Store, manifest: &Manifest, record: &VariableRecord) -> Result<Vec<u8>, Error> {
     let frame_len: usize = record.frame_dims.iter().product();
     let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
-    let mut reader = ChainReader::new(store, recoup_compress::codec);
+    let mut reader = ChainReader::new(store, Codecs { table: recoup_compress::codec, threads: 1 });
     let mut bytes = Vec::new();
     for frame in manifest.frames.iter().filter(ours) {
         if record.element == ElementType::F64 {

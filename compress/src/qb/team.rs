@@ -1,0 +1,124 @@
+//! Threads that share the work on a frame.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+/// How often a thread that has nothing left to do asks for more, before it sleeps: some tenths of a millisecond where no other
+/// thread wants its core. To be woken takes about a tenth, and the next frame of a variable follows at once.
+const PATIENCE: usize = 1000;
+
+/// Teams by process and number of threads: a forked process has none of its parent's threads.
+static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<Team>>> = Mutex::new(BTreeMap::new());
+
+/// Threads that work off pieces together with the caller's.
+#[derive(Debug)]
+pub(super) struct Team {
+    /// The threads beside the caller's.
+    pool: ThreadPool,
+    /// How often there was something to share.
+    calls: Arc<AtomicUsize>,
+}
+
+impl Team {
+    /// The team of so many threads, the caller's among them; `None` of one, or where the operating system grants no more.
+    pub(super) fn of(threads: usize) -> Option<Arc<Self>> {
+        if threads <= 1 {
+            return None;
+        }
+        let mut teams = TEAMS.lock().ok()?;
+        let own = (std::process::id(), threads);
+        if let Some(team) = teams.get(&own) {
+            return Some(team.clone());
+        }
+        let team = Arc::new(Self::new(threads - 1).ok()?);
+        teams.insert(own, team.clone());
+        Some(team)
+    }
+
+    fn new(others: usize) -> Result<Self, ThreadPoolBuildError> {
+        let pool = ThreadPoolBuilder::new().num_threads(others).thread_name(|i| format!("qb-{i}")).build()?;
+        Ok(Self { pool, calls: Arc::default() })
+    }
+
+    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others from where its share ends, when they have woken, which
+    /// in frames of a millisecond or two is not nothing; then each what the other has left. `next` gives the others another
+    /// piece as long as there is one.
+    pub(super) fn share<P: Send>(
+        &self,
+        (mut pieces, weight): (Vec<P>, impl Fn(&P) -> usize),
+        mut front: impl FnMut(P),
+        back: impl Fn(&mut dyn FnMut() -> Option<P>) + Sync,
+    ) {
+        let others = self.pool.current_num_threads();
+        let call = self.calls.fetch_add(1, Ordering::AcqRel) + 1;
+        // A little less than its share, so that it is there to put what the others make behind its own.
+        let share = pieces.iter().map(&weight).sum::<usize>() * 9 / (10 * (others + 1));
+        let mut before = 0;
+        let is_near = |piece: &P| {
+            before += weight(piece);
+            before <= share
+        };
+        let far = pieces.split_off(pieces.iter().map(is_near).take_while(|is_near| *is_near).count()).into_iter();
+        let (pieces, busy) = (Mutex::new((pieces.into_iter(), far)), AtomicUsize::new(0));
+        let locked = || pieces.lock().expect("nobody panics holding it");
+        let next = || {
+            let (near, far) = &mut *locked();
+            near.next().or_else(|| far.next_back())
+        };
+        let help = || {
+            busy.fetch_add(1, Ordering::AcqRel);
+            back(&mut || {
+                let (near, far) = &mut *locked();
+                far.next().or_else(|| near.next_back())
+            });
+            let calls = self.calls.clone();
+            self.pool.spawn(move || _ = wait_for(|| calls.load(Ordering::Acquire) != call));
+            busy.fetch_sub(1, Ordering::AcqRel);
+        };
+        self.pool.in_place_scope(|scope| {
+            (0..others).for_each(|_| scope.spawn(|_| help()));
+            while let Some(piece) = next() {
+                front(piece);
+            }
+            wait_for(|| busy.load(Ordering::Acquire) == 0);
+        });
+    }
+}
+
+/// Gives the core to others until something is so, or patience ends.
+fn wait_for(is_so: impl Fn() -> bool) -> bool {
+    (0..PATIENCE).any(|_| {
+        std::thread::yield_now();
+        is_so()
+    })
+}
+
+/// What `work` makes of each piece, in order; each thread has a room of its own.
+pub(super) fn map<P: Send, R: Send, S>(
+    team: Option<&Team>,
+    (pieces, weight): (impl IntoIterator<Item = P>, impl Fn(&P) -> usize),
+    room: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, P) -> R + Sync,
+) -> Vec<R> {
+    let pieces: Vec<(usize, P)> = pieces.into_iter().enumerate().collect();
+    let mut own = None;
+    let Some(team) = team.filter(|_| pieces.len() > 1) else {
+        return pieces.into_iter().map(|(_, piece)| work(own.get_or_insert_with(&room), piece)).collect();
+    };
+    let done = Mutex::new(BTreeMap::new());
+    let note = |at: usize, result: R| done.lock().expect("nobody panics holding it").insert(at, result);
+    team.share(
+        (pieces, |(_, piece): &(usize, P)| weight(piece)),
+        |(at, piece)| _ = note(at, work(own.get_or_insert_with(&room), piece)),
+        |next| {
+            let mut own = None;
+            while let Some((at, piece)) = next() {
+                note(at, work(own.get_or_insert_with(&room), piece));
+            }
+        },
+    );
+    done.into_inner().expect("nobody panics holding it").into_values().collect()
+}

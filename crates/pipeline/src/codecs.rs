@@ -1,0 +1,31 @@
+//! The codecs of a session.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use recoup_core::{Codec, CodecError, CodecId};
+
+/// Where codecs come from: one wrapped to keep its bound, or why there is none.
+pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
+
+/// Codecs, and the threads they may work on.
+#[derive(Clone, Copy, Debug)]
+pub struct Codecs {
+    /// Where they come from.
+    pub table: CodecTable,
+    /// Threads they may work on while the solver waits; behind its back they take one.
+    pub threads: usize,
+}
+
+impl Codecs {
+    /// On this rank's part of the cores this process may run on, where all `ranks` share them.
+    #[must_use]
+    pub fn shared(table: CodecTable, ranks: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self { table, threads: (cores / ranks.max(1)).max(1) }
+    }
+
+    pub(crate) fn find(self, id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+        (self.table)(id)
+    }
+}
