@@ -37,7 +37,7 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_enum, default_value = "csr", help_heading = "Problem")]
     pub(crate) operator: OperatorKind,
 
-    /// Threads of this rank [default: one per core].
+    /// Threads of this rank: the solver's, and the codecs' while it waits [default: one per core].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
     pub(crate) threads: Option<u16>,
 
