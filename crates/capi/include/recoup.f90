@@ -86,6 +86,12 @@ module recoup
             real(c_double), value :: residual_norm, direction_squared
             integer(c_int) :: recoup_known
         end function
+        function recoup_wants_known(handle, wants) bind(C, name="recoup_wants_known")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: handle
+            integer(c_int), intent(inout) :: wants
+            integer(c_int) :: recoup_wants_known
+        end function
         function recoup_on_restore(handle, rebuild, ctx) bind(C, name="recoup_on_restore")
             import :: c_int, c_int64_t, c_ptr, c_funptr
             integer(c_int64_t), value :: handle
@@ -140,7 +146,8 @@ module recoup
         end function
     end interface
     public :: recoup_open, recoup_protect, recoup_grid, recoup_operator, recoup_operator_norms, recoup_known, &
-        recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, recoup_close, recoup_message
+        recoup_wants_known, recoup_on_restore, recoup_restore, recoup_step, recoup_due, recoup_checkpoint, recoup_wait, &
+        recoup_close, recoup_message
 
 contains
 

@@ -301,6 +301,15 @@ int32_t recoup_known(recoup_handle handle,
                      double residual_norm,
                      double direction_squared);
 
+// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the program need not find out what it
+// knows. The same on all ranks, after the same calls.
+//
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+//
+// `wants` is NULL or can be written.
+int32_t recoup_wants_known(recoup_handle handle,
+                           int32_t *wants);
+
 // Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
 // what is recomputed from the variables, or on a device.
 //

@@ -158,14 +158,31 @@ static inline PetscErrorCode RecoupKSPNormB(RecoupKSP saved)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* What KSPCG knows of its state, so that no product is spent on it: it updates b - A x, and with it d . A d = d . (r_before - r). */
+/* The residual beside which the next one tells d . A d of the direction between, where the version asks for that. */
+static inline PetscErrorCode RecoupKSPKeepResidual(RecoupKSP saved)
+{
+    Vec     r;
+    int32_t wants;
+    PetscFunctionBegin;
+    RecoupCall(recoup_wants_known(saved->run.handle, &wants));
+    if (!wants) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    if (saved->residual == NULL) PetscCall(VecDuplicate(saved->x, &saved->residual));
+    PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->residual, &r));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* What KSPCG knows of its state, so that no product is spent on it: it updates b - A x, and with it d . A d = d . (r_before - r).
+ * A version that is not verified asks for nothing. */
 static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
 {
     Vec         r;
     PetscReal   norm;
     PetscScalar then = 0, now = 0;
+    int32_t     wants;
     PetscFunctionBegin;
     if (saved->direction == NULL) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+    RecoupCall(recoup_wants_known(saved->run.handle, &wants));
+    if (!wants) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->product_y, &r));
     PetscCall(VecNorm(r, NORM_2, &norm));
     if (saved->wants_direction) {
@@ -223,11 +240,10 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
     if (due) saved->is_due = PETSC_TRUE;
     saved->wants_direction = saved->direction && due == RECOUP_DUE_DIRECTION ? PETSC_TRUE : PETSC_FALSE;
     if (saved->wants_direction) {
-        Vec v, r;
+        Vec v;
         PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
         PetscCall(VecCopy(v, saved->before));
-        if (saved->residual == NULL) PetscCall(VecDuplicate(saved->x, &saved->residual));
-        PetscCall(KSPBuildResidual(saved->ksp, saved->product_x, saved->residual, &r));
+        PetscCall(RecoupKSPKeepResidual(saved));
     } else if (saved->is_due && !saved->direction && (saved->cycle == 0 || n % saved->cycle == 0)) {
         PetscCall(RecoupKSPSave(saved, iteration, norm));
     }

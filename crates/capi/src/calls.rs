@@ -205,6 +205,25 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
     })
 }
 
+/// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the program need not find out what it
+/// knows. The same on all ranks, after the same calls.
+///
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
+///
+/// # Safety
+/// `wants` is NULL or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recoup_wants_known(handle: RecoupHandle, wants: *mut i32) -> i32 {
+    guarded(|| {
+        let handle = Handle::of(handle)?;
+        let wants = out("wants", wants)?;
+        let is_wanted = handle.with(|this, core| Ok(core.wants_known(this)))?;
+        // SAFETY: not NULL, and the caller's to be written.
+        unsafe { wants.write(i32::from(is_wanted)) };
+        Ok(RECOUP_OK)
+    })
+}
+
 /// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
 /// what is recomputed from the variables, or on a device.
 ///

@@ -214,10 +214,9 @@ impl Core {
         self.save_statics(this)?;
         // One of two staging buffers must be free, for the worker may need this thread to free the other.
         self.wait_for(&this.lent, 1)?;
-        let has_operator = self.operator.is_some();
         let options = &this.options;
-        let plan =
-            self.due.take().unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)));
+        let plan = self.plan(options);
+        self.due = None;
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(()) };
         session.knows(std::mem::take(&mut self.known));
@@ -230,6 +229,17 @@ impl Core {
         }
         self.session()?.computing();
         Ok(())
+    }
+
+    /// What the next version is to be.
+    fn plan(&self, options: &Options) -> Plan {
+        let has_operator = self.operator.is_some();
+        self.due.unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)))
+    }
+
+    /// Whether what the program knows of its state spares the next version a product.
+    pub(crate) fn wants_known(&self, this: &Handle) -> bool {
+        self.plan(&this.options).scheme == Scheme::Lossy
     }
 
     /// Brings everything back from the newest usable version. Collective.

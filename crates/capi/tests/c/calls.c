@@ -181,7 +181,10 @@ static double dot(const double *a, const double *b)
 /* A version, and the products it took: with what is said of the state, and a factor that makes a lie of it. */
 static void saves(recoup_handle h, uint64_t k, double residual_norm, double direction_squared, int expected)
 {
+    int wants = 9;
     products = 0;
+    EXPECT(recoup_wants_known(h, &wants), RECOUP_OK);
+    if (wants != 1) failures++, printf("version %d: what is known is not wanted\n", (int)k);
     if (residual_norm > 0) EXPECT(recoup_known(h, residual_norm, direction_squared), RECOUP_OK);
     EXPECT(recoup_step(h, k, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_OK);
@@ -245,6 +248,10 @@ static void test_steps(double *x)
     if (due != 0) failures++, printf("due before its time\n");
     EXPECT(recoup_due(h, 2, 1, 1, &due), RECOUP_OK);
     if (due != RECOUP_DUE_DIRECTION) failures++, printf("not due in time, with all that is protected\n");
+    EXPECT(recoup_wants_known(0, &due), RECOUP_E_HANDLE);
+    EXPECT(recoup_wants_known(h, NULL), RECOUP_E_ARGUMENT);
+    EXPECT(recoup_wants_known(h, &due), RECOUP_OK);
+    if (due != 0) failures++, printf("a lossless version wants to know what spares no product\n");
     EXPECT(recoup_known(0, 1, 1), RECOUP_E_HANDLE);
     EXPECT(recoup_known(h, nan, 1), RECOUP_E_ARGUMENT);
     EXPECT(recoup_known(h, 1, -1), RECOUP_E_ARGUMENT);
