@@ -26,6 +26,7 @@ mod runner;
 mod session;
 mod staging;
 mod suspicion;
+mod sys;
 mod timing;
 mod verify;
 mod version;

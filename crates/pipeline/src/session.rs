@@ -279,7 +279,7 @@ impl Session {
         let mut staging = self.free_staging()?;
         let wait_seconds = since(self.clock.now(), start);
         let variables = registry::collect(owners)?;
-        staging.stage(&variables, plan.resume, self.comm.rank());
+        staging.stage(&variables, &plan, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
         let claim = Claim {
             kind: self.marks.residual_kind,

@@ -1,9 +1,17 @@
 //! Staging: the copy that blocks the solver, into buffers that are used again.
 
-use recoup_core::{ElementType, Resume, Values, ValuesMut, Variable, VariableRecord};
+use recoup_core::{CodecId, ElementType, Plan, Scheme, Values, ValuesMut, Variable, VariableRecord};
+
+use crate::sys;
 
 /// Raw bytes a frame aims at: large enough to encode well, small enough to decode alone.
 const FRAME_BYTES_TARGET: usize = 8 << 20;
+/// Bytes of a huge page where the processor has them.
+const HUGE_PAGE: usize = 2 << 20;
+/// Bytes that allocators keep in front of large memory.
+const ALLOCATOR_BYTES: usize = 16;
+/// Values copied at a time: what stays in the nearest cache until it is summed.
+const PIECE_LEN: usize = 3 << 10;
 
 /// An owned copy of values. Those of a variable on its way to a store are padded to whole frames with the last value.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,16 +81,18 @@ impl Buffer {
         }
     }
 
-    /// Copies `values` in and pads to `padded_len`.
-    fn fill(&mut self, values: Values<'_>, padded_len: usize) {
+    /// Copies `values` in, pads to whole frames, and shows `seen` each piece while it is near.
+    fn fill(&mut self, values: Values<'_>, frames: Frames, seen: &mut dyn FnMut(usize, Values<'_>)) {
         match (self, values) {
-            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, padded_len),
-            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, padded_len),
-            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, padded_len),
-            (Self::Bytes(v), Values::Bytes(s)) => copy_padded(v, s, padded_len),
+            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::F64(piece))),
+            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::F32(piece))),
+            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::I64(piece))),
+            (Self::Bytes(v), Values::Bytes(s)) => {
+                copy_padded(v, s, frames, |run, piece| seen(run, Values::Bytes(piece)));
+            }
             (this, values) => {
                 *this = Self::new(values.element());
-                this.fill(values, padded_len);
+                this.fill(values, frames, seen);
             }
         }
     }
@@ -121,12 +131,45 @@ fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     }
 }
 
-fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], padded_len: usize) {
+/// How a variable's values are cut.
+#[derive(Clone, Copy)]
+struct Frames {
+    n_frames: usize,
+    /// Values in one of them.
+    len: usize,
+}
+
+/// Copies frame by frame and piece by piece; `seen` is shown each piece of each frame, padding included.
+fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut seen: impl FnMut(usize, &[T])) {
     target.clear();
-    target.extend_from_slice(source);
-    if let Some(&last) = source.last() {
-        target.resize(padded_len, last);
+    let Some(&last) = source.last() else { return };
+    reserve(target, frames.n_frames * frames.len);
+    for run in 0..frames.n_frames {
+        let (start, end) = (run * frames.len, (run + 1) * frames.len);
+        for piece in source[start..end.min(source.len())].chunks(PIECE_LEN) {
+            target.extend_from_slice(piece);
+            seen(run, piece);
+        }
+        if end > source.len() {
+            target.resize(end, last);
+            seen(run, &target[source.len()..]);
+        }
     }
+}
+
+/// Room for so many values in all, in huge pages where it pays: a copy then finds its pages, and a device is told of few.
+fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
+    let bytes = len * size_of::<T>();
+    if len <= target.capacity() {
+        return;
+    }
+    if bytes < HUGE_PAGE {
+        return target.reserve_exact(len);
+    }
+    // With what an allocator keeps in front it is whole huge pages, which the system then lays where such pages begin.
+    let room = (bytes + ALLOCATOR_BYTES).next_multiple_of(HUGE_PAGE) - ALLOCATOR_BYTES;
+    target.reserve_exact(room / size_of::<T>());
+    sys::advise_huge_pages(target.spare_capacity_mut());
 }
 
 /// One staged variable.
@@ -134,6 +177,8 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], padded_len: usize) {
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
     pub(crate) values: Buffer,
+    /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring all values near once more.
+    pub(crate) sums: Vec<u32>,
 }
 
 impl Staged {
@@ -145,6 +190,19 @@ impl Staged {
     /// Number of frames.
     pub(crate) fn frames(&self) -> usize {
         frames(&self.record)
+    }
+
+    /// Copies `values` in; with sums where the frames' memory is what will be written.
+    fn fill(&mut self, values: Values<'_>, is_summed: bool) {
+        let frames = Frames { n_frames: self.frames(), len: self.frame_len() };
+        self.sums.clear();
+        self.sums.resize(if is_summed { frames.n_frames } else { 0 }, 0);
+        let sums = &mut self.sums;
+        self.values.fill(values, frames, &mut |run, piece| {
+            if let (Some(sum), Some(bytes)) = (sums.get_mut(run), piece.as_raw()) {
+                *sum = crc32c::crc32c_append(*sum, bytes);
+            }
+        });
     }
 }
 
@@ -165,18 +223,20 @@ pub(crate) struct StagingSet {
 }
 
 impl StagingSet {
-    /// Copies the variables a version for `resume` holds.
-    pub(crate) fn stage(&mut self, variables: &[Variable<'_>], resume: Resume, rank: usize) {
-        let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
+    /// Copies the variables a version of this plan holds.
+    pub(crate) fn stage(&mut self, variables: &[Variable<'_>], plan: &Plan, rank: usize) {
+        let saved = variables.iter().filter(|v| v.role.is_saved_for(plan.resume));
+        let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
         let mut count = 0;
         for (index, variable) in saved.enumerate() {
             let record = record(variable, rank);
             if index == self.staged.len() {
-                self.staged.push(Staged { values: Buffer::new(record.element), record: record.clone() });
+                let values = Buffer::new(record.element);
+                self.staged.push(Staged { values, record: record.clone(), sums: Vec::new() });
             }
             let staged = &mut self.staged[index];
             staged.record = record;
-            staged.values.fill(variable.values, staged.frames() * staged.frame_len());
+            staged.fill(variable.values, is_summed);
             count = index + 1;
         }
         self.staged.truncate(count);
@@ -216,7 +276,7 @@ fn frame_dims(dims: [usize; 3], element_bytes: usize) -> [usize; 3] {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::Role;
+    use recoup_core::{BoundRule, Grain, Resume, Role};
 
     use super::*;
 
@@ -239,11 +299,34 @@ mod tests {
         let x = vec![1.0; 5000];
         let variable = Variable::new("x", Role::Iterate, Values::F64(&x), recoup_core::Distribution::RankLocal);
         let mut set = StagingSet::default();
-        set.stage(std::slice::from_ref(&variable), Resume::Restarted, 0);
+        let plan = plan(CodecId::Zstd);
+        set.stage(std::slice::from_ref(&variable), &plan, 0);
         let first = address(&set);
-        set.stage(&[variable], Resume::Restarted, 0);
+        set.stage(&[variable], &plan, 0);
         assert_eq!(address(&set), first);
         assert_eq!(set.staged[0].values, Buffer::F64(x.clone()));
+    }
+
+    /// A variable of three frames, the last one padded, saved as it is.
+    #[test]
+    fn sums_taken_on_the_way_are_those_of_the_frames() {
+        let x: Vec<f64> = (0..2_500_001).map(f64::from).collect();
+        let variable = Variable::new("x", Role::Iterate, Values::F64(&x), recoup_core::Distribution::RankLocal);
+        let mut set = StagingSet::default();
+        set.stage(std::slice::from_ref(&variable), &plan(CodecId::Raw), 0);
+        let staged = &set.staged[0];
+        let sum =
+            |run| crc32c::crc32c(staged.values.slice(run * staged.frame_len(), staged.frame_len()).as_raw().unwrap());
+        assert_eq!(staged.frames(), 3);
+        assert!(staged.frames() * staged.frame_len() > x.len());
+        assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
+        set.stage(&[variable], &plan(CodecId::Zstd), 0);
+        assert!(set.staged[0].sums.is_empty());
+    }
+
+    fn plan(codec: CodecId) -> Plan {
+        let (scheme, rule, resume) = (Scheme::Lossless, BoundRule::Verified, Resume::Restarted);
+        Plan { scheme, codec, rule, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
     }
 
     fn address(set: &StagingSet) -> *const f64 {

@@ -43,7 +43,8 @@ pub(crate) fn encode(
         let source = staged.values.slice(run * len, len);
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
-        let told = Told { codec: coding.codec.id(), encoded, parent: coding.follow.version() };
+        let crc32c = crc32c::crc32c(&payload);
+        let told = Told { codec: coding.codec.id(), encoded, parent: coding.follow.version(), crc32c };
         let frame = frame(staged, run, payload.into(), told);
         if run < frames.len() {
             frames[run] = frame;
@@ -61,7 +62,8 @@ pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<
     for run in 0..staged.frames() {
         check_abort(abort)?;
         let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
-        let told = Told { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None };
+        let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
+        let told = Told { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None, crc32c };
         frames.push(frame(staged, run, payload.into(), told));
     }
     Ok(Some(frames))
@@ -77,11 +79,12 @@ struct Told {
     encoded: Encoded,
     /// The version it was coded against, if it follows one.
     parent: Option<u64>,
+    crc32c: u32,
 }
 
 fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, told: Told) -> Frame<'a> {
     let (variable, len) = (&staged.record, staged.frame_len());
-    let Told { codec, encoded, parent } = told;
+    let Told { codec, encoded, parent, crc32c } = told;
     let start = (run * len) as u64;
     let record = FrameRecord {
         variable: variable.name.clone(),
@@ -94,7 +97,7 @@ fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, told: Told) ->
         bound: encoded.bound,
         achieved_error: encoded.achieved_error,
         payload_bytes: payload.len() as u64,
-        crc32c: crc32c::crc32c(&payload),
+        crc32c,
         parents: parent.filter(|_| encoded.follows).into_iter().collect(),
         place: None,
     };
@@ -219,7 +222,7 @@ mod tests {
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
         };
-        let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]) };
+        let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]), sums: Vec::new() };
         let (bound, follow, abort) = (Bound::Lossless, Follow::Never, &AtomicBool::new(false));
         let coding = Coding { codec: &Panicking, bound, follow, bandwidth: None, threads: 1, abort };
         let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
