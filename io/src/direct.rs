@@ -9,7 +9,6 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// What offset, length and address must be multiples of: no less than any device's block.
 const PAGE: usize = 4096;
@@ -32,69 +31,107 @@ thread_local! {
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A file under its usual handle, and under one past the page cache once that is wanted.
-pub(crate) struct Both {
-    usual: File,
-    direct: Direct,
+/// All of a file that has one payload.
+#[derive(Clone, Copy)]
+pub(crate) struct Whole<'a> {
+    /// What is before the payload.
+    pub(crate) head: &'a [u8],
+    pub(crate) payload: &'a [u8],
+    /// What is behind it.
+    pub(crate) tail: &'a [u8],
 }
 
-enum Direct {
-    Unopened,
-    Open(File),
-    /// The file system has no such thing.
-    Refused,
+impl Whole<'_> {
+    /// Bytes of the file where it ends with a page.
+    pub(crate) fn padded_bytes(&self) -> u64 {
+        (self.head.len() + self.payload.len() + self.tail.len()).next_multiple_of(PAGE) as u64
+    }
+
+    /// Bytes of the payload that go with the head, on pages that are not the payload's alone.
+    fn lead(&self) -> usize {
+        self.head.len().next_multiple_of(PAGE) - self.head.len()
+    }
+
+    /// Whether it is worth it, and the payload's pages can go from where they are.
+    fn fits(&self) -> bool {
+        self.payload.len() >= BYTES_MIN && gap(self.payload, self.head.len() as u64) == 0
+    }
+}
+
+/// A file that is written both ways.
+pub(crate) struct Both {
+    file: File,
+    /// The file system has no way past the page cache.
+    is_refused: bool,
 }
 
 impl Both {
-    pub(crate) fn new(usual: File) -> Self {
-        Self { usual, direct: Direct::Unopened }
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, is_refused: false }
     }
 
-    /// Puts all bytes at `offset` of the file, which is at `path`.
-    pub(crate) fn write_all_at(&mut self, path: &Path, bytes: &[u8], offset: u64) -> io::Result<()> {
+    /// Puts all bytes at `offset` of the file.
+    pub(crate) fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let lead = ((offset.next_multiple_of(PAGE as u64) - offset) as usize).min(bytes.len());
         let body = (bytes.len() - lead) / PAGE * PAGE;
         if body < BYTES_MIN {
-            return self.usual.write_all_at(bytes, offset);
+            return self.file.write_all_at(bytes, offset);
         }
-        self.usual.write_all_at(&bytes[..lead], offset)?;
-        let written = lead + self.write_pages(path, &bytes[lead..lead + body], offset + lead as u64)?;
-        self.usual.write_all_at(&bytes[written..], offset + written as u64)
+        self.file.write_all_at(&bytes[..lead], offset)?;
+        let (pages, at) = (&bytes[lead..lead + body], offset + lead as u64);
+        let written =
+            lead + self.past_cache(|file| ROOM.with_borrow_mut(|room| write_pieces(file, room, pages, at)))?;
+        if written < lead + body {
+            self.is_refused = true;
+        }
+        self.file.write_all_at(&bytes[written..], offset + written as u64)
+    }
+
+    /// Writes all of the file at once past the page cache, with zeros behind it to the end of a page. Says `false` where that cannot
+    /// be; the file is then empty.
+    pub(crate) fn write_whole(&mut self, whole: &Whole<'_>) -> io::Result<bool> {
+        if !whole.fits() || self.is_refused {
+            return Ok(false);
+        }
+        let written = self.past_cache(|file| ROOM.with_borrow_mut(|room| write_at_once(file, room, whole)))?;
+        if written == whole.padded_bytes() as usize {
+            return Ok(true);
+        }
+        self.is_refused = true;
+        self.file.set_len(0).map(|()| false)
     }
 
     /// Makes the file's bytes durable, whichever way they went.
     pub(crate) fn sync_all(&self) -> io::Result<()> {
-        self.usual.sync_all()
+        self.file.sync_all()
     }
 
-    /// Writes whole pages past the page cache; how many bytes of them went, the rest being for the usual way.
-    fn write_pages(&mut self, path: &Path, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        if matches!(self.direct, Direct::Unopened) {
-            self.direct = open(path)?;
+    /// What `write` writes past the page cache; nothing where there is no such way.
+    fn past_cache(&mut self, write: impl FnOnce(&File) -> io::Result<usize>) -> io::Result<usize> {
+        if self.is_refused || !switch(&self.file, true)? {
+            return Ok(0);
         }
-        let Direct::Open(file) = &self.direct else { return Ok(0) };
-        let written = ROOM.with_borrow_mut(|room| write_pieces(file, room, bytes, offset))?;
-        if written < bytes.len() {
-            self.direct = Direct::Refused;
-        }
-        Ok(written)
+        let written = write(&self.file);
+        switch(&self.file, false)?;
+        written
     }
 }
 
+/// Has the file's writes go past the page cache from now on, or no more; whether the file system does that.
 #[cfg(target_os = "linux")]
-fn open(path: &Path) -> io::Result<Direct> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
-    match File::options().write(true).custom_flags(flags).open(path) {
-        Ok(file) => Ok(Direct::Open(file)),
-        Err(error) if is_refusal(&error) => Ok(Direct::Refused),
+fn switch(file: &File, is_direct: bool) -> io::Result<bool> {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    let flags = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
+    match fcntl_setfl(file, flags).map_err(io::Error::from) {
+        Ok(()) => Ok(true),
+        Err(error) if is_refusal(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open(_: &Path) -> io::Result<Direct> {
-    Ok(Direct::Refused)
+fn switch(_: &File, _: bool) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// File systems say in several ways that they do not do this.
@@ -117,20 +154,62 @@ fn write_pieces(file: &File, room: &mut Vec<u8>, bytes: &[u8], offset: u64) -> i
     Ok(written)
 }
 
+/// One write of the pages before the payload's own, of these from where they are, and of the pages behind; how many bytes are written.
+fn write_at_once(file: &File, room: &mut Vec<u8>, whole: &Whole<'_>) -> io::Result<usize> {
+    let Whole { head, payload, tail } = *whole;
+    let (first, rest) = payload.split_at(whole.lead());
+    let (pages, last) = rest.split_at(rest.len() / PAGE * PAGE);
+    let front_bytes = head.len() + first.len();
+    let back_bytes = (last.len() + tail.len()).next_multiple_of(PAGE);
+    let (front, back) = pages_of(room, front_bytes + back_bytes).split_at_mut(front_bytes);
+    join(front, &[head, first]);
+    join(back, &[last, tail]);
+    let parts = [&*front, pages, &*back].map(io::IoSlice::new);
+    match write_parts(file, &parts) {
+        Err(error) if is_refusal(&error) => Ok(0),
+        written => written,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn write_parts(file: &File, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    Ok(rustix::io::pwritev(file, parts, 0)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn write_parts(_: &File, _: &[io::IoSlice<'_>]) -> io::Result<usize> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Fills `target` with the parts, and with zeros behind them.
+fn join(target: &mut [u8], parts: &[&[u8]]) {
+    let mut at = 0;
+    for part in parts {
+        target[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+    }
+    target[at..].fill(0);
+}
+
 /// The bytes where they are, or a copy of them that begins at a page.
 fn aligned<'a>(room: &'a mut Vec<u8>, bytes: &'a [u8]) -> &'a [u8] {
     if bytes.as_ptr().addr().is_multiple_of(PAGE) {
         return bytes;
     }
-    let needed = bytes.len() + PAGE;
+    let target = pages_of(room, bytes.len());
+    target.copy_from_slice(bytes);
+    target
+}
+
+/// So many bytes of the room, from the beginning of a page.
+fn pages_of(room: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    let needed = bytes + PAGE;
     if room.len() < needed {
         room.clear();
         room.resize(needed, 0);
     }
     let start = room.as_ptr().addr().next_multiple_of(PAGE) - room.as_ptr().addr();
-    let target = &mut room[start..start + bytes.len()];
-    target.copy_from_slice(bytes);
-    target
+    &mut room[start..start + bytes]
 }
 
 #[cfg(test)]
@@ -150,14 +229,44 @@ mod tests {
             for (from, length) in lengths.into_iter().enumerate() {
                 let bytes = &values[from.min(values.len() - length)..][..length];
                 plain.write_all_at(bytes, offset).unwrap();
-                both.write_all_at(&paths[1], bytes, offset).unwrap();
+                both.write_all_at(bytes, offset).unwrap();
                 offset += length as u64;
             }
             plain.write_all_at(b"front", 0).unwrap();
-            both.write_all_at(&paths[1], b"front", 0).unwrap();
+            both.write_all_at(b"front", 0).unwrap();
             both.sync_all().unwrap();
             assert!(std::fs::read(&paths[0]).unwrap() == std::fs::read(&paths[1]).unwrap(), "{}", dir.path().display());
         }
+    }
+
+    /// Payloads at all places of a page, and ends at all of them.
+    #[test]
+    fn a_file_written_at_once_is_its_parts_and_zeros() {
+        let values: Vec<u8> = (0..BYTES_MIN + 4 * PAGE).map(|i| ((i * i) >> 3) as u8).collect();
+        for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
+            for (number, start) in [0, 8, 2048, PAGE - 8].into_iter().enumerate() {
+                let payload = &values[start..start + BYTES_MIN + 3 * PAGE - 100 * number];
+                let head = vec![1; 48 + gap(payload, 48) as usize];
+                let tail = vec![2; 900 + number];
+                let whole = Whole { head: &head, payload, tail: &tail };
+                let path = dir.path().join(number.to_string());
+                let mut both = Both::new(File::create_new(&path).unwrap());
+                let mut expected = [&head, payload, &tail].concat();
+                expected.resize(whole.padded_bytes() as usize, 0);
+                let is_written = both.write_whole(&whole).unwrap();
+                assert!(is_written || std::fs::read(&path).unwrap().is_empty());
+                assert!(!is_written || std::fs::read(&path).unwrap() == expected, "{}", path.display());
+                both.write_all_at(&[3], 0).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_begin_where_its_memory_does_is_not_written_at_once() {
+        let (dir, payload) = (tempfile::tempdir().unwrap(), vec![7; BYTES_MIN]);
+        let mut both = Both::new(File::create_new(dir.path().join("file")).unwrap());
+        let head = vec![1; 49 + gap(&payload, 48) as usize];
+        assert!(!both.write_whole(&Whole { head: &head, payload: &payload, tail: &[] }).unwrap());
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, Store, StoreError, by_rank_0};
 
@@ -57,6 +58,8 @@ pub struct Hdf5Store {
     /// Ranks in a row that share a file.
     ranks_per_file: usize,
     parts: Parts,
+    /// There may be drafts: one is begun, something failed, or nobody has looked yet.
+    may_hold_drafts: AtomicBool,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<Lock>,
 }
@@ -85,7 +88,8 @@ impl Hdf5Store {
             publish::sync_directory(dir)?;
         }
         let (replaces, ranks_per_file, parts) = (false, 1, Parts::default());
-        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, _lock: lock })
+        let may_hold_drafts = AtomicBool::new(true);
+        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, may_hold_drafts, _lock: lock })
     }
 
     /// The same store behind a bandwidth limit on payloads, both ways.
@@ -172,13 +176,13 @@ impl Hdf5Store {
         if !self.replaces && self.version_path(version).exists() {
             return Err(StoreError::Exists { version });
         }
-        if !draft.is_dir() {
-            return Err(StoreError::Missing { version });
-        }
         self.publish_draft(manifest, &draft).inspect_err(|_| {
             // The first error is the one to report; the next draft tries again to clear the place.
             publish::remove_directory(&draft).ok();
-        })
+        })?;
+        // One that was replaced is a draft now, and may have stayed.
+        self.may_hold_drafts.store(self.replaces, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Everything of `publish` that comes after the draft was found.
@@ -187,6 +191,9 @@ impl Hdf5Store {
         let lie = |what| StoreError::Manifest { version, what };
         for file in &manifest.files {
             let found = fs::metadata(draft.join(&file.name)).map(|m| m.len()).ok();
+            if found.is_none() && !draft.is_dir() {
+                return Err(StoreError::Missing { version });
+            }
             if found != Some(file.bytes) {
                 return Err(lie(format!("file {}: {} bytes expected, {found:?} found", file.name, file.bytes)));
             }
@@ -199,7 +206,7 @@ impl Hdf5Store {
         let (index, text_file) = (draft.join(VERSION_FILE), draft.join(MANIFEST));
         publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())])?;
         let path = self.version_path(version);
-        if !path.exists() {
+        if !self.replaces || !path.exists() {
             return publish::publish(draft, &path);
         }
         if !publish::replace(draft, &path)? {
@@ -230,15 +237,25 @@ impl Store for Hdf5Store {
         }
         let draft = self.draft_path(version);
         if rank == 0 {
-            self.discard_drafts()?;
+            if self.may_hold_drafts.load(Ordering::Relaxed) {
+                self.discard_drafts()?;
+            }
+            self.may_hold_drafts.store(true, Ordering::Relaxed);
             publish::create_directory(&draft)?;
-        } else if !draft.is_dir() {
-            return Err(StoreError::Missing { version });
         }
         if self.ranks_per_file > 1 {
-            return Ok(self.parts.draft(version, rank));
+            return if draft.is_dir() {
+                Ok(self.parts.draft(version, rank))
+            } else {
+                Err(StoreError::Missing { version })
+            };
         }
-        Ok(Box::new(RankFile::create(&draft, version, rank, self.throttle.clone())?))
+        match RankFile::create(&draft, version, rank, self.throttle.clone()) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Err(StoreError::Missing { version })
+            }
+            created => Ok(Box::new(created?)),
+        }
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
@@ -266,7 +283,9 @@ impl Store for Hdf5Store {
         entries(&self.root)?
             .iter()
             .filter(|name| is_draft(name))
-            .try_for_each(|name| publish::remove_directory(&self.root.join(name)))
+            .try_for_each(|name| publish::remove_directory(&self.root.join(name)))?;
+        self.may_hold_drafts.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
@@ -323,11 +342,14 @@ impl Store for Hdf5Store {
     /// A version that is being removed is a draft first, so a kill in between leaves no torn version.
     fn remove(&self, version: u64) -> Result<(), StoreError> {
         self.require_write()?;
-        let path = self.require_version(version)?;
-        let draft = self.draft_path(version);
-        publish::remove_directory(&draft)?;
-        publish::rename_to_remove(&path, &draft)?;
-        publish::remove_directory(&draft)
+        let (path, draft) = (self.require_version(version)?, self.draft_path(version));
+        if self.may_hold_drafts.load(Ordering::Relaxed) {
+            publish::remove_directory(&draft)?;
+        }
+        let renamed = publish::rename_to_remove(&path, &draft);
+        renamed.and_then(|()| publish::remove_directory(&draft)).inspect_err(|_| {
+            self.may_hold_drafts.store(true, Ordering::Relaxed);
+        })
     }
 }
 

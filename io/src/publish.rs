@@ -10,7 +10,7 @@ use std::path::Path;
 
 use recoup_core::StoreError;
 
-use crate::direct::Both;
+use crate::direct::{Both, Whole};
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +75,15 @@ pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> R
 
 /// Puts all bytes at `offset`; large ones past the page cache.
 pub(crate) fn write_large_at(file: &mut Both, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
-    step(Step::Write, path, || file.write_all_at(path, bytes, offset))
+    step(Step::Write, path, || file.write_all_at(bytes, offset))
 }
 
-/// Makes durable what [`write_large_at`] has put.
+/// Writes all of a file with one large payload at once, past the page cache, and says whether that could be.
+pub(crate) fn write_whole(file: &mut Both, path: &Path, whole: &Whole<'_>) -> Result<bool, StoreError> {
+    step(Step::Write, path, || file.write_whole(whole))
+}
+
+/// Makes durable what [`write_large_at`] or [`write_whole`] has put.
 pub(crate) fn sync_large(file: &Both, path: &Path) -> Result<(), StoreError> {
     step(Step::SyncFile, path, || file.sync_all())
 }

@@ -122,6 +122,9 @@ pub trait Store: Send + Sync {
 
 /// One rank's part of a version being written. Dropped unsealed, it is gone.
 pub trait Draft: Send {
+    /// Says that the next variable is the last: some stores then write it and what goes with it in one piece.
+    fn next_is_last(&mut self) {}
+
     /// Writes all frames of one variable, in run order. Sets each record's place.
     ///
     /// # Errors

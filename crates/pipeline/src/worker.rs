@@ -283,11 +283,16 @@ impl Worker {
             None => self.store.begin(job.progress.iteration, self.comm.rank()).map_err(failed),
             Some(begun) => begun.map_err(failed),
         };
-        for staged in &job.staging.staged {
+        for (position, staged) in job.staging.staged.iter().enumerate() {
             // Every rank takes part in encoding, because verification is collective.
             let encoded = self.encode(job, staged, tally);
             let step = encoded.and_then(|lent| match &mut draft {
-                Ok(draft) => self.write_variable((staged, lent), draft.as_mut(), part, tally),
+                Ok(draft) => {
+                    if position + 1 == job.staging.staged.len() {
+                        draft.next_is_last();
+                    }
+                    self.write_variable((staged, lent), draft.as_mut(), part, tally)
+                }
                 Err(_) => Ok(()),
             });
             if let Err(error) = step {

@@ -93,7 +93,11 @@ impl Sample {
         let mut files = Vec::new();
         let drafts: Result<Vec<_>, _> = (0..self.ranks).map(|rank| store.begin(self.version, rank)).collect();
         for (rank, mut draft) in drafts?.into_iter().enumerate() {
-            for part in self.parts.iter_mut().filter(|part| part.record.rank == rank) {
+            let mut parts = self.parts.iter_mut().filter(|part| part.record.rank == rank).peekable();
+            while let Some(part) = parts.next() {
+                if parts.peek().is_none() {
+                    draft.next_is_last();
+                }
                 draft.write(&part.record, &mut part.frames)?;
             }
             files.extend(draft.seal()?.files);

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
-use crate::direct::{self, Both};
+use crate::direct::{self, Both, Whole};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -36,6 +36,10 @@ pub(super) struct RankFile {
     gaps: u64,
     /// The rank, and what it has written.
     written: [(usize, Vec<Written>); 1],
+    /// Nothing comes behind the next variable.
+    is_next_last: bool,
+    /// Of a file that was written at once, with its one variable.
+    whole: Option<FileRecord>,
 }
 
 /// One variable whose frames have their places.
@@ -64,7 +68,60 @@ impl RankFile {
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
         let file = Some(Both::new(publish::create_file(&path)?));
-        Ok(Self { path, file, version, rank, throttle, end: SUPERBLOCK_BYTES, gaps: 0, written: [(rank, Vec::new())] })
+        let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
+        Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
+    }
+
+    /// The file of this payload, in one write, where nothing else is in it and it is large enough; says whether it is there.
+    fn write_whole(&mut self, payload: &[u8]) -> Result<bool, StoreError> {
+        if !self.is_next_last || self.written[0].1.len() != 1 || self.throttle.is_some() {
+            return Ok(false);
+        }
+        let (mut head, mut tail) = structure(self.end, self.version, &self.written);
+        head.resize(head.len() + self.gaps as usize, 0);
+        let whole = Whole { head: &head, payload, tail: &tail };
+        let bytes = whole.padded_bytes();
+        let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
+        if !publish::write_whole(file, &self.path, &whole)? {
+            return Ok(false);
+        }
+        tail.resize((bytes - self.end) as usize, 0);
+        self.whole = Some(self.record(&head, &tail, 0));
+        Ok(true)
+    }
+
+    /// Writes frames back to back.
+    fn write_frames(&mut self, frames: &[Frame], start: u64) -> Result<(), StoreError> {
+        let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
+        let mut offset = start;
+        for frame in frames {
+            in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
+                let at = offset + range.start as u64;
+                publish::write_large_at(file, &self.path, &frame.payload[range], at)
+            })?;
+            offset += frame.payload.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Writes what is not frames.
+    fn write_structure(&mut self) -> Result<FileRecord, StoreError> {
+        let (superblock, tail) = structure(self.end, self.version, &self.written);
+        let file = self.file.as_mut().expect("a draft is sealed once: seal takes it");
+        publish::write_large_at(file, &self.path, &tail, self.end)?;
+        publish::write_large_at(file, &self.path, &superblock, 0)?;
+        Ok(self.record(&superblock, &tail, self.gaps))
+    }
+
+    /// What the manifest says of the file.
+    fn record(&self, head: &[u8], tail: &[u8], gaps: u64) -> FileRecord {
+        let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
+        FileRecord {
+            name: file_name(self.rank),
+            bytes: self.end + tail.len() as u64,
+            structure_crc32c: structure_crc32c(head, gaps, tail),
+            opaque: opaque.collect(),
+        }
     }
 }
 
@@ -108,39 +165,37 @@ pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
 }
 
 impl Draft for RankFile {
+    fn next_is_last(&mut self) {
+        self.is_next_last = true;
+    }
+
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
-        let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
-        let gap = frames.first().map_or(0, |frame| direct::gap(&frame.payload, self.end));
-        self.end += gap;
+        assert!(self.whole.is_none(), "nothing is written behind the last variable");
+        let (start, gap) = (self.end, frames.first().map_or(0, |frame| direct::gap(&frame.payload, self.end)));
         self.gaps += gap;
+        self.end += gap;
         for frame in frames.iter_mut() {
-            let offset = self.end;
-            in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
-                let at = offset + range.start as u64;
-                publish::write_large_at(file, &self.path, &frame.payload[range], at)
-            })?;
-            frame.record.place = Some(Place { file: file_name(self.rank), offset });
+            frame.record.place = Some(Place { file: file_name(self.rank), offset: self.end });
             self.end += frame.payload.len() as u64;
         }
         let records = frames.iter().map(|f| f.record.clone()).collect();
         self.written[0].1.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
-        Ok(())
+        if let [frame] = frames
+            && self.write_whole(&frame.payload)?
+        {
+            return Ok(());
+        }
+        self.write_frames(frames, start + gap)
     }
 
     fn seal(mut self: Box<Self>) -> Result<Sealed, StoreError> {
-        let (superblock, tail) = structure(self.end, self.version, &self.written);
-        let file = self.file.as_mut().expect("a draft is sealed once: seal takes it");
-        publish::write_large_at(file, &self.path, &tail, self.end)?;
-        publish::write_large_at(file, &self.path, &superblock, 0)?;
+        let record = match self.whole.take() {
+            Some(record) => record,
+            None => self.write_structure()?,
+        };
+        let file = self.file.as_ref().expect("a draft is sealed once: seal takes it");
         publish::sync_large(file, &self.path)?;
         self.file = None;
-        let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
-        let record = FileRecord {
-            name: file_name(self.rank),
-            bytes: self.end + tail.len() as u64,
-            structure_crc32c: structure_crc32c(&superblock, self.gaps, &tail),
-            opaque: opaque.collect(),
-        };
         Ok(Sealed { files: vec![record] })
     }
 }

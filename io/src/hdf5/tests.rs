@@ -117,25 +117,50 @@ fn assert_libhdf5_reads(ranks_per_file: usize) {
     assert_eq!(bytes, opaque.frames.iter().flat_map(|f| f.payload.to_vec()).collect::<Vec<u8>>());
 }
 
-#[test]
-fn large_payloads_stand_where_their_memory_does_in_a_page() {
-    let rooted = Rooted::new();
+/// A version of one rank whose `grid` is large, in so many frames; and the memory they are in.
+fn large_sample(n_frames: usize) -> (Sample, &'static [u8]) {
     let mut sample = Sample::new(1, 1);
     let part = sample.parts.iter_mut().find(|part| part.record.name == "grid").unwrap();
     part.values = (0..64 * 64 * 64).map(f64::from).collect();
     let bytes: &'static [u8] = part.values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().leak();
-    let (dims, len) = ([64; 3], part.values.len() as u64);
-    let distribution = Distribution::Rows { first: 0, global: len };
-    part.record = VariableRecord { dims, frame_dims: [64, 64, 32], len, distribution, ..part.record.clone() };
-    let frames = bytes.chunks(bytes.len() / 2).enumerate().map(|(run, payload)| {
-        let (start, len, payload_bytes) = (run as u64 * len / 2, len / 2, payload.len() as u64);
+    let (dims, len) = ([64; 3], part.values.len() as u64 / n_frames as u64);
+    let distribution = Distribution::Rows { first: 0, global: part.values.len() as u64 };
+    let (frame_dims, all) = ([64, 64, 64 / n_frames], part.values.len() as u64);
+    part.record = VariableRecord { dims, frame_dims, len: all, distribution, ..part.record.clone() };
+    let frames = bytes.chunks(bytes.len() / n_frames).enumerate().map(|(run, payload)| {
+        let (start, payload_bytes) = (run as u64 * len, payload.len() as u64);
         let record = part.frames[0].record.clone();
         let crc32c = crc32c::crc32c(payload);
         let record = FrameRecord { run, start, len, payload_bytes, crc32c, ..record };
         Frame { record, payload: payload.into(), filters: part.frames[0].filters.clone() }
     });
     part.frames = frames.collect();
-    let values = part.values.clone();
+    (sample, bytes)
+}
+
+/// What is before and behind the payload goes with it where the file system lets it; libhdf5 reads it like any other file.
+#[test]
+fn file_of_one_large_payload_is_whole_to_its_last_byte() {
+    for dir in [tempfile::tempdir().unwrap(), quick_directory()] {
+        let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
+        let (mut sample, _) = large_sample(1);
+        sample.parts.retain(|part| part.record.name == "grid");
+        sample.publish(&store).unwrap();
+        sample.assert_whole(&store);
+        let path = store.version_path(1).join(rank_file::file_name(0));
+        let dataset = hdf5_metno::File::open(&path).unwrap().dataset("ranks/0/grid").unwrap();
+        assert!(dataset.read_raw::<f64>().unwrap() == sample.parts[0].values);
+        let end = fs::metadata(&path).unwrap().len();
+        fs::File::options().write(true).open(&path).unwrap().write_all_at(&[1], end - 1).unwrap();
+        assert!(!store.inspect_damage(1).unwrap().is_empty(), "zeros at the end are covered, too");
+    }
+}
+
+#[test]
+fn large_payloads_stand_where_their_memory_does_in_a_page() {
+    let rooted = Rooted::new();
+    let (mut sample, bytes) = large_sample(2);
+    let values = sample.parts.iter().find(|part| part.record.name == "grid").unwrap().values.clone();
     sample.publish(&rooted).unwrap();
 
     let manifest = rooted.manifest(1).unwrap();
