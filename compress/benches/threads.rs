@@ -26,9 +26,9 @@ struct Args {
     /// Turns of every case.
     #[arg(long, default_value_t = 41)]
     turns: usize,
-    /// Frames coded as one: each is an iterate of 16 MiB, one behind the other along the slowest axis.
-    #[arg(long, default_value_t = 1)]
-    iterates: usize,
+    /// Size of a frame: planes of an iterate of 16 MiB, from the first again behind the last. A pipeline's frames have 8 at most.
+    #[arg(long, default_value_t = 16)]
+    mib: usize,
     /// Frames coded one after the other in each turn, as those of a variable are; the other thread has to be woken for the first.
     #[arg(long, default_value_t = 1)]
     frames: usize,
@@ -193,8 +193,9 @@ fn quartiles(mut of: Vec<f64>) -> [f64; 3] {
 fn main() {
     let (args, cores) = (Args::parse(), Cores::of_process());
     let [_, x] = iterates();
-    let x = x.repeat(args.iterates.max(1));
-    let grid = Context::grid([N, N, x.len() / (N * N)]);
+    let planes = (args.mib << 20).div_ceil(size_of::<f64>() * N * N).max(1);
+    let x: Vec<f64> = x.into_iter().cycle().take(planes * N * N).collect();
+    let grid = Context::grid([N, N, planes]);
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let mut cases = vec![registers("busy", &pool, busy), registers("waiting", &pool, waiting), copying(&pool, &x)];
     let level = if args.portable { Level::PORTABLE } else { Level::best() };
