@@ -21,6 +21,7 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     tidy::run(root)?;
     step("C header");
     header::check(root)?;
+    fuzz_lock(root)?;
     step("clippy");
     succeed(cargo(root).args(["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("documentation");
@@ -40,6 +41,13 @@ fn step(name: &str) {
     static BEGUN: OnceLock<SystemTime> = OnceLock::new();
     let seconds = BEGUN.get_or_init(SystemTime::now).elapsed().map_or(0, |elapsed| elapsed.as_secs());
     println!("\n== {name} (after {} min {:02} s)", seconds / 60, seconds % 60);
+}
+
+/// The fuzz targets are a workspace of their own, which nothing here builds: their lock file must still fit ours.
+fn fuzz_lock(root: &Path) -> Result<()> {
+    step("lock file of the fuzz targets");
+    let resolve = ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
+    succeed(cargo(root).args(resolve).stdout(Stdio::null()))
 }
 
 /// Installs the Python package as users do, but with the profile all else is built with, and runs its tests.
