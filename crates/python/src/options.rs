@@ -26,6 +26,7 @@ pub(crate) struct Options {
     lossless_codec: Option<String>,
     keep: usize,
     key_every: usize,
+    threads: Option<usize>,
     rtol: f64,
     synchronous: bool,
     bandwidth: Option<f64>,
@@ -89,6 +90,9 @@ impl Options {
         }
         if let Some(codec) = &self.lossless_codec {
             builder = builder.lossless_codec(parsed::<CodecId>(codec)?);
+        }
+        if let Some(threads) = self.threads {
+            builder = builder.threads(threads);
         }
         if let Some(bandwidth) = self.bandwidth {
             builder = builder.bandwidth(above_zero("bandwidth", bandwidth)?);

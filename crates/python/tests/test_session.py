@@ -1,5 +1,6 @@
 """Sessions on arrays of one's own: what is saved comes back, and what is wrong is said."""
 
+import multiprocessing
 import subprocess
 import sys
 import threading
@@ -80,6 +81,31 @@ def test_operator_in_python_is_applied_without_deadlock(tmp_path, problem, synch
                 session.step(k, 1.0)
             assert len(saved(session)) == 5
     assert len(threads) >= 2
+
+
+def reads(directory, expected):
+    assert np.array_equal(recoup.open(directory).latest.arrays()["x"], expected)
+
+
+def test_threads_change_no_bit_and_a_forked_process_has_its_own(tmp_path):
+    before = np.cumsum(np.random.default_rng(2).standard_normal(300_000))
+    restored = []
+    for threads in (1, 3):
+        choices = {"scheme": "lossy", "codec": "qb", "bound": "absolute:1e-4", "interval": "1it", "synchronous": True}
+        with recoup.Session(tmp_path / str(threads), threads=threads, **choices) as session:
+            x = before.copy()
+            session.protect("x", x, role="iterate")
+            session.step(1, 1.0)
+            saved(session)
+            assert session.restore().version == 1
+            restored.append(x)
+    assert np.array_equal(restored[0], restored[1])
+    assert 0 < np.abs(restored[0] - before).max() <= 1e-4
+    reads(tmp_path / "3", restored[0])
+    child = multiprocessing.get_context("fork").Process(target=reads, args=(tmp_path / "3", restored[0]))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
 
 
 def test_operator_that_raises_costs_the_version_and_is_quoted(tmp_path, problem):

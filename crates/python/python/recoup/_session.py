@@ -65,6 +65,8 @@ class Session:
     lossless_codec: codec of the others: ``zstd`` when None.
     keep: versions kept, and with each those it is coded against.
     key_every: one lossy version of so many stands alone, the others are coded against the one before.
+    threads: that codecs may work on while the solver waits, in a restore and in a synchronous save; this process' cores
+        by the ranks when None. The bytes do not depend on it.
     rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
     synchronous: each save waits until its version counts.
     bandwidth: writes and reads no faster than this, bytes per second.
@@ -90,6 +92,7 @@ class Session:
         lossless_codec: str | None = None,
         keep: int = 2,
         key_every: int = 10,
+        threads: int | None = None,
         rtol: float = 1e-6,
         synchronous: bool = False,
         bandwidth: float | None = None,
@@ -109,6 +112,7 @@ class Session:
             "lossless_codec": lossless_codec,
             "keep": keep,
             "key_every": key_every,
+            "threads": threads,
             "rtol": rtol,
             "synchronous": synchronous,
             "bandwidth": bandwidth,
