@@ -10,6 +10,9 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 /// thread wants its core. To be woken takes about a tenth, and the next frame of a variable follows at once.
 const PATIENCE: usize = 1000;
 
+/// Threads of a team, at most: whoever asks for more has mistyped.
+const MOST_THREADS: usize = 256;
+
 /// Teams by process and number of threads: a forked process has none of its parent's threads.
 static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<Team>>> = Mutex::new(BTreeMap::new());
 
@@ -25,6 +28,7 @@ pub(super) struct Team {
 impl Team {
     /// The team of so many threads, the caller's among them; `None` of one, or where the operating system grants no more.
     pub(super) fn of(threads: usize) -> Option<Arc<Self>> {
+        let threads = threads.min(MOST_THREADS);
         if threads <= 1 {
             return None;
         }
@@ -43,9 +47,9 @@ impl Team {
         Ok(Self { pool, calls: Arc::default() })
     }
 
-    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others from where its share ends, when they have woken, which
-    /// in frames of a millisecond or two is not nothing; then each what the other has left. `next` gives the others another
-    /// piece as long as there is one.
+    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others from where its share ends, when
+    /// they have woken, which in frames of a millisecond or two is not nothing; then each what the other has left. `next` gives the
+    /// others another piece as long as there is one.
     pub(super) fn share<P: Send>(
         &self,
         (mut pieces, weight): (Vec<P>, impl Fn(&P) -> usize),

@@ -128,8 +128,8 @@ impl Builder {
         self
     }
 
-    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that are waited for; the bytes do not
-    /// depend on them [default: this process' cores by the ranks].
+    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that are waited for, at most 256; the
+    /// bytes do not depend on them [default: this process' cores by the ranks].
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
