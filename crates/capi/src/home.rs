@@ -48,6 +48,11 @@ struct Task(*mut (dyn FnMut() + Send));
 // SAFETY: what is pointed to is `Send`, and its owner does not touch it until it was run or taken back.
 unsafe impl Send for Task {}
 
+/// Whether a call waits to be served.
+fn has_call(state: &State) -> bool {
+    state.slots.values().any(|slot| matches!(slot, Slot::Waiting(_)))
+}
+
 /// The handle was closed while a call waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Abandoned;
@@ -154,8 +159,15 @@ impl Home {
     /// Waits a moment for a call to serve, or for a sign that none will come.
     pub(crate) fn rest(&self, at_most: Duration) {
         let state = self.lock();
-        if !state.slots.values().any(|slot| matches!(slot, Slot::Waiting(_))) {
+        if !has_call(&state) {
             drop(self.changed.wait_timeout(state, at_most).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// As [`Home::rest`], without leaving the core to nobody: for moments shorter than a timer takes to wake a thread.
+    pub(crate) fn linger(&self, is_over: impl Fn() -> bool) {
+        while !has_call(&self.lock()) && !is_over() {
+            std::thread::yield_now();
         }
     }
 

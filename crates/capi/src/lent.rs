@@ -16,6 +16,8 @@ const IDLE: u64 = 1 << 63;
 const PATIENT: u64 = 1 << 62;
 /// How long a rank rests between two looks at the others.
 const REST: Duration = Duration::from_micros(200);
+/// What takes less than this is waited for awake: a timer would wake the thread as late.
+const LINGER: Duration = Duration::from_micros(100);
 /// Rests of a call that is not to wait are this part of the time between calls, at most.
 const REST_PART: u32 = 256;
 
@@ -89,7 +91,11 @@ impl Lent {
             if round.is_idle || !round.has_served || !round.is_patient {
                 break round.is_idle;
             }
-            self.home.rest(rest.min(REST));
+            if rest < LINGER {
+                self.home.linger(|| self.clock.now() >= until);
+            } else {
+                self.home.rest(rest.min(REST));
+            }
         };
         self.leave();
         Ok(is_idle)
