@@ -6,6 +6,7 @@
 
 mod blocks;
 mod damage;
+mod drafts;
 mod encode;
 mod lookup3;
 mod plain;
@@ -17,7 +18,6 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, Store, StoreError, by_rank_0};
 
@@ -27,6 +27,7 @@ use crate::memory::damaged;
 use crate::publish::{self, refused};
 use crate::throttle::{Throttle, in_slices};
 
+use drafts::Drafts;
 pub(crate) use plain::plain_file;
 use rank_file::RankFile;
 use shared_file::Parts;
@@ -58,8 +59,7 @@ pub struct Hdf5Store {
     /// Ranks in a row that share a file.
     ranks_per_file: usize,
     parts: Parts,
-    /// There may be drafts: one is begun, something failed, or nobody has looked yet.
-    may_hold_drafts: AtomicBool,
+    drafts: Drafts,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<Lock>,
 }
@@ -88,8 +88,8 @@ impl Hdf5Store {
             publish::sync_directory(dir)?;
         }
         let (replaces, ranks_per_file, parts) = (false, 1, Parts::default());
-        let may_hold_drafts = AtomicBool::new(true);
-        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, may_hold_drafts, _lock: lock })
+        let drafts = Drafts::new(&root);
+        Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, drafts, _lock: lock })
     }
 
     /// The same store behind a bandwidth limit on payloads, both ways.
@@ -153,8 +153,9 @@ impl Hdf5Store {
         self.root.join(version_name(version))
     }
 
-    fn draft_path(&self, version: u64) -> PathBuf {
-        self.root.join(format!("draft-{version:012}"))
+    /// A version is written once, and each rank writes a file of its own.
+    fn is_plain(&self) -> bool {
+        !self.replaces && self.ranks_per_file == 1
     }
 
     fn require_write(&self) -> Result<(), StoreError> {
@@ -172,16 +173,13 @@ impl Hdf5Store {
     fn publish_sealed(&self, manifest: &Manifest) -> Result<(), StoreError> {
         self.require_write()?;
         let version = manifest.version;
-        let draft = self.draft_path(version);
-        if !self.replaces && self.version_path(version).exists() {
-            return Err(StoreError::Exists { version });
-        }
+        let draft = self.drafts.place(version);
         self.publish_draft(manifest, &draft).inspect_err(|_| {
             // The first error is the one to report; the next draft tries again to clear the place.
             publish::remove_directory(&draft).ok();
         })?;
         // One that was replaced is a draft now, and may have stayed.
-        self.may_hold_drafts.store(self.replaces, Ordering::Relaxed);
+        self.drafts.set_littered(self.replaces);
         Ok(())
     }
 
@@ -207,7 +205,10 @@ impl Hdf5Store {
         publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())])?;
         let path = self.version_path(version);
         if !self.replaces || !path.exists() {
-            return publish::publish(draft, &path);
+            return publish::publish(draft, &path).map_err(|error| match error {
+                StoreError::Io { source, .. } if is_there(&source) => StoreError::Exists { version },
+                error => error,
+            });
         }
         if !publish::replace(draft, &path)? {
             let aside = self.root.join(SET_ASIDE);
@@ -221,6 +222,11 @@ impl Hdf5Store {
     }
 }
 
+/// What a rename says to the place of a version that is there.
+fn is_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
+}
+
 /// Renames a version's directory into `aside`, under a name that is free there.
 fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -230,19 +236,20 @@ fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
 }
 
 impl Store for Hdf5Store {
+    fn begins_in_any_order(&self) -> bool {
+        self.is_plain()
+    }
+
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.require_write()?;
-        if !self.replaces && self.version_path(version).exists() {
-            return Err(StoreError::Exists { version });
-        }
-        let draft = self.draft_path(version);
+        let draft = self.drafts.place(version);
         if rank == 0 {
-            if self.may_hold_drafts.load(Ordering::Relaxed) {
-                self.discard_drafts()?;
+            if !self.replaces && self.version_path(version).exists() {
+                return Err(StoreError::Exists { version });
             }
-            self.may_hold_drafts.store(true, Ordering::Relaxed);
-            publish::create_directory(&draft)?;
+            self.drafts.begin(&draft)?;
         }
+        let is_missing = |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
         if self.ranks_per_file > 1 {
             return if draft.is_dir() {
                 Ok(self.parts.draft(version, rank))
@@ -250,22 +257,33 @@ impl Store for Hdf5Store {
                 Err(StoreError::Missing { version })
             };
         }
-        match RankFile::create(&draft, version, rank, self.throttle.clone()) {
-            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Err(StoreError::Missing { version })
+        let create = || RankFile::create(&draft, version, rank, self.throttle.clone());
+        let created = match create() {
+            Err(error) if is_missing(&error) && self.drafts.is_agreed() => {
+                publish::create_directory(&draft)?;
+                create()
             }
+            created => created,
+        };
+        self.drafts.empty(&draft, rank)?;
+        match created {
+            Err(error) if is_missing(&error) => Err(StoreError::Missing { version }),
             created => Ok(Box::new(created?)),
         }
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         if self.ranks_per_file == 1 {
-            return by_rank_0(comm, || self.publish_sealed(manifest));
+            by_rank_0(comm, || self.publish_sealed(manifest))?;
+            if self.is_plain() {
+                self.drafts.published(manifest.version, manifest.ranks);
+            }
+            return Ok(());
         }
         // What lies is refused on all ranks before any place follows from it.
         let version = manifest.version;
         check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
-        let draft = self.draft_path(version);
+        let draft = self.drafts.place(version);
         let target = shared_file::Target { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
         let placed = shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
             if comm.rank() == 0 {
@@ -279,13 +297,7 @@ impl Store for Hdf5Store {
     fn discard_drafts(&self) -> Result<(), StoreError> {
         self.require_write()?;
         self.parts.clear();
-        let is_draft = |name: &String| name.starts_with("draft-");
-        entries(&self.root)?
-            .iter()
-            .filter(|name| is_draft(name))
-            .try_for_each(|name| publish::remove_directory(&self.root.join(name)))?;
-        self.may_hold_drafts.store(false, Ordering::Relaxed);
-        Ok(())
+        self.drafts.discard()
     }
 
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
@@ -339,17 +351,10 @@ impl Store for Hdf5Store {
         Ok(newer)
     }
 
-    /// A version that is being removed is a draft first, so a kill in between leaves no torn version.
     fn remove(&self, version: u64) -> Result<(), StoreError> {
         self.require_write()?;
-        let (path, draft) = (self.require_version(version)?, self.draft_path(version));
-        if self.may_hold_drafts.load(Ordering::Relaxed) {
-            publish::remove_directory(&draft)?;
-        }
-        let renamed = publish::rename_to_remove(&path, &draft);
-        renamed.and_then(|()| publish::remove_directory(&draft)).inspect_err(|_| {
-            self.may_hold_drafts.store(true, Ordering::Relaxed);
-        })
+        let path = self.version_path(version);
+        if self.drafts.take(version, &path)? { Ok(()) } else { self.drafts.remove(version, &path) }
     }
 }
 

@@ -58,9 +58,15 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
 }
 
-/// Makes a file that was not there.
+/// Makes a file; the one that a version left which went, in whose directory this one is drafted, goes first.
 pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
-    step(Step::CreateFile, path, || File::create_new(path))
+    match step(Step::CreateFile, path, || File::create_new(path)) {
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+            remove_file(path)?;
+            step(Step::CreateFile, path, || File::create_new(path))
+        }
+        made => made,
+    }
 }
 
 /// Opens a file of a draft that another rank has made.
@@ -109,6 +115,14 @@ pub(crate) fn write_files(files: &[(&Path, &[u8])]) -> Result<(), StoreError> {
         })
         .collect::<Result<_, _>>()?;
     made.iter().zip(files).try_for_each(|(file, (path, _))| sync_file(file, path))
+}
+
+/// Removes a file; one that is gone is fine.
+pub(crate) fn remove_file(path: &Path) -> Result<(), StoreError> {
+    step(Step::Remove, path, || match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    })
 }
 
 /// Removes a directory and all in it; one that is gone is fine.

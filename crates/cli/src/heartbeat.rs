@@ -183,6 +183,10 @@ impl Store for CountedStore {
         self.inner.begin(version, rank)
     }
 
+    fn begins_in_any_order(&self) -> bool {
+        self.inner.begins_in_any_order()
+    }
+
     fn is_shared(&self) -> bool {
         self.inner.is_shared()
     }

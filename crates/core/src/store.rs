@@ -23,7 +23,13 @@ pub trait Store: Send + Sync {
         true
     }
 
-    /// Starts this rank's part of a version. Rank 0 calls it first, the others after a barrier.
+    /// Whether all ranks may begin a version as they come once the one before it was published; the same on all ranks.
+    fn begins_in_any_order(&self) -> bool {
+        false
+    }
+
+    /// Starts this rank's part of a version. Rank 0 calls it first, the others after a barrier, but for
+    /// [`Store::begins_in_any_order`].
     ///
     /// # Errors
     /// [`StoreError::Exists`] for a version that is there already, [`StoreError::Io`] otherwise.

@@ -1,21 +1,40 @@
 //! The cores the worker may run on.
 
+use recoup_core::{Comm, CommError};
+
+/// How many ranks are on this rank's machine, itself among them. Collective.
+///
+/// # Errors
+/// [`CommError`].
+pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
+    // One where nothing is said of it: workers then stay where there may be no core for them.
+    let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    Ok(comm.gather(&machine)?.iter().filter(|other| **other == machine).count())
+}
+
 /// Lets the calling thread run on all cores the system gives the process, where it is bound to one: launchers of MPI bind each
-/// rank so, and a worker that inherits the solver's core takes it from the solver while others idle. Threads bound to several cores stay there.
-/// Best effort: where it cannot be, nothing changes.
+/// rank so, and a worker that inherits the solver's core takes it from the solver while others idle. Where the ranks of this machine leave no
+/// core idle it stays: the system would gather all workers on the core that hears of the disk, and every solver waits for the slowest.
+/// Threads bound to several cores stay there. Best effort: where it cannot be, nothing changes.
 #[cfg(target_os = "linux")]
-pub(crate) fn leave_the_only_one() {
+pub(crate) fn leave_the_only_one(ranks_here: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    if sched_getaffinity(None).is_ok_and(|cores| cores.count() == 1) {
-        let mut all = CpuSet::new();
-        (0..CpuSet::MAX_CPU).for_each(|core| all.set(core));
-        // The kernel leaves out cores that the process may not have at all.
-        sched_setaffinity(None, &all).ok();
+    let Ok(own) = sched_getaffinity(None) else { return };
+    if own.count() > 1 {
+        return;
+    }
+    let mut all = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|core| all.set(core));
+    // The kernel leaves out cores that the process may not have at all.
+    sched_setaffinity(None, &all).ok();
+    let are_some_idle = sched_getaffinity(None).is_ok_and(|cores| cores.count() as usize > ranks_here);
+    if !are_some_idle {
+        sched_setaffinity(None, &own).ok();
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn leave_the_only_one() {}
+pub(crate) fn leave_the_only_one(_: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
@@ -24,12 +43,12 @@ mod tests {
     use super::*;
 
     /// How many cores this thread may run on, bound to the first so many of its own, before and after.
-    fn left(bound_to: usize) -> rustix::io::Result<(u32, u32)> {
+    fn left(bound_to: usize, ranks_here: usize) -> rustix::io::Result<(u32, u32)> {
         let all = sched_getaffinity(None)?;
         let mut first = CpuSet::new();
         (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).take(bound_to).for_each(|core| first.set(core));
         sched_setaffinity(None, &first)?;
-        leave_the_only_one();
+        leave_the_only_one(ranks_here);
         let after = sched_getaffinity(None)?.count();
         sched_setaffinity(None, &all)?;
         Ok((first.count(), after))
@@ -38,10 +57,11 @@ mod tests {
     #[test]
     fn a_thread_leaves_one_core_and_stays_on_several() {
         let cores = sched_getaffinity(None).unwrap().count();
-        let (before, after) = left(1).unwrap();
+        let (before, after) = left(1, 0).unwrap();
         assert!(before == 1 && after >= cores, "{after} of {cores}");
         if cores > 1 {
-            assert_eq!(left(2).unwrap(), (2, 2));
+            assert_eq!(left(2, 1).unwrap(), (2, 2));
         }
+        assert_eq!(left(1, after as usize).unwrap(), (1, 1), "no core is idle where each has a rank");
     }
 }

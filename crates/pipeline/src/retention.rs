@@ -8,6 +8,8 @@ use recoup_core::{Manifest, Store, StoreError};
 #[derive(Clone, Debug)]
 pub struct Retention {
     keep: usize,
+    /// The versions there are, where that is known: `None` has the store asked.
+    versions: Option<BTreeSet<u64>>,
     /// What the manifests seen say of their versions' parents.
     parents: BTreeMap<u64, BTreeSet<u64>>,
 }
@@ -16,7 +18,7 @@ impl Retention {
     /// Keeps the newest `keep` versions, and what they need.
     #[must_use]
     pub fn new(keep: usize) -> Self {
-        Self { keep, parents: BTreeMap::new() }
+        Self { keep, versions: None, parents: BTreeMap::new() }
     }
 
     /// Keeps another number from now on.
@@ -27,11 +29,20 @@ impl Retention {
     /// A version was written: its manifest need not be read again.
     pub fn published(&mut self, manifest: &Manifest) {
         self.parents.insert(manifest.version, manifest.parents());
+        self.versions = None;
+    }
+
+    /// As [`Retention::published`], to a store that has no other versions than those it had, and this one: it is not asked again.
+    pub(crate) fn published_alone(&mut self, manifest: &Manifest) {
+        let mut versions = self.versions.take();
+        self.published(manifest);
+        versions.iter_mut().for_each(|versions| versions.extend([manifest.version]));
+        self.versions = versions;
     }
 
     /// What was seen may no longer be so: versions were set aside, and others may take their numbers.
     pub fn forget(&mut self) {
-        self.parents.clear();
+        (self.versions, self.parents) = (None, BTreeMap::new());
     }
 
     /// The versions that are not among the newest, counted from `newest` downwards, and that no other needs;
@@ -43,8 +54,17 @@ impl Retention {
     /// # Errors
     /// [`StoreError::Io`] when the versions cannot be listed.
     pub fn superfluous(&mut self, store: &dyn Store, newest: u64) -> Result<Vec<u64>, StoreError> {
-        let versions = store.versions()?;
-        self.parents.retain(|version, _| versions.binary_search(version).is_ok());
+        let versions = match self.versions.take() {
+            Some(known) => known,
+            None => store.versions()?.into_iter().collect(),
+        };
+        let superfluous = self.among(&versions, store, newest);
+        self.versions = Some(versions);
+        Ok(superfluous)
+    }
+
+    fn among(&mut self, versions: &BTreeSet<u64>, store: &dyn Store, newest: u64) -> Vec<u64> {
+        self.parents.retain(|version, _| versions.contains(version));
         let (mut needed, mut superfluous) = (BTreeSet::new(), Vec::new());
         let newer = versions.iter().filter(|&&version| version > newest).count();
         for (position, &version) in versions.iter().rev().enumerate() {
@@ -57,7 +77,7 @@ impl Retention {
                 None => break,
             }
         }
-        Ok(superfluous)
+        superfluous
     }
 
     /// Removes what is superfluous. A version that cannot be removed is no reason to lose another: it is
@@ -66,11 +86,13 @@ impl Retention {
         let superfluous = self.superfluous(store, newest).unwrap_or_default();
         let mut needed = BTreeSet::new();
         for version in superfluous {
-            let removed = if needed.contains(&version) { Ok(false) } else { store.remove(version).map(|()| true) };
+            let removed = if needed.contains(&version) { Ok(false) } else { remove(store, version).map(|()| true) };
             if let Err(error) = &removed {
                 tracing::warn!(version, %error, "an old version is left over");
             }
-            if !matches!(removed, Ok(true)) {
+            if matches!(removed, Ok(true)) {
+                self.versions.iter_mut().for_each(|versions| versions.retain(|&v| v != version));
+            } else {
                 match self.parents(store, version) {
                     Some(parents) => needed.extend(parents),
                     None => return,
@@ -87,5 +109,13 @@ impl Retention {
         let parents = store.manifest(version).ok()?.parents();
         self.parents.insert(version, parents.clone());
         Some(parents)
+    }
+}
+
+/// Removes a version; one that somebody else has removed is gone, too.
+fn remove(store: &dyn Store, version: u64) -> Result<(), StoreError> {
+    match store.remove(version) {
+        Err(StoreError::Missing { .. }) => Ok(()),
+        removed => removed,
     }
 }

@@ -20,7 +20,7 @@ use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Known, Reference, Room, Verifier};
 use crate::worker::{Done, Job, Work, Worker, acts};
-use crate::{Outcome, PipelineError, Timing, registry};
+use crate::{Outcome, PipelineError, Timing, cores, registry};
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
 const STAGING_SETS: usize = 2;
@@ -160,6 +160,8 @@ impl Session {
             abort: config.abort.clone(),
             room: Room::new(),
             newest: None,
+            is_settled: false,
+            ranks_here: cores::ranks_here(ours.as_ref())?,
             stays: config.worker_stays,
         };
         let (jobs, jobs_received) = mpsc::channel();

@@ -156,6 +156,10 @@ pub(crate) struct Worker {
     pub(crate) room: Room,
     /// The newest version, where slower tiers may get it later.
     pub(crate) newest: Option<Manifest>,
+    /// The version before was published, so nothing is left that a draft could meet.
+    pub(crate) is_settled: bool,
+    /// Ranks on this machine.
+    pub(crate) ranks_here: usize,
     /// On the process' only core.
     pub(crate) stays: bool,
 }
@@ -196,7 +200,7 @@ impl Worker {
     /// Makes versions until the session hangs up.
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
         if !self.stays {
-            cores::leave_the_only_one();
+            cores::leave_the_only_one(self.ranks_here);
         }
         for work in work {
             let job = match work {
@@ -204,7 +208,7 @@ impl Worker {
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
                     self.retention.iter_mut().for_each(Retention::forget);
-                    self.newest = None;
+                    (self.newest, self.is_settled) = (None, false);
                     continue;
                 }
             };
@@ -242,6 +246,7 @@ impl Worker {
         let start = self.clock.now();
         let verdict = self.publish(job, part, sealed, &tally);
         tally.spent.write_seconds += since(self.clock.now(), start);
+        self.is_settled = verdict.is_ok();
         // What was coded against a version that does not count would be lost with it.
         match &verdict {
             Ok(_) => self.chains.publish(),
@@ -277,12 +282,7 @@ impl Worker {
 
     /// This rank's part of the version, durable but not yet visible.
     fn write(&mut self, job: &Job, part: &mut Part, tally: &mut Tally) -> Result<(), Unmade> {
-        let begun = self.begin(job.progress.iteration);
-        self.comm.barrier().map_err(failed)?;
-        let mut draft = match begun {
-            None => self.store.begin(job.progress.iteration, self.comm.rank()).map_err(failed),
-            Some(begun) => begun.map_err(failed),
-        };
+        let mut draft = self.begin(job.progress.iteration)?.map_err(failed);
         for (position, staged) in job.staging.staged.iter().enumerate() {
             // Every rank takes part in encoding, because verification is collective.
             let encoded = self.encode(job, staged, tally);
@@ -307,9 +307,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Rank 0 opens the draft before the others do.
-    fn begin(&self, version: u64) -> Option<Result<Box<dyn Draft>, StoreError>> {
-        (self.comm.rank() == 0).then(|| self.store.begin(version, 0))
+    /// This rank's draft: where the order matters, rank 0 begins before the others do.
+    fn begin(&self, version: u64) -> Result<Result<Box<dyn Draft>, StoreError>, Unmade> {
+        let begin = || self.store.begin(version, self.comm.rank());
+        if self.is_settled && self.store.begins_in_any_order() {
+            return Ok(begin());
+        }
+        let first = (self.comm.rank() == 0).then(begin);
+        self.comm.barrier().map_err(failed)?;
+        Ok(first.unwrap_or_else(begin))
     }
 
     fn write_variable(
@@ -491,7 +497,7 @@ impl Worker {
         self.retention.resize_with(store.tiers().len().max(1), || Retention::new(1));
         if store.tiers().is_empty() && acts(store.as_ref(), self.comm.as_ref()) {
             self.retention[0].keep(self.keep);
-            self.retention[0].published(manifest);
+            self.retention[0].published_alone(manifest);
             self.retention[0].apply(store.as_ref(), manifest.version);
         }
         for (tier, retention) in store.tiers().iter().zip(&mut self.retention) {

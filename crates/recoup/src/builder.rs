@@ -226,7 +226,7 @@ impl Builder {
     }
 
     /// The thread that makes versions stays on the core the process is bound to, where it is bound to one; else it may run on all the
-    /// system gives the process. For nodes shared with others whose cores are kept apart by such bindings alone.
+    /// system gives the process, if those are more than there are ranks on the machine. For nodes shared with others whose cores are kept apart by such bindings alone.
     #[must_use]
     pub fn worker_stays(mut self, stays: bool) -> Self {
         self.worker_stays = stays;

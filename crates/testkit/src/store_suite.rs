@@ -7,8 +7,8 @@
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Bound, BoundRule, CodecId, Distribution, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame, FrameRecord,
-    Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
+    Bound, BoundRule, CodecId, Distribution, Draft, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame,
+    FrameRecord, Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
 };
 
 /// A small version of several ranks that has one variable of every kind a store treats differently.
@@ -90,9 +90,21 @@ impl Sample {
     /// # Errors
     /// What the store reports.
     pub fn seal(&mut self, store: &dyn Store) -> Result<Manifest, StoreError> {
-        let mut files = Vec::new();
         let drafts: Result<Vec<_>, _> = (0..self.ranks).map(|rank| store.begin(self.version, rank)).collect();
-        for (rank, mut draft) in drafts?.into_iter().enumerate() {
+        self.seal_drafts(drafts?)
+    }
+
+    /// Writes, seals and publishes what the ranks have begun.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub fn publish_drafts(&mut self, store: &dyn Store, drafts: Vec<Box<dyn Draft>>) -> Result<(), StoreError> {
+        store.publish(&self.seal_drafts(drafts)?, &Solo)
+    }
+
+    fn seal_drafts(&mut self, drafts: Vec<Box<dyn Draft>>) -> Result<Manifest, StoreError> {
+        let mut files = Vec::new();
+        for (rank, mut draft) in drafts.into_iter().enumerate() {
             let mut parts = self.parts.iter_mut().filter(|part| part.record.rank == rank).peekable();
             while let Some(part) = parts.next() {
                 if parts.peek().is_none() {

@@ -1,0 +1,279 @@
+//! The directories versions are drafted in: where there is one, that of the version that went last.
+//!
+//! A version that goes is one rename, to the place of the next draft. Its files go when that is begun, each rank's by the
+//! rank that writes the new one, and what speaks for all by the last, since rank 0 has the most to do: at the same time,
+//! with no directory made or removed, and before anything takes their room.
+//! Which place that is follows from the version published last, so all ranks know it without asking. Promises: what lies
+//! in a draft counts for nothing; a version that is read while it goes is missing, never torn, since no file is written
+//! twice. See FORMAT.md.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use recoup_core::StoreError;
+
+use super::{MANIFEST, VERSION_FILE, entries};
+use crate::publish;
+
+/// The drafts of one store.
+#[derive(Debug)]
+pub(super) struct Drafts {
+    root: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// There may be drafts that nobody needs: one is begun, something failed, or nobody has looked yet.
+    is_littered: bool,
+    line: Option<Line>,
+    /// A version that went lies at the place of the next draft.
+    is_spare: bool,
+}
+
+/// Versions this store has published one after another, of as many ranks each: the same files are in all.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    first: u64,
+    last: u64,
+    ranks: usize,
+}
+
+impl Drafts {
+    pub(super) fn new(root: &Path) -> Self {
+        let state = State { is_littered: true, line: None, is_spare: false };
+        Self { root: root.to_owned(), state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where a version is drafted.
+    pub(super) fn place(&self, version: u64) -> PathBuf {
+        self.place_after(self.lock().line).unwrap_or_else(|| self.place_of(version))
+    }
+
+    /// The place all ranks know, before they know the next version.
+    fn place_after(&self, line: Option<Line>) -> Option<PathBuf> {
+        line.map(|line| self.root.join(format!("draft-after-{:012}", line.last)))
+    }
+
+    /// The place that is a version's own.
+    pub(super) fn place_of(&self, version: u64) -> PathBuf {
+        self.root.join(format!("draft-{version:012}"))
+    }
+
+    /// Whether any rank may make the directory of the next draft.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.lock().line.is_some()
+    }
+
+    /// Rank 0 begins the draft at `place`, and clears all others away where there may be some.
+    pub(super) fn begin(&self, place: &Path) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        let is_agreed = state.line.is_some();
+        if state.is_littered {
+            // Another rank may have begun there, if it may begin first.
+            self.clear(|path| is_agreed && path == place)?;
+        }
+        (state.is_littered, state.is_spare) = (true, false);
+        if is_agreed { Ok(()) } else { publish::create_directory(place) }
+    }
+
+    /// The last rank has what spoke for the version that went at `place` go.
+    pub(super) fn empty(&self, place: &Path, rank: usize) -> Result<(), StoreError> {
+        let is_last = self.lock().line.is_some_and(|line| rank + 1 == line.ranks);
+        if !is_last {
+            return Ok(());
+        }
+        [VERSION_FILE, MANIFEST].into_iter().try_for_each(|name| publish::remove_file(&place.join(name)))
+    }
+
+    /// A version was published. All ranks say so, and those that share this store more than once.
+    pub(super) fn published(&self, version: u64, ranks: usize) {
+        let mut state = self.lock();
+        let line = match state.line {
+            Some(line) if (line.ranks, line.last) == (ranks, version) => return,
+            Some(line) if line.ranks == ranks && line.last < version => Line { last: version, ..line },
+            _ => Line { first: version, last: version, ranks },
+        };
+        (state.line, state.is_littered) = (Some(line), false);
+    }
+
+    /// Whether there may be drafts that nobody needs.
+    pub(super) fn set_littered(&self, is_littered: bool) {
+        self.lock().is_littered = is_littered;
+    }
+
+    /// Takes the directory `path` of a version that goes as that of the next draft; says whether that could be.
+    pub(super) fn take(&self, version: u64, path: &Path) -> Result<bool, StoreError> {
+        let mut state = self.lock();
+        let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return Ok(false) };
+        let Some(place) = self.place_after(Some(line)) else { return Ok(false) };
+        if state.is_spare {
+            publish::remove_directory(&place)?;
+        }
+        // Refused where another rank has begun there.
+        state.is_spare = publish::rename_to_remove(path, &place).is_ok();
+        Ok(state.is_spare)
+    }
+
+    /// Removes a version for good: it is a draft first, so a kill in between leaves no torn version.
+    pub(super) fn remove(&self, version: u64, path: &Path) -> Result<(), StoreError> {
+        let (mut state, place) = (self.lock(), self.place_of(version));
+        if state.is_littered {
+            publish::remove_directory(&place)?;
+        }
+        let renamed = publish::rename_to_remove(path, &place);
+        renamed.and_then(|()| publish::remove_directory(&place)).map_err(|error| {
+            state.is_littered = true;
+            match error {
+                StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                    StoreError::Missing { version }
+                }
+                error => error,
+            }
+        })
+    }
+
+    /// Removes all drafts.
+    pub(super) fn discard(&self) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        self.clear(|_| false)?;
+        (state.is_littered, state.is_spare) = (false, false);
+        Ok(())
+    }
+
+    /// Removes the drafts that are not to stay.
+    fn clear(&self, stays: impl Fn(&Path) -> bool) -> Result<(), StoreError> {
+        let names = entries(&self.root)?;
+        let drafts = names.iter().filter(|name| name.starts_with("draft-")).map(|name| self.root.join(name));
+        drafts.filter(|path| !stays(path)).try_for_each(|path| publish::remove_directory(&path))
+    }
+}
+
+impl Drop for Drafts {
+    fn drop(&mut self) {
+        let state = self.lock();
+        if let (true, Some(place)) = (state.is_spare, self.place_after(state.line)) {
+            // What stays is a draft, which the next store to write here removes.
+            publish::remove_directory(&place).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::Read;
+
+    use recoup_core::Store;
+    use recoup_testkit::store_suite::Sample;
+
+    use crate::hdf5::entries;
+    use crate::{Access, Hdf5Store};
+
+    /// A store of versions 1 and 2 of so many ranks each.
+    fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
+        let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
+        (1..=2).for_each(|version| Sample::new(version, ranks).publish(&store).unwrap());
+        store
+    }
+
+    fn names(dir: &tempfile::TempDir) -> Vec<String> {
+        entries(&dir.path().join("solve")).unwrap()
+    }
+
+    #[test]
+    fn a_version_is_drafted_where_the_last_one_went() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = stored(&dir, 2);
+        store.remove(1).unwrap();
+        assert_eq!(names(&dir), ["draft-after-000000000002", "lock", "v000000000002"]);
+        let mut next = Sample::new(3, 2);
+        next.publish(&store).unwrap();
+        next.assert_whole(&store);
+        assert_eq!(store.inspect_damage(3).unwrap(), []);
+        assert_eq!(names(&dir), ["lock", "v000000000002", "v000000000003"]);
+        store.remove(2).unwrap();
+        drop(store);
+        assert_eq!(names(&dir), ["lock", "v000000000003"], "nothing is left when the store is closed");
+    }
+
+    #[test]
+    fn of_several_versions_that_go_one_directory_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = stored(&dir, 1);
+        Sample::new(3, 1).publish(&store).unwrap();
+        store.remove(2).unwrap();
+        store.remove(1).unwrap();
+        assert_eq!(names(&dir), ["draft-after-000000000003", "lock", "v000000000003"]);
+        store.discard_drafts().unwrap();
+        Sample::new(4, 1).publish(&store).unwrap();
+        assert_eq!(names(&dir), ["lock", "v000000000003", "v000000000004"]);
+    }
+
+    #[test]
+    fn files_of_ranks_there_are_no_more_do_not_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = stored(&dir, 2);
+        for version in 3..=6 {
+            Sample::new(version, 1).publish(&store).unwrap();
+            store.remove(version - 2).unwrap();
+        }
+        let files = entries(&store.version_path(6)).unwrap();
+        assert_eq!(files, ["manifest.json", "rank-000000.h5", "version.h5"]);
+    }
+
+    #[test]
+    fn who_reads_a_version_that_goes_reads_it_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = stored(&dir, 1);
+        let frame = store.manifest(1).unwrap().frames[0].clone();
+        let path = store.version_path(1).join("rank-000000.h5");
+        let (expected, mut reader) = (fs::read(&path).unwrap(), File::open(&path).unwrap());
+        store.remove(1).unwrap();
+        Sample::new(3, 1).publish(&store).unwrap();
+        let mut found = Vec::new();
+        reader.read_to_end(&mut found).unwrap();
+        assert!(found == expected, "the file is the old one still");
+        assert!(store.read(1, &frame, &mut found).is_err() && !store.versions().unwrap().contains(&1));
+    }
+
+    /// Ranks in processes of their own, which begin as they come: the last before the first, and before the version that
+    /// goes is gone.
+    #[test]
+    fn ranks_begin_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let rank_0 = stored(&dir, 2);
+        let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
+        assert!(rank_0.begins_in_any_order());
+        let told = |version| rank_1.drafts.published(version, 2);
+        (1..=2).for_each(told);
+        for (version, is_early) in [(3, false), (4, true), (5, false), (6, true)] {
+            let go = || rank_0.remove(version - 2).unwrap();
+            let early = is_early.then(|| rank_1.begin(version, 1).unwrap());
+            go();
+            let last = early.unwrap_or_else(|| rank_1.begin(version, 1).unwrap());
+            let mut sample = Sample::new(version, 2);
+            sample.publish_drafts(&rank_0, vec![rank_0.begin(version, 0).unwrap(), last]).unwrap();
+            told(version);
+            sample.assert_whole(&rank_0);
+            assert_eq!(rank_0.inspect_damage(version).unwrap(), []);
+            let kept = format!("v{:012}", version - 1);
+            assert_eq!(names(&dir), ["lock", &kept, &format!("v{version:012}")]);
+        }
+    }
+
+    #[test]
+    fn before_any_version_the_first_rank_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let rank_0 = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
+        let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
+        let missing = rank_1.begin(1, 1).map(drop).unwrap_err();
+        assert!(matches!(missing, super::StoreError::Missing { version: 1 }));
+        rank_0.begin(1, 0).unwrap();
+    }
+}
