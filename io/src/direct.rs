@@ -10,6 +10,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use crate::left;
+
 /// What offset, length and address must be multiples of: no less than any device's block.
 const PAGE: usize = 4096;
 /// Bytes that are worth it, at least.
@@ -63,15 +65,24 @@ pub(crate) struct Both {
     file: File,
     /// The file system has no way past the page cache.
     is_refused: bool,
+    /// It holds what another version left.
+    is_left: bool,
 }
 
 impl Both {
-    pub(crate) fn new(file: File) -> Self {
-        Self { file, is_refused: false }
+    /// A new file, or one that is left of another version.
+    pub(crate) fn new(file: File, is_left: bool) -> Self {
+        Self { file, is_refused: false, is_left }
+    }
+
+    /// What is not written whole begins empty: between its parts are zeros.
+    fn start_over(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_left) { self.file.set_len(0) } else { Ok(()) }
     }
 
     /// Puts all bytes at `offset` of the file.
     pub(crate) fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.start_over()?;
         let lead = ((offset.next_multiple_of(PAGE as u64) - offset) as usize).min(bytes.len());
         let body = (bytes.len() - lead) / PAGE * PAGE;
         if body < BYTES_MIN {
@@ -94,16 +105,17 @@ impl Both {
             return Ok(false);
         }
         let written = self.past_cache(|file| ROOM.with_borrow_mut(|room| write_at_once(file, room, whole)))?;
+        let is_left = std::mem::take(&mut self.is_left);
         if written == whole.padded_bytes() as usize {
-            return Ok(true);
+            return if is_left { left::cut(&self.file, whole.padded_bytes()) } else { Ok(()) }.map(|()| true);
         }
         self.is_refused = true;
         self.file.set_len(0).map(|()| false)
     }
 
-    /// Makes the file's bytes durable, whichever way they went.
-    pub(crate) fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
+    /// Makes the file's bytes durable, and what is needed to read them, whichever way they went.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
     }
 
     /// What `write` writes past the page cache; nothing where there is no such way.
@@ -224,7 +236,7 @@ mod tests {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
             let paths = ["plain", "both"].map(|name| dir.path().join(name));
             let plain = File::create_new(&paths[0]).unwrap();
-            let mut both = Both::new(File::create_new(&paths[1]).unwrap());
+            let mut both = Both::new(File::create_new(&paths[1]).unwrap(), false);
             let mut offset = 48;
             for (from, length) in lengths.into_iter().enumerate() {
                 let bytes = &values[from.min(values.len() - length)..][..length];
@@ -234,7 +246,7 @@ mod tests {
             }
             plain.write_all_at(b"front", 0).unwrap();
             both.write_all_at(b"front", 0).unwrap();
-            both.sync_all().unwrap();
+            both.sync().unwrap();
             assert!(std::fs::read(&paths[0]).unwrap() == std::fs::read(&paths[1]).unwrap(), "{}", dir.path().display());
         }
     }
@@ -250,7 +262,7 @@ mod tests {
                 let tail = vec![2; 900 + number];
                 let whole = Whole { head: &head, payload, tail: &tail };
                 let path = dir.path().join(number.to_string());
-                let mut both = Both::new(File::create_new(&path).unwrap());
+                let mut both = Both::new(File::create_new(&path).unwrap(), false);
                 let mut expected = [&head, payload, &tail].concat();
                 expected.resize(whole.padded_bytes() as usize, 0);
                 let is_written = both.write_whole(&whole).unwrap();
@@ -261,10 +273,33 @@ mod tests {
         }
     }
 
+    /// Over longer files and shorter ones; what is not written whole has zeros between its parts.
+    #[test]
+    fn nothing_is_left_of_what_was_in_a_file() {
+        let payload = vec![7; BYTES_MIN + PAGE];
+        for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
+            for bytes in [PAGE, 3 * BYTES_MIN] {
+                let path = dir.path().join(bytes.to_string());
+                let left = || {
+                    std::fs::write(&path, vec![9; bytes]).unwrap();
+                    Both::new(File::options().read(true).write(true).open(&path).unwrap(), true)
+                };
+                let head = vec![1; 48 + gap(&payload, 48) as usize];
+                let whole = Whole { head: &head, payload: &payload, tail: &[2; 100] };
+                let mut expected = [&head[..], &payload, &[2; 100]].concat();
+                expected.resize(whole.padded_bytes() as usize, 0);
+                let found = if left().write_whole(&whole).unwrap() { expected } else { Vec::new() };
+                assert!(std::fs::read(&path).unwrap() == found, "{}", path.display());
+                left().write_all_at(b"tail", 10).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0\0\0\0\0\0\0\0tail");
+            }
+        }
+    }
+
     #[test]
     fn what_does_not_begin_where_its_memory_does_is_not_written_at_once() {
         let (dir, payload) = (tempfile::tempdir().unwrap(), vec![7; BYTES_MIN]);
-        let mut both = Both::new(File::create_new(dir.path().join("file")).unwrap());
+        let mut both = Both::new(File::create_new(dir.path().join("file")).unwrap(), false);
         let head = vec![1; 49 + gap(&payload, 48) as usize];
         assert!(!both.write_whole(&Whole { head: &head, payload: &payload, tail: &[] }).unwrap());
     }

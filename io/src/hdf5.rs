@@ -202,7 +202,7 @@ impl Hdf5Store {
         check(&manifest, version).map_err(lie)?;
         let text = envelope::seal(&manifest).map_err(lie)?;
         let (index, text_file) = (draft.join(VERSION_FILE), draft.join(MANIFEST));
-        publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())])?;
+        publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())], self.drafts.is_agreed())?;
         let path = self.version_path(version);
         if !self.replaces || !path.exists() {
             return publish::publish(draft, &path).map_err(|error| match error {
@@ -257,15 +257,15 @@ impl Store for Hdf5Store {
                 Err(StoreError::Missing { version })
             };
         }
-        let create = || RankFile::create(&draft, version, rank, self.throttle.clone());
+        let is_agreed = self.drafts.is_agreed();
+        let create = || RankFile::create(&draft, version, rank, self.throttle.clone(), is_agreed);
         let created = match create() {
-            Err(error) if is_missing(&error) && self.drafts.is_agreed() => {
+            Err(error) if is_missing(&error) && is_agreed => {
                 publish::create_directory(&draft)?;
                 create()
             }
             created => created,
         };
-        self.drafts.empty(&draft, rank)?;
         match created {
             Err(error) if is_missing(&error) => Err(StoreError::Missing { version }),
             created => Ok(Box::new(created?)),

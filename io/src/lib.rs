@@ -11,8 +11,10 @@ mod direct;
 mod envelope;
 mod export;
 mod hdf5;
+mod left;
 mod memory;
 mod publish;
+mod sys;
 mod throttle;
 
 pub use clock::{SystemClock, VirtualClock};

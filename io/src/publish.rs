@@ -11,6 +11,7 @@ use std::path::Path;
 use recoup_core::StoreError;
 
 use crate::direct::{Both, Whole};
+use crate::left;
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,17 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one.
+/// Says which.
+pub(crate) fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
+    match step(Step::OpenFile, path, || File::options().read(true).write(true).open(path)) {
+        Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
+        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        opened => drop(opened?),
+    }
+    create_file(path).map(|file| (file, false))
+}
+
 /// Opens a file of a draft that another rank has made.
 pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
     step(Step::OpenFile, path, || File::options().write(true).open(path))
@@ -91,12 +103,12 @@ pub(crate) fn write_whole(file: &mut Both, path: &Path, whole: &Whole<'_>) -> Re
 
 /// Makes durable what [`write_large_at`] or [`write_whole`] has put.
 pub(crate) fn sync_large(file: &Both, path: &Path) -> Result<(), StoreError> {
-    step(Step::SyncFile, path, || file.sync_all())
+    step(Step::SyncFile, path, || file.sync())
 }
 
-/// Makes a file's bytes durable.
+/// Makes a file's bytes durable, and what is needed to read them: not when they were written.
 pub(crate) fn sync_file(file: &File, path: &Path) -> Result<(), StoreError> {
-    step(Step::SyncFile, path, || file.sync_all())
+    step(Step::SyncFile, path, || file.sync_data())
 }
 
 /// Makes a directory's entries durable.
@@ -104,16 +116,18 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::SyncDirectory, path, || File::open(path)?.sync_all())
 }
 
-/// Writes whole new files and makes them durable: all are there before the first is synced, so that one commit of the file system
-/// carries them.
-pub(crate) fn write_files(files: &[(&Path, &[u8])]) -> Result<(), StoreError> {
-    let made: Vec<File> = files
-        .iter()
-        .map(|(path, bytes)| {
-            let file = create_file(path)?;
-            write_at(&file, path, bytes, 0).map(|()| file)
-        })
-        .collect::<Result<_, _>>()?;
+/// Writes whole files, over those that are left where they may be, and makes them durable: all are there before the first is synced, so
+/// that one commit of the file system carries them.
+pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result<(), StoreError> {
+    let write = |(path, bytes): &(&Path, &[u8])| {
+        let (file, is_left) = if may_be_left { take_file(path)? } else { (create_file(path)?, false) };
+        write_at(&file, path, bytes, 0)?;
+        if is_left {
+            step(Step::Write, path, || left::cut(&file, bytes.len() as u64))?;
+        }
+        Ok(file)
+    };
+    let made = files.iter().map(write).collect::<Result<Vec<File>, StoreError>>()?;
     made.iter().zip(files).try_for_each(|(file, (path, _))| sync_file(file, path))
 }
 

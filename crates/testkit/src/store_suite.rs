@@ -64,6 +64,17 @@ impl Sample {
         Self { version, ranks, parts: parts.collect() }
     }
 
+    /// A sample of one variable of raw values, so many on each rank.
+    #[must_use]
+    pub fn of_one_variable(version: u64, ranks: usize, len: usize) -> Self {
+        let parts = (0..ranks).map(|rank| {
+            let distribution = Distribution::Rows { first: (rank * len) as u64, global: (ranks * len) as u64 };
+            let dims = [len, 1, 1];
+            part(version, rank, "x", Shape { kind: Kind::Raw, dims, frame_dims: dims, distribution })
+        });
+        Self { version, ranks, parts: parts.collect() }
+    }
+
     /// The manifest of the sample as it stands, frames unplaced.
     #[must_use]
     pub fn manifest(&self, files: Vec<FileRecord>) -> Manifest {

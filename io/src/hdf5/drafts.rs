@@ -1,11 +1,9 @@
 //! The directories versions are drafted in: where there is one, that of the version that went last.
 //!
-//! A version that goes is one rename, to the place of the next draft. Its files go when that is begun, each rank's by the
-//! rank that writes the new one, and what speaks for all by the last, since rank 0 has the most to do: at the same time,
-//! with no directory made or removed, and before anything takes their room.
+//! A version that goes is one rename, to the place of the next draft. Its files are that draft's when it is begun: each rank writes over
+//! its own, or has it go ([`crate::left`]), at the same time, with no directory made or removed, and before anything takes their room.
 //! Which place that is follows from the version published last, so all ranks know it without asking. Promises: what lies
-//! in a draft counts for nothing; a version that is read while it goes is missing, never torn, since no file is written
-//! twice. See FORMAT.md.
+//! in a draft counts for nothing; a version that is read while it goes is missing, never torn. See FORMAT.md.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::StoreError;
 
-use super::{MANIFEST, VERSION_FILE, entries};
+use super::entries;
 use crate::publish;
 
 /// The drafts of one store.
@@ -80,15 +78,6 @@ impl Drafts {
         }
         (state.is_littered, state.is_spare) = (true, false);
         if is_agreed { Ok(()) } else { publish::create_directory(place) }
-    }
-
-    /// The last rank has what spoke for the version that went at `place` go.
-    pub(super) fn empty(&self, place: &Path, rank: usize) -> Result<(), StoreError> {
-        let is_last = self.lock().line.is_some_and(|line| rank + 1 == line.ranks);
-        if !is_last {
-            return Ok(());
-        }
-        [VERSION_FILE, MANIFEST].into_iter().try_for_each(|name| publish::remove_file(&place.join(name)))
     }
 
     /// A version was published. All ranks say so, and those that share this store more than once.
@@ -168,11 +157,13 @@ impl Drop for Drafts {
 mod tests {
     use std::fs::{self, File};
     use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
 
     use recoup_core::Store;
     use recoup_testkit::store_suite::Sample;
 
     use crate::hdf5::entries;
+    use crate::left;
     use crate::{Access, Hdf5Store};
 
     /// A store of versions 1 and 2 of so many ranks each.
@@ -200,6 +191,29 @@ mod tests {
         store.remove(2).unwrap();
         drop(store);
         assert_eq!(names(&dir), ["lock", "v000000000003"], "nothing is left when the store is closed");
+    }
+
+    /// Files that grow and shrink, past the page cache and through it, each left to the version after the next.
+    #[test]
+    fn files_are_written_over_whatever_was_in_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
+        let mut inodes = Vec::new();
+        for (version, len) in (1..).zip([200_000, 150_000, 250_000, 150_001, 10, 20, 30, 300_000, 5, 140_000]) {
+            let mut sample = Sample::of_one_variable(version, 2, len);
+            sample.publish(&store).unwrap();
+            sample.assert_whole(&store);
+            assert_eq!(store.inspect_damage(version).unwrap(), [], "{len} values");
+            let path = store.version_path(version).join("rank-000001.h5");
+            inodes.push(fs::metadata(&path).unwrap().ino());
+            let can_be_left = left::is_ours_alone(&File::options().read(true).write(true).open(&path).unwrap());
+            if let [.., went, _, this] = inodes[..] {
+                assert!(!can_be_left || this == went, "{len} values: the file is another one");
+            }
+            if version > 1 {
+                store.remove(version - 1).unwrap();
+            }
+        }
     }
 
     #[test]

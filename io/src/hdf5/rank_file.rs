@@ -59,15 +59,18 @@ pub(super) enum Form {
 }
 
 impl RankFile {
-    /// Makes the file in the draft's directory.
+    /// Makes the file in the draft's directory, of the one that is left there where one may be.
     pub(super) fn create(
         draft: &Path,
         version: u64,
         rank: usize,
         throttle: Option<Throttle>,
+        may_be_left: bool,
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
-        let file = Some(Both::new(publish::create_file(&path)?));
+        let (file, is_left) =
+            if may_be_left { publish::take_file(&path)? } else { (publish::create_file(&path)?, false) };
+        let file = Some(Both::new(file, is_left));
         let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
         Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
     }

@@ -1,0 +1,63 @@
+//! Files a version left which went, for the next to be written over them.
+//!
+//! Nothing is allocated then and nothing freed, no directory changes, and a sync has bytes to bring to the device and little else.
+//! Promises: what somebody reads, or knows by another name, is never written over. On file systems of several machines nobody can say
+//! who reads, so nothing is written over there. Must not know what the bytes mean.
+
+use std::fs::File;
+use std::io;
+
+use crate::sys;
+
+/// Whether nobody but us can be reading this file, whose path is known to nobody.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_ours_alone(file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    /// ext2 to ext4, XFS, tmpfs (statfs(2)).
+    const OF_ONE_MACHINE: [i64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+    let is_of_one_machine = rustix::fs::fstatfs(file).is_ok_and(|fs| OF_ONE_MACHINE.contains(&fs.f_type));
+    is_of_one_machine && file.metadata().is_ok_and(|meta| meta.nlink() == 1) && sys::is_open_once(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_ours_alone(file: &File) -> bool {
+    sys::is_open_once(file)
+}
+
+/// Ends a file at so many bytes, where it is longer.
+pub(crate) fn cut(file: &File, bytes: u64) -> io::Result<()> {
+    if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::*;
+
+    /// Opened for writing, as a draft does.
+    fn is_free(path: &std::path::Path) -> bool {
+        is_ours_alone(&File::options().read(true).write(true).open(path).unwrap())
+    }
+
+    #[test]
+    fn a_file_that_is_open_or_has_another_name_is_not_ours_alone() {
+        for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
+            let path = dir.path().join("file");
+            fs::write(&path, "values").unwrap();
+            let is_free_at_all = is_free(&path);
+            let reader = File::open(&path).unwrap();
+            assert!(!is_free(&path), "it is open");
+            drop(reader);
+            assert_eq!(is_free(&path), is_free_at_all);
+            let writer = File::options().append(true).open(&path).unwrap();
+            assert!(!is_free(&path), "it is open for writing");
+            drop(writer);
+            let other = dir.path().join("other");
+            fs::hard_link(&path, &other).unwrap();
+            assert!(!is_free(&path), "it has two names");
+            fs::remove_file(&other).unwrap();
+            assert_eq!(is_free(&path), is_free_at_all);
+        }
+    }
+}
