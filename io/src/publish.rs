@@ -59,24 +59,19 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
 }
 
-/// Makes a file; the one that a version left which went, in whose directory this one is drafted, goes first.
+/// Makes a file that was not there.
 pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
-    match step(Step::CreateFile, path, || File::create_new(path)) {
-        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
-            remove_file(path)?;
-            step(Step::CreateFile, path, || File::create_new(path))
-        }
-        made => made,
-    }
+    step(Step::CreateFile, path, || File::create_new(path))
 }
 
-/// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one.
-/// Says which.
+/// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one in
+/// its place. Says which.
 pub(crate) fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
     match step(Step::OpenFile, path, || File::options().read(true).write(true).open(path)) {
         Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
         Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
-        opened => drop(opened?),
+        // Somebody reads it, or it may be read only.
+        _ => remove_file(path)?,
     }
     create_file(path).map(|file| (file, false))
 }
@@ -132,7 +127,7 @@ pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result
 }
 
 /// Removes a file; one that is gone is fine.
-pub(crate) fn remove_file(path: &Path) -> Result<(), StoreError> {
+fn remove_file(path: &Path) -> Result<(), StoreError> {
     step(Step::Remove, path, || match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,

@@ -157,7 +157,7 @@ impl Drop for Drafts {
 mod tests {
     use std::fs::{self, File};
     use std::io::Read;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use recoup_core::Store;
     use recoup_testkit::store_suite::Sample;
@@ -254,6 +254,18 @@ mod tests {
         reader.read_to_end(&mut found).unwrap();
         assert!(found == expected, "the file is the old one still");
         assert!(store.read(1, &frame, &mut found).is_err() && !store.versions().unwrap().contains(&1));
+    }
+
+    #[test]
+    fn files_that_may_not_be_written_make_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = stored(&dir, 1);
+        let path = store.version_path(1).join("rank-000000.h5");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
+        store.remove(1).unwrap();
+        let mut next = Sample::new(3, 1);
+        next.publish(&store).unwrap();
+        next.assert_whole(&store);
     }
 
     /// Ranks in processes of their own, which begin as they come: the last before the first, and before the version that

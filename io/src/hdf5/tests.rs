@@ -362,12 +362,14 @@ fn assert_failures_cost_no_version(ranks_per_file: usize) {
     for failing in 0.. {
         let rooted = Rooted::sharing(ranks_per_file);
         Sample::new(1, 2).publish(&rooted).unwrap();
-        let mut steps = 0;
+        let steps = Rc::new(RefCell::new(0));
+        let count = Rc::clone(&steps);
         let fail = move |_: Step, _: &Path| {
-            steps += 1;
-            if steps == failing + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+            *count.borrow_mut() += 1;
+            if *count.borrow() == failing + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
         };
         let result = watched(fail, || busy_life(&rooted));
+        let has_failed = *steps.borrow() > failing;
         let versions = rooted.versions().unwrap();
         assert!(!versions.is_empty());
         versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&rooted));
@@ -376,6 +378,8 @@ fn assert_failures_cost_no_version(ranks_per_file: usize) {
         next.assert_whole(&rooted);
         match result {
             Err(StoreError::Full { .. }) => {}
+            // Some steps have another way.
+            Ok(()) if versions == [2, 3] && has_failed => {}
             Ok(()) if versions == [2, 3] => return assert!(failing > 60, "{failing} steps failed"),
             other => panic!("step {failing}: {other:?}, versions {versions:?}"),
         }
