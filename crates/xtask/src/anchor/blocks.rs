@@ -1,5 +1,5 @@
 //! What one checkpoint costs PETSc's CG: blocks of 20 iterations in which one is taken and written, beside their neighbours in
-//! the same run, in which none is. What the machine does besides changes too slowly to matter then, as it does from one run to the next.
+//! the same run, in which none is, and from which the calls of who saves are taken off. What the machine does besides changes too slowly to matter then, as it does from one run to the next.
 
 use std::path::Path;
 
@@ -45,8 +45,28 @@ pub(super) fn print(program: &Path, sizes: &[u32], rounds: usize) -> Result<()> 
     Ok(())
 }
 
-/// Seconds of the blocks of one run.
-fn blocks(program: &Path, ranks: &str, size: u32, how: &str) -> Result<Vec<f64>> {
+/// One block of iterations.
+#[derive(Clone, Copy)]
+struct Block {
+    seconds: f64,
+    /// Of these, those of the calls of who saves.
+    in_calls: f64,
+}
+
+impl Block {
+    fn of_line(line: &str) -> Option<Self> {
+        let (seconds, in_calls) = line.strip_prefix("block ")?.split_once(' ')?;
+        Some(Self { seconds: seconds.parse().ok()?, in_calls: in_calls.parse().ok()? })
+    }
+
+    /// What it would take if nobody saved.
+    fn alone(self) -> f64 {
+        self.seconds - self.in_calls
+    }
+}
+
+/// The blocks of one run.
+fn blocks(program: &Path, ranks: &str, size: u32, how: &str) -> Result<Vec<Block>> {
     let directory = tempfile::tempdir()?;
     let mut command = mpirun(ranks, program);
     command.args(["-n", &size.to_string(), "-ksp_type", "cg", "-pc_type", "jacobi", "-ksp_max_it", ITERATIONS]);
@@ -58,19 +78,18 @@ fn blocks(program: &Path, ranks: &str, size: u32, how: &str) -> Result<Vec<f64>>
     };
     let output = command.output().context("mpirun")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let seconds = text.lines().filter_map(|line| line.strip_prefix("block ")?.parse().ok());
-    let seconds: Vec<f64> = seconds.collect();
+    let blocks: Vec<Block> = text.lines().filter_map(Block::of_line).collect();
     let failed = || format!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    (!seconds.is_empty()).then_some(seconds).with_context(failed)
+    (!blocks.is_empty()).then_some(blocks).with_context(failed)
 }
 
-/// Extra seconds and ratio of every block with a version, against the mean of the two beside it.
-fn compared(blocks: &[f64]) -> Vec<(f64, f64)> {
+/// Extra seconds and ratio of every block with a version, against the mean of the two beside it without their calls.
+fn compared(blocks: &[Block]) -> Vec<(f64, f64)> {
     let inner = blocks.windows(3).enumerate().filter(|(first, _)| first % 2 == 1);
     inner
         .map(|(_, beside)| {
-            let without = (beside[0] + beside[2]) / 2.0;
-            (beside[1] - without, beside[1] / without)
+            let without = (beside[0].alone() + beside[2].alone()) / 2.0;
+            (beside[1].seconds - without, beside[1].seconds / without)
         })
         .collect()
 }
@@ -106,8 +125,15 @@ mod tests {
     #[test]
     fn blocks_with_a_version_are_every_other_one_from_the_third() {
         // The first has none before it, and iteration 0 takes no version.
-        let found = compared(&[9.0, 1.0, 3.0, 1.0, 4.0, 3.0, 9.0]);
-        assert_eq!(found, [(2.0, 3.0), (2.0, 2.0)]);
+        let blocks = [9.0, 1.5, 3.0, 1.5, 4.0, 3.5, 9.0].map(|seconds| Block { seconds, in_calls: 0.5 });
+        assert_eq!(compared(&blocks), [(2.0, 3.0), (2.0, 2.0)]);
+    }
+
+    #[test]
+    fn a_line_has_a_block_and_its_calls() {
+        let block = Block::of_line("block 0.110000 0.000500").unwrap();
+        assert_eq!((block.seconds, block.in_calls), (0.11, 0.0005));
+        assert!(Block::of_line("block 0.1").is_none());
     }
 
     #[test]
