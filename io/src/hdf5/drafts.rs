@@ -158,6 +158,7 @@ mod tests {
     use std::fs::{self, File};
     use std::io::Read;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use recoup_core::Store;
     use recoup_testkit::store_suite::Sample;
@@ -254,6 +255,42 @@ mod tests {
         reader.read_to_end(&mut found).unwrap();
         assert!(found == expected, "the file is the old one still");
         assert!(store.read(1, &frame, &mut found).is_err() && !store.versions().unwrap().contains(&1));
+    }
+
+    /// One thread writes and removes as fast as it can, the other reads the version that goes next, file by file.
+    #[test]
+    fn a_version_that_goes_is_read_whole_or_missing() {
+        for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
+            let store = stored(&dir, 1);
+            let reader = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap();
+            let (is_over, found) = (AtomicBool::new(false), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Acquire) {
+                        let Some(&version) = reader.versions().unwrap().first() else { continue };
+                        let Ok(manifest) = reader.manifest(version) else { continue };
+                        let Ok(bytes) = fs::read(reader.version_path(version).join("rank-000000.h5")) else { continue };
+                        for frame in &manifest.frames {
+                            let start = frame.place.as_ref().unwrap().offset as usize;
+                            let payload = &bytes[start..start + frame.payload_bytes as usize];
+                            assert_eq!(crc32c::crc32c(payload), frame.crc32c, "version {version}: {}", frame.variable);
+                        }
+                        found.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+                for version in 3..=200 {
+                    let len = if version % 5 == 0 { 1000 } else { 140_000 };
+                    let published = Sample::of_one_variable(version, 1, len).publish(&store);
+                    let removed = store.remove(version - 2);
+                    if let Err(error) = published.and(removed) {
+                        is_over.store(true, Ordering::Release);
+                        panic!("version {version}: {error}");
+                    }
+                }
+                is_over.store(true, Ordering::Release);
+            });
+            assert!(found.into_inner() > 0);
+        }
     }
 
     #[test]
