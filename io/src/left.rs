@@ -14,8 +14,10 @@ use crate::sys;
 pub(crate) fn is_ours_alone(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
     /// ext2 to ext4, XFS, tmpfs (statfs(2)).
-    const OF_ONE_MACHINE: [i64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
-    let is_of_one_machine = rustix::fs::fstatfs(file).is_ok_and(|fs| OF_ONE_MACHINE.contains(&fs.f_type));
+    const OF_ONE_MACHINE: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
+    // Its type is another one on other processors.
+    let kind = rustix::fs::fstatfs(file).ok().and_then(|fs| u64::try_from(fs.f_type).ok());
+    let is_of_one_machine = kind.is_some_and(|kind| OF_ONE_MACHINE.contains(&kind));
     is_of_one_machine && file.metadata().is_ok_and(|meta| meta.nlink() == 1) && sys::is_open_once(file)
 }
 
