@@ -133,7 +133,7 @@ impl Hdf5Store {
     /// [`StoreError::Io`].
     pub fn set_aside(&self) -> Result<Vec<String>, StoreError> {
         match entries(&self.root.join(SET_ASIDE)) {
-            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) if publish::is_missing(&error) => Ok(Vec::new()),
             found => found,
         }
     }
@@ -249,7 +249,6 @@ impl Store for Hdf5Store {
             }
             self.drafts.begin(&draft)?;
         }
-        let is_missing = |error: &StoreError| matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
         if self.ranks_per_file > 1 {
             return if draft.is_dir() {
                 Ok(self.parts.draft(version, rank))
@@ -260,14 +259,14 @@ impl Store for Hdf5Store {
         let is_agreed = self.drafts.is_agreed();
         let create = || RankFile::create(&draft, version, rank, self.throttle.clone(), is_agreed);
         let created = match create() {
-            Err(error) if is_missing(&error) && is_agreed => {
+            Err(error) if publish::is_missing(&error) && is_agreed => {
                 publish::create_directory(&draft)?;
                 create()
             }
             created => created,
         };
         match created {
-            Err(error) if is_missing(&error) => Err(StoreError::Missing { version }),
+            Err(error) if publish::is_missing(&error) => Err(StoreError::Missing { version }),
             created => Ok(Box::new(created?)),
         }
     }

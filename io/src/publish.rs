@@ -54,9 +54,19 @@ pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> S
     }
 }
 
+/// Whether it says that a file or directory is not there.
+pub(crate) fn is_missing(error: &StoreError) -> bool {
+    matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
 /// Makes a directory and those above it; one that is there is fine.
 pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
+}
+
+/// Makes a file of a draft, and says whether it holds what another version left: see [`take_file`].
+pub(crate) fn make_file(path: &Path, may_be_left: bool) -> Result<(File, bool), StoreError> {
+    if may_be_left { take_file(path) } else { create_file(path).map(|file| (file, false)) }
 }
 
 /// Makes a file that was not there.
@@ -66,10 +76,10 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 
 /// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one in
 /// its place. Says which.
-pub(crate) fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
+fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
     match step(Step::OpenFile, path, || File::options().read(true).write(true).open(path)) {
         Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
-        Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(error) if is_missing(&error) => {}
         // Somebody reads it, or it may be read only.
         _ => remove_file(path)?,
     }
@@ -115,7 +125,7 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
 /// that one commit of the file system carries them.
 pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result<(), StoreError> {
     let write = |(path, bytes): &(&Path, &[u8])| {
-        let (file, is_left) = if may_be_left { take_file(path)? } else { (create_file(path)?, false) };
+        let (file, is_left) = make_file(path, may_be_left)?;
         write_at(&file, path, bytes, 0)?;
         if is_left {
             step(Step::Write, path, || left::cut(&file, bytes.len() as u64))?;

@@ -46,7 +46,8 @@ impl Retention {
     }
 
     /// The versions that are not among the newest, counted from `newest` downwards, and that no other needs;
-    /// newest first: removed in this order, no version is ever without one it is coded against.
+    /// newest first: removed in this order, no version is ever without one it is coded against. The store is asked what versions it
+    /// has the first time, and after [`Retention::published`] and [`Retention::forget`].
     ///
     /// A version whose manifest cannot be read may need any older one: those all stay. So do versions above
     /// `newest`, which are another run's, and what they need.

@@ -5,7 +5,6 @@
 //! Which place that is follows from the version published last, so all ranks know it without asking. Promises: what lies
 //! in a draft counts for nothing; a version that is read while it goes is missing, never torn. See FORMAT.md.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -118,12 +117,7 @@ impl Drafts {
         let renamed = publish::rename_to_remove(path, &place);
         renamed.and_then(|()| publish::remove_directory(&place)).map_err(|error| {
             state.is_littered = true;
-            match error {
-                StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                    StoreError::Missing { version }
-                }
-                error => error,
-            }
+            if publish::is_missing(&error) { StoreError::Missing { version } } else { error }
         })
     }
 

@@ -68,8 +68,7 @@ impl RankFile {
         may_be_left: bool,
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
-        let (file, is_left) =
-            if may_be_left { publish::take_file(&path)? } else { (publish::create_file(&path)?, false) };
+        let (file, is_left) = publish::make_file(&path, may_be_left)?;
         let file = Some(Both::new(file, is_left));
         let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
         Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
