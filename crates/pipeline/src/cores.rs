@@ -64,4 +64,9 @@ mod tests {
         }
         assert_eq!(left(1, after as usize).unwrap(), (1, 1), "no core is idle where each has a rank");
     }
+    #[test]
+    fn ranks_of_one_process_share_a_machine() {
+        let here = recoup_comm::Threads::launch(3, |comm| ranks_here(&comm).unwrap());
+        assert_eq!(here, [3, 3, 3]);
+    }
 }
