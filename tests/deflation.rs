@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use recoup::SystemClock;
 use recoup::comm::Solo;
-use recoup::core::{BoundRule, CodecId, Decision, Observation, Plan, Policy, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, Decision, MethodProfile, Observation, Plan, Policy, Resume, Scheme};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Never};
 use recoup::model::policy::{AutoPolicy, PolicyConfig};
@@ -71,14 +71,14 @@ impl AutoAt {
             lossy_codec: CodecId::Pco,
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,
-            theta: 0.5,
+            theta: Some(0.5),
             delta: 0.05,
             has_grains: false,
-            lossy_resume: Resume::Deflated,
+            lossy_resume: Some(Resume::Deflated),
             resume: None,
             asynchronous: false,
-            extra_fraction: 0.2,
-            is_stationary: false,
+            extra_fraction: Some(0.2),
+            profile: MethodProfile::UNKNOWN,
         });
         Self { auto, last: None, at, iteration_seconds: 35.0 * 60.0 / undisturbed as f64, bytes_per_second }
     }
@@ -129,6 +129,7 @@ impl Problem {
             rivals: Vec::new(),
             key_every: 1,
             worker_stays: false,
+            checks_corruption: true,
             synchronous: true,
             tolerance: 1e-8,
             bytes_per_second: None,

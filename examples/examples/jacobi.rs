@@ -45,8 +45,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let session = recoup::open("unused")
         .system(a.clone(), b.clone())
         .mtti(MTTI)
-        .theta(3.0)
-        .extra_fraction(0.0)
         .tolerance(1e-6)
         .synchronous(true)
         .clock(clock.clone(), timing)

@@ -10,7 +10,7 @@ mod fixed;
 mod learned;
 mod remaining;
 
-use recoup_core::{BoundRule, Choice, CodecId, Decision, Grain, Observation, Plan, Resume, Scheme};
+use recoup_core::{BoundRule, Choice, CodecId, Decision, Grain, MethodProfile, Observation, Plan, Resume, Scheme};
 
 pub use self::auto::AutoPolicy;
 pub use self::fixed::FixedPolicy;
@@ -26,25 +26,23 @@ pub struct PolicyConfig {
     pub lossless_codec: CodecId,
     /// The rule behind the bound of lossy versions.
     pub rule: BoundRule,
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
-    pub theta: f64,
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`; `None` for the method's.
+    pub theta: Option<f64>,
     /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
     pub delta: f64,
     /// Theta and delta may be made finer and coarser; not where they were asked for.
     pub has_grains: bool,
-    /// What lossy versions hold enough for, unless told for all: [`Resume::Deflated`] for CG, whose directions are
-    /// worth saving.
-    pub lossy_resume: Resume,
+    /// What lossy versions hold enough for, unless told for all; `None` for what the method's directions are worth.
+    pub lossy_resume: Option<Resume>,
     /// What every version must hold enough for, in place of what its scheme usually does.
     pub resume: Option<Resume>,
     /// Checkpoints drain behind the solver.
     pub asynchronous: bool,
-    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations
-    /// done: about 0.2 for CG, whose restart costs them, 0 for GMRES and stationary methods. Where lossy versions
-    /// hold directions, at most 0.005 are expected.
-    pub extra_fraction: f64,
-    /// The method is stationary, so that Theorem 2 says what a lossy iterate costs it.
-    pub is_stationary: bool,
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations done; `None` for
+    /// the method's.
+    pub extra_fraction: Option<f64>,
+    /// The method's own numbers, until a solver says others ([`Observation::profile`]).
+    pub profile: MethodProfile,
 }
 
 impl PolicyConfig {
@@ -55,10 +53,10 @@ impl PolicyConfig {
             Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
             Scheme::Exact => (self.lossless_codec, Resume::Exact),
             Scheme::Lossless => (self.lossless_codec, Resume::Traditional),
-            Scheme::Lossy => (self.lossy_codec, self.lossy_resume),
+            Scheme::Lossy => (self.lossy_codec, self.lossy_resume()),
         };
         let resume = self.resume.unwrap_or(resume);
-        let (rule, theta, delta, grain) = (self.rule, self.theta, self.delta, Grain::Usual);
+        let (rule, theta, delta, grain) = (self.rule, self.theta(), self.delta, Grain::Usual);
         Plan { scheme, codec, rule, theta, delta, resume, grain }
     }
 
@@ -71,7 +69,32 @@ impl PolicyConfig {
 
     /// Allowed growth of the residual under bounds this coarse.
     fn theta_of(&self, grain: Grain) -> f64 {
-        self.theta * grain.theta_factor()
+        self.theta() * grain.theta_factor()
+    }
+
+    /// Allowed growth of the residual: as asked, else the method's.
+    fn theta(&self) -> f64 {
+        self.theta.unwrap_or(self.profile.theta)
+    }
+
+    /// What lossy versions hold enough for: as asked, else what the method's directions are worth.
+    fn lossy_resume(&self) -> Resume {
+        self.lossy_resume.unwrap_or(self.profile.lossy_resume)
+    }
+
+    /// Extra iterations to expect of a recovery from the iterate alone, as a fraction of those done.
+    fn restarted_fraction(&self) -> f64 {
+        self.extra_fraction.unwrap_or(self.profile.restarted_fraction)
+    }
+
+    /// The same of a recovery from the iterate and a direction.
+    fn deflated_fraction(&self) -> f64 {
+        self.restarted_fraction().min(self.profile.deflated_fraction)
+    }
+
+    /// Takes the solver's word for what its method costs.
+    fn learn_profile(&mut self, seen: &Observation) {
+        self.profile = seen.profile.unwrap_or(self.profile);
     }
 
     /// Whether the bound of the iterate follows the residual, by as much as theta allows.

@@ -195,6 +195,7 @@ impl<'a> Run<'a> {
             write_bytes_per_second: 0.0,
             failures: 0,
             ranks: runs.ranks,
+            profile: None,
         };
         Self {
             runs,

@@ -20,8 +20,8 @@
 //! sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11 and 14.
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
+    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::shared::{global_norm, judge, norm, residual, start, vector_variable};
@@ -52,6 +52,15 @@ pub struct Bicgstab<'a> {
 }
 
 impl<'a> Bicgstab<'a> {
+    /// How the method takes lossy recoveries.
+    pub const PROFILE: MethodProfile = MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.25,
+        deflated_fraction: 0.25,
+        is_stationary: false,
+    };
+
     /// Starts from `x`.
     ///
     /// # Errors
@@ -285,6 +294,10 @@ impl Iteration for Bicgstab<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Recurrence
+    }
+
+    fn profile(&self) -> MethodProfile {
+        Self::PROFILE
     }
 }
 

@@ -23,8 +23,8 @@
 //! them): 16 bytes per row and iteration for each. Every step is a safe point.
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
+    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
@@ -66,6 +66,24 @@ pub struct Cg<'a> {
 }
 
 impl<'a> Cg<'a> {
+    /// How the plain method takes lossy recoveries.
+    pub const PROFILE: MethodProfile = MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.25,
+        deflated_fraction: 0.05,
+        is_stationary: false,
+    };
+
+    /// How the restarted method takes lossy recoveries.
+    pub const RESTARTED_PROFILE: MethodProfile = MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.0,
+        deflated_fraction: 0.0,
+        is_stationary: false,
+    };
+
     /// Starts from `x0`.
     ///
     /// # Errors
@@ -341,15 +359,63 @@ impl Iteration for Cg<'_> {
         ResidualKind::Recurrence
     }
 
+    fn profile(&self) -> MethodProfile {
+        if self.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
+    }
+
     /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A p'`.
     /// The defect of the first relative to rho stays what it is from step to step and scales all later step lengths: a
     /// large one makes the method crawl, one below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is
-    /// `r . z' / rho`: near 1 where the steps have become too short to change the residual.
+    /// `r . z' / rho`. A defect that rounding or an operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         let (pool, [rho]) = (self.system.pool, self.rho);
         let [along, conjugate] = self.global([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
-        let is_conjugate = self.energy.is_none_or(|energy| conjugate.abs() <= DIRECTION_DEFECT_MAX * energy);
-        Ok((along - rho).abs() <= DIRECTION_DEFECT_MAX * rho && is_conjugate)
+        let of_conjugacy = self.energy.map_or(0.0, |energy| conjugate.abs() / energy);
+        let defect = ((along - rho).abs() / rho).max(of_conjugacy);
+        if defect <= DIRECTION_DEFECT_MAX {
+            return Ok(true);
+        }
+        Ok(defect <= DIRECTION_DEFECT_MAX + self.defect_of_rounding()? || !self.is_symmetric_along()?)
+    }
+}
+
+impl Cg<'_> {
+    /// The defect that rounding can have made of the directions. The recurrence's residual is off by about
+    /// `eps sqrt(k) (||A|| ||x|| + ||b||)` after k steps (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865);
+    /// its product with p, over rho, is the defect. `||A||` is the Frobenius norm, or `||q|| / ||p||` where that is unknown.
+    fn defect_of_rounding(&self) -> Result<f64, SolveError> {
+        let (pool, system) = (self.system.pool, &self.system);
+        let frobenius = system.a.frobenius_squared();
+        let [x, p, q, frobenius, unknown] = self.global([
+            norm_squared(pool, &self.x),
+            norm_squared(pool, &self.p),
+            norm_squared(pool, &self.q),
+            frobenius.unwrap_or(0.0),
+            f64::from(u8::from(frobenius.is_none())),
+        ])?;
+        let operator_norm = if unknown > 0.0 { (q / p).sqrt() } else { frobenius.sqrt() };
+        let steps = self.progress.iteration.max(1) as f64;
+        let drift = f64::EPSILON * steps.sqrt() * (operator_norm * x.sqrt() + self.progress.rhs_norm);
+        Ok(drift * p.sqrt() / self.rho[0])
+    }
+
+    /// Whether `p . A r = r . A p`, but for the rounding of the products.
+    fn is_symmetric_along(&self) -> Result<bool, SolveError> {
+        let (pool, a) = (self.system.pool, self.system.a);
+        let [mut ar, mut ap] = Vector::several(pool, self.r.len());
+        a.apply(&self.r, &mut ar)?;
+        a.apply(&self.p, &mut ap)?;
+        let [left, right, p, r, ar, ap] = self.global([
+            dot(pool, &self.p, &ar),
+            dot(pool, &self.r, &ap),
+            norm_squared(pool, &self.p),
+            norm_squared(pool, &self.r),
+            norm_squared(pool, &ar),
+            norm_squared(pool, &ap),
+        ])?;
+        let rounding = a.global_rows() as f64 * f64::EPSILON * ((p * ar).sqrt() + (r * ap).sqrt());
+        // Where a product is no number nothing is known of A, and the directions are unsound.
+        Ok(!((left - right).abs() > rounding))
     }
 }
 

@@ -16,8 +16,8 @@
 //! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is all there is.
 
 use recoup_core::{
-    BreakdownReason, Iteration, Operator, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    ValuesMut, Variable, VariableMut,
+    BreakdownReason, Iteration, MethodProfile, Operator, Progress, Registered, ResidualKind, Resume, Role, SolveError,
+    Status, ValuesMut, Variable, VariableMut,
 };
 
 use crate::shared::{judge, norm, residual, start, vector_variable};
@@ -195,6 +195,10 @@ impl Iteration for GaussSeidel<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::True
+    }
+
+    fn profile(&self) -> MethodProfile {
+        MethodProfile::STATIONARY
     }
 }
 

@@ -26,8 +26,8 @@
 
 use nalgebra::DVectorView;
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
+    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::harvest::{Start, harvest};
@@ -109,6 +109,24 @@ pub struct GmresOptions {
 }
 
 impl<'a> Gmres<'a> {
+    /// How GMRES(m) takes lossy recoveries.
+    pub const PROFILE: MethodProfile = MethodProfile {
+        theta: 3.0,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.05,
+        deflated_fraction: 0.05,
+        is_stationary: false,
+    };
+
+    /// How GMRES with deflated restarting takes lossy recoveries.
+    pub const DEFLATED_PROFILE: MethodProfile = MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.25,
+        deflated_fraction: 0.25,
+        is_stationary: false,
+    };
+
     /// Starts from `x`.
     ///
     /// # Errors
@@ -458,6 +476,10 @@ impl Iteration for Gmres<'_> {
     /// Safe points are cycle ends, where `b - A x` was computed.
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::True
+    }
+
+    fn profile(&self) -> MethodProfile {
+        if self.wanted > 0 { Self::DEFLATED_PROFILE } else { Self::PROFILE }
     }
 }
 

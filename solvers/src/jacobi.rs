@@ -15,8 +15,8 @@
 //! Every resume is bitwise exact, as x is all there is; every step is a safe point.
 
 use recoup_core::{
-    Iteration, JacobiSweep, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status, ValuesMut, Variable,
-    VariableMut,
+    Iteration, JacobiSweep, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+    ValuesMut, Variable, VariableMut,
 };
 
 use crate::preconditioner::inverse_diagonal;
@@ -121,6 +121,10 @@ impl Iteration for Jacobi<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::SweepBefore
+    }
+
+    fn profile(&self) -> MethodProfile {
+        MethodProfile::STATIONARY
     }
 }
 

@@ -24,8 +24,8 @@
 //! the true one no bound of CG's explains: [`ResidualKind::Unknown`].
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
+    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
 use crate::shared::{judge, norm, residual, start, vector_variable};
@@ -74,6 +74,15 @@ struct Preconditioned {
 }
 
 impl<'a> PipelinedCg<'a> {
+    /// How the method takes lossy recoveries.
+    pub const PROFILE: MethodProfile = MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.25,
+        deflated_fraction: 0.05,
+        is_stationary: false,
+    };
+
     /// Starts from `x0`.
     ///
     /// # Errors
@@ -321,6 +330,10 @@ impl Iteration for PipelinedCg<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Unknown
+    }
+
+    fn profile(&self) -> MethodProfile {
+        Self::PROFILE
     }
 }
 

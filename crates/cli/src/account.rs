@@ -39,6 +39,8 @@ pub(crate) struct Account {
     pub(crate) interval_seconds: Option<f64>,
     pub(crate) extra: ExtraJson,
     pub(crate) flips: FlipsJson,
+    /// Breakdowns and stagnations after which a run went back, with no bit flipped on purpose.
+    pub(crate) breakdown_rollbacks: u64,
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
@@ -73,7 +75,7 @@ pub(crate) struct FlipsJson {
     pub(crate) injected: u64,
     /// States found corrupted at a save.
     pub(crate) caught: u64,
-    /// Breakdowns rolled back.
+    /// Breakdowns after a flip that were rolled back.
     pub(crate) rolled_back: u64,
     /// Restarts because of unsound directions.
     pub(crate) healed: u64,
@@ -133,6 +135,7 @@ impl Account {
             interval_seconds: interval,
             extra: ExtraJson::of(&saved.iter().filter_map(|saved| saved.extra_iterations).collect::<Vec<_>>()),
             flips: FlipsJson::of(&report.flips),
+            breakdown_rollbacks: report.breakdown_rollbacks,
             decisions: report.decisions.iter().map(DecisionJson::of).collect(),
             repairs: Vec::new(),
             notes: notes(report),
@@ -171,6 +174,7 @@ impl Account {
         self.interval_seconds = last.interval_seconds;
         self.extra = last.extra;
         self.flips = last.flips;
+        self.breakdown_rollbacks = last.breakdown_rollbacks;
         self.decisions.clone_from(&last.decisions);
         self.notes.clone_from(&last.notes);
     }
@@ -310,6 +314,7 @@ pub(crate) struct RunJson {
     pub(crate) ended: &'static str,
     pub(crate) failures: u64,
     pub(crate) flips: FlipsJson,
+    pub(crate) breakdown_rollbacks: u64,
     pub(crate) checkpoints: u64,
     pub(crate) failed_checkpoints: u64,
     pub(crate) recoveries: u64,
@@ -383,6 +388,7 @@ impl RunJson {
             ended: ended_name(terms.ended),
             failures: account.failures,
             flips: account.flips,
+            breakdown_rollbacks: account.breakdown_rollbacks,
             checkpoints: account.checkpoints,
             failed_checkpoints: account.failed_checkpoints,
             recoveries: account.recoveries,

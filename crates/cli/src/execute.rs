@@ -125,6 +125,7 @@ impl<'a> Execution<'a> {
             rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
             worker_stays: false,
+            checks_corruption: !self.protection.no_corruption_check,
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
             bytes_per_second: self.known_bandwidth(problem.comm().size()),

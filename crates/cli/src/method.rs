@@ -1,7 +1,7 @@
 //! From options to an iterative method: the preconditioner once, a fresh solver as often as failures ask.
 
 use anyhow::Result;
-use recoup::core::SolveError;
+use recoup::core::{MethodProfile, SolveError};
 use recoup::solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
     JacobiPreconditioner, Method, PipelinedCg, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
@@ -103,12 +103,23 @@ impl<'a> Setup<'a> {
     }
 }
 
+/// What lossy recoveries cost a method, before there is a solver to ask.
+pub(crate) fn profile(method: MethodKind) -> MethodProfile {
+    match method {
+        MethodKind::Jacobi | MethodKind::GaussSeidel | MethodKind::Sor | MethodKind::Ssor => MethodProfile::STATIONARY,
+        MethodKind::Cg => Cg::PROFILE,
+        MethodKind::CgRestarted => Cg::RESTARTED_PROFILE,
+        MethodKind::Pipecg => PipelinedCg::PROFILE,
+        MethodKind::Gmres => Gmres::PROFILE,
+        MethodKind::GmresDr => Gmres::DEFLATED_PROFILE,
+        MethodKind::Bicgstab => Bicgstab::PROFILE,
+    }
+}
+
 /// Options that contradict the method.
 fn check(args: &MethodArgs) -> Result<()> {
     let method = name_of(args.method);
-    let is_stationary =
-        matches!(args.method, MethodKind::Jacobi | MethodKind::GaussSeidel | MethodKind::Sor | MethodKind::Ssor);
-    if is_stationary && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
+    if profile(args.method).is_stationary && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
         return Err(Exit::Usage.because(format!("--method {method} takes no preconditioner: leave --pc out")));
     }
     if args.pc_side.is_some() && !matches!(args.method, MethodKind::Gmres | MethodKind::GmresDr) {

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recoup::core::{Clock, Iteration, Progress, Registered, ResidualKind, Resume, SolveError, Variable, VariableMut};
+use recoup::core::{
+    Clock, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, SolveError, Variable, VariableMut,
+};
 use recoup::solvers::Method;
 
 use crate::heartbeat::Heartbeat;
@@ -127,6 +129,10 @@ impl Iteration for Observed<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         self.method.residual_kind()
+    }
+
+    fn profile(&self) -> MethodProfile {
+        self.method.profile()
     }
 
     fn has_sound_directions(&self) -> Result<bool, SolveError> {

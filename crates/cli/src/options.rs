@@ -138,22 +138,6 @@ pub(crate) enum MethodKind {
     Bicgstab,
 }
 
-impl MethodKind {
-    /// Growth of the residual a lossy checkpoint may cause: methods that lose their search space
-    /// with it get less.
-    pub(crate) fn default_theta(self) -> f64 {
-        match self {
-            Self::Cg | Self::CgRestarted | Self::Pipecg | Self::GmresDr | Self::Bicgstab => 0.5,
-            Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor | Self::Gmres => 3.0,
-        }
-    }
-
-    /// Whether every iteration applies the same linear map to the error.
-    pub(crate) fn is_stationary(self) -> bool {
-        matches!(self, Self::Jacobi | Self::GaussSeidel | Self::Sor | Self::Ssor)
-    }
-}
-
 /// Preconditioners by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PcKind {

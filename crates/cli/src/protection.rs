@@ -11,6 +11,7 @@ use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 
 use crate::exit::Exit;
+use crate::method::profile;
 use crate::observed::Pace;
 use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
 use crate::tiers::TierArgs;
@@ -21,9 +22,6 @@ pub(crate) const LOSSY_CODEC: CodecId = CodecId::Qb;
 pub(crate) const LOSSLESS_CODEC: CodecId = CodecId::Zstd;
 /// Mean time to interrupt when none is given: a day, as the library has it.
 pub(crate) const MTTI_SECONDS: f64 = 86_400.0;
-/// Iterations a lossy recovery of CG or BiCGSTAB is expected to cost until one was seen, as a fraction
-/// of those done: the mean over nine instants of solves of Poisson problems and real matrices.
-const EXTRA_FRACTION_KRYLOV: f64 = 0.2;
 /// Allowed error of lossy directions, unless given.
 const DELTA: f64 = 0.05;
 
@@ -77,6 +75,10 @@ pub(crate) struct ProtectionArgs {
     /// Versions are encoded and written behind the solver [default in real time].
     #[arg(long = "async", help_heading = "Checkpoints")]
     pub(crate) asynchronous: bool,
+
+    /// Do not hold states against the residual their method reports, nor go back after a breakdown.
+    #[arg(long, help_heading = "Checkpoints")]
+    pub(crate) no_corruption_check: bool,
 
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
@@ -300,24 +302,23 @@ impl ProtectionArgs {
 
     /// What the policies are told.
     pub(crate) fn policy_config(&self, method: MethodKind) -> PolicyConfig {
-        let loses_space = matches!(method, MethodKind::Cg | MethodKind::Pipecg | MethodKind::Bicgstab);
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
             lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
-            theta: self.theta.unwrap_or_else(|| method.default_theta()),
+            theta: self.theta,
             delta: self.delta.unwrap_or(DELTA),
             has_grains: self.theta.is_none() && self.delta.is_none(),
-            lossy_resume: if has_direction(method) { Resume::Deflated } else { Resume::Restarted },
+            lossy_resume: None,
             resume: self.state.map(|state| match state {
                 StateKind::X => Resume::Restarted,
                 StateKind::XP => Resume::Deflated,
                 StateKind::Exact => Resume::Exact,
             }),
             asynchronous: !self.is_synchronous(),
-            extra_fraction: if loses_space { EXTRA_FRACTION_KRYLOV } else { 0.0 },
-            is_stationary: method.is_stationary(),
+            extra_fraction: None,
+            profile: profile(method),
         }
     }
 
@@ -351,7 +352,7 @@ impl ProtectionArgs {
     }
 }
 
-/// Methods whose direction serves a deflated resume.
+/// Whether the method keeps a direction that serves a deflated resume.
 fn has_direction(method: MethodKind) -> bool {
-    matches!(method, MethodKind::Cg | MethodKind::CgRestarted)
+    profile(method).lossy_resume == Resume::Deflated
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommError, Variable, VariableMut};
+use crate::{CommError, MethodProfile, Variable, VariableMut};
 
 /// An owner of variables: a solver, or an application beside it.
 pub trait Registered {
@@ -154,6 +154,11 @@ pub trait Iteration: Registered {
     /// What the residual norm is the norm of, at a safe point.
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Unknown
+    }
+
+    /// How the method takes a recovery from lossy values.
+    fn profile(&self) -> MethodProfile {
+        MethodProfile::UNKNOWN
     }
 
     /// Whether the directions of the method still fit its residual. A corrupted direction leaves iterate and residual

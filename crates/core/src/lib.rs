@@ -16,6 +16,7 @@ mod iteration;
 mod manifest;
 mod operator;
 mod policy;
+mod profile;
 mod store;
 mod variable;
 
@@ -32,5 +33,6 @@ pub use operator::{JacobiSweep, Operator};
 pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
+pub use profile::MethodProfile;
 pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier, agreed, by_rank_0};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

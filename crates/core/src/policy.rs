@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::{BoundRule, CodecId, Resume};
+use crate::{BoundRule, CodecId, MethodProfile, Resume};
 
 /// How the dynamic variables are saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -202,6 +202,8 @@ pub struct Observation {
     pub failures: u64,
     /// Ranks that share the storage.
     pub ranks: usize,
+    /// What the solver says of its method; `None` where no solver is asked.
+    pub profile: Option<MethodProfile>,
 }
 
 /// What a policy answers.

@@ -71,7 +71,7 @@ pub struct FlipCounts {
     pub injected: u64,
     /// States found corrupted at a save.
     pub caught: u64,
-    /// Breakdowns rolled back.
+    /// Breakdowns after a flip that were rolled back.
     pub rolled_back: u64,
     /// Restarts because of unsound directions.
     pub healed: u64,
@@ -108,6 +108,8 @@ pub struct RunReport {
     pub saved: Vec<Saved>,
     /// Bits flipped, and what came of them.
     pub flips: FlipCounts,
+    /// Breakdowns and stagnations, with no bit flipped on purpose, after which the run went back to a version.
+    pub breakdown_rollbacks: u64,
     /// Versions that did not, and why.
     pub failed: Vec<(u64, String)>,
     /// What the stores had to pass over, and versions a slower tier did not get.
@@ -140,6 +142,7 @@ impl RunReport {
             events: Vec::new(),
             saved: Vec::new(),
             flips: FlipCounts::default(),
+            breakdown_rollbacks: 0,
             failed: Vec::new(),
             notes: Vec::new(),
             decisions: Vec::new(),

@@ -120,6 +120,7 @@ impl Session {
                     self.meter.recall(candidate.manifest.measured.as_ref());
                     self.meter.recovered(version, (restored.scheme, restored.resume), restored.seconds);
                     self.restarted(version);
+                    self.kept_best(restored.residual.norm / restored.residual.rhs_norm);
                     self.chain_from(followed(candidate))?;
                     return Ok(Some(restored));
                 }
@@ -130,6 +131,7 @@ impl Session {
             tracing::warn!(%note, "nothing was restored");
         }
         self.restarted(0);
+        self.kept_best(f64::INFINITY);
         if skipped.is_empty() { Ok(None) } else { Err(PipelineError::NoUsable { versions: skipped }) }
     }
 
@@ -142,6 +144,7 @@ impl Session {
         self.chain_from(Vec::new())?;
         self.set_aside_newer(None)?;
         self.restarted(0);
+        self.kept_best(f64::INFINITY);
         Ok(())
     }
 

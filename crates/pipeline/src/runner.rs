@@ -226,6 +226,9 @@ impl<'a> Run<'_, 'a> {
         solver: &mut Box<dyn Iteration + 'a>,
     ) -> Result<bool, PipelineError> {
         let Some(session) = &mut self.runner.session else { return Ok(false) };
+        if !session.checks_corruption() {
+            return Ok(false);
+        }
         if let Some(suspicion) = session.take_suspicion()? {
             return self.roll_back(make, solver, Corrupted::State(suspicion));
         }
@@ -247,7 +250,7 @@ impl<'a> Run<'_, 'a> {
         why: Corrupted,
     ) -> Result<bool, PipelineError> {
         let Some(session) = &mut self.runner.session else { return Ok(false) };
-        let remedy = self.health.remedy(&why);
+        let remedy = if session.checks_corruption() { self.health.remedy(&why) } else { Remedy::None };
         if remedy == Remedy::None {
             return Ok(false);
         }
@@ -261,14 +264,26 @@ impl<'a> Run<'_, 'a> {
         }
         self.report.seconds_recovery += seconds;
         let lost = self.went_back(from, version);
-        let flips = &mut self.report.flips;
-        flips.lost += lost;
-        *(if matches!(why, Corrupted::State(_)) { &mut flips.caught } else { &mut flips.rolled_back }) += 1;
+        self.count_rollback(&why, lost);
         let declared_seconds = self.declared(seconds);
         if let Some(failure) = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery) {
             self.recover(make, solver, (failure, Phase::Recovery))?;
         }
         Ok(true)
+    }
+
+    /// A breakdown is put down to flips only where there were any.
+    fn count_rollback(&mut self, why: &Corrupted, lost: u64) {
+        let flips = &mut self.report.flips;
+        match why {
+            Corrupted::State(_) => flips.caught += 1,
+            _ if flips.injected > 0 => flips.rolled_back += 1,
+            _ => {
+                self.report.breakdown_rollbacks += 1;
+                return;
+            }
+        }
+        flips.lost += lost;
     }
 
     /// The version the solver goes on from (0 for the start) and the time it took.

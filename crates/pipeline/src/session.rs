@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, Note, Observation, Plan, Policy, Prediction, Progress,
-    Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
+    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, MethodProfile, Note, Observation, Plan, Policy, Prediction,
+    Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
 };
 
 use crate::chain::{Chains, Decoded};
@@ -46,6 +46,9 @@ pub struct SessionConfig {
     /// Versions from one whose iterate stands alone to the next, where the codec of lossy ones can code against
     /// the version before; 1 for versions that all stand alone. Above 1, one more copy of the iterate is held.
     pub key_every: usize,
+    /// States are checked for corruption: the residual a method reports against the true one before a version counts, CG's
+    /// directions after it, and a breakdown sends the run back to the last version first.
+    pub checks_corruption: bool,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
     /// The worker stays on the one core the process is bound to, where it is bound to one: on nodes shared with others whose cores are
@@ -99,6 +102,7 @@ pub struct Session {
     policy: Box<dyn Policy>,
     /// The last decision all ranks were told.
     told: Option<Decision>,
+    checks_corruption: bool,
     synchronous: bool,
     tolerance: f64,
     jobs: Option<Sender<Work>>,
@@ -118,6 +122,10 @@ pub struct Session {
     marks: Marks,
 }
 
+/// A state whose residual is so many times that of the best version, or of x = 0, is not saved. Residuals of sound solves
+/// rise, too: CG's on bcsstk14 to 7 `||b||`, BiCGSTAB's on sherman5 to 28.
+const WORSE_MAX: f64 = 1000.0;
+
 /// Where the run stood at its last turning points.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
@@ -129,6 +137,12 @@ struct Marks {
     /// What the residual norms of the solver are, and the largest since it started or came back.
     residual_kind: ResidualKind,
     residual_peak: f64,
+    /// What the solver says of its method.
+    profile: Option<MethodProfile>,
+    /// Smallest relative residual saved or restored.
+    best_saved: f64,
+    /// It was said that a state is too bad to be saved.
+    has_warned: bool,
 }
 
 impl Session {
@@ -161,6 +175,7 @@ impl Session {
             room: Room::new(),
             newest: None,
             is_settled: false,
+            checks_corruption: config.checks_corruption,
             ranks_here: cores::ranks_here(ours.as_ref())?,
             stays: config.worker_stays,
         };
@@ -181,6 +196,7 @@ impl Session {
             timing: config.timing,
             policy: config.policy,
             told: None,
+            checks_corruption: config.checks_corruption,
             synchronous: config.synchronous,
             tolerance: config.tolerance,
             jobs: Some(jobs),
@@ -195,7 +211,13 @@ impl Session {
             suspicion: None,
             predicted: None,
             known: Known::default(),
-            marks: Marks { start: now, computing_since: now, checkpoint_at: now, ..Marks::default() },
+            marks: Marks {
+                start: now,
+                computing_since: now,
+                checkpoint_at: now,
+                best_saved: f64::INFINITY,
+                ..Marks::default()
+            },
         })
     }
 
@@ -206,6 +228,7 @@ impl Session {
     /// the solver goes on.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
         self.marks.residual_kind = solver.residual_kind();
+        self.marks.profile = Some(solver.profile());
         self.stepped(solver.progress(), &[solver])
     }
 
@@ -259,7 +282,22 @@ impl Session {
         let decision = self.decide(&progress, owners)?;
         self.log(&progress, &decision);
         self.predicted = decision.extra_iterations;
-        Ok(decision.save)
+        Ok(decision.save.filter(|_| self.is_worth_saving(&progress)))
+    }
+
+    /// A state far worse than what a restore would give, or than x = 0, is worth no version: a method that diverges must not
+    /// push out what came before. The same on all ranks, as they agree on residuals.
+    fn is_worth_saving(&mut self, progress: &Progress) -> bool {
+        let (found, best) = (progress.relative_residual(), self.marks.best_saved.min(1.0));
+        let is_worth = found <= WORSE_MAX * best;
+        if !is_worth && !std::mem::replace(&mut self.marks.has_warned, true) {
+            let iteration = progress.iteration;
+            tracing::warn!(
+                "no version is saved at iteration {iteration}: its relative residual {found:.1e} is more than {WORSE_MAX} \
+                 times the best kept, {best:.1e} (x = 0 has 1)"
+            );
+        }
+        is_worth
     }
 
     /// Says what is known of the state that is saved next: for one checkpoint. The same on all ranks.
@@ -297,6 +335,7 @@ impl Session {
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
         self.marks.checkpoint_iteration = progress.iteration;
+        self.marks.best_saved = self.marks.best_saved.min(progress.relative_residual());
         let blocking_seconds = match self.timing {
             Timing::Real if !self.synchronous => wait_seconds + stage_seconds,
             Timing::Real => {
@@ -332,6 +371,12 @@ impl Session {
         self.wait()?;
         self.store.finish();
         self.notes()
+    }
+
+    /// Whether states are checked for corruption.
+    #[must_use]
+    pub fn checks_corruption(&self) -> bool {
+        self.checks_corruption
     }
 
     /// The run has failed: what is on its way is given up when the session is dropped.
@@ -425,6 +470,11 @@ impl Session {
         self.marks.residual_peak = 0.0;
         self.durable.clear();
         self.computing();
+    }
+
+    /// What later states are held against: the relative residual of the version restored.
+    pub(crate) fn kept_best(&mut self, relative_residual: f64) {
+        self.marks.best_saved = if relative_residual > 0.0 { relative_residual } else { f64::INFINITY };
     }
 
     /// The next version may be coded against these values, which a restore gave out, or against none.
@@ -549,6 +599,7 @@ impl Session {
             write_bytes_per_second: self.meter.write_bytes_per_second(),
             failures: self.marks.failures,
             ranks: self.comm.size(),
+            profile: self.marks.profile,
         })
     }
 

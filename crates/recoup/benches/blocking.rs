@@ -14,8 +14,8 @@ use recoup::SystemClock;
 use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
-    BoundRule, Clock, CodecId, Comm, Distribution, Operator, Plan, Progress, Registered, Resume, Role, Scheme, Status,
-    Tier, Values, ValuesMut, Variable, VariableMut,
+    BoundRule, Clock, CodecId, Comm, Distribution, MethodProfile, Operator, Plan, Progress, Registered, Resume, Role,
+    Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut,
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -97,14 +97,14 @@ fn policy() -> PolicyConfig {
         lossy_codec: CodecId::Qb,
         lossless_codec: CodecId::Raw,
         rule: BoundRule::Verified,
-        theta: 0.5,
+        theta: Some(0.5),
         delta: 0.05,
         has_grains: false,
-        lossy_resume: Resume::Restarted,
+        lossy_resume: Some(Resume::Restarted),
         resume: Some(Resume::Restarted),
         asynchronous: true,
-        extra_fraction: 0.0,
-        is_stationary: true,
+        extra_fraction: None,
+        profile: MethodProfile::STATIONARY,
     }
 }
 
@@ -123,6 +123,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, 
         rivals: Vec::new(),
         key_every: 1,
         worker_stays: false,
+        checks_corruption: true,
         synchronous: false,
         tolerance: 1e-6,
         bytes_per_second: None,

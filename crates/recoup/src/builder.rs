@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{BoundRule, Clock, CodecId, Comm, Operator, Plan, Policy, Resume, Scheme, Store, StoreError};
+use recoup_core::{
+    BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store, StoreError,
+};
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
 use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, Timing};
@@ -33,14 +35,14 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
             lossy_codec: CodecId::Qb,
             lossless_codec: CodecId::Zstd,
             rule: BoundRule::Verified,
-            theta: 0.5,
+            theta: None,
             delta: 0.05,
             has_grains: true,
-            lossy_resume: Resume::Deflated,
+            lossy_resume: None,
             resume: None,
             asynchronous: true,
-            extra_fraction: 0.2,
-            is_stationary: false,
+            extra_fraction: None,
+            profile: MethodProfile::UNKNOWN,
         },
         rivals: RIVALS.to_vec(),
         scheme: None,
@@ -48,6 +50,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         keep: 2,
         key_every: KEY_EVERY,
         worker_stays: false,
+        checks_corruption: true,
         tolerance: 1e-6,
         bytes_per_second: None,
         reference: None,
@@ -68,6 +71,7 @@ pub struct Builder {
     keep: usize,
     key_every: usize,
     worker_stays: bool,
+    checks_corruption: bool,
     tolerance: f64,
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
@@ -150,19 +154,18 @@ impl Builder {
         self
     }
 
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: 0.5, and a quarter or four times that
-    /// where the scheme is decided and measured costs say so].
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: the method's, and a quarter or four
+    /// times that where the scheme is decided and measured costs say so].
     #[must_use]
     pub fn theta(mut self, theta: f64) -> Self {
-        (self.policy.theta, self.policy.has_grains) = (theta, false);
+        (self.policy.theta, self.policy.has_grains) = (Some(theta), false);
         self
     }
 
-    /// What lossy versions hold enough for [default: [`Resume::Deflated`], the iterate and, of a method that has them, its
-    /// directions].
+    /// What lossy versions hold enough for [default: the method's: the iterate and, where they serve, its directions].
     #[must_use]
     pub fn lossy_resume(mut self, resume: Resume) -> Self {
-        self.policy.lossy_resume = resume;
+        self.policy.lossy_resume = Some(resume);
         self
     }
 
@@ -233,6 +236,14 @@ impl Builder {
         self
     }
 
+    /// Whether states are checked for corruption before a version counts: one product with the operator for each version of a
+    /// method whose residual says something of its iterate [default: yes].
+    #[must_use]
+    pub fn corruption_check(mut self, checks: bool) -> Self {
+        self.checks_corruption = checks;
+        self
+    }
+
     /// The solver's tolerance on the relative residual, from which the remaining work is predicted.
     #[must_use]
     pub fn tolerance(mut self, rtol: f64) -> Self {
@@ -240,18 +251,19 @@ impl Builder {
         self
     }
 
-    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those done.
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those done [default: the method's].
     #[must_use]
     pub fn extra_fraction(mut self, fraction: f64) -> Self {
-        self.policy.extra_fraction = fraction;
+        self.policy.extra_fraction = Some(fraction);
         self
     }
 
-    /// The method is stationary (Jacobi, SOR): Theorem 2 says what a lossy iterate costs it.
+    /// What lossy recoveries cost the method, for a program whose solver does not say so itself: theta, what versions hold,
+    /// extra iterations to expect. [`Session::step`] asks the solver.
     #[must_use]
-    pub fn stationary(mut self) -> Self {
-        self.policy.is_stationary = true;
-        self.extra_fraction(0.0)
+    pub fn method(mut self, profile: MethodProfile) -> Self {
+        self.policy.profile = profile;
+        self
     }
 
     /// Reads and writes no faster than this: a busy parallel file system on one machine.
@@ -344,6 +356,7 @@ impl Builder {
             key_every: self.key_every,
             synchronous,
             worker_stays: self.worker_stays,
+            checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second,
             reference: self.reference,

@@ -325,6 +325,7 @@ impl Policy for AutoPolicy {
     }
 
     fn decide(&mut self, seen: &Observation) -> Decision {
+        self.config.learn_profile(seen);
         self.extra.see(seen, &self.history);
         self.history.see(seen);
         self.safe_points.see(seen);

@@ -42,7 +42,7 @@ pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> 
         return choices;
     }
     let lossy = usual(Scheme::Lossy);
-    let alone = config.resume.is_none() && holds_more(config.lossy_resume, Resume::Restarted);
+    let alone = config.resume.is_none() && holds_more(config.lossy_resume(), Resume::Restarted);
     let states = std::iter::once(lossy.resume).chain(alone.then_some(Resume::Restarted));
     let grains: &[Grain] = if config.has_grains && config.follows_residual() { &Grain::ALL } else { &[Grain::Usual] };
     choices.extend(states.flat_map(|resume| grains.iter().map(move |&grain| Choice { resume, grain, ..lossy })));

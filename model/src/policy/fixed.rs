@@ -19,9 +19,9 @@ const EXACT_BYTES: f64 = 32_768.0;
 #[derive(Clone, Debug)]
 pub struct FixedPolicy {
     config: PolicyConfig,
-    plan: Plan,
-    /// What takes the place of lossy versions that do not serve.
-    exact: Option<Plan>,
+    scheme: Scheme,
+    /// Lossy versions that do not serve may give way to exact ones.
+    may_give_way: bool,
     interval: Interval,
     history: History,
     extra: Extra,
@@ -34,11 +34,9 @@ impl FixedPolicy {
     /// Saves with `scheme` at `interval`.
     #[must_use]
     pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
-        let may_hold_more = scheme == Scheme::Lossy && config.resume.is_none();
-        let exact = may_hold_more.then(|| config.plan(Scheme::Exact));
         Self {
-            plan: config.plan(scheme),
-            exact,
+            scheme,
+            may_give_way: scheme == Scheme::Lossy && config.resume.is_none(),
             config,
             interval,
             history: History::new(),
@@ -49,9 +47,14 @@ impl FixedPolicy {
         }
     }
 
+    /// What one checkpoint does.
+    fn plan(&self) -> Plan {
+        self.config.plan(self.scheme)
+    }
+
     /// Takes exact versions from now on, where the evidence says so; and the evidence.
     fn hold_more(&mut self, seen: &Observation) -> Option<String> {
-        let exact = self.exact?;
+        let exact = self.may_give_way.then(|| self.config.plan(Scheme::Exact))?;
         let bytes = |resume| raw_bytes(resume, seen);
         let is_more = bytes(Resume::Exact) > bytes(Resume::Traditional);
         let is_small = is_more && bytes(Resume::Exact).is_some_and(|bytes| bytes <= EXACT_BYTES);
@@ -60,13 +63,13 @@ impl FixedPolicy {
         } else {
             self.evidence_of_recoveries(exact, seen).filter(|_| is_more)?
         };
-        (self.plan, self.exact) = (exact, None);
+        (self.scheme, self.may_give_way) = (Scheme::Exact, false);
         Some(format!("exact versions in place of lossy ones: {evidence}"))
     }
 
     /// What recoveries have shown, where it makes lossy versions cost more than exact ones, by what is expected of both.
     fn evidence_of_recoveries(&self, exact: Plan, seen: &Observation) -> Option<String> {
-        let lossy = self.plan.choice();
+        let lossy = self.plan().choice();
         let recoveries = self.extra.recoveries(lossy);
         if recoveries == 0.0 {
             return None;
@@ -100,7 +103,7 @@ impl FixedPolicy {
     /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
     /// not known.
     fn interval(&self, seen: &Observation) -> Option<(f64, bool, String)> {
-        let scheme = self.plan.scheme;
+        let scheme = self.scheme;
         match self.interval {
             _ if scheme == Scheme::None => Some((f64::INFINITY, false, "nothing is saved, as asked".to_owned())),
             Interval::Iterations(iterations) => {
@@ -113,11 +116,11 @@ impl FixedPolicy {
                 Some((seconds, is_due, format!("{scheme} every {seconds} s, as asked")))
             }
             Interval::Auto => {
-                let cost = self.config.cost(self.plan.choice(), seen)?;
+                let cost = self.config.cost(self.plan().choice(), seen)?;
                 let timing = self.question(seen).timing(&cost);
                 let in_force = self.in_force.filter(|held| !held.has_moved_to(timing.interval_seconds()));
                 let seconds = in_force.map_or(timing.interval_seconds(), |held| held.interval_seconds);
-                let seconds = seconds * self.config.first_part(self.plan.choice(), seen);
+                let seconds = seconds * self.config.first_part(self.plan().choice(), seen);
                 let why = format!(
                     "{scheme} every {seconds:.3} s: optimal for {:.4} s blocking, {:.4} s drain and an MTTI of {} s",
                     timing.blocking_seconds, timing.drain_seconds, self.config.mtti_seconds
@@ -132,9 +135,9 @@ impl FixedPolicy {
     fn decide_now(&mut self, seen: &Observation) -> Decision {
         let Some((interval_seconds, is_due, why)) = self.interval(seen) else {
             let is_due = is_probe_due(seen, self.has_probed, self.config.mtti_seconds);
-            return probe(&mut self.has_probed, self.plan, is_due);
+            return probe(&mut self.has_probed, self.config.plan(self.scheme), is_due);
         };
-        let next = InForce { choice: self.plan.choice(), interval_seconds };
+        let next = InForce { choice: self.plan().choice(), interval_seconds };
         // An interval in iterations is the same however long they take.
         let has_changed = match (self.in_force, self.interval) {
             (None, _) => true,
@@ -143,8 +146,8 @@ impl FixedPolicy {
         };
         self.in_force = Some(next);
         Decision {
-            save: is_due.then_some(self.plan),
-            in_force: self.plan,
+            save: is_due.then_some(self.plan()),
+            in_force: self.plan(),
             why: has_changed.then_some(why),
             interval_seconds,
             extra_iterations: None,
@@ -158,6 +161,7 @@ impl Policy for FixedPolicy {
     }
 
     fn decide(&mut self, seen: &Observation) -> Decision {
+        self.config.learn_profile(seen);
         self.extra.see(seen, &self.history);
         self.history.see(seen);
         self.safe_points.see(seen);
@@ -167,10 +171,10 @@ impl Policy for FixedPolicy {
             let why = decision.why.take().map_or(evidence.clone(), |why| format!("{evidence}; {why}"));
             decision.why = Some(why);
         }
-        if self.plan.scheme == Scheme::None {
+        if self.scheme == Scheme::None {
             return decision;
         }
-        let choice = self.plan.choice();
+        let choice = self.plan().choice();
         if decision.save.is_some() {
             self.extra.saved(Saved { iteration: seen.iteration, choice });
         }

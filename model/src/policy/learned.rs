@@ -18,8 +18,6 @@ const SAVED_MAX: usize = 32;
 const COARSE_SHARE: f64 = 0.2;
 /// The same of methods that a restart costs nothing: 0.1 of them for Jacobi on 24^3, none for GMRES(10) on 32^3.
 const COARSE_SHARE_RESTARTED: f64 = 0.1;
-/// Measured over whole solves of CG on Poisson problems and real matrices, 0.2 to 0.8 %: what a deflated resume costs.
-const DEFLATED_FRACTION: f64 = 0.005;
 
 /// Mean time to interrupt, given what has been seen: the posterior mean rate of exponential failures, the prior a gamma
 /// distribution of [`MTTI_FAILURES`] failures. Where none were expected, what is seen alone counts.
@@ -161,8 +159,8 @@ impl PolicyConfig {
     /// iterations done.
     fn expected_extra_fraction(&self, choice: Choice) -> f64 {
         match (choice.scheme, choice.resume) {
-            (Scheme::Lossy, Resume::Deflated) => self.extra_fraction.min(DEFLATED_FRACTION),
-            (Scheme::Lossy, _) | (_, Resume::Restarted) => self.extra_fraction,
+            (Scheme::Lossy, Resume::Deflated) => self.deflated_fraction(),
+            (Scheme::Lossy, _) | (_, Resume::Restarted) => self.restarted_fraction(),
             _ => 0.0,
         }
     }
@@ -170,8 +168,8 @@ impl PolicyConfig {
     /// Extra iterations that bounds coarser than usual are expected to add: a part of those in which the residual loses what
     /// it may grow by more.
     fn of_coarse_bounds(&self, choice: Choice, rate: f64) -> f64 {
-        let more = (1.0 + self.theta_of(choice.grain)) / (1.0 + self.theta);
-        let share = if self.extra_fraction > 0.0 { COARSE_SHARE } else { COARSE_SHARE_RESTARTED };
+        let more = (1.0 + self.theta_of(choice.grain)) / (1.0 + self.theta());
+        let share = if self.restarted_fraction() > 0.0 { COARSE_SHARE } else { COARSE_SHARE_RESTARTED };
         share * more.ln().max(0.0) / rate
     }
 
@@ -199,7 +197,7 @@ struct OfTheError {
 fn of_the_error((config, choice): (&PolicyConfig, Choice), seen: &Observation, rate: f64) -> Option<OfTheError> {
     let (measured, promised) = (residual_jump(choice, seen), config.promised_jump(choice.grain));
     let (allowed, coarse) = (1.0 + config.theta_of(choice.grain), config.of_coarse_bounds(choice, rate));
-    if config.is_stationary {
+    if config.profile.is_stationary {
         let source = PredictionSource::Theorem2;
         let extra = |error_bound| stationary(rate, seen.iteration, error_bound);
         return match config.pointwise_bound(seen) {
@@ -234,6 +232,8 @@ fn residual_jump(choice: Choice, seen: &Observation) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use recoup_core::MethodProfile;
+
     use super::*;
     use crate::policy::tests::{config, seen};
 
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn extra_iterations_are_learned_from_a_recovery() {
         let extra = recovered_with_20_extra();
-        let config = PolicyConfig { extra_fraction: 0.1, ..config() };
+        let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
         assert_eq!(extra.recoveries(lossy(&config)), 1.0);
         // 19 of 100 seen once, 10 of 100 expected four times: 11.8 of 100, at 300 iterations 35.4.
         let found = extra.predict(lossy(&config), &config, &seen(300, 1), None);
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn what_one_grain_costs_is_expected_of_the_others() {
-        let config = PolicyConfig { extra_fraction: 0.1, has_grains: true, ..config() };
+        let config = PolicyConfig { extra_fraction: Some(0.1), has_grains: true, ..config() };
         let of = |grain| {
             let choice = Choice { grain, ..lossy(&config) };
             recovered_with_20_extra().predict(choice, &config, &seen(300, 1), Some(0.01)).iterations
@@ -303,15 +303,16 @@ mod tests {
 
     #[test]
     fn each_choice_learns_from_its_own_recoveries() {
-        let config = PolicyConfig { extra_fraction: 0.1, ..config() };
+        let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
         let traditional = config.plan(Scheme::Traditional).choice();
         let found = recovered_with_20_extra().predict(traditional, &config, &seen(300, 1), Some(0.01));
         assert_eq!(found, Prediction { iterations: 0.0, at_most: None, source: PredictionSource::Method });
     }
 
     #[test]
-    fn deflated_methods_start_from_half_a_percent() {
-        let config = PolicyConfig { extra_fraction: 0.1, lossy_resume: Resume::Deflated, ..config() };
+    fn a_method_says_what_its_recoveries_cost() {
+        let profile = MethodProfile { deflated_fraction: 0.005, ..MethodProfile::UNKNOWN };
+        let config = PolicyConfig { extra_fraction: None, lossy_resume: None, profile, ..config() };
         let found = Extra::default().predict(lossy(&config), &config, &seen(1000, 1), None);
         assert!((found.iterations - 5.0).abs() < 1e-9);
         assert_eq!(found.source, PredictionSource::Method);
@@ -346,12 +347,12 @@ mod tests {
         // The example of the paper at its end: 5.41.
         let rate = -(0.99998f64.ln());
         let rule = BoundRule::Fixed(Bound::Pointwise(1e-4));
-        let jacobi = PolicyConfig { is_stationary: true, rule, ..config() };
+        let jacobi = PolicyConfig { profile: MethodProfile::STATIONARY, rule, ..config() };
         let found = Extra::default().predict(lossy(&jacobi), &jacobi, &seen(3941, 1), Some(rate));
         assert!((found.iterations - 5.41).abs() < 0.005, "{found:?}");
         assert_eq!(found.source, PredictionSource::Theorem2);
         // With an error that doubles the residual, it is the time the residual takes to halve.
-        let verified = PolicyConfig { is_stationary: true, ..config() };
+        let verified = PolicyConfig { profile: MethodProfile::STATIONARY, ..config() };
         let doubled = Extra::default().predict(lossy(&verified), &verified, &jumped(2.0), Some(0.01));
         assert!((doubled.at_most.unwrap() - 2f64.ln() / 0.01).abs() < 1e-9, "{doubled:?}");
         assert!((doubled.iterations - (2.0f64 / 1.5).ln() / 0.01).abs() < 1e-9, "{doubled:?}");

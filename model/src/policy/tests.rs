@@ -1,6 +1,6 @@
 //! Runs of policies against a machine whose costs are known.
 
-use recoup_core::{Cost, Policy};
+use recoup_core::{Cost, MethodProfile, Policy};
 
 use super::candidates::candidates;
 use super::cost::{LOSSLESS_GUESS, LOSSY_GUESS, bandwidth, raw_bytes};
@@ -19,14 +19,14 @@ pub(super) fn config() -> PolicyConfig {
         lossy_codec: CodecId::Zfp,
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,
-        theta: 0.5,
+        theta: Some(0.5),
         delta: 0.1,
         has_grains: false,
-        lossy_resume: Resume::Restarted,
+        lossy_resume: Some(Resume::Restarted),
         resume: None,
         asynchronous: false,
-        extra_fraction: 0.0,
-        is_stationary: false,
+        extra_fraction: Some(0.0),
+        profile: MethodProfile::UNKNOWN,
     }
 }
 
@@ -45,6 +45,7 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
         write_bytes_per_second: 0.0,
         failures: 0,
         ranks: 1,
+        profile: None,
     }
 }
 
@@ -121,7 +122,7 @@ fn auto_does_not_choose_lossy_on_a_fast_disk_and_says_why() {
 #[test]
 fn auto_on_a_fast_disk_holds_lossy_back_before_anything_of_it_is_measured() {
     // Raw versions at 1 GB/s: what the encoder takes from the solver is more than it saves.
-    let config = PolicyConfig { asynchronous: true, mtti_seconds: 60.0, extra_fraction: 0.1, ..config() };
+    let config = PolicyConfig { asynchronous: true, mtti_seconds: 60.0, extra_fraction: Some(0.1), ..config() };
     let (saved, reasons) = run(&mut AutoPolicy::new(config), 1e9, LOSSY_GUESS);
     assert!(saved.len() > 10 && saved.iter().all(|(_, scheme)| *scheme == Scheme::Traditional), "{saved:?}");
     assert!(reasons.iter().any(|why| why.starts_with("traditional costs") && why.contains("lossy ")), "{reasons:?}");
@@ -137,7 +138,7 @@ fn auto_behind_the_solver_still_chooses_lossy_on_slow_storage() {
 #[test]
 fn auto_leaves_a_scheme_that_measures_worse_than_it_was_guessed() {
     let useless = Coding { ratio: 1.1, encode_bytes_per_second: 0.02e9, decode_bytes_per_second: 0.02e9 };
-    let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: 0.0, ..config() });
+    let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: Some(0.0), ..config() });
     let (saved, _) = run(&mut policy, 100e6, useless);
     assert!(saved.iter().skip(2).all(|(_, scheme)| *scheme != Scheme::Lossy), "{saved:?}");
 }
@@ -230,7 +231,7 @@ fn without_failures_nothing_is_saved_and_nothing_measured() {
 
 #[test]
 fn costs_of_a_recovery_are_guessed_until_one_was_seen() {
-    let config = PolicyConfig { extra_fraction: 0.1, ..config() };
+    let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
     let cost = Cost { blocking_seconds: 1.0, drain_seconds: 2.0, ratio: 4.0, ..Cost::default() };
     let lossy = config.plan(Scheme::Lossy).choice();
     let state = |cost| Observation { costs: vec![(lossy, cost)], ..seen(100, 1) };
@@ -355,7 +356,7 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
 /// it saves at 300, and what it says.
 fn lossy_after_a_recovery(extra: u64, kinds: [u64; 3]) -> (Plan, Vec<String>) {
     let raw_bytes = [Resume::Deflated, Resume::Traditional, Resume::Exact].into_iter().zip(kinds).collect::<Vec<_>>();
-    let config = PolicyConfig { extra_fraction: 0.2, lossy_resume: Resume::Deflated, ..config() };
+    let config = PolicyConfig { extra_fraction: Some(0.2), lossy_resume: Some(Resume::Deflated), ..config() };
     let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(100), config);
     let (mut plan, mut reasons) = (None, Vec::new());
     let path = (1..=150).map(|at| (at, at, 0)).chain((101..=300u64).map(|at| (at, at.saturating_sub(extra), 1)));

@@ -1,6 +1,6 @@
 //! Twelve scenarios: what auto costs beside the best fixed choice.
 
-use recoup_core::{BoundRule, CodecId};
+use recoup_core::{BoundRule, CodecId, MethodProfile};
 
 use super::*;
 use crate::bound::Coding;
@@ -99,14 +99,14 @@ fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
         lossy_codec: CodecId::Zfp,
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,
-        theta: 0.5,
+        theta: Some(0.5),
         delta: 0.05,
         has_grains: true,
-        lossy_resume,
+        lossy_resume: Some(lossy_resume),
         resume: None,
         asynchronous: false,
-        extra_fraction: if name == "cg" { 0.2 } else { 0.0 },
-        is_stationary: name == "jacobi",
+        extra_fraction: Some(if name == "cg" { 0.2 } else { 0.0 }),
+        profile: MethodProfile { is_stationary: name == "jacobi", deflated_fraction: 0.005, ..MethodProfile::UNKNOWN },
     }
 }
 

@@ -427,6 +427,9 @@ fn table(report: &RunJson) -> Table {
     if report.flips != FlipsJson::default() {
         flip_rows(&report.flips, &mut table);
     }
+    if report.breakdown_rollbacks > 0 {
+        table.row(["went back after a breakdown".to_owned(), report.breakdown_rollbacks.to_string()]);
+    }
     table.row(["recoveries".to_owned(), report.recoveries.to_string()]);
     table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
     table.row(["checkpoints".to_owned(), report.checkpoints.to_string()]);

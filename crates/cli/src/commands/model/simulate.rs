@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use recoup::core::{BoundRule, CodecId, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
 use recoup::model::decide::Question;
 use recoup::model::simulate::{Estimate, Simulation};
 use recoup::model::simulate_multilevel::MultilevelSimulation;
@@ -183,14 +183,14 @@ fn config(runs: &Runs) -> PolicyConfig {
         lossy_codec: CodecId::Qb,
         lossless_codec: CodecId::Zstd,
         rule: BoundRule::Verified,
-        theta: 0.5,
+        theta: None,
         delta: 0.05,
         has_grains: false,
-        lossy_resume: Resume::Restarted,
+        lossy_resume: Some(Resume::Restarted),
         resume: None,
         asynchronous: runs.asynchronous,
-        extra_fraction: runs.method.extra_fraction,
-        is_stationary: false,
+        extra_fraction: Some(runs.method.extra_fraction),
+        profile: MethodProfile::UNKNOWN,
     }
 }
 

@@ -1,0 +1,49 @@
+//! What saving and recovering with loss means to a method: the numbers the library, not its user, knows of it.
+
+use crate::Resume;
+
+/// How a method takes a recovery from lossy values. Every solver states its own ([`crate::Iteration::profile`]); policies
+/// start from it, and what a run measures takes its place.
+///
+/// The fractions are means over nine instants of the solves that `cargo xtask recoveries` prints, to 1e-8 and 1e-12:
+/// extra iterations divided by the iterations done before the failure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MethodProfile {
+    /// Default of theta, the allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
+    pub theta: f64,
+    /// What lossy versions hold enough for: [`Resume::Deflated`] where the method keeps a direction worth saving.
+    pub lossy_resume: Resume,
+    /// Extra iterations of a recovery from the iterate alone.
+    pub restarted_fraction: f64,
+    /// Extra iterations of a recovery from the iterate and a direction.
+    pub deflated_fraction: f64,
+    /// The method applies the same linear map to the error in every iteration, so that Theorem 2
+    /// (doi 10.1145/3208040.3208050) says what a lossy iterate costs.
+    pub is_stationary: bool,
+}
+
+impl MethodProfile {
+    /// A method of which nothing is known: a Krylov method that loses its search space with a restart.
+    pub const UNKNOWN: Self = Self {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.25,
+        deflated_fraction: 0.02,
+        is_stationary: false,
+    };
+
+    /// A stationary method: it forgets nothing, so a recovery costs next to nothing.
+    pub const STATIONARY: Self = Self {
+        theta: 3.0,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.0,
+        deflated_fraction: 0.0,
+        is_stationary: true,
+    };
+}
+
+impl Default for MethodProfile {
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
