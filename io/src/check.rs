@@ -83,6 +83,8 @@ fn check_runs(variable: &VariableRecord, frames: &[&FrameRecord]) -> Result<(), 
         let full = frame_len.min(variable.len.saturating_sub(next));
         require(frame.len == full, || at(format!("length {full} expected, {} found", frame.len)))?;
         let raw_bytes = frame_len * variable.element.size() as u64;
+        let bytes = frame.payload_bytes;
+        require(bytes < u64::from(u32::MAX), || at(format!("less than 4 GiB expected, {bytes} bytes found")))?;
         let fits = frame.storage == Storage::Coded || frame.payload_bytes == raw_bytes;
         require(fits, || at(format!("{raw_bytes} raw bytes expected, {} found", frame.payload_bytes)))?;
         require(frame.achieved_error >= 0.0, || at("negative error".to_owned()))?;
@@ -164,7 +166,7 @@ mod tests {
         assert_eq!(check(&placed(), 7), Ok(()));
         assert!(check(&placed(), 8).unwrap_err().contains("version 8 expected, 7 found"));
         type Tell = fn(&mut Manifest);
-        let lies: [(&str, Tell); 19] = [
+        let lies: [(&str, Tell); 20] = [
             ("its own parent", |m| m.frames[0].parents = vec![7]),
             ("two parents", |m| m.frames[0].parents = vec![5, 6]),
             ("raw, with a parent", |m| {
@@ -182,6 +184,10 @@ mod tests {
             ("frame twice", |m| m.frames.insert(1, m.frames[0].clone())),
             ("frame length", |m| m.frames[0].len += 1),
             ("payload length", |m| m.frames[0].payload_bytes += 8),
+            ("enormous payload", |m| {
+                let (last, file) = (m.frames.last_mut().unwrap(), &mut m.files[0]);
+                (last.storage, last.payload_bytes, file.bytes) = (Storage::Coded, 1 << 50, 1 << 51);
+            }),
             ("overlap", |m| m.frames[1].place.as_mut().unwrap().offset -= 1),
             ("no place", |m| m.frames[0].place = None),
             ("foreign file", |m| m.frames[0].place.as_mut().unwrap().file = "g".into()),

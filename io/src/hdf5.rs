@@ -3,6 +3,10 @@
 //! Promises: a version appears by one rename after every byte in it is durable; `read` is one positioned read
 //! and a checksum; a full device costs the draft and nothing else. The layout is stated in FORMAT.md. Must not
 //! know what a payload means.
+//!
+//! The directory is the user's own choice, and its modes are those of his umask: a group may share it on a parallel file
+//! system. Whoever may write there is trusted with the versions, which he could as well exchange, but not with the rest of
+//! the user's files: no file is opened for writing through a link.
 
 mod blocks;
 mod damage;
@@ -377,6 +381,8 @@ fn read_frame(
         return Err(format!("file {}: {len} bytes at {offset} expected, file ends at {bytes}", place.file));
     }
     payload.clear();
+    let no_room = |_| format!("file {}: no memory for {} bytes", place.file, frame.payload_bytes);
+    payload.try_reserve_exact(frame.payload_bytes as usize).map_err(no_room)?;
     payload.resize(frame.payload_bytes as usize, 0);
     in_slices(throttle, payload.len(), |range| {
         let offset = place.offset + range.start as u64;
@@ -441,7 +447,7 @@ struct Lock(File);
 impl Lock {
     fn take(root: &Path) -> Result<Self, StoreError> {
         let path = root.join(LOCK);
-        let open = File::options().create(true).truncate(false).write(true).open(&path);
+        let open = publish::no_link(&mut File::options()).create(true).truncate(false).write(true).open(&path);
         let file = open.map_err(|source| refused("open", &path, source))?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),

@@ -3,9 +3,9 @@
 //! Promises: a full device is [`StoreError::Full`] whatever step met it; `publish` renames only what is synced.
 //! Under test each step can be watched and made to fail. Must not know what the bytes mean.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use recoup_core::StoreError;
@@ -59,6 +59,12 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
+/// Opens a file only if its name is not a link. In a directory that a group shares, everybody in the group can guess the
+/// name of the next file, and a link of that name would have another file of this user's overwritten.
+pub(crate) fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
+}
+
 /// Makes a directory and those above it; one that is there is fine.
 pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
@@ -77,7 +83,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 /// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one in
 /// its place. Says which.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
-    match step(Step::OpenFile, path, || File::options().read(true).write(true).open(path)) {
+    match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
         Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
         // Somebody reads it, or it may be read only.
@@ -88,7 +94,7 @@ fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
 
 /// Opens a file of a draft that another rank has made.
 pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
-    step(Step::OpenFile, path, || File::options().write(true).open(path))
+    step(Step::OpenFile, path, || no_link(&mut File::options()).write(true).open(path))
 }
 
 /// Puts all bytes at `offset`.

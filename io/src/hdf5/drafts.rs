@@ -151,15 +151,15 @@ impl Drop for Drafts {
 mod tests {
     use std::fs::{self, File};
     use std::io::Read;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use recoup_core::Store;
     use recoup_testkit::store_suite::Sample;
 
     use crate::hdf5::entries;
-    use crate::left;
     use crate::{Access, Hdf5Store};
+    use crate::{left, publish};
 
     /// A store of versions 1 and 2 of so many ranks each.
     fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
@@ -297,6 +297,27 @@ mod tests {
         let mut next = Sample::new(3, 1);
         next.publish(&store).unwrap();
         next.assert_whole(&store);
+    }
+
+    /// A member of a group that shares the directory knows the names of the next draft, and made links of them. The file they
+    /// led to was overwritten with the version.
+    #[test]
+    fn a_link_in_the_place_of_a_file_is_not_written_through() {
+        for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
+            let (store, precious) = (stored(&dir, 1), dir.path().join("precious"));
+            fs::write(&precious, "values").unwrap();
+            store.remove(1).unwrap();
+            for name in ["rank-000000.h5", "version.h5", "manifest.json"] {
+                let path = dir.path().join("solve/draft-after-000000000002").join(name);
+                fs::remove_file(&path).unwrap();
+                symlink(&precious, &path).unwrap();
+                assert!(publish::open_file(&path).is_err());
+            }
+            let mut next = Sample::new(3, 1);
+            next.publish(&store).unwrap();
+            next.assert_whole(&store);
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "values", "{}", dir.path().display());
+        }
     }
 
     /// Ranks in processes of their own, which begin as they come: the last before the first, and before the version that

@@ -551,6 +551,17 @@ fn a_dropped_store_gives_its_lock_back_though_another_process_has_its_descriptor
 }
 
 #[test]
+fn a_lock_that_is_a_link_is_refused_and_what_it_leads_to_is_not_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("target");
+    fs::create_dir(dir.path().join(RUN)).unwrap();
+    std::os::unix::fs::symlink(&target, dir.path().join(RUN).join(LOCK)).unwrap();
+    let refusal = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap_err();
+    assert!(refusal.to_string().contains("lock"), "{refusal}");
+    assert!(!target.exists());
+}
+
+#[test]
 fn directory_of_something_else_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let open = |name: &str, access| Hdf5Store::open(dir.path(), name, access);
