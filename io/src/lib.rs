@@ -13,6 +13,7 @@ mod export;
 mod hdf5;
 mod left;
 mod memory;
+mod private;
 mod publish;
 mod sys;
 mod throttle;
@@ -21,6 +22,7 @@ pub use clock::{SystemClock, VirtualClock};
 pub use export::{Array, write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store};
 pub use memory::MemoryStore;
+pub use private::PrivateDir;
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// What every manifest must satisfy, and its text under its checksum: for stores that keep manifests elsewhere.

@@ -384,6 +384,14 @@ pub enum StoreError {
         /// What is there.
         what: String,
     },
+    /// Other users may reach what only this one should: a link, a foreign owner, or a mode that lets them in.
+    #[error("{path} {what}")]
+    NotPrivate {
+        /// Where.
+        path: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// Another process writes here.
     #[error("{path} is in use by another process")]
     Busy {
