@@ -2,13 +2,14 @@
 //!
 //! Promises: a draft never counts, and a failed commit leaves the version before it whole; whatever the protections asked
 //! for can bring back comes back, to the rank that reads it, with one verdict on all ranks; a flipped bit is a lost part,
-//! never a value. Must not know solvers, codecs, or what a payload means. Builds on `io` for the manifest's text and
-//! checks alone.
+//! never a value; nothing is kept or read where another user could have put, read or exchanged it. Must not know solvers,
+//! codecs, or what a payload means. Builds on `io` for the manifest's text and checks and for private directories alone.
 
 mod code;
 mod drain;
 mod gf256;
 mod layout;
+mod node;
 mod notes;
 mod plan;
 mod protection;

@@ -61,7 +61,7 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
             kept.insert(known.version);
         }
     }
-    for version in store.shelf.versions().into_iter().filter(|version| !kept.contains(version)) {
+    for version in store.shelf.versions()?.into_iter().filter(|version| !kept.contains(version)) {
         store.shelf.remove(version)?;
     }
     Ok(())
@@ -73,7 +73,7 @@ fn orphans(store: &NodeStore, nodes: &[usize], rank: usize) -> Vec<usize> {
     if nodes[rank] != rank {
         return Vec::new();
     }
-    Shelf::ranks(&store.node).into_iter().filter(|&other| !is_here(other)).collect()
+    passed_over(Shelf::ranks(&store.node)).into_iter().filter(|&other| !is_here(other)).collect()
 }
 
 /// Everything on this rank's shelf and those it looks after that is whole.
@@ -87,7 +87,7 @@ fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
         let mark = serde_json::from_slice(&shelf.get(version, Part::Commit).ok()?).ok()?;
         let text = shelf.get(version, Part::Manifest).ok()?;
         let (mut blobs, mut parities) = (Vec::new(), Vec::new());
-        for part in shelf.parts(version) {
+        for part in passed_over(shelf.parts(version)) {
             match (part, shelf.get(version, part)) {
                 (Part::Blob(rank), Ok(_)) => blobs.push(rank),
                 (Part::Parity(guard), Ok(bytes)) => parities.extend(open_parity(&bytes).map(|(head, _)| (guard, head))),
@@ -96,7 +96,15 @@ fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
         }
         Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: rank, blobs, parities })
     };
-    shelf.versions().into_iter().filter_map(holding).collect()
+    passed_over(shelf.versions()).into_iter().filter_map(holding).collect()
+}
+
+/// Nothing, and a warning, where a directory is refused: the rank's own was looked at before.
+fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "passed over");
+        T::default()
+    })
 }
 
 /// Every version some rank has, with the manifest on all ranks. Of two of the same number the one more ranks have counts.

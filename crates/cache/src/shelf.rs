@@ -3,13 +3,21 @@
 //! Promises: a part is there as it was written or not at all, since each carries its length and checksum; a version is on
 //! the shelf once its commit mark is, and what lies there without one is a draft. Nothing is synced: these files live as
 //! long as the machine's memory does. Must not know who else holds what.
+//!
+//! Checksums find accidents, not intent: whoever can write a part can write its checksum. So what another user might have
+//! written is never read. Every directory from the node's down is a [`PrivateDir`], and its owner, its mode and the way
+//! there are checked whenever it is opened, at a restore as at a save. Keyed checksums would add nothing. Their key would
+//! lie in a file that only the same checks protect, and they hide nothing and keep nothing from being removed.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use recoup_core::StoreError;
+use recoup_io::PrivateDir;
+
+use crate::node::Node;
 
 const MAGIC: [u8; 4] = *b"rcpt";
 const TRAILER_BYTES: usize = 16;
@@ -50,38 +58,52 @@ impl Part {
 /// The versions of one rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Shelf {
-    root: PathBuf,
+    node: Node,
+    name: String,
 }
 
 impl Shelf {
-    /// The shelf of `rank` under a node's directory; made when first written to.
-    pub(crate) fn new(node: &Path, rank: usize) -> Self {
-        Self { root: node.join(format!("rank-{rank:06}")) }
+    /// The shelf of `rank` on a node; made when first written to.
+    pub(crate) fn new(node: &Node, rank: usize) -> Self {
+        Self { node: node.clone(), name: format!("rank-{rank:06}") }
     }
 
-    /// The ranks that have shelves under a node's directory.
-    pub(crate) fn ranks(node: &Path) -> Vec<usize> {
+    /// The ranks that have shelves on a node.
+    pub(crate) fn ranks(node: &Node) -> Result<Vec<usize>, StoreError> {
         let rank = |name: &String| name.strip_prefix("rank-")?.parse().ok();
-        let mut ranks: Vec<usize> = entries(node).iter().filter_map(rank).collect();
+        let mut ranks: Vec<usize> = names(node.open()?)?.iter().filter_map(rank).collect();
         ranks.sort_unstable();
-        ranks
+        Ok(ranks)
     }
 
-    pub(crate) fn path(&self, version: u64) -> PathBuf {
-        self.root.join(format!("v{version:012}"))
+    fn open(&self) -> Result<Option<PrivateDir>, StoreError> {
+        self.node.open()?.map_or(Ok(None), |node| node.open_dir(&self.name))
+    }
+
+    /// The place of a version or draft.
+    fn open_version(&self, version: u64) -> Result<Option<PrivateDir>, StoreError> {
+        self.open()?.map_or(Ok(None), |shelf| shelf.open_dir(&version_name(version)))
+    }
+
+    fn require_version(&self, version: u64) -> Result<PrivateDir, StoreError> {
+        self.open_version(version)?.ok_or(StoreError::Missing { version })
+    }
+
+    /// Whether there is a version of this number, or a draft.
+    pub(crate) fn has_place(&self, version: u64) -> Result<bool, StoreError> {
+        Ok(self.open_version(version)?.is_some())
     }
 
     /// An empty place for a draft.
     pub(crate) fn clear(&self, version: u64) -> Result<(), StoreError> {
         self.remove(version)?;
-        let path = self.path(version);
-        fs::create_dir_all(&path).map_err(|e| refused("create", &path, e))
+        self.node.make()?.make_dir(&self.name)?.make_dir(&version_name(version)).map(drop)
     }
 
     /// Starts a part of a version; it is none until it is finished.
     pub(crate) fn start(&self, version: u64, part: Part) -> Result<PartFile, StoreError> {
-        let path = self.path(version).join(part.file());
-        let file = File::create(&path).map_err(|e| refused("create", &path, e))?;
+        let (place, name) = (self.require_version(version)?, part.file());
+        let (file, path) = (place.create_file(&name)?, place.path().join(name));
         Ok(PartFile { file, path, bytes: 0, crc32c: 0 })
     }
 
@@ -94,68 +116,104 @@ impl Shelf {
 
     /// A whole part, its checksum verified.
     pub(crate) fn get(&self, version: u64, part: Part) -> Result<Vec<u8>, String> {
-        let name = part.file();
-        let mut bytes = fs::read(self.path(version).join(&name)).map_err(|e| format!("{name}: {e}"))?;
-        let cut = bytes.len().checked_sub(TRAILER_BYTES).ok_or_else(|| format!("{name}: cut short"))?;
-        let trailer = bytes.split_off(cut);
-        let expected = trailer_of(cut as u64, crc32c::crc32c(&bytes));
-        if trailer == expected { Ok(bytes) } else { Err(format!("{name}: not as it was written")) }
+        part_in(&self.require_version(version).map_err(|e| e.to_string())?, part)
     }
 
     /// `len` bytes of a part, unverified.
     pub(crate) fn get_at(&self, version: u64, file: &str, at: (u64, u64), target: &mut Vec<u8>) -> Result<(), String> {
         let part = Part::of_file(file).ok_or_else(|| format!("file {file}: not a part"))?;
+        let place = self.require_version(version).map_err(|e| e.to_string())?;
+        let source = place.open_file(&part.file()).map_err(|e| e.to_string())?;
         let failed = |e: io::Error| format!("file {file}: {e}");
-        let source = File::open(self.path(version).join(part.file())).map_err(failed)?;
         let held = source.metadata().map_err(failed)?.len().saturating_sub(TRAILER_BYTES as u64);
         let (offset, len) = at;
         // Nothing is allocated on the word of a record that lies.
         if offset.checked_add(len).is_none_or(|end| end > held) {
             return Err(format!("file {file}: {len} bytes at {offset} expected, it holds {held}"));
         }
+        target.clear();
+        target.try_reserve_exact(len as usize).map_err(|_| format!("file {file}: no memory for {len} bytes"))?;
         target.resize(len as usize, 0);
         source.read_exact_at(target, offset).map_err(failed)
     }
 
     /// The files of a version that have the names of parts; they may be damaged.
-    pub(crate) fn parts(&self, version: u64) -> Vec<Part> {
-        let mut parts: Vec<Part> = entries(&self.path(version)).iter().filter_map(|name| Part::of_file(name)).collect();
+    pub(crate) fn parts(&self, version: u64) -> Result<Vec<Part>, StoreError> {
+        let names = names(self.open_version(version)?)?;
+        let mut parts: Vec<Part> = names.iter().filter_map(|name| Part::of_file(name)).collect();
         parts.sort_unstable();
-        parts
+        Ok(parts)
     }
 
     /// The versions with a commit mark, ascending.
-    pub(crate) fn versions(&self) -> Vec<u64> {
-        self.places().into_iter().filter(|&version| self.get(version, Part::Commit).is_ok()).collect()
+    pub(crate) fn versions(&self) -> Result<Vec<u64>, StoreError> {
+        let mut versions = Vec::new();
+        for version in self.places()? {
+            let has_mark = |place: PrivateDir| part_in(&place, Part::Commit).is_ok();
+            if self.open_version(version)?.is_some_and(has_mark) {
+                versions.push(version);
+            }
+        }
+        Ok(versions)
     }
 
     /// All versions and drafts, ascending.
-    fn places(&self) -> Vec<u64> {
+    fn places(&self) -> Result<Vec<u64>, StoreError> {
         let version = |name: &String| name.strip_prefix('v')?.parse().ok();
-        let mut versions: Vec<u64> = entries(&self.root).iter().filter_map(version).collect();
+        let mut versions: Vec<u64> = names(self.open()?)?.iter().filter_map(version).collect();
         versions.sort_unstable();
-        versions
+        Ok(versions)
     }
 
     /// Removes a version, its commit mark first; one that is not there is fine.
     pub(crate) fn remove(&self, version: u64) -> Result<(), StoreError> {
-        let path = self.path(version);
-        let mark = path.join(Part::Commit.file());
-        gone(fs::remove_file(&mark)).map_err(|e| refused("remove", &mark, e))?;
-        gone(fs::remove_dir_all(&path)).map_err(|e| refused("remove", &path, e))
+        let Some(shelf) = self.open()? else { return Ok(()) };
+        let name = version_name(version);
+        if let Some(place) = shelf.open_dir(&name)? {
+            place.remove(&Part::Commit.file())?;
+        }
+        shelf.remove(&name)
     }
 
     /// Removes what has no commit mark.
     pub(crate) fn remove_drafts(&self) -> Result<(), StoreError> {
         let is_draft = |version: &u64| self.get(*version, Part::Commit).is_err();
-        self.places().into_iter().filter(is_draft).try_for_each(|version| self.remove(version))
+        self.places()?.into_iter().filter(is_draft).try_for_each(|version| self.remove(version))
     }
 
     /// Removes the whole shelf.
     pub(crate) fn remove_all(&self) -> Result<(), StoreError> {
-        self.places().into_iter().try_for_each(|version| self.remove(version))?;
-        gone(fs::remove_dir_all(&self.root)).map_err(|e| refused("remove", &self.root, e))
+        self.places()?.into_iter().try_for_each(|version| self.remove(version))?;
+        self.node.open()?.map_or(Ok(()), |node| node.remove(&self.name))
     }
+}
+
+fn version_name(version: u64) -> String {
+    format!("v{version:012}")
+}
+
+fn part_in(place: &PrivateDir, part: Part) -> Result<Vec<u8>, String> {
+    let name = part.file();
+    let file = place.open_file(&name).map_err(|e| e.to_string())?;
+    read_whole(&file).map_err(|what| format!("{name}: {what}"))
+}
+
+/// The bytes before the trailer, if that confirms them.
+fn read_whole(file: &File) -> Result<Vec<u8>, String> {
+    let failed = |e: io::Error| e.to_string();
+    let held = file.metadata().map_err(failed)?.len();
+    let cut = held.checked_sub(TRAILER_BYTES as u64).ok_or("cut short")?;
+    let mut trailer = [0; TRAILER_BYTES];
+    file.read_exact_at(&mut trailer, cut).map_err(failed)?;
+    // A file of another length is not read, however long it is.
+    if trailer[8..] != cut.to_le_bytes() {
+        return Err(format!("not as it was written: {held} bytes found"));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(cut as usize).map_err(|_| format!("no memory for {cut} bytes"))?;
+    file.take(cut).read_to_end(&mut bytes).map_err(failed)?;
+    let is_whole = trailer == trailer_of(bytes.len() as u64, crc32c::crc32c(&bytes));
+    if is_whole { Ok(bytes) } else { Err("not as it was written".to_owned()) }
 }
 
 /// A part being written. Dropped unfinished, it is damaged.
@@ -194,16 +252,8 @@ fn trailer_of(bytes: u64, crc32c: u32) -> [u8; TRAILER_BYTES] {
 }
 
 /// The names in a directory; none where there is no directory.
-fn entries(path: &Path) -> Vec<String> {
-    let names = fs::read_dir(path).into_iter().flatten().flatten();
-    names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
-}
-
-fn gone(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
+fn names(directory: Option<PrivateDir>) -> Result<Vec<String>, StoreError> {
+    directory.map_or(Ok(Vec::new()), |directory| directory.names())
 }
 
 fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
@@ -216,17 +266,20 @@ fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
     #[test]
     fn every_flipped_bit_and_every_truncation_of_a_part_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(dir.path(), 3);
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 3);
         shelf.clear(7).unwrap();
         let bytes: Vec<u8> = (0..50).collect();
         shelf.put(7, Part::Blob(3), &bytes).unwrap();
         assert_eq!(shelf.get(7, Part::Blob(3)).unwrap(), bytes);
-        let path = shelf.path(7).join("blob-000003");
+        let path = dir.path().join("node/rank-000003/v000000000007/blob-000003");
         let written = fs::read(&path).unwrap();
         for bit in 0..written.len() * 8 {
             let mut flipped = written.clone();
@@ -240,17 +293,77 @@ mod tests {
         }
     }
 
+    /// The allocation of so many bytes used to fail, or to succeed and exhaust the machine's memory.
+    #[test]
+    fn a_part_of_absurd_length_is_refused_by_name_and_not_read() {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
+        shelf.clear(7).unwrap();
+        shelf.put(7, Part::Manifest, b"m").unwrap();
+        let path = dir.path().join("node/rank-000000/v000000000007/manifest");
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert!(shelf.get(7, Part::Manifest).unwrap_err().starts_with("manifest: not as it was written"));
+        // More than any process can address.
+        let (cut, held) = (1_u64 << 50, (1_u64 << 50) + TRAILER_BYTES as u64);
+        if file.set_len(held).and_then(|()| file.write_all_at(&trailer_of(cut, 0), cut)).is_ok() {
+            let words = shelf.get(7, Part::Manifest).unwrap_err();
+            assert!(words.starts_with("manifest: no memory for"), "{words}");
+        }
+    }
+
     #[test]
     fn what_has_no_commit_mark_is_a_draft() {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(dir.path(), 0);
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         for version in [4, 9] {
             shelf.clear(version).unwrap();
             shelf.put(version, Part::Manifest, b"m").unwrap();
         }
         shelf.put(4, Part::Commit, b"").unwrap();
-        assert_eq!(shelf.versions(), [4]);
+        assert_eq!(shelf.versions().unwrap(), [4]);
         shelf.remove_drafts().unwrap();
-        assert_eq!((shelf.places(), shelf.parts(4)), (vec![4], vec![Part::Manifest, Part::Commit]));
+        assert_eq!((shelf.places().unwrap(), shelf.parts(4).unwrap()), (vec![4], vec![Part::Manifest, Part::Commit]));
+    }
+
+    /// An empty shelf would have the run start anew without a word.
+    #[test]
+    fn a_shelf_that_others_may_reach_is_refused_and_not_taken_for_an_empty_one() {
+        for below in ["", "rank-000000", "rank-000000/v000000000007"] {
+            let dir = tempfile::tempdir().unwrap();
+            let node = dir.path().join("node");
+            let shelf = Shelf::new(&Node::at(&node), 0);
+            shelf.clear(7).unwrap();
+            shelf.put(7, Part::Commit, b"m").unwrap();
+            fs::set_permissions(node.join(below), fs::Permissions::from_mode(0o770)).unwrap();
+            let refusals = [
+                shelf.versions().map(drop),
+                shelf.has_place(7).map(drop),
+                shelf.parts(7).map(drop),
+                shelf.clear(7),
+                shelf.remove_all(),
+                shelf.get(7, Part::Commit).map(drop).map_err(|what| StoreError::Manifest { version: 7, what }),
+            ];
+            for refusal in refusals {
+                let words = refusal.unwrap_err().to_string();
+                assert!(words.contains("open to other users") && words.contains(below), "{words}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_a_link_is_damaged_and_what_it_leads_to_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
+        shelf.clear(7).unwrap();
+        shelf.put(7, Part::Manifest, b"m").unwrap();
+        let (part, other) = (dir.path().join("node/rank-000000/v000000000007/manifest"), dir.path().join("other"));
+        fs::copy(&part, &other).unwrap();
+        fs::remove_file(&part).unwrap();
+        symlink(&other, &part).unwrap();
+        assert!(shelf.get(7, Part::Manifest).unwrap_err().contains("is a link"));
+        let whole = fs::read(&other).unwrap();
+        shelf.put(7, Part::Manifest, b"another").unwrap();
+        assert_eq!((shelf.get(7, Part::Manifest).unwrap(), fs::read(&other).unwrap()), (b"another".to_vec(), whole));
     }
 }

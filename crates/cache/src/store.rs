@@ -5,17 +5,19 @@
 //! are to hold; until then nothing of the version before has been touched.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
     Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Place, Reads, Sealed, Store, StoreError, VariableRecord,
     agreed,
 };
+use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
 use crate::code::encode_row;
 use crate::layout::segment;
+use crate::node::Node;
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
 use crate::shelf::{Part, PartFile, Shelf};
@@ -26,7 +28,7 @@ use crate::shelf::{Part, PartFile, Shelf};
 /// one's place opens an empty store and gets the parts back by [`Store::settle`].
 #[derive(Debug)]
 pub struct NodeStore {
-    pub(crate) node: PathBuf,
+    pub(crate) node: Node,
     pub(crate) rank: usize,
     pub(crate) shelf: Shelf,
     pub(crate) guards: Vec<Guard>,
@@ -58,10 +60,21 @@ pub(crate) struct Mark {
 
 impl NodeStore {
     /// The store of `rank` under `node`, the directory that all ranks of one node share and no other: what is lost
-    /// together with it is a failure domain.
+    /// together with it is a failure domain. It is made with mode 0700 when first written to. One that another user may
+    /// reach is refused; what is above it is taken as it is (see [`NodeStore::within`]).
     #[must_use]
     pub fn new(node: impl AsRef<Path>, rank: usize) -> Self {
-        let node = node.as_ref().to_owned();
+        Self::on(Node::at(node.as_ref()), rank)
+    }
+
+    /// The same with the node's directory in one that is held open: no link and no exchange of a directory above it leads
+    /// elsewhere.
+    #[must_use]
+    pub fn within(directory: Arc<PrivateDir>, node: &str, rank: usize) -> Self {
+        Self::on(Node::within(directory, node), rank)
+    }
+
+    fn on(node: Node, rank: usize) -> Self {
         let shelf = Shelf::new(&node, rank);
         Self { node, rank, shelf, guards: Vec::new(), is_forgiving: false, state: Mutex::default() }
     }
@@ -114,7 +127,7 @@ impl NodeStore {
     /// The parts of a version this rank holds, as the names of their files.
     #[must_use]
     pub fn parts(&self, version: u64) -> Vec<String> {
-        self.shelf.parts(version).into_iter().map(Part::file).collect()
+        self.shelf.parts(version).unwrap_or_default().into_iter().map(Part::file).collect()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,7 +157,7 @@ impl NodeStore {
     /// Numbers the nodes by their first ranks. Collective.
     pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let name = format!("{}:{}", host.trim(), self.node.display());
+        let name = format!("{}:{}", host.trim(), self.node.path().display());
         let names = comm.gather(name.as_bytes())?;
         let first = |name: &Vec<u8>| names.iter().position(|other| other == name).unwrap_or(0);
         Ok(names.iter().map(first).collect())
@@ -232,7 +245,7 @@ impl NodeStore {
     fn prepare(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         let version = manifest.version;
         recoup_io::manifest::check(manifest, version).map_err(|what| lie(version, what))?;
-        if !self.shelf.parts(version).contains(&Part::Blob(comm.rank())) {
+        if !self.shelf.parts(version)?.contains(&Part::Blob(comm.rank())) {
             return Err(StoreError::Missing { version });
         }
         let text = recoup_io::manifest::seal(manifest).map_err(|what| lie(version, what))?;
@@ -273,7 +286,7 @@ impl Store for NodeStore {
         if self.require(version).is_ok() {
             return Err(StoreError::Exists { version });
         }
-        if rank == self.rank || !self.shelf.path(version).is_dir() {
+        if rank == self.rank || !self.shelf.has_place(version)? {
             self.shelf.clear(version)?;
         }
         Ok(Box::new(NodeDraft { file: self.shelf.start(version, Part::Blob(rank))?, name: Part::Blob(rank).file() }))
@@ -317,7 +330,7 @@ impl Store for NodeStore {
     }
 
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
-        Ok(self.shelf.versions())
+        self.shelf.versions()
     }
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
@@ -341,7 +354,7 @@ impl Store for NodeStore {
             Err(StoreError::Manifest { what, .. }) => return Ok(vec![Damage::Manifest { what }]),
             other => other?,
         };
-        let held = self.shelf.parts(version);
+        let held = self.shelf.parts(version)?;
         let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&Part::Blob(frame.rank));
         let mut payload = Vec::new();
         let damage = |frame: &FrameRecord| {
@@ -354,7 +367,7 @@ impl Store for NodeStore {
     /// What is set aside in memory is gone: nobody will look at it.
     fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
         let newer: Vec<u64> =
-            self.shelf.versions().into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
+            self.shelf.versions()?.into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
         newer.iter().rev().try_for_each(|&version| self.shelf.remove(version))?;
         Ok(newer)
     }

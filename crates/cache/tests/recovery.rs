@@ -11,7 +11,7 @@ use std::time::Duration;
 use recoup_cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
 use recoup_comm::{Solo, Threads};
 use recoup_core::{Clock, Comm, FrameRecord, Manifest, Note, Store, StoreError, Tier};
-use recoup_io::{MemoryStore, Throttle};
+use recoup_io::{MemoryStore, PrivateDir, Throttle};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::store_suite::{Sample, store_suite};
 
@@ -559,4 +559,38 @@ fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
         let expected: &[u64] = if when_busy.is_some() { &[1, 2, 4, 7] } else { &[1, 4, 7] };
         assert_eq!(pfs.versions().unwrap(), expected);
     }
+}
+
+/// One node's directory lets others in: every rank refuses to go on, and names it, instead of starting from less.
+#[test]
+fn memory_that_others_may_reach_is_refused_by_all_ranks() {
+    use std::os::unix::fs::PermissionsExt;
+    let (machine, job) = (machine(), Job::new(2, &[RING]));
+    job.save(machine.path(), &[1]);
+    let open = node(machine.path(), 1);
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    let words = Threads::launch(2, |comm| {
+        let store = job.store(machine.path(), comm.rank());
+        store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap_err().to_string()
+    });
+    let named = format!("{} is open to other users (mode 0755", open.display());
+    assert!(words.iter().all(|words| words.contains(&named)), "{words:?}");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(job.settle(machine.path()).0, [1]);
+}
+
+/// Whoever owns the directory above moves ours away and makes a link to his own.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the rename is another user's")]
+fn a_directory_exchanged_during_a_run_is_not_written_to() {
+    let machine = machine();
+    let [path, away, theirs] = ["run", "away", "theirs"].map(|name| machine.path().join(name));
+    fs::create_dir(&theirs).unwrap();
+    let store = NodeStore::within(Arc::new(PrivateDir::make(&path).unwrap()), "node-0", 0);
+    publish(&store, 1, &Solo).unwrap();
+    fs::rename(&path, &away).unwrap();
+    std::os::unix::fs::symlink(&theirs, &path).unwrap();
+    publish(&store, 2, &Solo).unwrap();
+    assert_eq!(store.versions().unwrap(), [1, 2]);
+    assert_eq!((fs::read_dir(&theirs).unwrap().count(), fs::read_dir(&away).unwrap().count()), (0, 1));
 }
