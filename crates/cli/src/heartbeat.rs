@@ -5,7 +5,7 @@
 //! anybody: parent and child are the same program. A life that its own process outlives, because only another rank of it
 //! was killed, keeps them in memory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -107,12 +107,12 @@ pub(crate) struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Opens `path`, all counters zero.
+    /// Makes the file at `path`, all counters zero.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When something is there, a link included, or the file cannot be made.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        let file = File::create_new(path)?;
         Ok(Self { file: Some(file), ..Self::in_memory(Arc::new(SystemClock::new())) })
     }
 
@@ -273,5 +273,15 @@ mod tests {
         heartbeat.beat(|beat| beat.checkpoints += 2);
         let expected = Beat { started: 1, iteration: 40, executed: 7, checkpoints: 2, ..Beat::default() };
         assert_eq!(Beat::read(&path), expected);
+    }
+
+    #[test]
+    fn a_heartbeat_is_a_new_file_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, precious) = (dir.path().join("beat"), dir.path().join("precious"));
+        std::fs::write(&precious, "values").unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        assert!(Heartbeat::create(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "values");
     }
 }

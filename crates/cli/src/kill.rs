@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use recoup::SystemClock;
 use recoup::core::{Clock, FailureSource, Phase};
+use recoup::io::PrivateDir;
 use recoup::model::failures::Exponential;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use crate::account::Account;
 use crate::exit::Exit;
 use crate::heartbeat::Beat;
 use crate::lives::Sums;
+use crate::memory::RunMemory;
 use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 use crate::solved::SolveReport;
@@ -92,11 +94,11 @@ pub(crate) struct Killed {
 pub(crate) fn lives(
     args: &ProtectionArgs,
     iteration_seconds: Option<f64>,
-    memory: &Path,
+    memory: &RunMemory,
     stop: &Arc<AtomicBool>,
 ) -> Result<Killed> {
     let folder = Scratch::create()?;
-    let heartbeat = folder.0.join("heartbeat");
+    let heartbeat = folder.0.path().join("heartbeat");
     let clock = SystemClock::new();
     let mtti = Duration::from_secs_f64(args.mtti_seconds().unwrap_or(f64::MAX).min(1e9));
     let mut reaper = Reaper { kills: Exponential::new(mtti, args.seed), lived: Duration::ZERO, stretch: 1 };
@@ -109,7 +111,8 @@ pub(crate) fn lives(
         match reaper.watch(&mut child, &heartbeat, &clock, stop)? {
             Death::Killed => {
                 if args.failures == Some(FailureChoice::KillNode) {
-                    wipe(memory)?;
+                    // A node that dies takes its memory with it.
+                    memory.remove()?;
                 }
                 sums.add(&Beat::read(&heartbeat), 1);
                 if sums.idle >= PATIENCE {
@@ -131,16 +134,6 @@ pub(crate) fn lives(
         }
     }
     bail!("{LIVES_MAX} lives and no end: the MTTI is too short")
-}
-
-/// A node that dies takes its memory with it.
-fn wipe(memory: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(memory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot wipe {}", memory.display()))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn child_failed(code: Option<i32>) -> anyhow::Error {
@@ -229,21 +222,41 @@ impl Reaper {
     }
 }
 
-/// A folder for the heartbeat, gone with this value.
-struct Scratch(PathBuf);
+/// A directory for the heartbeat, gone with this value.
+///
+/// Everybody may write to the directory it is made in, so its name is drawn, and what is there already is not taken.
+struct Scratch(PrivateDir);
 
 impl Scratch {
     fn create() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("recoup-lives-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
-        Ok(Self(path))
+        let path = std::env::temp_dir().join(format!("recoup-lives-{:016x}", rand::random::<u64>()));
+        Ok(Self(PrivateDir::make_new(path)?))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            tracing::warn!(%error, "{} is left over", self.0.display());
+        let path = self.0.path();
+        if let Err(error) = std::fs::remove_dir_all(path) {
+            tracing::warn!(%error, "{} is left over", path.display());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    /// The name followed from the process's number, and a directory that was there was taken, whoever had made it.
+    #[test]
+    fn a_scratch_directory_is_new_and_closed_to_others() {
+        let (one, other) = (Scratch::create().unwrap(), Scratch::create().unwrap());
+        let paths = [one.0.path().to_owned(), other.0.path().to_owned()];
+        assert_ne!(paths[0], paths[1]);
+        assert!(paths.iter().all(|path| std::fs::metadata(path).unwrap().mode() & 0o7777 == 0o700));
+        drop((one, other));
+        assert!(paths.iter().all(|path| !path.exists()));
     }
 }

@@ -14,6 +14,7 @@ mod exit;
 mod heartbeat;
 mod kill;
 mod lives;
+mod memory;
 mod method;
 mod observed;
 mod options;

@@ -3,7 +3,6 @@
 //! Every process does the same: it computes or waits, until all are done or one is lost; then those alive share the
 //! places anew, make problem, solver and session anew, and go on from the newest version.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use recoup::model::Rng;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use crate::lives::Lives;
+use crate::memory::NodeMemory;
 use crate::ranks;
 use crate::watched::{self, Doing};
 
@@ -101,7 +101,7 @@ impl Doom {
         dooms: &Dooms,
         process: usize,
         fellows: &[Fellow],
-        memory: Option<PathBuf>,
+        memory: Option<NodeMemory>,
     ) -> Result<Self> {
         let is_called_off = Arc::new(Mutex::new(false));
         let strike = dooms.strikes().into_iter().find(|(struck, _)| struck.first() == Some(&process));
@@ -136,13 +136,13 @@ impl Doom {
 }
 
 /// SIGKILL for these processes and this one, which comes last because it wipes what they had.
-fn strike_down(others: &[i32], memory: Option<&PathBuf>) {
+fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
     // A process that may not be killed lives on, and memory that cannot be wiped stays: the run has to stand that, too.
     for pid in others.iter().filter_map(|pid| Pid::from_raw(*pid)) {
         let _killed = kill_process(pid, Signal::KILL);
     }
     if let Some(memory) = memory {
-        let _wiped = std::fs::remove_dir_all(memory);
+        let _wiped = memory.remove();
     }
     let _killed = kill_process(getpid(), Signal::KILL);
 }

@@ -1,25 +1,27 @@
 //! `--tiers`: a row of memory, copies on partners, erasure sets and the directory, fastest first.
 //!
 //! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so that the same command
-//! finds it again after its process was killed. A run that converges leaves none behind.
+//! finds it again after its process was killed ([`crate::memory`]). A run that converges leaves none behind.
 //!
 //! A node is a folder of processes, not of ranks: a spare that takes a lost rank's place brings its own node's memory, and
 //! what the lost process had is there for those of its node that are left, or for nobody.
 
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use recoup::SystemClock;
 use recoup::cache::{NodeStore, Pace, Protection, Tiers, WhenBusy};
 use recoup::core::{Clock, Comm, Store, Tier};
+use recoup::io::PrivateDir;
 use recoup::model::multilevel::plan;
 use recoup::model::shares::{FailureShares, Loss, Survivor};
 
 use crate::exit::Exit;
+use crate::memory::{NodeMemory, Run, RunMemory, node_name};
 use crate::ranks::{self, agree};
 
 /// Versions a memory tier keeps: the newest, and the one before until that counts.
@@ -143,13 +145,6 @@ impl FromStr for TierList {
     }
 }
 
-/// Which run's memory is meant.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Run<'a> {
-    pub(crate) dir: Option<&'a Path>,
-    pub(crate) name: &'a str,
-}
-
 /// What the choice of intervals and of the drain follows from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
@@ -194,35 +189,20 @@ impl TierArgs {
         })
     }
 
-    /// The folder of a run's memory.
+    /// Where a run's memory is.
     ///
     /// # Errors
     /// When the current directory is gone.
-    pub(crate) fn folder(&self, run: Run<'_>) -> Result<PathBuf> {
-        folder(&self.memory_dir, run)
+    pub(crate) fn memory(&self, run: Run<'_>) -> Result<RunMemory> {
+        RunMemory::new(&self.memory_dir, run)
     }
 
-    /// The folder, made for this user alone.
-    fn make_folder(&self, run: Run<'_>) -> Result<PathBuf> {
-        let folder = self.folder(run)?;
-        let mut private = std::fs::DirBuilder::new();
-        private.recursive(true).mode(0o700).create(&folder).with_context(|| format!("making {}", folder.display()))?;
-        let user = rustix::process::getuid().as_raw();
-        for path in [Some(folder.as_path()), folder.parent()].into_iter().flatten() {
-            let owner = std::fs::symlink_metadata(path).with_context(|| format!("looking at {}", path.display()))?;
-            if owner.uid() != user || !owner.is_dir() {
-                return Err(Exit::Failed.because(format!("{} is not ours: take another --memory-dir", path.display())));
-            }
-        }
-        Ok(folder)
-    }
-
-    /// The folder of this process's node in it.
+    /// The part of it on this process's node.
     ///
     /// # Errors
     /// When the current directory is gone.
-    pub(crate) fn node_folder(&self, run: Run<'_>) -> Result<PathBuf> {
-        Ok(self.folder(run)?.join(format!("node-{:06}", self.node())))
+    pub(crate) fn node_memory(&self, run: Run<'_>) -> Result<NodeMemory> {
+        Ok(self.memory(run)?.of_node(self.node()))
     }
 
     fn node(&self) -> usize {
@@ -239,9 +219,9 @@ impl TierArgs {
     ///
     /// # Errors
     /// Exit 2 when the ranks are too few for what is asked; those that are left after a loss do what they can.
-    fn node_store(&self, run: Run<'_>, comm: &dyn Comm) -> Result<NodeStore> {
+    fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore> {
         let guards = self.tiers.iter().flat_map(|list| &list.guards);
-        let store = NodeStore::new(self.node_folder(run)?, comm.rank());
+        let store = NodeStore::within(folder, &node_name(self.node()), comm.rank());
         let store = guards.fold(store, |store, guard| store.guarded(guard.clone(), 1));
         if ranks::was_repaired() {
             return Ok(store.forgiving());
@@ -262,8 +242,8 @@ impl TierArgs {
         costs: Costs,
         comm: &dyn Comm,
     ) -> Result<Arc<dyn Store>> {
-        let folder = agree(comm, self.make_folder(run))?;
-        let memory: Arc<dyn Store> = Arc::new(self.node_store(run, comm)?);
+        let folder = Arc::new(agree(comm, self.memory(run).and_then(|memory| memory.make()))?);
+        let memory: Arc<dyn Store> = Arc::new(self.node_store(folder.clone(), comm)?);
         let mut tiers = vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP }];
         let mut pace = None;
         if let Some(store) = pfs {
@@ -287,12 +267,12 @@ impl TierArgs {
 
     /// How often a version goes to the file system, by the model of several levels: from the seconds it took in each, or from
     /// how fast each was found to be before. Not for an interval that is given. Collective.
-    fn pace(&self, folder: &Path, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<Option<Arc<Pace>>> {
+    fn pace(&self, folder: &PrivateDir, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<Option<Arc<Pace>>> {
         if self.pfs_every != PfsEvery::Auto {
             return Ok(None);
         }
-        let pfs = || costs.pfs_bytes_per_second.or_else(|| probe(run.dir?));
-        let speeds = found_once(&|| [probe(folder), pfs()], comm)?;
+        let pfs = || costs.pfs_bytes_per_second.or_else(|| probe_directory(run.dir?));
+        let speeds = found_once(&|| [probe_memory(folder), pfs()], comm)?;
         let guards = self.tiers.iter().map(|list| list.guards.len()).sum::<usize>();
         // A part that is guarded is sent and kept once more for each guard.
         let shelved = costs.bytes * (1.0 + 2.0 * guards as f64);
@@ -319,19 +299,10 @@ impl TierArgs {
     pub(crate) fn clear(&self, run: Run<'_>, comm: &dyn Comm) -> Result<()> {
         let nodes = self.nodes(comm)?;
         let is_first = nodes.iter().position(|&node| node == self.node()) == Some(comm.rank());
-        let removed = if is_first { self.clear_node(run) } else { Ok(()) };
-        comm.barrier()?;
-        removed?;
-        // What nodes without a rank hold on this machine goes, too.
-        if comm.rank() == 0 { remove(&self.folder(run)?) } else { Ok(()) }
-    }
-
-    /// Forgets what is in the memory of this process's node.
-    ///
-    /// # Errors
-    /// When it cannot be removed.
-    pub(crate) fn clear_node(&self, run: Run<'_>) -> Result<()> {
-        remove(&self.node_folder(run)?)
+        let of_node = if is_first { self.node_memory(run).and_then(|memory| memory.remove()) } else { Ok(()) };
+        agree(comm, of_node)?;
+        // What nodes without a rank hold on this machine goes, too; who goes on makes the directory again.
+        agree(comm, if comm.rank() == 0 { self.memory(run).and_then(|memory| memory.remove()) } else { Ok(()) })
     }
 }
 
@@ -368,74 +339,35 @@ fn agreed_every(pace: Option<&Arc<Pace>>, comm: &dyn Comm) -> Result<u64> {
     Ok(message.try_into().map_or(1, u64::from_le_bytes).max(1))
 }
 
-fn remove(path: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", path.display()))
-        }
-        _ => Ok(()),
-    }
+/// The name of the file that is written to find out how fast a tier is.
+fn probe_name() -> String {
+    format!("probe-{}", std::process::id())
 }
 
-/// Bytes per second of one synced write; `None` where nothing can be written.
-fn probe(dir: &Path) -> Option<f64> {
+/// Bytes per second of one synced write to memory; `None` where nothing can be written.
+fn probe_memory(folder: &PrivateDir) -> Option<f64> {
+    let name = probe_name();
+    let speed = probe(folder.create_file(&name).ok()?);
+    folder.remove(&name).ok();
+    speed
+}
+
+/// The same of the directory of versions, in a new file: a link of this name is not written through.
+fn probe_directory(dir: &Path) -> Option<f64> {
+    let path = dir.join(probe_name());
+    std::fs::remove_file(&path).ok();
+    let speed = probe(File::create_new(&path).ok()?);
+    std::fs::remove_file(&path).ok();
+    speed
+}
+
+fn probe(mut file: File) -> Option<f64> {
     let clock = SystemClock::new();
-    let path = dir.join(format!("probe-{}", std::process::id()));
     let bytes = vec![1; PROBE_BYTES];
     let start = clock.now();
-    let written = std::fs::File::create(&path).and_then(|mut file| {
-        std::io::Write::write_all(&mut file, &bytes)?;
-        file.sync_all()
-    });
+    let written = std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all());
     let seconds = (clock.now() - start).as_secs_f64();
-    std::fs::remove_file(&path).ok();
     (written.is_ok() && seconds > 0.0).then(|| PROBE_BYTES as f64 / seconds)
-}
-
-/// What a node's memory holds of a run, shelf by shelf.
-pub(crate) struct Shelf {
-    pub(crate) node: String,
-    pub(crate) rank: usize,
-    pub(crate) store: NodeStore,
-}
-
-fn folder(memory_dir: &Path, run: Run<'_>) -> Result<PathBuf> {
-    let dir = std::path::absolute(run.dir.unwrap_or(Path::new("."))).context("finding the directory")?;
-    // However the path is written, it is one run's.
-    let dir: PathBuf = dir.components().collect();
-    let key = format!("{}\n{}", dir.display(), run.name);
-    let user = rustix::process::getuid().as_raw();
-    Ok(memory_dir.join(format!("recoup-{user}")).join(format!("{:016x}", fnv1a(key.as_bytes()))))
-}
-
-/// All shelves of a run on this machine, in order.
-///
-/// # Errors
-/// When the current directory is gone.
-pub(crate) fn of_run(memory_dir: &Path, run: Run<'_>) -> Result<Vec<Shelf>> {
-    let folder = folder(memory_dir, run)?;
-    let mut shelves = Vec::new();
-    for node in names(&folder) {
-        for name in names(&folder.join(&node)) {
-            if let Some(rank) = name.strip_prefix("rank-").and_then(|rank| rank.parse().ok()) {
-                let store = NodeStore::new(folder.join(&node), rank);
-                shelves.push(Shelf { node: node.clone(), rank, store });
-            }
-        }
-    }
-    Ok(shelves)
-}
-
-fn names(path: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
-}
-
-/// FNV-1a of 64 bits (draft-eastlake-fnv).
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -450,5 +382,17 @@ mod tests {
         for wrong in ["", "disk", "memory,memory", "pfs,memory", "partner:ring0", "memory,,pfs"] {
             assert!(wrong.parse::<TierList>().is_err(), "{wrong}");
         }
+    }
+
+    /// A link of the file's name had what it leads to overwritten.
+    #[test]
+    fn a_probe_is_not_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "values").unwrap();
+        std::os::unix::fs::symlink(&precious, dir.path().join(probe_name())).unwrap();
+        assert!(probe_directory(dir.path()).is_some());
+        let names = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!((std::fs::read_to_string(&precious).unwrap().as_str(), names), ("values", 1));
     }
 }

@@ -1,6 +1,7 @@
 //! `--tiers`: memory that outlives the killed process, and the directory behind it.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -163,4 +164,82 @@ fn decisions_name_the_levels() {
     let every: u64 = rare.rsplit_once("pfs one of ").unwrap().1.parse().unwrap();
     assert!(every >= 10, "{rare}");
     assert!(why("--pfs-bandwidth 1e9 --failure-shares job:1").ends_with("pfs every version"));
+}
+
+/// Everything below a directory, without following links.
+fn below(dir: &Path) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let deeper: Vec<PathBuf> = paths.iter().filter(|path| path.is_dir()).flat_map(|path| below(path)).collect();
+    [paths, deeper].concat()
+}
+
+#[test]
+fn memory_is_closed_to_others_whatever_the_umask() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let run = format!("{SOLVE} --tiers memory,pfs --scheme exact --interval 5it --max-iterations 12");
+    let command = format!("umask 0; exec {} {run}", env!("CARGO_BIN_EXE_recoup"));
+    let output = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
+    let paths = below(&dir.path().join("m"));
+    assert!(paths.iter().any(|path| path.ends_with("blob-000000")), "{}", String::from_utf8_lossy(&output.stderr));
+    for path in paths {
+        let found = std::fs::symlink_metadata(&path).unwrap();
+        let expected = if found.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(found.mode() & 0o7777, expected, "{}", path.display());
+    }
+}
+
+/// What another user can do to a directory whose name he guessed before the run: what the run says of it.
+const EXCHANGES: [(&str, fn(&Path)); 4] = [
+    ("is a link", |path| {
+        let theirs = path.with_extension("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        std::fs::set_permissions(&theirs, std::fs::Permissions::from_mode(0o700)).unwrap();
+        symlink(theirs, path).unwrap();
+    }),
+    ("is not a directory", |path| std::fs::write(path, "").unwrap()),
+    ("is open to other users (mode 0777, expected 0700)", |path| {
+        std::fs::create_dir(path).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+    }),
+    ("belongs to user 65533", |path| {
+        std::fs::create_dir(path).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+        chown(path, Some(65_533), None).unwrap();
+    }),
+];
+
+/// A link to another user's directory, or a directory of his with our name, was taken without a word.
+#[test]
+fn memory_that_another_user_may_reach_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let can_give_away = chown(tempfile::tempdir().unwrap().path(), Some(65_533), None).is_ok();
+    let solve = format!("{SOLVE} --tiers memory,pfs --pfs-every 3 --scheme exact --interval 5it");
+    let run = format!("{solve} --max-iterations 12");
+    recoup(&run, dir.path());
+    let node = node(dir.path());
+    // The user's, the run's, the node's, the rank's and the version's.
+    let folders = [2, 1, 0].map(|up| node.ancestors().nth(up).unwrap().to_owned());
+    let folders = [&folders[..], &[node.join("rank-000000"), node.join("rank-000000/v000000000010")]].concat();
+    for (folder, (what, exchange)) in folders.iter().flat_map(|folder| EXCHANGES.map(|exchange| (folder, exchange))) {
+        if what.contains("user 65533") && !can_give_away {
+            eprintln!("SKIPPED: giving a directory to another user needs root");
+            continue;
+        }
+        let aside = dir.path().join("aside");
+        assert!(Command::new("mv").args([folder, &aside]).status().unwrap().success());
+        exchange(folder);
+        let before = below(&dir.path().join("m"));
+        let named = format!("{} {what}", folder.strip_prefix(dir.path()).unwrap().display());
+        for command in [&run, &format!("{solve} --failures kill --mtti 10"), "inspect d --memory-dir m"] {
+            let output = recoup(command, dir.path());
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(&named), "{command}: {said}");
+            assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        }
+        assert_eq!(below(&dir.path().join("m")), before, "{named}");
+        let restore = format!("rm -rf '{0}' '{0}.theirs' && mv '{1}' '{0}'", folder.display(), aside.display());
+        assert!(Command::new("sh").args(["-c", &restore]).status().unwrap().success());
+    }
+    assert_eq!(json(&recoup(&format!("{run} --json"), dir.path()))["resumed_from"], 10);
 }

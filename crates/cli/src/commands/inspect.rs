@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
+use crate::memory::{Run, RunMemory, Shelf};
 use crate::output::{Output, Table, bytes};
-use crate::tiers::{Run, Shelf};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -117,9 +117,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut runs = Vec::new();
     for name in args.directory.names()? {
         let store = args.directory.open(&name)?;
-        let memory = crate::tiers::of_run(&args.memory_dir, Run { dir: Some(&args.directory.dir), name: &name })?;
+        let run = Run { dir: Some(&args.directory.dir), name: &name };
+        let memory = RunMemory::new(&args.memory_dir, run)?.shelves()?;
         let mut versions: BTreeSet<u64> = store.versions()?.into_iter().collect();
-        versions.extend(memory.iter().flat_map(|shelf| shelf.store.versions().unwrap_or_default()));
+        for shelf in &memory {
+            versions.extend(shelf.store.versions()?);
+        }
         let versions = versions.into_iter().map(|version| describe(&store, &memory, version)).collect();
         runs.push(RunReport { versions, set_aside: store.set_aside()?, name });
     }

@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
 use crate::lives::Lives;
+use crate::memory::Run;
 use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent, seconds};
@@ -24,7 +25,7 @@ use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
-use crate::tiers::{Costs, Run};
+use crate::tiers::Costs;
 use crate::virtual_time::{self, Machine, Measured};
 
 /// What the help shows after the options.
@@ -129,6 +130,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if let Some(path) = &args.child {
         return child(args, path);
     }
+    check_memory(args)?;
     let stop = stop_on_signals()?;
     let outcome = if args.protection.kills() && !args.kills_nodes() {
         Some(killed(args, &stop)?)
@@ -143,6 +145,15 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         eprintln!("{note}");
     }
     Ok(if report.solve.converged { Exit::Done } else { Exit::NotConverged })
+}
+
+/// Refuses memory that another user may reach before anything long is done. The ranks of a job do so where they meet.
+fn check_memory(args: &Args) -> Result<()> {
+    let is_kept = args.protection.tiers.has_memory() && !args.protection.is_in_process_memory();
+    if is_kept && !args.problem.mpi && args.scheme != SchemeChoice::None {
+        args.protection.tiers.memory(run_of(args))?.open()?;
+    }
+    Ok(())
 }
 
 type Outcome = (RunJson, Option<String>);
@@ -160,9 +171,9 @@ fn outliving(args: &Args, stop: &Arc<AtomicBool>) -> Result<Option<Outcome>> {
         together: together(&fellows[..place.places], args.kills_nodes()),
     };
     if args.fresh && ranks::is_spare() && tiers.has_memory() {
-        tiers.clear_node(run_of(args))?;
+        tiers.node_memory(run_of(args))?.remove()?;
     }
-    let memory = if args.kills_nodes() { Some(tiers.node_folder(run_of(args))?) } else { None };
+    let memory = if args.kills_nodes() { Some(tiers.node_memory(run_of(args))?) } else { None };
     if args.kills_ranks() {
         ranks::watch();
     }
@@ -353,7 +364,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
         store(args, &Machine::real(), &Solo)?;
         args.protection.tiers.clear(run_of(args), &Solo)?;
     }
-    let memory = args.protection.tiers.folder(run_of(args))?;
+    let memory = args.protection.tiers.memory(run_of(args))?;
     let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, stop)?;
     solve_report.iterations = lives.last.iterations;
     solve_report.converged = lives.last.converged;
