@@ -28,6 +28,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The session: a version every 10 iterations, of x alone, so exact that the residual grows by at
     // most a factor 1.5. Without `.scheme(..)` it would decide from measured costs.
     let dir = std::env::temp_dir().join(format!("recoup-example-cg-{}", std::process::id()));
+    // Everybody may write there: what somebody else has put under this name is not taken.
+    std::fs::create_dir(&dir)?;
     let mut session =
         recoup::open(&dir).system(a.clone(), b.clone()).scheme(Scheme::Lossy).theta(0.5).every(10).build()?;
 

@@ -33,6 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A checkpoint is asked for after every iteration, and taken at cycle ends: only there GMRES is
     // safe, because only there x is all there is. Exact: every bit comes back.
     let dir = std::env::temp_dir().join(format!("recoup-example-gmres-{}", std::process::id()));
+    // Everybody may write there: what somebody else has put under this name is not taken.
+    std::fs::create_dir(&dir)?;
     let mut session = recoup::open(&dir).system(a.clone(), b.clone()).scheme(Scheme::Exact).every(1).build()?;
     let mut gmres = make()?;
     let mut has_failed = false;
