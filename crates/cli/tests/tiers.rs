@@ -189,8 +189,10 @@ fn memory_is_closed_to_others_whatever_the_umask() {
     }
 }
 
-/// What another user can do to a directory whose name he guessed before the run: what the run says of it.
-const EXCHANGES: [(&str, fn(&Path)); 4] = [
+/// What a run says of a directory, and how another user who guessed its name made it so.
+type Exchange = (&'static str, fn(&Path));
+
+const EXCHANGES: [Exchange; 4] = [
     ("is a link", |path| {
         let theirs = path.with_extension("theirs");
         std::fs::create_dir(&theirs).unwrap();
