@@ -35,11 +35,12 @@ fn product(extents: [usize; 3]) -> Option<u64> {
 }
 
 fn check_variables(manifest: &Manifest) -> Result<(), Lie> {
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut ranks) = (BTreeSet::new(), BTreeSet::new());
     for v in &manifest.variables {
         let at = |what: &str| format!("variable {} of rank {}: {what}", v.name, v.rank);
         require(is_plain_name(&v.name), || at("not a name"))?;
         require(v.rank < manifest.ranks, || at(&format!("only {} ranks", manifest.ranks)))?;
+        ranks.insert(v.rank);
         require(seen.insert((v.rank, &v.name)), || at("listed twice"))?;
         require(product(v.dims) == Some(v.len), || at("extents do not multiply to its length"))?;
         let frame_len = product(v.frame_dims);
@@ -47,7 +48,9 @@ fn check_variables(manifest: &Manifest) -> Result<(), Lie> {
         require(bytes.is_some_and(|bytes| bytes < u64::from(u32::MAX)), || at("frames of 4 GiB or more"))?;
         require(v.len == 0 || frame_len != Some(0), || at("frames of length 0"))?;
     }
-    Ok(())
+    // Whatever is done for each rank is then bounded by what is listed.
+    let (expected, found) = (manifest.ranks, ranks.len());
+    require(found == expected, || format!("{expected} ranks, but only {found} of them have a variable"))
 }
 
 fn check_frames(manifest: &Manifest) -> Result<(), Lie> {
@@ -175,6 +178,7 @@ mod tests {
             }),
             ("format", |m| m.format = 2),
             ("ranks", |m| m.ranks = 1),
+            ("ranks without variables", |m| m.ranks = 1_000_000_000),
             ("length", |m| m.variables[0].len += 1),
             ("frame extents", |m| m.variables[0].frame_dims[0] += 1),
             ("enormous frame", |m| m.variables[0].frame_dims = [usize::MAX, 2, 1]),

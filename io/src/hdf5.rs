@@ -19,7 +19,7 @@ mod shared_file;
 mod version_file;
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,7 @@ use crate::check::{check, is_plain_name};
 use crate::envelope;
 use crate::memory::damaged;
 use crate::publish::{self, refused};
+use crate::regular;
 use crate::throttle::{Throttle, in_slices};
 
 use drafts::Drafts;
@@ -162,6 +163,18 @@ impl Hdf5Store {
         !self.replaces && self.ranks_per_file == 1
     }
 
+    /// Checks that a manifest is sound and one of this run.
+    fn require_sound(&self, manifest: &Manifest, version: u64) -> Result<(), StoreError> {
+        let lie = |what| StoreError::Manifest { version, what };
+        check(manifest, version).map_err(lie)?;
+        let (run, found) = (self.root.file_name().unwrap_or_default(), &manifest.name);
+        if run == found.as_str() {
+            return Ok(());
+        }
+        let run = run.to_string_lossy();
+        Err(lie(format!("run {run} expected, {found} found: a run's directory keeps the run's name")))
+    }
+
     fn require_write(&self) -> Result<(), StoreError> {
         match self.access {
             Access::Write | Access::Join => Ok(()),
@@ -203,7 +216,7 @@ impl Hdf5Store {
         let (bytes, record) = version_file::version_file(manifest);
         let mut manifest = manifest.clone();
         manifest.files.push(record);
-        check(&manifest, version).map_err(lie)?;
+        self.require_sound(&manifest, version)?;
         let text = envelope::seal(&manifest).map_err(lie)?;
         let (index, text_file) = (draft.join(VERSION_FILE), draft.join(MANIFEST));
         publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())], self.drafts.is_agreed())?;
@@ -312,13 +325,9 @@ impl Store for Hdf5Store {
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         let path = self.require_version(version)?.join(MANIFEST);
         let lie = |what| StoreError::Manifest { version, what };
-        let text = fs::metadata(&path).and_then(|meta| match meta.len() {
-            0..MANIFEST_BYTES_MAX => fs::read(&path),
-            _ => Err(io::ErrorKind::FileTooLarge.into()),
-        });
-        let text = text.map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
+        let text = read_manifest(&path).map_err(|source| lie(format!("{MANIFEST}: {source}")))?;
         let manifest = envelope::open(&text).map_err(lie)?;
-        check(&manifest, version).map_err(lie)?;
+        self.require_sound(&manifest, version)?;
         Ok(manifest)
     }
 
@@ -361,6 +370,17 @@ impl Store for Hdf5Store {
     }
 }
 
+/// The bytes of a manifest's file, unless it is larger than any manifest.
+fn read_manifest(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = regular::open(path)?;
+    if file.metadata()?.len() > MANIFEST_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// One positioned read; the checksum decides whether it counts.
 fn read_frame(
     version: &Path,
@@ -373,7 +393,7 @@ fn read_frame(
         return Err(format!("file {}: not a name", place.file));
     }
     let failed = |e: io::Error| format!("file {}: {e}", place.file);
-    let file = File::open(version.join(&place.file)).map_err(failed)?;
+    let file = regular::open(&version.join(&place.file)).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     let fits = place.offset.checked_add(frame.payload_bytes).is_some_and(|end| end <= bytes);
     if !fits {

@@ -15,6 +15,7 @@ mod left;
 mod memory;
 mod private;
 mod publish;
+mod regular;
 mod sys;
 mod throttle;
 

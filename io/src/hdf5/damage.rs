@@ -1,10 +1,11 @@
 //! Every byte of a version compared with what the manifest says of it, without decoding any.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use recoup_core::{Damage, FileRecord, FrameRecord, Manifest};
+
+use crate::regular;
 
 /// What is not as it was written: frames and files, in the manifest's order.
 pub(super) fn inspect(version: &Path, manifest: &Manifest) -> Vec<Damage> {
@@ -17,7 +18,7 @@ fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec
     let whole = |what: &str| Damage::File { file: record.name.clone(), what: what.to_owned() };
     let lost = |frame: &FrameRecord, what: String| Damage::Frame { frame: Box::new(frame.clone()), what };
 
-    let opened = File::open(version.join(&record.name)).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let opened = regular::open(&version.join(&record.name)).and_then(|file| Ok((file.metadata()?.len(), file)));
     let (bytes, file) = match opened {
         Ok(opened) => opened,
         Err(error) => {

@@ -265,8 +265,11 @@ impl Written {
             attributes.push(Attribute::text("bound", &first.bound.to_string()));
         }
         attributes.extend(Attribute::list("frame_crc32c", self.frames.iter().map(|f| u64::from(f.crc32c))));
-        let parents = self.frames.iter().flat_map(|f| &f.parents);
-        attributes.extend(Attribute::list("parents", parents.copied()));
+        if self.frames.iter().any(|f| f.parent().is_some()) {
+            // One entry for each frame; a frame that stands alone names its own version.
+            let parents = self.frames.iter().map(|f| f.parent().unwrap_or(version));
+            attributes.extend(Attribute::list("frame_parents", parents));
+        }
         attributes.iter().map(Attribute::message).collect()
     }
 }
@@ -354,6 +357,24 @@ mod tests {
         assert!(chunks([4, 6, 5], [4, 3, 1]));
         assert!(!chunks([4, 5, 5], [4, 3, 1]), "a frame would reach into the next plane");
         assert!(!chunks([4, 3, 5], [2, 3, 5]), "a frame would not be a run");
+    }
+
+    /// Entries for those frames alone that have a parent could not be matched to frames.
+    #[test]
+    fn parents_are_listed_frame_by_frame() {
+        let part = Sample::new(9, 1).parts.pop().unwrap();
+        let frames = |parents: [&[u64]; 3]| {
+            let records = part.frames.iter().map(|f| f.record.clone()).zip(parents);
+            records.map(|(record, parents)| FrameRecord { parents: parents.to_vec(), ..record }).collect()
+        };
+        let listed = |parents| {
+            let (variable, form) = (part.record.clone(), Form::Opaque);
+            Written { variable, frames: frames(parents), form }.attributes(9)
+        };
+        let expected = Attribute::list("frame_parents", [4, 9, 4].into_iter()).unwrap().message();
+        assert!(listed([&[4], &[], &[4]]).contains(&expected));
+        let alone = listed([&[], &[], &[]]);
+        assert!(alone.iter().all(|(_, message)| !message.windows(7).any(|name| name == b"parents")));
     }
 
     #[test]
