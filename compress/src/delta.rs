@@ -155,10 +155,12 @@ impl<C: Codec> Codec for Delta<C> {
         let Some(header) = Header::parse(source, self.id())? else {
             return self.alone.decode(source, bound, &plain, target);
         };
-        let n = target.as_values().len();
+        let ValuesMut::F64(target) = target else {
+            return Err(CodecError::Damaged { codec: self.id(), what: "a difference, where only doubles have one" });
+        };
         let wrong = CodecError::Parent { codec: self.id() };
-        let (parent, hash) = context.chain.parent().and_then(|parent| doubles(parent, n)).ok_or(wrong.clone())?;
-        let ValuesMut::F64(target) = target else { return Err(wrong) };
+        let parent = context.chain.parent().and_then(|parent| doubles(parent, target.len()));
+        let (parent, hash) = parent.ok_or(wrong.clone())?;
         if hash != header.hash {
             return Err(wrong);
         }
@@ -282,6 +284,34 @@ mod tests {
                 let result = codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut decoded));
                 assert_eq!(result, Err(CodecError::Parent { codec: codec.id() }));
             }
+        }
+    }
+
+    /// The parent given is the right one: what is wrong is that singles have no differences.
+    #[test]
+    fn a_difference_of_singles_is_refused_for_what_it_is() {
+        let (before, after) = states();
+        let singles: Vec<f32> = before.iter().map(|&x| x as f32).collect();
+        let context = Context::flat(N).chained(Chain::Follow(Parent { values: Values::F32(&singles), hash: [7; 16] }));
+        for codec in codecs() {
+            let (mut payload, mut decoded) = (Vec::new(), vec![0.0_f32; N]);
+            let bound = Bound::Absolute(1e-6);
+            assert!(codec.encode(Values::F64(&after), bound, &follow(&before, [7; 16]), &mut payload).unwrap().follows);
+            let error = codec.decode(&payload, bound, &context, ValuesMut::F32(&mut decoded)).unwrap_err();
+            assert!(matches!(error, CodecError::Damaged { .. }) && error.to_string().contains("doubles"), "{error}");
+        }
+    }
+
+    /// Singles are coded alone, whatever parent there is.
+    #[test]
+    fn singles_do_not_follow() {
+        let (before, after) = states();
+        let [before, after] = [before, after].map(|values| values.iter().map(|&x| x as f32).collect::<Vec<f32>>());
+        let parent = Parent { values: Values::F32(&before), hash: [7; 16] };
+        let context = Context::flat(N).chained(Chain::Follow(parent));
+        for codec in codecs() {
+            let encoded = codec.encode(Values::F32(&after), Bound::Absolute(1e-3), &context, &mut Vec::new()).unwrap();
+            assert!(!encoded.follows, "{}", codec.id());
         }
     }
 
