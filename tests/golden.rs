@@ -9,21 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use recoup::comm::Threads;
-use recoup::core::{
-    CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Manifest, Plan, Progress, Role, Scheme, Status, Store,
-    ValuesMut, VariableRecord,
-};
+use recoup::core::{Comm, ElementType, FORMAT_VERSION, Manifest, Scheme, Store, ValuesMut, VariableRecord};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
 
-use crate::support::{Problem, fixed, plan};
-
-/// The newest version in every frozen directory.
-const VERSION: u64 = 5;
-/// Versions of a frozen chain.
-const CHAIN: u64 = 3;
-/// Error bound of the lossy cases.
-const BOUND: f64 = 1e-6;
+use crate::golden_cases::{self, VERSION};
+use crate::support::{Problem, plan};
 
 /// What a restore gives: file name in `expected/`, little-endian values.
 type Expected = BTreeMap<String, Vec<u8>>;
@@ -65,10 +56,6 @@ impl Owned {
             Self::Bytes(v) => v.clone(),
         }
     }
-}
-
-fn progress() -> Progress {
-    Progress { iteration: VERSION, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
 }
 
 fn manifest(case: &Path) -> Manifest {
@@ -152,56 +139,6 @@ fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
     }
 }
 
-/// Five Jacobi iterations on a Poisson grid.
-fn save_solve(dir: &Path, plan: Plan) {
-    let problem = Problem::poisson(4);
-    let mut session = problem.builder(dir, plan, VERSION).build().unwrap();
-    let mut solver = problem.solver("jacobi").unwrap();
-    for _ in 0..VERSION {
-        solver.step().unwrap();
-        session.step(solver.as_ref()).unwrap();
-    }
-}
-
-/// Two ranks with a variable of every type.
-fn save_two_ranks(dir: &Path, plan: Plan) {
-    Threads::launch(2, |comm| {
-        let rank = comm.rank();
-        let mut x: Vec<f64> = (0..40 + rank).map(|i| 1.0 / (1 + i + rank) as f64).collect();
-        let mut single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-        let (mut step, mut tag) = ([VERSION as i64, -1], *b"any bytes");
-        let rows = Distribution::Rows { first: 40 * rank as u64, global: 81 };
-        let owner = Variables::new()
-            .with("x", Role::Iterate, ValuesMut::F64(&mut x), rows)
-            .with("single", Role::Dynamic, ValuesMut::F32(&mut single), Distribution::RankLocal)
-            .counter("step", &mut step)
-            .with("tag", Role::Dynamic, ValuesMut::Bytes(&mut tag), Distribution::Replicated);
-        let mut session = recoup::open(dir).plan(plan).every(VERSION).build_on(&comm).unwrap();
-        session.checkpoint(plan, progress(), &[&owner]).unwrap();
-        session.wait().unwrap();
-    });
-}
-
-/// Values that lossless codecs compress, where five Jacobi iterations do not.
-fn save_ramp(dir: &Path, plan: Plan) {
-    let mut x: Vec<f64> = (0..200).map(|i| 0.5 * f64::from(i)).collect();
-    let mut session = recoup::open(dir).plan(plan).every(VERSION).build().unwrap();
-    session.checkpoint(plan, progress(), &[&Variables::new().iterate("x", &mut x)]).unwrap();
-}
-
-/// Versions each coded against the one before: values that are rough in space and slow in time.
-fn save_chain(dir: &Path, plan: Plan) {
-    let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
-    for iteration in VERSION + 1 - CHAIN..=VERSION {
-        let rough = |i: u32| f64::from((i + 1).wrapping_mul(0x9e37_79b9)) / f64::from(u32::MAX);
-        let value = |i: u32| rough(i) + 1e-6 * f64::from(i) * iteration as f64;
-        let mut x: Vec<f64> = (0..600).map(value).collect();
-        let progress = Progress { iteration, ..progress() };
-        session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
-    }
-    session.wait().unwrap();
-}
-
 /// Adds the cases that are not there yet, of the format this build writes. What is frozen stays: another release
 /// of a compression library may write other bytes, and must still read these. To replace a case, remove it first.
 #[test]
@@ -209,21 +146,7 @@ fn save_chain(dir: &Path, plan: Plan) {
 fn write_golden() {
     let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
     let format = PathBuf::from(golden).join(format!("v{FORMAT_VERSION}"));
-    type Save = fn(&Path, Plan);
-    let new: [(&str, Plan, Save); 11] = [
-        ("raw", plan(Scheme::Traditional), save_solve),
-        ("zstd", fixed(CodecId::Zstd, BOUND), save_solve),
-        ("pco", fixed(CodecId::Pco, BOUND), save_solve),
-        ("pco-lossless", fixed(CodecId::Pco, 0.0), save_ramp),
-        ("stored-raw", fixed(CodecId::Pco, 0.0), save_solve),
-        ("zfp", fixed(CodecId::Zfp, BOUND), save_solve),
-        ("zfp-reversible", fixed(CodecId::Zfp, 0.0), save_solve),
-        ("two-ranks", fixed(CodecId::Pco, BOUND), save_two_ranks),
-        ("chain-qb", fixed(CodecId::Qb, BOUND), save_chain),
-        ("chain-pco", fixed(CodecId::Pco, BOUND), save_chain),
-        ("chain-zfp", fixed(CodecId::Zfp, BOUND), save_chain),
-    ];
-    for (name, plan, save) in new {
+    for (name, plan, save) in golden_cases::cases() {
         let case = format.join(name);
         if case.exists() {
             continue;

@@ -60,7 +60,7 @@ fn all_coded(cases: fn() -> Vec<Case>, level: Level) -> BTreeMap<String, Decoded
 /// The name of the frame without values.
 const EMPTY: &str = "f64-empty";
 
-/// A frame without values is a header alone. The encoder stores nothing raw instead, so this one is made by hand.
+/// A frame without values is a header alone. The encoder never writes it, so this one is made by hand.
 fn empty_frame() -> Vec<u8> {
     let mut frame = vec![0; 96];
     frame[..4].copy_from_slice(b"RCQB");
@@ -150,7 +150,7 @@ fn every_frozen_value_is_within_its_bound() {
     }
 }
 
-/// `tests/qb_decoder.py`, written from FORMAT.md, knows nothing of the Rust code.
+/// `tests/decoder/qb.py`, written from FORMAT.md, knows nothing of the Rust code.
 #[test]
 fn independent_decoder_reads_every_frozen_stream() {
     let python = std::env::var("RECOUP_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -158,7 +158,7 @@ fn independent_decoder_reads_every_frozen_stream() {
         eprintln!("SKIPPED: there is no {python}");
         return;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("qb_decoder.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("decoder/qb.py");
     for folder in folders() {
         let output = Command::new(&python).arg("-B").arg(&script).arg(&folder).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);

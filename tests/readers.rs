@@ -12,16 +12,7 @@ use recoup::core::{
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
 
-use crate::support::{Problem, fixed, plan};
-
-/// A Python with h5py and hdf5plugin; `make test` names it in the environment.
-fn python() -> Option<String> {
-    let python = std::env::var("RECOUP_PYTHON").ok();
-    if python.is_none() {
-        eprintln!("SKIPPED: RECOUP_PYTHON names no Python with h5py and hdf5plugin");
-    }
-    python
-}
+use crate::support::{Problem, fixed, plan, python, said};
 
 /// Saves version 5 and returns what a restore of it gives.
 fn save_and_restore(problem: &Problem, dir: &Path, plan: Plan) -> Vec<f64> {
@@ -57,10 +48,6 @@ fn h5py(python: &str, dir: &Path, plugins: &Path, variable: &str, expected: &[u8
 
 fn version_of(dir: &Path) -> PathBuf {
     dir.join("solve/v000000000005")
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 fn to_bytes(values: &[f64]) -> Vec<u8> {

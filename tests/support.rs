@@ -1,6 +1,7 @@
 //! A small problem, its solvers, and a session on a fresh directory.
 
 use std::path::Path;
+use std::process::Output;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -120,4 +121,18 @@ pub(crate) fn plan(scheme: Scheme) -> Plan {
 /// A lossy plan under a fixed absolute bound.
 pub(crate) fn fixed(codec: CodecId, e: f64) -> Plan {
     Plan { codec, rule: BoundRule::Fixed(Bound::Absolute(e)), ..plan(Scheme::Lossy) }
+}
+
+/// A Python with h5py and hdf5plugin; `make test` names it in the environment.
+pub(crate) fn python() -> Option<String> {
+    let python = std::env::var("RECOUP_PYTHON").ok();
+    if python.is_none() {
+        eprintln!("SKIPPED: RECOUP_PYTHON names no Python with h5py and hdf5plugin");
+    }
+    python
+}
+
+/// What a program wrote, to both its outputs.
+pub(crate) fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }

@@ -1,0 +1,101 @@
+"""Checks the examples of the format pages, row by row.
+
+usage: examples.py REPOSITORY
+"""
+
+import json
+import pathlib
+import re
+import struct
+import sys
+
+import qb
+from checksums import crc32c
+from words import Damaged, double_of, require
+
+FORMS = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q", "i32": "<i", "f64": "<d"}
+
+
+def section(page, title):
+    text = page.read_text()
+    return re.search(rf"^## {title}\n(.*?)^## ", text, re.DOTALL | re.MULTILINE).group(1)
+
+
+def tables(text):
+    """The rows of each table, without its heading; marks of code are dropped."""
+    found = []
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        rows = [[cell.strip().strip("`") for cell in line.strip().strip("|").split("|")] for line in block.splitlines()]
+        found.append(rows[2:])
+    return found
+
+
+def check_frame(page):
+    """Every byte of the frame, in one row each with its field, type and value; then the values."""
+    (rows,) = tables(section(page, "Example"))
+    frame = b""
+    for at, digits, field, value, _ in rows:
+        data = bytes.fromhex(digits)
+        require(int(at) == len(frame), f"{field} at {at}, {len(frame)} expected")
+        frame += data
+        kind = field.split()[-1]
+        if kind == "zeros":
+            require(data == bytes(len(data)), field)
+        elif kind == "text":
+            require(data.decode() == value, field)
+        else:
+            require(struct.unpack(FORMS[kind], data) == (float(value) if kind == "f64" else int(value),), field)
+    found = [double_of(pattern) for pattern in qb.Frame(frame).decode()]
+    require(found == [3.0] * 7 + [3.5] + [3.0] * 12, f"values {found}")
+    print(f"{page.name}: {len(rows)} fields, {len(frame)} bytes")
+
+
+def at(value, path):
+    for key in re.findall(r"\w+", path):
+        value = value[int(key) if key.isdigit() else key]
+    return value
+
+
+def leaves(value):
+    """Fields that are no lists of objects and no objects of several fields."""
+    if isinstance(value, dict) and len(value) > 1:
+        return sum((leaves(inner) for inner in value.values()), 0)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return sum(leaves(inner) for inner in value)
+    return 1
+
+
+def check_manifest(page, frozen):
+    text = section(page, "Example")
+    block = re.search(r"^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE).group(1)
+    sealed = ("".join(line.strip() for line in block.splitlines()) + "\n").encode()
+    require(sealed == frozen.read_bytes(), f"the manifest is not {frozen}")
+    envelope, fields = tables(text)
+    ends = [int(row[0]) for row in envelope[1:]] + [len(sealed)]
+    for (start, digits, field, _), end in zip(envelope, ends):
+        first = bytes.fromhex(digits.removesuffix(".."))
+        part = sealed[int(start) : end]
+        require(part.startswith(first) if digits.endswith("..") else part == first, f"envelope: {field}")
+        require("BODY," not in field or field == f"BODY, {len(part)} bytes", f"envelope: {field}")
+    body = sealed[int(envelope[3][0]) : int(envelope[4][0])]
+    require(envelope[1][3] == f"{crc32c(body):08x}", "checksum")
+    manifest = json.loads(body)
+    for path, value, _ in fields:
+        require(at(manifest, path) == json.loads(value), f"{path}: {value}")
+    require(leaves(manifest) == len(fields), f"{leaves(manifest)} fields, {len(fields)} rows")
+    print(f"{page.name}: {len(fields)} fields, {len(sealed)} bytes")
+
+
+def main(root):
+    try:
+        check_frame(root / "compress" / "FORMAT.md")
+        version = root / "tests" / "golden" / "v1" / "chain-qb" / "solve" / "v000000000004"
+        check_manifest(root / "io" / "FORMAT.md", version / "manifest.json")
+    except Damaged as damage:
+        sys.exit(f"example: {damage}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(pathlib.Path(sys.argv[1]))
