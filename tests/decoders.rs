@@ -100,7 +100,7 @@ fn independent_decoder_tells_other_values_from_those_frozen() {
     for name in ["pco", "zfp", "zstd", "chain-qb"] {
         let (case, copy) = (here().join("golden/v1").join(name), dir.path().join(name));
         copy_tree(&case, &copy);
-        assert!(decode(&python, &[copy.clone()]).status.success(), "{name}");
+        assert!(decode(&python, std::slice::from_ref(&copy)).status.success(), "{name}");
         let expected = copy.join("expected/0-x.bin");
         let mut bytes = fs::read(&expected).unwrap();
         bytes[80] ^= 1;
