@@ -61,7 +61,8 @@ int VELOC_Region_clear(const char *name);
 int VELOC_Region_lossy(int id, double bound);
 
 /* Between the begin and the end of a checkpoint: the path, of up to VELOC_MAX_NAME bytes, where the program writes what
- * it calls original. Between those of a restart: the path where it finds that file again, verified. */
+ * it calls original. Between those of a restart: the path where it finds that file again, verified. The only file of
+ * a version is found under any name. */
 int VELOC_Route_file(const char *original, char *routed);
 
 /* Removes this rank's versions called name from scratch. */

@@ -122,17 +122,9 @@ impl Restart {
         Ok(())
     }
 
-    /// Where the program finds what it called `original`: by that name, or by its last part where that is unique.
+    /// Writes the file that the program calls `original` to a path of its own, and returns the path.
     pub(crate) fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
-        let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
-        let mut alike = self.part.files.keys().filter(|name| last(name) == last(original));
-        let name = match self.part.files.get_key_value(original) {
-            Some((name, _)) => name.clone(),
-            None => match (alike.next(), alike.next()) {
-                (Some(name), None) => name.clone(),
-                _ => return Err(self.no_file(original)),
-            },
-        };
+        let name = self.file(original).ok_or_else(|| self.no_file(original))?.to_owned();
         if let Some((_, path)) = self.files.iter().find(|(known, _)| *known == name) {
             return Ok(path.clone());
         }
@@ -142,9 +134,25 @@ impl Restart {
         Ok(path)
     }
 
+    /// Finds a file by its name or, where that is unique, by the last part of its name. The only file of a version has
+    /// any name: VELOC 1.8 derives the path from checkpoint, rank and version alone, so its programs may ask for a
+    /// file under another name than they wrote it.
+    fn file(&self, original: &str) -> Option<&str> {
+        let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
+        let names: Vec<&str> = self.part.files.keys().map(String::as_str).collect();
+        let alike: Vec<&str> = names.iter().copied().filter(|name| last(name) == last(original)).collect();
+        match (names.as_slice(), alike.as_slice()) {
+            (all, _) if all.contains(&original) => all.iter().copied().find(|name| *name == original),
+            (&[only], _) | (_, &[only]) => Some(only),
+            _ => None,
+        }
+    }
+
     fn no_file(&self, original: &str) -> Error {
         let names: Vec<&str> = self.part.files.keys().map(String::as_str).collect();
-        let what = format!("version {} holds no file {original}, but: {}", self.version, names.join(", "));
+        let held =
+            if names.is_empty() { "no routed file".to_owned() } else { format!("the files {}", names.join(", ")) };
+        let what = format!("version {} holds {held}; {original} is not one of them", self.version);
         Error::Argument { call: "VELOC_Route_file", what }
     }
 

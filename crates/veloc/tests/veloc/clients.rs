@@ -291,6 +291,22 @@ fn routed_files_come_back_by_their_names() {
     assert!(!place.scratch().join("single-000000/files-files").exists());
 }
 
+/// VELOC 1.8 derives the path from checkpoint, rank and version alone, and its heatdis_file writes `ckpt_200_0.dat` and
+/// asks for `ckpt-200_0.dat`: each of its restarts was refused.
+#[test]
+fn only_routed_file_of_a_version_comes_back_under_any_name() {
+    let place = Place::new("mode = sync");
+    let mut client = single(&place);
+    client.checkpoint_begin("heat", 200).unwrap();
+    fs::write(client.route("ckpt_200_0.dat").unwrap(), "state").unwrap();
+    client.checkpoint_end(true).unwrap();
+    client.restart_begin("heat", 200).unwrap();
+    for name in ["ckpt-200_0.dat", "elsewhere/other", "ckpt_200_0.dat"] {
+        assert_eq!(fs::read_to_string(client.route(name).unwrap()).unwrap(), "state", "{name}");
+    }
+    client.restart_end(true).unwrap();
+}
+
 /// The scratch copy still counts, and the program is told that the other one does not.
 #[test]
 fn copy_that_cannot_be_made_fails_on_all_ranks() {
