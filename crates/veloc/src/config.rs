@@ -87,13 +87,20 @@ impl Config {
     /// Reads a file, with the environment's word above the file's.
     ///
     /// # Errors
-    /// [`Error::Config`] for a file that cannot be read, a line that is no `key = value`, a key that is missing and a
-    /// value that is none.
+    /// [`Error::Config`] for a file that cannot be read, a line that is neither `key = value` nor `key: value`, a key that
+    /// is missing, a value that is none, and the same directory for scratch and persistent.
     pub fn read(path: &Path) -> Result<Parsed, Error> {
         let lie = |what: String| Error::Config { path: path.display().to_string(), what };
         let text = std::fs::read_to_string(path).map_err(|e| lie(e.to_string()))?;
         let overrides = |key: &str| std::env::var(format!("VELOC_{}", key.to_ascii_uppercase())).ok();
-        Self::parse(&text, overrides).map_err(lie)
+        let parsed = Self::parse(&text, overrides).map_err(lie)?;
+        let Self { scratch, persistent, .. } = &parsed.config;
+        if resolved(scratch) == resolved(persistent) {
+            let same =
+                "scratch and persistent are the same directory: two expected, as a lost scratch must cost no version";
+            return Err(lie(format!("{same}; {}", scratch.display())));
+        }
+        Ok(parsed)
     }
 
     fn parse(text: &str, overrides: impl Fn(&str) -> Option<String>) -> Result<Parsed, String> {
@@ -138,7 +145,8 @@ fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> 
         if line.starts_with('[') && line.ends_with(']') {
             warnings.push(format!("section {line} has no meaning"));
         } else if !line.is_empty() {
-            let pair = line.split_once('=').ok_or_else(|| format!("line {}: no key = value", index + 1))?;
+            let pair = line.split_once(['=', ':']);
+            let pair = pair.ok_or_else(|| format!("line {}: neither key = value nor key: value", index + 1))?;
             values.insert(pair.0.trim().to_ascii_lowercase(), pair.1.trim().to_owned());
         }
     }
@@ -169,11 +177,18 @@ fn absolute(path: &str) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|e| format!("{path}: {e}"))
 }
 
-/// 0 and less keep all.
+/// Follows the links of a path as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    existing.map_or_else(|| path.to_owned(), |(above, real)| real.join(path.strip_prefix(above).unwrap_or(path)))
+}
+
+/// 0 keeps all.
 fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
     let Some(value) = value else { return Ok(None) };
-    let count: i64 = value.parse().map_err(|_| format!("{key} = {value}: a whole number expected"))?;
-    Ok(usize::try_from(count).ok().filter(|&count| count > 0))
+    let refuse = |_| format!("{key} = {value}: a number of versions expected, or 0 for all");
+    let count: usize = value.parse().map_err(refuse)?;
+    Ok(Some(count).filter(|&count| count > 0))
 }
 
 /// Not given, off (less than 0), or so many seconds.
@@ -229,6 +244,38 @@ mod tests {
         assert_eq!(warnings, [""; 0]);
     }
 
+    /// As the reader of VELOC takes them: whichever of the two signs comes first ends the key.
+    #[test]
+    fn colon_separates_as_an_equals_sign_does() {
+        let text = "scratch: /s\npersistent : /p=1:2\nmode:async\nlossy: 1:range:1e-4\nmax_versions = 2\n";
+        let Parsed { config, warnings } = parse(text).unwrap();
+        assert_eq!((config.scratch, config.persistent), ("/s".into(), "/p=1:2".into()));
+        assert_eq!((config.lossy, config.max_versions), (BTreeMap::from([(1, Bound::Range(1e-4))]), Some(2)));
+        assert!(config.asynchronous && warnings.is_empty());
+    }
+
+    /// The two layouts met there: a process by itself waited for its own lock, and versions overwrote each other.
+    #[test]
+    fn one_directory_for_scratch_and_persistent_is_refused_under_any_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
+        let read = |scratch: &str, persistent: &str| {
+            let (scratch, persistent) = (root.join(scratch), root.join(persistent));
+            let text = format!("scratch = {}\npersistent = {}\nmode = sync\n", scratch.display(), persistent.display());
+            std::fs::write(root.join("cfg"), text).unwrap();
+            Config::read(&root.join("cfg")).map(drop).map_err(|e| e.to_string())
+        };
+        for [scratch, persistent] in [["real", "real"], ["real/", "./real"], ["real", "link"], ["link/new", "real/new"]]
+        {
+            let error = read(scratch, persistent).unwrap_err();
+            assert!(error.contains("scratch and persistent are the same directory"), "{error}");
+        }
+        read("real", "other").unwrap();
+        read("real/a", "real/b").unwrap();
+    }
+
     #[test]
     fn environment_overrides_the_file() {
         let overrides = |key: &str| (key == "mode").then(|| "sync".to_owned());
@@ -252,6 +299,8 @@ mod tests {
             ("scratch = /s\npersistent = /p\nmode = later\n", "later"),
             ("scratch\n", "line 1"),
             (&format!("{LEAST}max_versions = many\n"), "many"),
+            (&format!("{LEAST}max_versions = -1\n"), "max_versions = -1: a number of versions expected"),
+            (&format!("{LEAST}scratch_versions = -3\n"), "scratch_versions = -3"),
             (&format!("{LEAST}lossy = 1\n"), "lossy"),
             (&format!("{LEAST}lossy = 1:-1e-3\n"), "lossy"),
             (&format!("{LEAST}lossy = 1:verified\n"), "lossy"),
