@@ -460,7 +460,7 @@ impl Client {
         let handover = self.places.handover(name, ticket.token);
         let draft = (self.comm.rank() == 0).then(|| {
             let draft = shelf.persistent.begin(*version, 0)?;
-            std::fs::create_dir_all(&handover).map_err(|source| Error::file("create", &handover, source))?;
+            std::fs::create_dir(&handover).map_err(|source| Error::file("create", &handover, source))?;
             Ok(draft)
         });
         let draft = self.agree("flush", draft.transpose());

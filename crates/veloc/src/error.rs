@@ -41,6 +41,14 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// A directory of scratch that another user may have planted.
+    #[error("{path} {what}; name another scratch directory, or remove it")]
+    Foreign {
+        /// Where.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A version that is not whole on all ranks.
     #[error("version {version} of {name} cannot be restored: {what}")]
     NotWhole {

@@ -5,6 +5,8 @@
 //! program, and one of a program that is killed never counts.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,7 +193,8 @@ impl Work {
         let text = serde_json::to_string(&handed).unwrap_or_default();
         let path = self.part_path(self.job.rank);
         let sealed = format!("{:08x}{text}", crc32c::crc32c(text.as_bytes()));
-        std::fs::write(&path, sealed).map_err(|source| Error::file("write", &path, source))
+        let written = File::create_new(&path).and_then(|mut file| file.write_all(sealed.as_bytes()));
+        written.map_err(|source| Error::file("write", &path, source))
     }
 
     fn await_part(&self, rank: usize) -> Result<Handed, Error> {

@@ -8,13 +8,21 @@
 //!
 //! A program that came in alone has `single-<id>` in place of `rank-<rank>`, and above its names in persistent storage.
 //! Names hold no dash, so these never meet.
+//!
+//! Scratch may be shared by users, and these names can be guessed. So the directories below it are this user's alone:
+//! another user's is refused, and so is a link. Persistent storage is shared as its owner likes: who may write there
+//! may also restart others.
 
-use std::path::PathBuf;
+use std::fs::{DirBuilder, File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use recoup_core::{Store, StoreError};
 use recoup_io::{Access, Hdf5Store};
+use rustix::fs::OFlags;
 
 use crate::{Config, Error};
 
@@ -53,6 +61,11 @@ impl Places {
 
     /// This rank's versions in scratch, drafts of a killed process removed.
     pub(crate) fn open_scratch(&self, name: &str) -> Result<Hdf5Store, Error> {
+        if let Some(shared) = self.scratch.parent() {
+            std::fs::create_dir_all(shared).map_err(|source| Error::file("create", shared, source))?;
+        }
+        claim(&self.scratch)?;
+        claim(&self.scratch.join(name))?;
         let store = open(&self.scratch, name, Access::Write)?;
         store.discard_drafts()?;
         Ok(store)
@@ -75,8 +88,37 @@ impl Places {
     }
 }
 
+/// Makes a directory for this user alone, or takes the one that is there.
+///
+/// # Errors
+/// [`Error::Foreign`] for a link, a file, and another user's directory.
+fn claim(path: &Path) -> Result<(), Error> {
+    let private = Permissions::from_mode(0o700);
+    match DirBuilder::new().mode(private.mode()).create(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        made => return made.map_err(|source| Error::file("create", path, source)),
+    }
+    let refuse = |what: String| Error::Foreign { path: path.display().to_string(), what };
+    let look = |source| Error::file("open", path, source);
+    let found = std::fs::symlink_metadata(path).map_err(look)?;
+    let user = rustix::process::geteuid().as_raw();
+    if !found.is_dir() {
+        return Err(refuse("is a link or a file: a directory expected".to_owned()));
+    }
+    if found.uid() != user {
+        return Err(refuse(format!("belongs to user {}: user {user} expected", found.uid())));
+    }
+    if found.mode() & 0o077 != 0 {
+        // Links are not followed, should another user have put one in its place just now.
+        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+        let directory = File::options().read(true).custom_flags(flags).open(path).map_err(look)?;
+        directory.set_permissions(private).map_err(look)?;
+    }
+    Ok(())
+}
+
 /// A process that was just killed may hold its lock a moment longer.
-fn open(dir: &std::path::Path, name: &str, access: Access) -> Result<Hdf5Store, Error> {
+fn open(dir: &Path, name: &str, access: Access) -> Result<Hdf5Store, Error> {
     let mut looks = 0;
     loop {
         match Hdf5Store::open(dir, name, access) {
@@ -92,4 +134,70 @@ fn open(dir: &std::path::Path, name: &str, access: Access) -> Result<Hdf5Store, 
 pub(crate) struct Shelf {
     pub(crate) scratch: Arc<Hdf5Store>,
     pub(crate) persistent: Arc<Hdf5Store>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir, read_dir, set_permissions};
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    /// Nobody's number, on the systems the tests run on.
+    const STRANGER: u32 = 65534;
+
+    fn places(dir: &Path) -> Places {
+        Places { scratch: dir.join("scratch/rank-000000"), persistent: dir.join("persistent") }
+    }
+
+    fn refusal(places: &Places) -> String {
+        places.open_scratch("heat").map(drop).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn directories_in_scratch_are_closed_to_other_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let places = places(dir.path());
+        for mode in [0o777, 0o755, 0o700] {
+            places.open_scratch("heat").unwrap();
+            for path in [places.scratch.clone(), places.scratch.join("heat")] {
+                assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700, "{}", path.display());
+                set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            }
+        }
+    }
+
+    /// Another user who guesses the name would read, replace or remove what a restart trusts.
+    #[test]
+    fn links_and_files_planted_in_scratch_are_refused_by_name() {
+        for name in ["rank-000000", "rank-000000/heat"] {
+            let dir = tempfile::tempdir().unwrap();
+            let (places, planted) = (places(dir.path()), dir.path().join("scratch").join(name));
+            let elsewhere = dir.path().join("elsewhere");
+            create_dir(&elsewhere).unwrap();
+            std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
+            symlink(&elsewhere, &planted).unwrap();
+            let error = refusal(&places);
+            assert!(error.contains(&format!("{name} is a link")), "{error}");
+            assert_eq!(read_dir(&elsewhere).unwrap().count(), 0, "{name}");
+            std::fs::remove_file(&planted).unwrap();
+            std::fs::write(&planted, "").unwrap();
+            assert!(refusal(&places).contains("a directory expected"));
+        }
+    }
+
+    #[test]
+    fn directory_of_another_user_is_refused_by_name() {
+        for name in ["rank-000000", "rank-000000/heat"] {
+            let dir = tempfile::tempdir().unwrap();
+            let (places, planted) = (places(dir.path()), dir.path().join("scratch").join(name));
+            std::fs::create_dir_all(&planted).unwrap();
+            if chown(&planted, Some(STRANGER), None).is_err() {
+                eprintln!("SKIPPED: only root can give a directory away");
+                return;
+            }
+            let error = refusal(&places);
+            assert!(error.contains(&format!("{name} belongs to user {STRANGER}")), "{error}");
+        }
+    }
 }
