@@ -86,8 +86,13 @@ int VELOC_Checkpoint_end(int success);
 /* Waits for the copy to persistent storage that is under way; VELOC_FAILURE when it does not count. */
 int VELOC_Checkpoint_wait(void);
 
-/* VELOC_SUCCESS when no such copy is under way, VELOC_FAILURE while one is. */
+/* As in VELOC 1.8: 1 when no such copy is under way, 0 while one is, VELOC_FAILURE before the start. VELOC's main branch
+ * returns VELOC_SUCCESS and VELOC_FAILURE instead: define VELOC_API_HEAD before this header to get that. */
 int VELOC_Checkpoint_finished(void);
+int VELOC_Checkpoint_finished_head(void);
+#ifdef VELOC_API_HEAD
+#define VELOC_Checkpoint_finished VELOC_Checkpoint_finished_head
+#endif
 
 /* Begin, take all regions, end. Collective. */
 int VELOC_Checkpoint(const char *name, int version);

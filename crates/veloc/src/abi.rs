@@ -312,9 +312,15 @@ pub extern "C" fn VELOC_Checkpoint_wait() -> c_int {
     with("VELOC_Checkpoint_wait", |client| client.wait().map(done))
 }
 
-/// 0 when no copy is under way, -1 while one is.
+/// Returns 1 when no copy is under way and 0 while one is, as VELOC 1.8 does.
 #[unsafe(no_mangle)]
 pub extern "C" fn VELOC_Checkpoint_finished() -> c_int {
+    with("VELOC_Checkpoint_finished", |client| Ok(c_int::from(client.is_finished())))
+}
+
+/// Returns 0 when no copy is under way and -1 while one is, as VELOC after 1.8 does.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Checkpoint_finished_head() -> c_int {
     let answer = |client: &mut Client| Ok(if client.is_finished() { CODE_SUCCESS } else { CODE_FAILURE });
     with("VELOC_Checkpoint_finished", answer)
 }

@@ -46,6 +46,7 @@ static void before_init(void) {
     FAILS(VELOC_Checkpoint_end(1));
     FAILS(VELOC_Checkpoint_wait());
     FAILS(VELOC_Checkpoint_finished());
+    FAILS(VELOC_Checkpoint_finished_head());
     FAILS(VELOC_Checkpoint("a", 1));
     FAILS(VELOC_Restart_test("a", 0));
     FAILS(VELOC_Restart_begin("a", 1));
@@ -94,7 +95,8 @@ static void out_of_order(void) {
     FAILS(VELOC_Restart_end(1));
     FAILS(VELOC_Route_file("f", path));
     WORKS(VELOC_Checkpoint_wait());
-    WORKS(VELOC_Checkpoint_finished());
+    GIVES(1, VELOC_Checkpoint_finished());
+    WORKS(VELOC_Checkpoint_finished_head());
 }
 
 static void names(void) {

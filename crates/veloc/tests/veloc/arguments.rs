@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::support::{Place, build_single, crate_dir, finish, has};
+use crate::support::{Place, build, build_single, crate_dir, finish, has, versions};
 
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -25,6 +25,25 @@ fn every_call_with_every_wrong_argument_gives_its_code() {
         let mut command = Command::new(program());
         command.arg(place.config());
         assert_passes(command);
+    }
+}
+
+/// The codes were swapped, so a loop that polled for the end of a copy never ended.
+#[test]
+fn polling_for_the_end_of_a_copy_ends() {
+    let source = crate_dir().join("tests/c/finished.c");
+    for flavour in ["VELOC_API_1_8", "VELOC_API_HEAD"] {
+        let define = format!("-D{flavour}");
+        let program = build("cc", &format!("finished-{flavour}"), &source, &["-DVELOC_NO_MPI", &define]);
+        for mode in ["async", "sync"] {
+            let place = Place::new(&format!("mode = {mode}"));
+            let mut command = Command::new(&program);
+            command.arg(place.config());
+            let output = finish(command);
+            assert_eq!(output.status.code(), Some(0), "{flavour}: {}", String::from_utf8_lossy(&output.stderr));
+            let arrived = versions(&place.persistent().join("single-000000"));
+            assert_eq!(arrived, [1, 2, 3], "{flavour}, {mode}");
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn build_mpi(name: &str, source: &Path) -> PathBuf {
     build("mpicc", name, source, &[])
 }
 
-fn build(compiler: &str, name: &str, source: &Path, flags: &[&str]) -> PathBuf {
+pub(crate) fn build(compiler: &str, name: &str, source: &Path, flags: &[&str]) -> PathBuf {
     let dir = &LIBRARY.dir;
     let program = dir.join(format!("{name}-{}", std::process::id()));
     let rpath = format!("-Wl,-rpath,{}", dir.display());
