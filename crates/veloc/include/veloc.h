@@ -9,6 +9,7 @@
 #define RECOUP_VELOC_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "veloc/defs.h"
 
@@ -38,6 +39,9 @@ int VELOC_Init_single(unsigned int unique_id, const char *cfg);
 /* Ends. With drain, what is on its way to persistent storage arrives first, and VELOC_FAILURE says that it did not;
  * without, it is given up, and the version remains in scratch. */
 int VELOC_Finalize(int drain);
+
+/* Not in VELOC: 1 from a start that worked to the end, 0 before and after. */
+int VELOC_Initialized(void);
 
 /* ---- What is saved ---- */
 
@@ -113,6 +117,9 @@ int VELOC_Recover_selective(int mode, int *ids, int no_ids);
 
 /* Bytes of region id in the version. */
 int VELOC_Recover_size(int id);
+
+/* Not in VELOC: the same for any size, and -1 without a message where the version has no such region. */
+long long VELOC_Recover_bytes(int id);
 
 /* Gives all regions of the version back. */
 int VELOC_Recover_mem(void);

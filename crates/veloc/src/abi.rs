@@ -2,7 +2,7 @@
 //!
 //! One client serves the process; calls from several threads are made one after another. No panic leaves.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -139,6 +139,12 @@ pub unsafe extern "C" fn VELOC_Init_single(unique_id: c_uint, cfg: *const c_char
         let config = config(unsafe { text(cfg) }, true)?;
         Ok(Client::single(unique_id, config))
     })
+}
+
+/// Returns 1 from a start that worked to the end, and 0 before and after.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Initialized() -> c_int {
+    c_int::from(open().is_some())
 }
 
 /// Ends the client; with `drain` only when all copies have arrived.
@@ -387,6 +393,13 @@ pub extern "C" fn VELOC_Recover_size(id: c_int) -> c_int {
         let refuse = |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes are no int") };
         c_int::try_from(bytes).map_err(refuse)
     })
+}
+
+/// Returns the bytes of a region of the version being restored, and -1, without a message, for one that is not in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn VELOC_Recover_bytes(id: c_int) -> c_longlong {
+    let bytes = open().as_ref().and_then(|client| client.recover_size(id).ok());
+    bytes.and_then(|bytes| c_longlong::try_from(bytes).ok()).unwrap_or(-1)
 }
 
 /// Gives all regions back.

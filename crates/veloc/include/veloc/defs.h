@@ -20,6 +20,9 @@
 #define VELOC_RECOVER_SOME (1)
 #define VELOC_RECOVER_REST (2)
 
+/* What an observer of veloc.hpp is called for: the end of a checkpoint. */
+#define VELOC_OBSERVE_CKPT_END (0)
+
 /* This veloc.h is recoup's, and has VELOC_Region_lossy. */
 #define VELOC_RECOUP (1)
 

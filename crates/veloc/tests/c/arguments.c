@@ -47,6 +47,7 @@ static void before_init(void) {
     FAILS(VELOC_Checkpoint_wait());
     FAILS(VELOC_Checkpoint_finished());
     FAILS(VELOC_Checkpoint_finished_head());
+    GIVES(0, VELOC_Initialized());
     FAILS(VELOC_Checkpoint("a", 1));
     FAILS(VELOC_Restart_test("a", 0));
     FAILS(VELOC_Restart_begin("a", 1));
@@ -97,6 +98,7 @@ static void out_of_order(void) {
     WORKS(VELOC_Checkpoint_wait());
     GIVES(1, VELOC_Checkpoint_finished());
     WORKS(VELOC_Checkpoint_finished_head());
+    GIVES(-1, (int)VELOC_Recover_bytes(0));
 }
 
 static void names(void) {
@@ -172,6 +174,8 @@ static void restart(void) {
     FAILS(VELOC_Recover_selective(VELOC_RECOVER_REST, one, -5));
     FAILS(VELOC_Route_file("f", path));
     GIVES(4 * (int)sizeof *x, VELOC_Recover_size(0));
+    GIVES(4 * (int)sizeof *x, (int)VELOC_Recover_bytes(0));
+    GIVES(-1, (int)VELOC_Recover_bytes(9));
     FAILS(VELOC_Recover_size(9));
     FAILS(VELOC_Recover_size(INT_MIN));
     /* Another size than was saved, more or less. */
@@ -212,6 +216,7 @@ int main(int argc, char **argv) {
     before_init();
     WORKS(VELOC_Init_single(UINT_MAX, argv[1]));
     FAILS(VELOC_Init_single(0, argv[1]));
+    GIVES(1, VELOC_Initialized());
     regions();
     out_of_order();
     names();
@@ -219,6 +224,7 @@ int main(int argc, char **argv) {
     restart();
     WORKS(VELOC_Mem_clear());
     WORKS(VELOC_Finalize(1));
+    GIVES(0, VELOC_Initialized());
     FAILS(VELOC_Finalize(1));
     WORKS(VELOC_Init_single(UINT_MAX, argv[1]));
     WORKS(VELOC_Finalize(0));

@@ -37,22 +37,28 @@ fn programs_of_the_guide_run() {
 
 #[test]
 fn headers_compile_as_every_c_and_as_cpp() {
-    for (compiler, standard) in [("cc", "-std=c99"), ("cc", "-std=c17"), ("c++", "-std=c++11")] {
+    let headers = [
+        ("cc", "-std=c99", "veloc.h"),
+        ("cc", "-std=c17", "veloc.h"),
+        ("c++", "-std=c++11", "veloc.h"),
+        ("c++", "-std=c++11", "veloc.hpp"),
+        ("c++", "-std=c++20", "veloc.hpp"),
+    ];
+    for (compiler, standard, header) in headers {
         let mut command = Command::new(compiler);
         let language = if compiler == "cc" { "c" } else { "c++" };
-        command.args([
-            standard,
-            "-DVELOC_NO_MPI",
-            "-Wall",
-            "-Wextra",
-            "-pedantic",
-            "-Werror",
-            "-fsyntax-only",
-            "-x",
-            language,
-        ]);
-        command.arg(crate_dir().join("include/veloc.h"));
+        command.args([standard, "-DVELOC_NO_MPI", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]);
+        command.args(["-x", language]).arg(crate_dir().join("include").join(header));
         let output = finish(command);
         assert!(output.status.success(), "{standard}: {}", String::from_utf8_lossy(&output.stderr));
     }
+}
+
+/// Programs for 1.8 use its functions and include nothing else.
+#[test]
+fn header_brings_the_functions_of_strings() {
+    let place = Place::new("mode = sync");
+    let source = place.config().with_file_name("strings.c");
+    fs::write(&source, "#include <veloc.h>\nint main(void) { return (int)strlen(\"\"); }\n").unwrap();
+    build_single("strings", &source);
 }

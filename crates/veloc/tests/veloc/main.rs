@@ -6,6 +6,7 @@
 
 mod arguments;
 mod clients;
+mod cpp;
 mod faults;
 mod guide;
 mod kills;

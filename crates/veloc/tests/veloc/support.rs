@@ -28,6 +28,11 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     Library { dir }
 });
 
+/// The folder of libveloc-client.
+pub(crate) fn library_dir() -> &'static Path {
+    &LIBRARY.dir
+}
+
 pub(crate) fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -48,9 +53,10 @@ pub(crate) fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }
 
-/// Builds a C program once per name, without MPI.
+/// Builds a C or C++ program once per name, without MPI.
 pub(crate) fn build_single(name: &str, source: &Path) -> PathBuf {
-    build("cc", name, source, &["-DSINGLE", "-DVELOC_NO_MPI"])
+    let compiler = if is_cpp(source) { "c++" } else { "cc" };
+    build(compiler, name, source, &["-DSINGLE", "-DVELOC_NO_MPI"])
 }
 
 /// Builds a C program with MPI.
@@ -58,12 +64,17 @@ pub(crate) fn build_mpi(name: &str, source: &Path) -> PathBuf {
     build("mpicc", name, source, &[])
 }
 
+fn is_cpp(source: &Path) -> bool {
+    source.extension().is_some_and(|extension| extension == "cpp")
+}
+
 pub(crate) fn build(compiler: &str, name: &str, source: &Path, flags: &[&str]) -> PathBuf {
     let dir = &LIBRARY.dir;
     let program = dir.join(format!("{name}-{}", std::process::id()));
     let rpath = format!("-Wl,-rpath,{}", dir.display());
+    let standard = if is_cpp(source) { "-std=c++11" } else { "-std=gnu11" };
     let mut command = Command::new(compiler);
-    command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(flags);
+    command.args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror"]).args(flags);
     command.arg("-I").arg(crate_dir().join("include")).arg(source).arg("-o").arg(&program);
     command.arg("-L").arg(dir).args(["-lveloc-client", &rpath]);
     let built = command.output().unwrap();
@@ -214,6 +225,15 @@ pub(crate) fn finish(mut command: Command) -> Output {
     limited.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
     command.stdin(Stdio::null());
     limited.stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs a program to a good end and returns what it said.
+pub(crate) fn assert_ends_well(command: Command) -> String {
+    let what = format!("{command:?}");
+    let output = finish(command);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}: {}\n{out}\n{err}", output.status);
+    format!("{out}{err}")
 }
 
 /// What the driver said, when it was run to its end.
