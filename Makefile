@@ -3,13 +3,16 @@
 CARGO  ?= cargo
 PREFIX ?= /usr/local
 PLUGIN  = $(PREFIX)/lib/hdf5/plugin
-VELOC   = target/release/veloc-client
+BUILT   = target/release
+VELOC   = $(BUILT)/veloc-client
 RUN    := scripts/with-env.sh
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 SONAME  = librecoup.so.$(firstword $(subst ., ,$(VERSION)))
+VELOC_VERSION = 1.8.0
+INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build library test bench doc install clean
+.PHONY: help demo build library test bench doc install install-program install-library install-veloc clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side (minutes)"
@@ -19,7 +22,8 @@ help:
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make library          librecoup for C, Fortran and PETSc"
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin; librecoup,"
-	@echo "                      libveloc-client, headers and recoup.pc into PREFIX/lib and PREFIX/include; DESTDIR is honoured"
+	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
+	@echo "                      PREFIX/share; DESTDIR is honoured"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
 
@@ -50,28 +54,39 @@ doc:
 	$(RUN) $(CARGO) doc --locked --workspace --no-deps
 
 install: build library
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 target/release/recoup $(DESTDIR)$(PREFIX)/bin/recoup
-	install -d $(DESTDIR)$(PLUGIN)
-	for library in target/release/librecoup_h5plugin.so target/release/librecoup_h5plugin.dylib; do \
-	    [ ! -e $$library ] || install -m 755 $$library $(DESTDIR)$(PLUGIN); \
-	done
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/veloc
-	install -m 644 crates/veloc/include/veloc.h $(DESTDIR)$(PREFIX)/include
-	install -m 644 crates/veloc/include/veloc/defs.h $(DESTDIR)$(PREFIX)/include/veloc
-	install -m 644 $(VELOC)/libveloc-client.a $(DESTDIR)$(PREFIX)/lib
-	[ ! -e $(VELOC)/libveloc-client.so ] || install -m 755 $(VELOC)/libveloc-client.so $(DESTDIR)$(PREFIX)/lib
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 755 target/release/librecoup_c.so $(DESTDIR)$(PREFIX)/lib/librecoup.so.$(VERSION)
-	ln -sf librecoup.so.$(VERSION) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/librecoup.so
-	install -m 644 target/release/librecoup_c.a $(DESTDIR)$(PREFIX)/lib/librecoup.a
-	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc*.h \
-	    crates/capi/include/recoup.f90 $(DESTDIR)$(PREFIX)/include
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/recoup.pc
+	@$(MAKE) --no-print-directory install-program install-library install-veloc
 	@echo "For h5py, h5dump and other HDF5 programs to read QB variables:"
 	@echo "  export HDF5_PLUGIN_PATH=$(PLUGIN)"
+
+# The parts of install copy what was built into $(BUILT), and build nothing.
+install-program:
+	install -d $(INTO)/bin $(DESTDIR)$(PLUGIN)
+	install -m 755 $(BUILT)/recoup $(INTO)/bin/recoup
+	for library in $(BUILT)/librecoup_h5plugin.so $(BUILT)/librecoup_h5plugin.dylib; do \
+	    [ ! -e $$library ] || install -m 755 $$library $(DESTDIR)$(PLUGIN); \
+	done
+
+install-library:
+	install -d $(INTO)/lib/pkgconfig $(INTO)/lib/cmake/recoup $(INTO)/include
+	install -m 755 $(BUILT)/librecoup_c.so $(INTO)/lib/librecoup.so.$(VERSION)
+	ln -sf librecoup.so.$(VERSION) $(INTO)/lib/$(SONAME)
+	ln -sf $(SONAME) $(INTO)/lib/librecoup.so
+	install -m 644 $(BUILT)/librecoup_c.a $(INTO)/lib/librecoup.a
+	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc*.h \
+	    crates/capi/include/recoup.f90 $(INTO)/include
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
+	install -m 644 crates/capi/cmake/recoupConfig.cmake $(INTO)/lib/cmake/recoup
+	sed 's|@VERSION@|$(VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/lib/cmake/recoup/recoupConfigVersion.cmake
+
+install-veloc:
+	install -d $(INTO)/bin $(INTO)/lib $(INTO)/include/veloc $(INTO)/share/veloc/cmake
+	install -m 644 crates/veloc/include/veloc.h crates/veloc/include/veloc.hpp $(INTO)/include
+	install -m 644 crates/veloc/include/veloc/*.h crates/veloc/include/veloc/*.hpp $(INTO)/include/veloc
+	install -m 644 $(VELOC)/libveloc-client.a $(INTO)/lib
+	[ ! -e $(VELOC)/libveloc-client.so ] || install -m 755 $(VELOC)/libveloc-client.so $(INTO)/lib
+	install -m 755 crates/veloc/shim/veloc-backend $(INTO)/bin
+	install -m 644 crates/veloc/cmake/velocConfig.cmake $(INTO)/share/veloc/cmake
+	sed 's|@VERSION@|$(VELOC_VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/share/veloc/cmake/velocConfigVersion.cmake
 
 clean:
 	$(CARGO) clean

@@ -10,4 +10,6 @@ mod comm;
 #[cfg(test)]
 mod embed;
 #[cfg(test)]
+mod package;
+#[cfg(test)]
 mod petsc;

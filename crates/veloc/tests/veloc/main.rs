@@ -10,4 +10,5 @@ mod cpp;
 mod faults;
 mod guide;
 mod kills;
+mod package;
 mod support;
