@@ -128,6 +128,7 @@ impl Problem {
             keep: 2,
             rivals: Vec::new(),
             key_every: 1,
+            max_bytes: None,
             worker_stays: false,
             checks_corruption: true,
             synchronous: true,

@@ -96,7 +96,7 @@ impl Machine {
         let first = (comm.rank() == 0).then(|| open(Access::Write));
         comm.barrier()?;
         let pfs = CrashingStore::new(first.unwrap_or_else(|| open(Access::Join))?, crash);
-        let tier = |name: &str, store, every| Tier { name: name.to_owned(), store, every, keep: 3 };
+        let tier = |name: &str, store, every| Tier { name: name.to_owned(), store, every, keep: 3, max_bytes: None };
         let row = vec![tier("memory", Arc::new(memory), 1), tier("pfs", Arc::new(pfs), self.pfs_every)];
         let tiers = Tiers::new(row, comm.rank());
         Ok(Arc::new(if self.is_behind { tiers.behind(WhenBusy::Wait) } else { tiers }))

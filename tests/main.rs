@@ -1,6 +1,7 @@
 //! Questions about the whole, one module each.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
+mod bounded;
 mod bounds;
 mod chains;
 mod corruption;

@@ -268,7 +268,7 @@ mod tests {
         let manifest = sample.manifest(Vec::new());
         let ours = sample.parts.into_iter().filter(|part| part.record.rank == comm.rank());
         let variables = ours.map(|part| (part.record, part.frames)).collect();
-        let tier = Tier { name: "pfs".to_owned(), store: Arc::new(pfs.clone()), every: 1, keep: 1 };
+        let tier = Tier { name: "pfs".to_owned(), store: Arc::new(pfs.clone()), every: 1, keep: 1, max_bytes: None };
         Job { tiers: vec![(1, tier)], cargo: Cargo { manifest, variables } }
     }
 

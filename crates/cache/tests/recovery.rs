@@ -145,7 +145,8 @@ fn tiers(job: &Job, machine: &Path, rank: usize, pfs: &MemoryStore, every: u64) 
 }
 
 fn tiers_over(memory: NodeStore, pfs: Arc<dyn Store>, every: u64, rank: usize) -> Tiers {
-    let tier = |name: &str, store: Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2 };
+    let tier =
+        |name: &str, store: Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2, max_bytes: None };
     Tiers::new(vec![tier("memory", Arc::new(memory), 1), tier("pfs", pfs, every)], rank)
 }
 

@@ -10,7 +10,7 @@ use recoup::model::Interval;
 use crate::status::{Failure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, threads, sync, stay, mtti, \
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, threads, sync, stay, mtti, \
                     rtol, pfs-bandwidth";
 
 /// What was asked for; what was not is left to the defaults.
@@ -27,6 +27,7 @@ pub(crate) struct Options {
     interval: Option<Interval>,
     state: Option<Resume>,
     keep: Option<usize>,
+    max_bytes: Option<u64>,
     key_every: Option<usize>,
     threads: Option<usize>,
     /// Every checkpoint is waited for.
@@ -75,6 +76,7 @@ impl Options {
             }
             "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p or exact"))?),
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "max-bytes" => self.max_bytes = Some(count(value).ok_or_else(|| expected(COUNT))? as u64),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
@@ -134,6 +136,7 @@ impl Options {
         builder = self.theta.into_iter().fold(builder, Builder::theta);
         builder = self.delta.into_iter().fold(builder, Builder::delta);
         builder = self.keep.into_iter().fold(builder, Builder::keep);
+        builder = self.max_bytes.into_iter().fold(builder, Builder::max_bytes);
         builder = self.key_every.into_iter().fold(builder, Builder::key_every);
         builder = self.threads.into_iter().fold(builder, Builder::threads);
         self.rtol.into_iter().fold(builder, Builder::tolerance)

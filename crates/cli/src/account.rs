@@ -44,6 +44,8 @@ pub(crate) struct Account {
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
+    /// Versions removed to stay within `--max-bytes`.
+    pub(crate) versions_dropped: Vec<u64>,
     /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
     pub(crate) notes: Vec<String>,
 }
@@ -138,6 +140,7 @@ impl Account {
             breakdown_rollbacks: report.breakdown_rollbacks,
             decisions: report.decisions.iter().map(DecisionJson::of).collect(),
             repairs: Vec::new(),
+            versions_dropped: saved.iter().flat_map(|saved| saved.dropped.iter().copied()).collect(),
             notes: notes(report),
         }
     }
@@ -176,6 +179,7 @@ impl Account {
         self.flips = last.flips;
         self.breakdown_rollbacks = last.breakdown_rollbacks;
         self.decisions.clone_from(&last.decisions);
+        self.versions_dropped.clone_from(&last.versions_dropped);
         self.notes.clone_from(&last.notes);
     }
 
@@ -344,6 +348,8 @@ pub(crate) struct RunJson {
     pub(crate) repairs: Vec<RepairJson>,
     /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
     pub(crate) notes: Vec<String>,
+    /// Versions removed to stay within `--max-bytes`.
+    pub(crate) versions_dropped: Vec<u64>,
     /// Overhead by cause.
     #[serde(skip)]
     pub(crate) measured: Option<Parts>,
@@ -413,6 +419,7 @@ impl RunJson {
             machine: terms.rates,
             decisions: account.decisions,
             repairs: account.repairs,
+            versions_dropped: account.versions_dropped,
             notes: account.notes,
             solve,
         }

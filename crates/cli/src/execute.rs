@@ -122,6 +122,7 @@ impl<'a> Execution<'a> {
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             keep: usize::from(self.protection.keep),
+            max_bytes: self.protection.max_bytes,
             rivals: self.protection.rivals(),
             key_every: usize::from(self.protection.key_every),
             worker_stays: false,

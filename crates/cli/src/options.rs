@@ -184,8 +184,21 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Says what was expected.
 pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
-    let refused = || "expected bytes per second above 0, such as 100e6, 100M or 100MiB".to_owned();
-    let trimmed = text.trim().trim_end_matches("/s");
+    let refused = "expected bytes per second above 0, such as 100e6, 100M or 100MiB";
+    scaled(text.trim().trim_end_matches("/s")).ok_or_else(|| refused.to_owned())
+}
+
+/// A number of bytes: `500000`, `500k`, `2GiB`.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let bytes = scaled(text.trim()).filter(|bytes| (1.0..u64::MAX as f64).contains(bytes));
+    bytes.map(|bytes| bytes as u64).ok_or_else(|| "expected bytes, at least 1, such as 500000, 500k or 2GiB".to_owned())
+}
+
+/// A number above 0 with the suffix of a power of 1000 or 1024.
+fn scaled(trimmed: &str) -> Option<f64> {
     let trimmed = trimmed.strip_suffix('B').unwrap_or(trimmed);
     let (trimmed, base) = match trimmed.strip_suffix('i') {
         Some(rest) => (rest, 1024_f64),
@@ -196,11 +209,11 @@ pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
         Some('M') => 2,
         Some('G') => 3,
         Some('T') => 4,
-        _ if base > 1000.0 => return Err(refused()),
+        _ if base > 1000.0 => return None,
         _ => 0,
     };
     let number = if power > 0 { &trimmed[..trimmed.len() - 1] } else { trimmed };
-    positive(number).map(|value| value * base.powi(power)).map_err(|_| refused())
+    positive(number).ok().map(|value| value * base.powi(power))
 }
 
 /// Where failures come from.

@@ -150,6 +150,12 @@ pub(crate) fn bytes(value: f64) -> String {
     if unit == 0 { format!("{scaled:.0} B") } else { format!("{scaled:.2} {}", UNITS[unit]) }
 }
 
+/// The versions that a limit on bytes did not allow.
+pub(crate) fn dropped(versions: &[u64]) -> String {
+    let numbers: Vec<String> = versions.iter().map(u64::to_string).collect();
+    format!("dropped to stay within --max-bytes: {}", numbers.join(", "))
+}
+
 /// A fraction as percent; `unbounded` when the run would never end.
 pub(crate) fn percent(fraction: f64) -> String {
     match fraction {

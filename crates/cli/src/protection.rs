@@ -13,7 +13,7 @@ use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 use crate::exit::Exit;
 use crate::method::profile;
 use crate::observed::Pace;
-use crate::options::{FailureChoice, MethodKind, bytes_per_second, positive};
+use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, positive};
 use crate::tiers::TierArgs;
 
 /// Codec of lossy versions when none is named.
@@ -61,6 +61,11 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "K", default_value = "2", value_parser = clap::value_parser!(u16).range(1..),
           help_heading = "Checkpoints")]
     pub(crate) keep: u16,
+
+    /// Fewer versions are kept where they take more bytes than this: 500M, 2GiB. The newest, and those it is coded
+    /// against, are always kept. Counts the versions in the directory: the one being written needs room on top.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Checkpoints")]
+    pub(crate) max_bytes: Option<u64>,
 
     /// One version of K holds the iterate by itself; those between are coded against the version before, where the
     /// codec can and it pays. 1: every version stands alone.

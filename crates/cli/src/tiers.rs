@@ -154,6 +154,8 @@ pub(crate) struct Costs {
     pub(crate) pfs_bytes_per_second: Option<f64>,
     /// Versions the directory keeps.
     pub(crate) keep: usize,
+    /// And their bytes, at most.
+    pub(crate) max_bytes: Option<u64>,
     /// The solver waits until a version is wherever it goes.
     pub(crate) synchronous: bool,
 }
@@ -244,7 +246,8 @@ impl TierArgs {
     ) -> Result<Arc<dyn Store>> {
         let folder = Arc::new(agree(comm, self.memory(run).and_then(|memory| memory.make()))?);
         let memory: Arc<dyn Store> = Arc::new(self.node_store(folder.clone(), comm)?);
-        let mut tiers = vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP }];
+        let mut tiers =
+            vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP, max_bytes: None }];
         let mut pace = None;
         if let Some(store) = pfs {
             let chosen = self.pace(&folder, run, costs, comm)?;
@@ -254,7 +257,7 @@ impl TierArgs {
             };
             tracing::info!("every {every}. version goes to pfs");
             pace = chosen;
-            tiers.push(Tier { name: "pfs".to_owned(), store, every, keep: costs.keep });
+            tiers.push(Tier { name: "pfs".to_owned(), store, every, keep: costs.keep, max_bytes: costs.max_bytes });
         }
         let tiers = Tiers::new(tiers, comm.rank());
         let tiers = if let Some(pace) = pace { tiers.paced(pace) } else { tiers };

@@ -70,3 +70,80 @@ fn verify_names_the_link_that_is_to_blame() {
     let blamed = damaged[1]["damage"][0].as_str().unwrap();
     assert!(blamed.contains("version 30: needs version 20"), "{blamed}");
 }
+
+/// A run through a failure, on which each version holds the iterate and two directions.
+fn run_through_failure(more: &str, dir: &Path) -> Value {
+    let problem = "--poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-12 --threads 1";
+    json(&format!("run {problem} --interval 2it --scheme lossy --sync --dir d --failures at:14 {more}"), dir, 0)
+}
+
+fn versions(dir: &Path) -> Vec<u64> {
+    chains(dir).into_iter().map(|(version, _)| version).collect()
+}
+
+/// Bytes of the files of all versions.
+fn bytes_of_versions(dir: &Path) -> u64 {
+    let files = |path: std::path::PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+    let is_version = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with('v');
+    let versions = files(dir.join("d/solve")).filter(is_version);
+    versions.flat_map(|version| files(version.path())).map(|file| file.metadata().unwrap().len()).sum()
+}
+
+/// It used to keep every version to the end of the solve: the direction that a recovery adds was keyed out of step.
+#[test]
+fn a_failure_leaves_no_more_versions_than_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let report = run_through_failure("", dir);
+    assert!(report["recoveries"] == 1 && report["checkpoints"].as_u64() > Some(20), "{report}");
+    let left = chains(dir);
+    assert!(left.len() <= 2 + 10, "{left:?}");
+    let (newest, chain) = left.last().unwrap();
+    let pruned = json("prune d --keep 1", dir, 0);
+    let needed: Vec<u64> = chain.iter().chain([newest]).copied().collect();
+    assert_eq!(pruned["runs"][0]["kept"], serde_json::json!(needed));
+    assert!(needed.len() <= 10, "{needed:?}");
+    assert_eq!(json("verify d", dir, 0)["whole"], true);
+}
+
+#[test]
+fn a_directory_stays_within_its_bytes_and_says_what_went() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let report = run_through_failure("--keep 100", dir);
+    assert_eq!(report["versions_dropped"], serde_json::json!([]));
+    let (all, there) = (bytes_of_versions(dir), versions(dir));
+
+    let report = run_through_failure(&format!("--keep 100 --max-bytes {} --fresh", all / 4), dir);
+    let left = versions(dir);
+    assert!(bytes_of_versions(dir) <= all / 4 && left.last() == there.last(), "{left:?}");
+    let dropped = report["versions_dropped"].as_array().unwrap();
+    assert!(!dropped.is_empty() && dropped.iter().all(|v| !left.contains(&v.as_u64().unwrap())), "{report}");
+    assert_eq!(json("verify d", dir, 0)["whole"], true);
+
+    // Less than one version takes: the last one stays.
+    let report = run_through_failure("--keep 100 --max-bytes 1k --fresh", dir);
+    assert_eq!(versions(dir).as_slice(), &there[there.len() - 1..]);
+    assert_eq!(report["versions_dropped"].as_array().unwrap().len() as u64 + 1, report["checkpoints"]);
+}
+
+#[test]
+fn prune_keeps_within_bytes_the_newest_version_that_can_be_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    run("qb", 3, dir);
+    let there = chains(dir);
+    let half = bytes_of_versions(dir) / 2;
+    let pruned = json(&format!("prune d --max-bytes {half}"), dir, 0);
+    let left = versions(dir);
+    assert!(bytes_of_versions(dir) <= half && left.len() > 1 && left.last() == there.last().map(|(v, _)| v));
+    assert_eq!(pruned["runs"][0]["dropped"], pruned["runs"][0]["removed"]);
+    assert_eq!(json("verify d", dir, 0)["whole"], true);
+
+    let (newest, _) = chains(dir).pop().unwrap();
+    std::fs::remove_file(dir.join(format!("d/solve/v{newest:012}/rank-000000.h5"))).unwrap();
+    let usable = chains(dir).into_iter().rev().nth(1).unwrap();
+    json("prune d --max-bytes 1", dir, 0);
+    let kept: Vec<u64> = usable.1.into_iter().chain([usable.0, newest]).collect();
+    assert_eq!(versions(dir), kept, "a damaged version is no reason to lose the last one that is whole");
+}

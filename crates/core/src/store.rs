@@ -158,6 +158,8 @@ pub struct Tier {
     pub every: u64,
     /// Versions it keeps; those they are coded against come on top.
     pub keep: usize,
+    /// It keeps fewer where they take more bytes than this, and the newest, with those it is coded against, always.
+    pub max_bytes: Option<u64>,
 }
 
 impl fmt::Debug for Tier {

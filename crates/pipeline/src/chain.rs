@@ -3,6 +3,10 @@
 //! What the next version may be coded against is the newest published one, kept as a decoder gives it back: 8 n
 //! bytes of memory. A draft becomes it only when the draft is published, so that nothing is ever coded
 //! against a version that is not there. [`crate::ChainReader`] walks the same road back.
+//!
+//! A chain is counted in versions, not in frames: a store keeps whole versions, and a version needs its parent if any
+//! frame of any rank does. All variables of a version therefore start a new chain together. Were each keyed at its own
+//! turn, some frame would follow in every version, and the versions a store has to keep would never end.
 
 use recoup_core::{Chain, Codec, Store, VariableRecord};
 
@@ -12,17 +16,12 @@ use crate::staging::{Buffer, frame_len};
 const HASH_BYTES: usize = 16;
 
 /// What tells the payload of a parent from every other: the first bytes of its BLAKE3 hash.
-pub(crate) fn payload_hash(payload: &[u8]) -> [u8; HASH_BYTES] {
+pub(crate) type PayloadHash = [u8; HASH_BYTES];
+
+/// The hash of a payload.
+pub(crate) fn payload_hash(payload: &[u8]) -> PayloadHash {
     let hash = blake3::hash(payload);
     std::array::from_fn(|i| hash.as_bytes()[i])
-}
-
-/// What a frame that follows needs to know of its parent, beside the values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub(crate) hash: [u8; HASH_BYTES],
-    /// Frames to be decoded before this one: 0 when it stands alone.
-    pub(crate) depth: usize,
 }
 
 /// One variable of a version, decoded: what the next version may be coded against.
@@ -32,7 +31,16 @@ pub(crate) struct Decoded {
     pub(crate) record: VariableRecord,
     pub(crate) values: Buffer,
     /// One per frame.
-    pub(crate) links: Vec<Link>,
+    pub(crate) hashes: Vec<PayloadHash>,
+}
+
+/// A version the next one may be coded against.
+#[derive(Debug, Default)]
+pub(crate) struct Base {
+    /// Versions that are decoded before it, one after the other; 0 for a key. The same on all ranks.
+    pub(crate) depth: usize,
+    /// The part of this rank; none where nothing may follow.
+    pub(crate) variables: Vec<Decoded>,
 }
 
 /// How the frames of a variable are to be coded.
@@ -68,22 +76,13 @@ impl<'a> Follow<'a> {
             Self::After(decoded) => Chain::Follow(decoded.parent(run)),
         }
     }
-
-    /// The link of a frame with this payload, which was coded against its parent or not.
-    pub(crate) fn link(self, run: usize, payload: &[u8], follows: bool) -> Link {
-        let depth = match self {
-            Self::After(decoded) if follows => decoded.links[run].depth + 1,
-            _ => 0,
-        };
-        Link { hash: payload_hash(payload), depth }
-    }
 }
 
 impl Decoded {
     /// One frame of it as a parent.
     fn parent(&self, run: usize) -> recoup_core::Parent<'_> {
         let len = frame_len(&self.record);
-        recoup_core::Parent { values: self.values.slice(run * len, len), hash: self.links[run].hash }
+        recoup_core::Parent { values: self.values.slice(run * len, len), hash: self.hashes[run] }
     }
 
     /// Whether frames of `record` cover the same values.
@@ -99,7 +98,7 @@ impl Decoded {
 pub(crate) struct Chains {
     /// Versions from one key to the next; with 1 every version stands alone.
     key_every: usize,
-    published: Vec<Decoded>,
+    published: Base,
     draft: Vec<Decoded>,
     /// Buffers to be used again.
     spare: Vec<Buffer>,
@@ -107,7 +106,7 @@ pub(crate) struct Chains {
 
 impl Chains {
     pub(crate) fn new(key_every: usize) -> Self {
-        Self { key_every, published: Vec::new(), draft: Vec::new(), spare: Vec::new() }
+        Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
     }
 
     /// How a variable of `version` is to be coded, in a store that has to hold all it is coded against.
@@ -123,25 +122,35 @@ impl Chains {
         }
         // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a new one.
         let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && store.can_follow(version, d.version);
-        let before = self.published.iter().find(can_follow);
-        let depth = |d: &Decoded| d.links.iter().map(|link| link.depth).max().unwrap_or(0);
-        match before {
-            Some(decoded) if depth(decoded) + 1 < self.key_every => Follow::After(decoded),
-            _ => Follow::Key,
-        }
+        let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
+        let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
+        before.map_or(Follow::Key, Follow::After)
     }
 
     /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used again.
-    pub(crate) fn drafted(&mut self, version: u64, record: &VariableRecord, decoded: &mut Buffer, links: Vec<Link>) {
+    pub(crate) fn drafted(
+        &mut self,
+        version: u64,
+        record: &VariableRecord,
+        decoded: &mut Buffer,
+        hashes: Vec<PayloadHash>,
+    ) {
         let spare = self.spare.pop().unwrap_or_else(|| Buffer::new(record.element));
         let values = std::mem::replace(decoded, spare);
-        self.draft.push(Decoded { version, record: record.clone(), values, links });
+        self.draft.push(Decoded { version, record: record.clone(), values, hashes });
     }
 
-    /// The version under way counts: what follows it may be coded against it, and against no other.
-    pub(crate) fn publish(&mut self) {
-        let before = std::mem::replace(&mut self.published, std::mem::take(&mut self.draft));
-        self.recycle(before);
+    /// The version under way counts: what follows it may be coded against it, and against no other. `follows` says whether
+    /// any frame of any rank was coded against the version before.
+    pub(crate) fn publish(&mut self, follows: bool) {
+        let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
+        let variables = std::mem::take(&mut self.draft);
+        self.replace(Base { depth, variables });
+    }
+
+    /// The next version is a key, so that those before it may go.
+    pub(crate) fn end(&mut self) {
+        self.published.depth = usize::MAX;
     }
 
     /// The version under way does not count.
@@ -151,13 +160,17 @@ impl Chains {
     }
 
     /// The run goes on from a restored version, or from none.
-    pub(crate) fn restart(&mut self, restored: Vec<Decoded>) {
-        self.draft = if self.key_every > 1 { restored } else { Vec::new() };
-        self.publish();
+    pub(crate) fn restart(&mut self, restored: Base) {
+        self.replace(if self.key_every > 1 { restored } else { Base::default() });
+    }
+
+    fn replace(&mut self, base: Base) {
+        let before = std::mem::replace(&mut self.published, base);
+        self.recycle(before.variables);
     }
 
     fn recycle(&mut self, old: Vec<Decoded>) {
         self.spare.extend(old.into_iter().map(|decoded| decoded.values));
-        self.spare.truncate(self.published.len().max(1));
+        self.spare.truncate(self.published.variables.len().max(1));
     }
 }

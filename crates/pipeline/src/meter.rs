@@ -136,6 +136,7 @@ mod tests {
             residual: ResidualRecord::default(),
             extra_iterations: None,
             spent: Spent { stage_seconds, ..Spent::default() },
+            dropped: Vec::new(),
         }
     }
 

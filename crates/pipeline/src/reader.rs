@@ -6,7 +6,7 @@ use std::sync::Arc;
 use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
-use crate::chain::{Link, payload_hash};
+use crate::chain::{PayloadHash, payload_hash};
 use crate::codecs::Codecs;
 use crate::redistribute::Piece;
 use crate::staging::{Buffer, frame_len, frames};
@@ -27,7 +27,7 @@ pub struct ChainReader<'a> {
 pub(crate) struct Read {
     pub(crate) values: Buffer,
     /// One per frame.
-    pub(crate) links: Vec<Link>,
+    pub(crate) hashes: Vec<PayloadHash>,
 }
 
 /// A frame of some version.
@@ -72,6 +72,19 @@ impl<'a> ChainReader<'a> {
         Ok(read)
     }
 
+    /// Versions that are decoded one after the other before this one; 0 for a key. Where a manifest on the way is missing
+    /// or damaged, more than any chain has.
+    pub(crate) fn depth(&mut self, manifest: &Manifest) -> usize {
+        let (mut depth, mut child, mut level) = (0, manifest.version, manifest.parents());
+        while let Some(&newest) = level.last() {
+            let manifests = level.iter().map(|&parent| self.manifest(parent)).collect::<Result<Vec<_>, _>>();
+            let Some(manifests) = manifests.ok().filter(|_| newest < child) else { return usize::MAX };
+            level = manifests.iter().flat_map(|manifest| manifest.parents()).collect();
+            (depth, child) = (depth + 1, newest);
+        }
+        depth
+    }
+
     /// Reads and decodes a whole variable of a version. Every damaged frame is named.
     ///
     /// # Errors
@@ -81,7 +94,7 @@ impl<'a> ChainReader<'a> {
         manifest: &Manifest,
         record: &VariableRecord,
     ) -> Result<Read, Vec<PipelineError>> {
-        let mut read = Read { values: Buffer::new(record.element), links: Vec::new() };
+        let mut read = Read { values: Buffer::new(record.element), hashes: Vec::new() };
         let mut damaged = Vec::new();
         read.values.resize(frames(record) * frame_len(record));
         let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
@@ -90,7 +103,7 @@ impl<'a> ChainReader<'a> {
             found += 1;
             let target = read.values.slice_mut(frame.start as usize, frame_len(record));
             match self.walk(manifest.version, record, frame, target) {
-                Ok(link) => read.links.push(link),
+                Ok(hash) => read.hashes.push(hash),
                 Err(error) => damaged.push(error),
             }
         }
@@ -133,14 +146,14 @@ impl<'a> ChainReader<'a> {
         if damaged.is_empty() { Ok(()) } else { Err(damaged) }
     }
 
-    /// Decodes the chain of a frame from its key on, the frame itself into `target`.
+    /// Decodes the chain of a frame from its key on, the frame itself into `target`. Returns the hash of its payload.
     fn walk(
         &mut self,
         version: u64,
         variable: &VariableRecord,
         frame: &FrameRecord,
         target: ValuesMut<'_>,
-    ) -> Result<Link, PipelineError> {
+    ) -> Result<PayloadHash, PipelineError> {
         let mut ancestors = self.steps(version, variable, frame)?;
         ancestors.pop();
         let (mut payload, mut hash) = (Vec::new(), None);
@@ -155,7 +168,7 @@ impl<'a> ChainReader<'a> {
         }
         let step = Step { version, frame: frame.clone() };
         self.step(&step, variable, (&mut payload, chain(&before, hash)), target)?;
-        Ok(Link { hash: payload_hash(&payload), depth: ancestors.len() })
+        Ok(payload_hash(&payload))
     }
 
     /// Reads and decodes one frame, given its parent.
@@ -227,7 +240,7 @@ impl<'a> ChainReader<'a> {
 }
 
 /// The chain of a frame whose parent was decoded, or that has none.
-fn chain(before: &Buffer, hash: Option<[u8; 16]>) -> Chain<'_> {
+fn chain(before: &Buffer, hash: Option<PayloadHash>) -> Chain<'_> {
     hash.map_or(Chain::Alone, |hash| Chain::Follow(Parent { values: before.all(), hash }))
 }
 

@@ -3,8 +3,7 @@
 use recoup_core::{BreakdownReason, Note, Phase, Progress};
 
 use crate::flip::Flipped;
-use crate::session::DecisionRecord;
-use crate::{Restored, Saved, Suspicion};
+use crate::{DecisionRecord, Restored, Saved, Suspicion};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

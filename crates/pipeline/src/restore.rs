@@ -5,11 +5,11 @@ use recoup_core::{
     agreed,
 };
 
-use crate::chain::Decoded;
+use crate::chain::{Base, Decoded};
+use crate::keeper::acts;
 use crate::redistribute::{self, Place, Wanted};
 use crate::staging::{self, Buffer};
 use crate::timing::since;
-use crate::worker::acts;
 use crate::{ChainReader, PipelineError, Session, Timing, registry};
 
 /// A version that came back.
@@ -99,7 +99,7 @@ impl Session {
         self.wait()?;
         self.give_up_drains();
         // Whatever is found, nothing must be coded against a version that may be set aside.
-        self.chain_from(Vec::new())?;
+        self.chain_from(Base::default())?;
         let start = self.clock.now();
         self.settle(owners)?;
         let store = self.store.clone();
@@ -121,7 +121,8 @@ impl Session {
                     self.meter.recovered(version, (restored.scheme, restored.resume), restored.seconds);
                     self.restarted(version);
                     self.kept_best(restored.residual.norm / restored.residual.rhs_norm);
-                    self.chain_from(followed(candidate))?;
+                    let depth = self.agreed_depth(&mut reader, &candidate.manifest)?;
+                    self.chain_from(Base { depth, variables: followed(candidate) })?;
                     return Ok(Some(restored));
                 }
                 Err(damage) => skipped.push(Skipped { version, damage }),
@@ -141,7 +142,7 @@ impl Session {
     /// [`PipelineError::Store`].
     pub fn start_anew(&mut self) -> Result<(), PipelineError> {
         self.wait()?;
-        self.chain_from(Vec::new())?;
+        self.chain_from(Base::default())?;
         self.set_aside_newer(None)?;
         self.restarted(0);
         self.kept_best(f64::INFINITY);
@@ -157,6 +158,12 @@ impl Session {
         self.comm.broadcast(0, &mut message)?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         Ok(message.chunks_exact(8).map(word).collect())
+    }
+
+    /// The depth of a version, where one rank may fail to read what another has read. Collective.
+    fn agreed_depth(&self, reader: &mut ChainReader<'_>, manifest: &Manifest) -> Result<usize, PipelineError> {
+        let deepest = self.comm.max(i64::try_from(reader.depth(manifest)).unwrap_or(i64::MAX))?;
+        Ok(usize::try_from(deepest).unwrap_or(usize::MAX))
     }
 
     /// What this rank can make of a version.
@@ -267,13 +274,13 @@ fn wanted(manifest: &Manifest, owners: &mut [&mut dyn Registered], place: Place)
     saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
 }
 
-/// Reads and decodes one variable; one put together from pieces has no links, so nothing is coded against it.
+/// Reads and decodes one variable; one put together from pieces has no hashes, so nothing is coded against it.
 fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Result<Decoded, Vec<PipelineError>> {
     let version = manifest.version;
     let (record, pieces) = match wanted {
         Wanted::Own(record) => {
             let read = reader.variable(manifest, &record)?;
-            return Ok(Decoded { version, record, values: read.values, links: read.links });
+            return Ok(Decoded { version, record, values: read.values, hashes: read.hashes });
         }
         Wanted::Pieces { target, pieces } => (target, pieces),
     };
@@ -281,7 +288,7 @@ fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Re
     values.resize(record.len as usize);
     let errors = pieces.iter().filter_map(|piece| reader.piece(manifest, piece, &mut values).err());
     let errors: Vec<PipelineError> = errors.flatten().collect();
-    if errors.is_empty() { Ok(Decoded { version, record, values, links: Vec::new() }) } else { Err(errors) }
+    if errors.is_empty() { Ok(Decoded { version, record, values, hashes: Vec::new() }) } else { Err(errors) }
 }
 
 /// Copies decoded values into the owners' variables.

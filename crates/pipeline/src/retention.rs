@@ -1,35 +1,69 @@
-//! Retention: the newest versions are kept, and every older one that some kept version is coded against.
+//! Retention: the newest versions are kept, as far as their bytes allow, and every older one that some kept version is
+//! coded against.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use recoup_core::{Manifest, Store, StoreError};
 
+/// Room for a manifest's checksum, beside its text.
+const ENVELOPE_BYTES: u64 = 48;
+
 /// Decides which versions of a store are no longer needed.
 #[derive(Clone, Debug)]
 pub struct Retention {
     keep: usize,
+    max_bytes: Option<u64>,
     /// The versions there are, where that is known: `None` has the store asked.
     versions: Option<BTreeSet<u64>>,
-    /// What the manifests seen say of their versions' parents.
-    parents: BTreeMap<u64, BTreeSet<u64>>,
+    /// What the manifests seen say of their versions.
+    seen: BTreeMap<u64, Seen>,
+}
+
+/// One version.
+#[derive(Clone, Debug)]
+struct Seen {
+    parents: BTreeSet<u64>,
+    bytes: u64,
+}
+
+/// What retention has found in a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sweep {
+    /// The versions no other needs, newest first: removed in this order, no version is ever without one it is coded
+    /// against.
+    pub superfluous: Vec<u64>,
+    /// Those of them that would be kept if the limit on bytes allowed it.
+    pub dropped: Vec<u64>,
+    /// The newest version; `None` where there is none, or its manifest cannot be read.
+    pub newest: Option<u64>,
+    /// Its bytes, where there is a limit.
+    pub newest_bytes: u64,
+    /// Its bytes and those of all it is coded against, where there is a limit.
+    pub needed_bytes: u64,
 }
 
 impl Retention {
-    /// Keeps the newest `keep` versions, and what they need.
+    /// Keeps the newest `keep` versions, and those they are coded against.
     #[must_use]
     pub fn new(keep: usize) -> Self {
-        Self { keep, versions: None, parents: BTreeMap::new() }
+        Self { keep, max_bytes: None, versions: None, seen: BTreeMap::new() }
     }
 
-    /// Keeps another number from now on.
-    pub(crate) fn keep(&mut self, keep: usize) {
-        self.keep = keep;
+    /// Keeps fewer where they take more than `max_bytes` together; the newest one, and those it is coded against, always.
+    /// What counts is the versions' files: neither a draft nor what was set aside.
+    #[must_use]
+    pub fn within(self, max_bytes: Option<u64>) -> Self {
+        Self { max_bytes, ..self }
     }
 
     /// A version was written: its manifest need not be read again.
     pub fn published(&mut self, manifest: &Manifest) {
-        self.parents.insert(manifest.version, manifest.parents());
         self.versions = None;
+        // Stores add to the files a manifest names: how large a version is, its store says.
+        match self.max_bytes {
+            None => drop(self.seen.insert(manifest.version, Seen { parents: manifest.parents(), bytes: 0 })),
+            Some(_) => drop(self.seen.remove(&manifest.version)),
+        }
     }
 
     /// As [`Retention::published`], to a store that has no other versions than those it had, and this one: it is not asked again.
@@ -42,75 +76,120 @@ impl Retention {
 
     /// What was seen may no longer be so: versions were set aside, and others may take their numbers.
     pub fn forget(&mut self) {
-        (self.versions, self.parents) = (None, BTreeMap::new());
+        (self.versions, self.seen) = (None, BTreeMap::new());
     }
 
-    /// The versions that are not among the newest, counted from `newest` downwards, and that no other needs;
-    /// newest first: removed in this order, no version is ever without one it is coded against. The store is asked what versions it
-    /// has the first time, and after [`Retention::published`] and [`Retention::forget`].
+    /// Finds the versions that are not among the newest, counted from `newest` downwards, and that no other needs. The
+    /// store is asked for its versions the first time, and after [`Retention::published`] and [`Retention::forget`].
     ///
     /// A version whose manifest cannot be read may need any older one: those all stay. So do versions above
     /// `newest`, which are another run's, and what they need.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the versions cannot be listed.
-    pub fn superfluous(&mut self, store: &dyn Store, newest: u64) -> Result<Vec<u64>, StoreError> {
+    pub fn sweep(&mut self, store: &dyn Store, newest: u64) -> Result<Sweep, StoreError> {
         let versions = match self.versions.take() {
             Some(known) => known,
             None => store.versions()?.into_iter().collect(),
         };
-        let superfluous = self.among(&versions, store, newest);
+        let sweep = self.among(&versions, store, newest);
         self.versions = Some(versions);
-        Ok(superfluous)
+        Ok(sweep)
     }
 
-    fn among(&mut self, versions: &BTreeSet<u64>, store: &dyn Store, newest: u64) -> Vec<u64> {
-        self.parents.retain(|version, _| versions.contains(version));
-        let (mut needed, mut superfluous) = (BTreeSet::new(), Vec::new());
+    /// The superfluous versions of [`Retention::sweep`].
+    ///
+    /// # Errors
+    /// As [`Retention::sweep`].
+    pub fn superfluous(&mut self, store: &dyn Store, newest: u64) -> Result<Vec<u64>, StoreError> {
+        Ok(self.sweep(store, newest)?.superfluous)
+    }
+
+    fn among(&mut self, versions: &BTreeSet<u64>, store: &dyn Store, newest: u64) -> Sweep {
+        self.seen.retain(|version, _| versions.contains(version));
         let newer = versions.iter().filter(|&&version| version > newest).count();
+        let (mut kept, mut bytes, mut sweep) = (BTreeSet::new(), 0, Sweep::default());
         for (position, &version) in versions.iter().rev().enumerate() {
-            if position >= newer + self.keep && !needed.contains(&version) {
-                superfluous.push(version);
+            if kept.contains(&version) {
                 continue;
             }
-            match self.parents(store, version) {
-                Some(parents) => needed.extend(parents),
-                None => break,
+            if position >= newer + self.keep {
+                sweep.superfluous.push(version);
+                continue;
+            }
+            let Some(chain) = self.chain(store, version, versions) else { break };
+            if position == newer {
+                sweep.newest = Some(version);
+                (sweep.newest_bytes, sweep.needed_bytes) = (self.bytes([&version]), self.bytes(&chain));
+            }
+            let more = self.bytes(chain.difference(&kept));
+            let fits = self.max_bytes.is_none_or(|max| bytes + more <= max && sweep.dropped.is_empty());
+            if position <= newer || fits {
+                bytes += more;
+                kept.extend(chain);
+            } else {
+                sweep.superfluous.push(version);
+                sweep.dropped.push(version);
             }
         }
-        superfluous
+        sweep
+    }
+
+    /// A version and all it is coded against, as far as they are there; `None` when that is not known.
+    fn chain(&mut self, store: &dyn Store, version: u64, versions: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
+        let (mut chain, mut left) = (BTreeSet::from([version]), vec![version]);
+        while let Some(version) = left.pop() {
+            let parents = &self.seen(store, version)?.parents;
+            left.extend(parents.iter().filter(|&parent| versions.contains(parent) && chain.insert(*parent)));
+        }
+        Some(chain)
+    }
+
+    /// Bytes of versions that were seen.
+    fn bytes<'a>(&self, versions: impl IntoIterator<Item = &'a u64>) -> u64 {
+        versions.into_iter().filter_map(|version| self.seen.get(version)).map(|seen| seen.bytes).sum()
     }
 
     /// Removes what is superfluous. A version that cannot be removed is no reason to lose another: it is
     /// named in the log, and what it needs stays.
-    pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) {
-        let superfluous = self.superfluous(store, newest).unwrap_or_default();
-        let mut needed = BTreeSet::new();
-        for version in superfluous {
+    pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) -> Sweep {
+        let mut sweep = self.sweep(store, newest).unwrap_or_default();
+        let (mut needed, mut stays) = (BTreeSet::new(), BTreeSet::new());
+        for &version in &sweep.superfluous {
             let removed = if needed.contains(&version) { Ok(false) } else { remove(store, version).map(|()| true) };
             if let Err(error) = &removed {
                 tracing::warn!(version, %error, "an old version is left over");
             }
             if matches!(removed, Ok(true)) {
                 self.versions.iter_mut().for_each(|versions| versions.retain(|&v| v != version));
-            } else {
-                match self.parents(store, version) {
-                    Some(parents) => needed.extend(parents),
-                    None => return,
-                }
+                continue;
+            }
+            stays.insert(version);
+            match self.seen(store, version) {
+                Some(seen) => needed.extend(seen.parents.iter().copied()),
+                None => break,
             }
         }
+        sweep.dropped.retain(|version| !stays.contains(version));
+        sweep
     }
 
-    /// The versions one version needs to be read first; `None` when that is not known.
-    fn parents(&mut self, store: &dyn Store, version: u64) -> Option<BTreeSet<u64>> {
-        if let Some(parents) = self.parents.get(&version) {
-            return Some(parents.clone());
+    /// What the manifest of a version says; `None` when it cannot be read.
+    fn seen(&mut self, store: &dyn Store, version: u64) -> Option<&Seen> {
+        if !self.seen.contains_key(&version) {
+            let manifest = store.manifest(version).ok()?;
+            let bytes = self.max_bytes.map_or(0, |_| stored_bytes(&manifest));
+            self.seen.insert(version, Seen { parents: manifest.parents(), bytes });
         }
-        let parents = store.manifest(version).ok()?.parents();
-        self.parents.insert(version, parents.clone());
-        Some(parents)
+        self.seen.get(&version)
     }
+}
+
+/// Bytes of a version's files; of its payloads where it has no files.
+fn stored_bytes(manifest: &Manifest) -> u64 {
+    let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    let text = serde_json::to_vec(manifest).map_or(0, |text| text.len() as u64);
+    files.max(manifest.payload_bytes()) + text + ENVELOPE_BYTES
 }
 
 /// Removes a version; one that somebody else has removed is gone, too.

@@ -7,19 +7,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, MethodProfile, Note, Observation, Plan, Policy, Prediction,
-    Progress, Registered, ResidualKind, Resume, Scheme, Status, Store, Tier, agreed,
+    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, MethodProfile, Note, Plan, Policy, Prediction, Progress,
+    Registered, ResidualKind, Scheme, Status, Store, agreed,
 };
 
-use crate::chain::{Chains, Decoded};
+use crate::chain::{Base, Chains};
 use crate::codecs::Codecs;
+use crate::decision::DecisionRecord;
+use crate::keeper::{Keeper, Limits, acts};
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Known, Reference, Room, Verifier};
-use crate::worker::{Done, Job, Work, Worker, acts};
+use crate::worker::{Done, Job, Work, Worker};
 use crate::{Outcome, PipelineError, Timing, cores, registry};
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -41,6 +43,10 @@ pub struct SessionConfig {
     pub timing: Timing,
     /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,
+    /// Fewer are kept where they take more bytes than this; the newest, and those it is coded against, always. Counts the
+    /// files of versions that count: the draft under way needs room for one more, and what was set aside stays. Of a
+    /// store made of tiers each has a limit of its own, and this one is not looked at.
+    pub max_bytes: Option<u64>,
     /// Codecs that may take the place of the plan's for lossy variables, where their better ratio pays on this storage.
     pub rivals: Vec<CodecId>,
     /// Versions from one whose iterate stands alone to the next, where the codec of lossy ones can code against
@@ -66,21 +72,6 @@ pub struct SessionConfig {
     pub abort: Arc<AtomicBool>,
 }
 
-/// One line of the decision log.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DecisionRecord {
-    /// The iteration it was taken at.
-    pub iteration: u64,
-    /// How versions are saved from now on.
-    pub plan: Plan,
-    /// The interval in force.
-    pub interval_seconds: f64,
-    /// Extra iterations expected of a recovery from such versions; `None` where nothing is saved.
-    pub extra_iterations: Option<Prediction>,
-    /// The reasons, in numbers.
-    pub why: String,
-}
-
 /// A checkpoint that was taken: staged, and on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checkpointed {
@@ -99,12 +90,12 @@ pub struct Session {
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) meter: Meter,
     pub(crate) timing: Timing,
-    policy: Box<dyn Policy>,
+    pub(crate) policy: Box<dyn Policy>,
     /// The last decision all ranks were told.
-    told: Option<Decision>,
+    pub(crate) told: Option<Decision>,
     checks_corruption: bool,
     synchronous: bool,
-    tolerance: f64,
+    pub(crate) tolerance: f64,
     jobs: Option<Sender<Work>>,
     done: Receiver<Done>,
     worker: Option<JoinHandle<()>>,
@@ -112,14 +103,14 @@ pub struct Session {
     free: Vec<StagingSet>,
     outstanding: usize,
     outcomes: Vec<Outcome>,
-    decisions: Vec<DecisionRecord>,
+    pub(crate) decisions: Vec<DecisionRecord>,
     /// Versions a virtual run has made, and when they count.
     durable: Vec<(u64, Duration)>,
     suspicion: Option<Suspicion>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
     known: Known,
-    marks: Marks,
+    pub(crate) marks: Marks,
 }
 
 /// A state whose residual is so many times that of the best version, or of x = 0, is not saved. Residuals of sound solves
@@ -128,17 +119,17 @@ const WORSE_MAX: f64 = 1000.0;
 
 /// Where the run stood at its last turning points.
 #[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    start: Duration,
+pub(crate) struct Marks {
+    pub(crate) start: Duration,
     computing_since: Duration,
-    checkpoint_at: Duration,
-    checkpoint_iteration: u64,
-    failures: u64,
+    pub(crate) checkpoint_at: Duration,
+    pub(crate) checkpoint_iteration: u64,
+    pub(crate) failures: u64,
     /// What the residual norms of the solver are, and the largest since it started or came back.
     residual_kind: ResidualKind,
     residual_peak: f64,
     /// What the solver says of its method.
-    profile: Option<MethodProfile>,
+    pub(crate) profile: Option<MethodProfile>,
     /// Smallest relative residual saved or restored.
     best_saved: f64,
     /// It was said that a state is too bad to be saved.
@@ -159,10 +150,10 @@ impl Session {
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
         let threads = if config.synchronous { config.codecs.threads } else { 1 };
         let behind = Codecs { threads, ..config.codecs };
+        let least = if config.timing == Timing::Real { 1 } else { 2 };
         let worker = Worker {
             name: config.name,
-            keep: if config.timing == Timing::Real { config.keep.max(1) } else { config.keep.max(2) },
-            retention: Vec::new(),
+            keeper: Keeper::new(Limits { keep: config.keep.max(least), max_bytes: config.max_bytes }),
             chains: Chains::new(config.key_every),
             rivals: Rivals::new(behind, config.rivals, Bandwidth::new(bandwidth)),
             store: config.store.clone(),
@@ -173,7 +164,6 @@ impl Session {
             fingerprint,
             abort: config.abort.clone(),
             room: Room::new(),
-            newest: None,
             is_settled: false,
             checks_corruption: config.checks_corruption,
             ranks_here: cores::ranks_here(ours.as_ref())?,
@@ -441,7 +431,7 @@ impl Session {
         self.abort.store(false, Ordering::Release);
         waited?;
         self.suspicion = None;
-        self.chain_from(Vec::new())
+        self.chain_from(Base::default())
     }
 
     /// Nothing is written behind any more: the memory it comes from is lost, or a restore would have to wait for it.
@@ -478,7 +468,7 @@ impl Session {
     }
 
     /// The next version may be coded against these values, which a restore gave out, or against none.
-    pub(crate) fn chain_from(&mut self, restored: Vec<Decoded>) -> Result<(), PipelineError> {
+    pub(crate) fn chain_from(&mut self, restored: Base) -> Result<(), PipelineError> {
         self.send(Work::Restart(restored))
     }
 
@@ -558,75 +548,6 @@ impl Session {
         self.durable.push((version, now + Duration::from_secs_f64(blocking + drain)));
         blocking
     }
-
-    /// Rank 0 asks the policy; every rank gets its answer.
-    fn decide(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Decision, PipelineError> {
-        if self.comm.size() == 1 {
-            return Ok(self.policy.decide(&self.observe(progress, owners)?));
-        }
-        let mut message = Vec::new();
-        if self.comm.rank() == 0 {
-            let decision = self.policy.decide(&self.observe(progress, owners)?);
-            // At nearly all safe points there is nothing to do and nothing to say: that is the shortest message.
-            if decision.save.is_some() || decision.why.is_some() || self.told.is_none() {
-                message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
-            }
-        }
-        self.comm.broadcast(0, &mut message)?;
-        if let (true, Some(told)) = (message.is_empty(), &self.told) {
-            return Ok(Decision { save: None, why: None, ..told.clone() });
-        }
-        let decision = serde_json::from_slice(&message);
-        let decision: Decision = decision.map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })?;
-        self.told = Some(decision.clone());
-        Ok(decision)
-    }
-
-    fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
-        let now = self.clock.now();
-        let variables = registry::collect(owners)?;
-        let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
-        Ok(Observation {
-            iteration: progress.iteration,
-            elapsed_seconds: since(now, self.marks.start),
-            since_checkpoint_seconds: since(now, self.marks.checkpoint_at),
-            since_checkpoint_iterations: progress.iteration.saturating_sub(self.marks.checkpoint_iteration),
-            iteration_seconds: self.meter.iteration_seconds(),
-            relative_residual: progress.relative_residual(),
-            tolerance: self.tolerance,
-            raw_bytes: kinds.map(|resume| (resume, registry::raw_bytes(&variables, resume))).to_vec(),
-            costs: self.meter.costs(),
-            write_bytes_per_second: self.meter.write_bytes_per_second(),
-            failures: self.marks.failures,
-            ranks: self.comm.size(),
-            profile: self.marks.profile,
-        })
-    }
-
-    fn log(&mut self, progress: &Progress, decision: &Decision) {
-        if let Some(why) = &decision.why {
-            self.decisions.push(DecisionRecord {
-                iteration: progress.iteration,
-                plan: decision.in_force,
-                interval_seconds: decision.interval_seconds,
-                extra_iterations: decision.extra_iterations,
-                why: format!("{why}{}", levels(self.store.as_ref())),
-            });
-        }
-    }
-}
-
-/// Which tier takes how many of the versions, where there are several.
-fn levels(store: &dyn Store) -> String {
-    if store.tiers().len() < 2 {
-        return String::new();
-    }
-    let level = |(index, tier): (usize, &Tier)| match store.every(index) {
-        1 => format!("{} every version", tier.name),
-        every => format!("{} one of {every}", tier.name),
-    };
-    let levels: Vec<String> = store.tiers().iter().enumerate().map(level).collect();
-    format!("; levels: {}", levels.join(", "))
 }
 
 /// Declared costs are known before they are spent.

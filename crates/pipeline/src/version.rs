@@ -10,7 +10,7 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::chain::{Follow, Link};
+use crate::chain::Follow;
 use crate::codecs::Codecs;
 use crate::staging::{Buffer, Staged, frame_len, frames};
 
@@ -152,12 +152,6 @@ pub(crate) fn decode_frames(
         let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
         decode(payload, chain, codecs, target.slice_mut(run * len, len))
     })
-}
-
-/// What frames coded against these will need to know of them.
-pub(crate) fn links(encoded: &[Frame], follow: Follow<'_>) -> Vec<Link> {
-    let link = |(run, frame): (usize, &Frame)| follow.link(run, &frame.payload, frame.record.parent().is_some());
-    encoded.iter().enumerate().map(link).collect()
 }
 
 /// Reads one frame's payload.

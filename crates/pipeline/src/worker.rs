@@ -11,15 +11,16 @@ use recoup_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{Chains, Decoded, Follow};
+use crate::chain::{Base, Chains, Follow, payload_hash};
 use crate::codecs::Codecs;
+use crate::keeper::{Keeper, Swept, acts};
 use crate::rivals::Rivals;
 use crate::staging::{Staged, StagingSet};
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Encoded, Known, Request, Room, Verifier};
-use crate::version::{Coding, encode, lend, links};
-use crate::{PipelineError, Retention, cores};
+use crate::version::{Coding, encode, lend};
+use crate::{PipelineError, cores};
 
 /// Variables below this size are not worth encoding.
 const SMALL_BYTES: u64 = 4096;
@@ -30,7 +31,7 @@ pub(crate) enum Work {
     /// A version.
     Make(Box<Job>),
     /// To go on from a restored version, or from none.
-    Restart(Vec<Decoded>),
+    Restart(Base),
 }
 
 /// A version to be made.
@@ -109,6 +110,8 @@ pub struct Saved {
     pub extra_iterations: Option<Prediction>,
     /// Where the time went.
     pub spent: Spent,
+    /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
+    pub dropped: Vec<u64>,
 }
 
 /// How a checkpoint ended.
@@ -141,9 +144,7 @@ pub(crate) struct Done {
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
     pub(crate) name: String,
-    pub(crate) keep: usize,
-    /// One for each tier.
-    pub(crate) retention: Vec<Retention>,
+    pub(crate) keeper: Keeper,
     pub(crate) chains: Chains,
     pub(crate) rivals: Rivals,
     pub(crate) store: Arc<dyn Store>,
@@ -154,8 +155,6 @@ pub(crate) struct Worker {
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) room: Room,
-    /// The newest version, where slower tiers may get it later.
-    pub(crate) newest: Option<Manifest>,
     /// The version before was published, so nothing is left that a draft could meet.
     pub(crate) is_settled: bool,
     /// Staged iterates are held against the residual their method reports.
@@ -192,6 +191,8 @@ impl Part {
 
 /// What encoding the variables of one version found.
 struct Tally {
+    /// Older versions that went for want of bytes.
+    dropped: Vec<u64>,
     bound: Bound,
     achieved_error: f64,
     residual: ResidualRecord,
@@ -209,8 +210,8 @@ impl Worker {
                 Work::Make(job) => job,
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
-                    self.retention.iter_mut().for_each(Retention::forget);
-                    (self.newest, self.is_settled) = (None, false);
+                    self.keeper.forget();
+                    self.is_settled = false;
                     continue;
                 }
             };
@@ -235,9 +236,7 @@ impl Worker {
         } else {
             self.store.finish()
         }
-        if let Some(manifest) = self.newest.take() {
-            self.retain(&manifest);
-        }
+        self.keeper.finished(self.store.as_ref(), self.comm.as_ref());
     }
 
     fn make(&mut self, job: &Job) -> Result<Saved, Unmade> {
@@ -246,13 +245,12 @@ impl Worker {
         self.examine(job, &mut tally)?;
         let sealed = self.write(job, &mut part, &mut tally);
         let start = self.clock.now();
-        let verdict = self.publish(job, part, sealed, &tally);
+        let verdict = self.publish(job, part, sealed, &mut tally);
         tally.spent.write_seconds += since(self.clock.now(), start);
         self.is_settled = verdict.is_ok();
-        // What was coded against a version that does not count would be lost with it.
-        match &verdict {
-            Ok(_) => self.chains.publish(),
-            Err(_) => self.chains.discard(),
+        if verdict.is_err() {
+            // What was coded against a version that does not count would be lost with it.
+            self.chains.discard();
         }
         let payload_bytes = verdict?;
         self.rivals.bandwidth.wrote(payload_bytes, tally.spent.write_seconds);
@@ -266,6 +264,7 @@ impl Worker {
             payload_bytes,
             residual: tally.residual,
             spent: tally.spent,
+            dropped: tally.dropped,
         })
     }
 
@@ -287,6 +286,11 @@ impl Worker {
 
     /// This rank's part of the version, durable but not yet visible.
     fn write(&mut self, job: &Job, part: &mut Part, tally: &mut Tally) -> Result<(), Unmade> {
+        if !self.is_settled {
+            let (store, comm) = (self.store.as_ref(), self.comm.as_ref());
+            let swept = self.keeper.make_room(job.progress.iteration, store, comm).map_err(failed)?;
+            self.swept(swept, tally);
+        }
         let mut draft = self.begin(job.progress.iteration)?.map_err(failed);
         for (position, staged) in job.staging.staged.iter().enumerate() {
             // Every rank takes part in encoding, because verification is collective.
@@ -417,8 +421,8 @@ impl Worker {
         tally.spent.encode_seconds += encoded.encode_seconds;
         tally.spent.verify_seconds += encoded.verify_seconds;
         if follow.is_chained() {
-            let links = links(&self.room.frames, follow);
-            self.chains.drafted(version, &staged.record, &mut self.room.decoded, links);
+            let hashes = self.room.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
+            self.chains.drafted(version, &staged.record, &mut self.room.decoded, hashes);
         }
         if !is_iterate {
             return Ok(());
@@ -431,7 +435,13 @@ impl Worker {
     }
 
     /// One verdict on all ranks: published everywhere, or nowhere. Returns this rank's payload bytes.
-    fn publish(&mut self, job: &Job, mut part: Part, sealed: Result<(), Unmade>, tally: &Tally) -> Result<u64, Unmade> {
+    fn publish(
+        &mut self,
+        job: &Job,
+        mut part: Part,
+        sealed: Result<(), Unmade>,
+        tally: &mut Tally,
+    ) -> Result<u64, Unmade> {
         let payload_bytes = part.frames.iter().map(|f| f.payload_bytes).sum();
         let aborted = matches!(sealed, Err(Unmade::Aborted)) || self.abort.load(Ordering::Acquire);
         part.error = match sealed {
@@ -446,7 +456,7 @@ impl Worker {
         let verdict = match errors().next() {
             Some(_) if errors().any(|(_, message)| message.is_empty()) => Err(Unmade::Aborted),
             Some((rank, message)) => Err(failed(PipelineError::Rank { rank, message: message.clone() })),
-            None => self.publish_manifest(self.manifest(job, parts, tally)),
+            None => self.publish_manifest(self.manifest(job, parts, tally), tally),
         };
         if verdict.is_err() && acts(self.store.as_ref(), self.comm.as_ref()) {
             // The store names what it could not remove; the verdict is the error worth reporting.
@@ -489,41 +499,28 @@ impl Worker {
     }
 
     /// Makes the version visible, and removes what retention no longer keeps.
-    fn publish_manifest(&mut self, manifest: Manifest) -> Result<(), Unmade> {
+    fn publish_manifest(&mut self, manifest: Manifest, tally: &mut Tally) -> Result<(), Unmade> {
         self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
-        self.retain(&manifest);
-        self.newest = (!self.store.tiers().is_empty()).then_some(manifest);
+        self.chains.publish(!manifest.parents().is_empty());
+        let swept = self.keeper.published(manifest, self.store.as_ref(), self.comm.as_ref()).map_err(failed)?;
+        self.swept(swept, tally);
         Ok(())
     }
 
-    /// Removes what is no longer needed: a version that cannot be removed is no reason to lose the new one.
-    fn retain(&mut self, manifest: &Manifest) {
-        let store = self.store.clone();
-        self.retention.resize_with(store.tiers().len().max(1), || Retention::new(1));
-        if store.tiers().is_empty() && acts(store.as_ref(), self.comm.as_ref()) {
-            self.retention[0].keep(self.keep);
-            self.retention[0].published_alone(manifest);
-            self.retention[0].apply(store.as_ref(), manifest.version);
-        }
-        for (tier, retention) in store.tiers().iter().zip(&mut self.retention) {
-            if acts(tier.store.as_ref(), self.comm.as_ref()) {
-                retention.keep(tier.keep);
-                retention.published(manifest);
-                retention.apply(tier.store.as_ref(), manifest.version);
-            }
+    /// Takes note of what became of older versions.
+    fn swept(&mut self, swept: Swept, tally: &mut Tally) {
+        tally.dropped.extend(swept.dropped);
+        if swept.is_full {
+            self.chains.end();
         }
     }
-}
-
-/// Whether this rank makes the calls that change what versions there are.
-pub(crate) fn acts(store: &dyn Store, comm: &dyn Comm) -> bool {
-    comm.rank() == 0 || !store.is_shared()
 }
 
 impl Tally {
     fn new(job: &Job) -> Self {
         let (norm, rhs_norm) = (job.progress.residual_norm, job.progress.rhs_norm);
         Self {
+            dropped: Vec::new(),
             bound: Bound::Lossless,
             achieved_error: 0.0,
             residual: ResidualRecord { norm, rhs_norm, ..ResidualRecord::default() },

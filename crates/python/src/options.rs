@@ -25,6 +25,7 @@ pub(crate) struct Options {
     lossy_codec: Option<String>,
     lossless_codec: Option<String>,
     keep: usize,
+    max_bytes: Option<u64>,
     key_every: usize,
     threads: Option<usize>,
     rtol: f64,
@@ -90,6 +91,9 @@ impl Options {
         }
         if let Some(codec) = &self.lossless_codec {
             builder = builder.lossless_codec(parsed::<CodecId>(codec)?);
+        }
+        if let Some(bytes) = self.max_bytes {
+            builder = builder.max_bytes(bytes);
         }
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);

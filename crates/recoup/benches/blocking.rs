@@ -111,7 +111,7 @@ fn policy() -> PolicyConfig {
 fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, &dyn Comm)) -> Session {
     let node = memory.join(name).join(format!("node-{}", comm.rank()));
     let store = NodeStore::new(node, comm.rank()).guarded(Protection::Partner(Partners::Ring(1)), 1);
-    let tier = Tier { name: "memory".to_owned(), store: Arc::new(store), every: 1, keep: 1 };
+    let tier = Tier { name: "memory".to_owned(), store: Arc::new(store), every: 1, keep: 1, max_bytes: None };
     let config = SessionConfig {
         name: name.to_owned(),
         store: Arc::new(Tiers::new(vec![tier], comm.rank())),
@@ -122,6 +122,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, 
         keep: 1,
         rivals: Vec::new(),
         key_every: 1,
+        max_bytes: None,
         worker_stays: false,
         checks_corruption: true,
         synchronous: false,

@@ -48,6 +48,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         scheme: None,
         interval: Interval::Auto,
         keep: 2,
+        max_bytes: None,
         key_every: KEY_EVERY,
         worker_stays: false,
         checks_corruption: true,
@@ -69,6 +70,7 @@ pub struct Builder {
     scheme: Option<Scheme>,
     interval: Interval,
     keep: usize,
+    max_bytes: Option<u64>,
     key_every: usize,
     worker_stays: bool,
     checks_corruption: bool,
@@ -212,6 +214,14 @@ impl Builder {
         self
     }
 
+    /// Keeps fewer versions where they take more than `bytes` together. The newest, and those it is coded against, are
+    /// always kept. The limit is on the files of versions that count: room for the version being written comes on top.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
     /// The iterate of lossy versions is coded against the version before it, where the codec can and it pays, and by
     /// itself in one version of so many [default: 10]; 1 for versions that all stand alone, which saves a copy
     /// of the iterate in memory. What a kept version is coded against is kept with it.
@@ -352,6 +362,7 @@ impl Builder {
             clock: self.clock,
             timing: self.timing,
             keep: self.keep,
+            max_bytes: self.max_bytes,
             rivals: self.rivals,
             key_every: self.key_every,
             synchronous,

@@ -3,16 +3,19 @@
 use anyhow::Result;
 use recoup::core::Store;
 use recoup::io::{Access, Hdf5Store};
-use recoup::pipeline::Retention;
+use recoup::pipeline::{Retention, Sweep};
 use serde::Serialize;
 
+use crate::commands::verify::is_usable;
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
-use crate::output::{Output, Table};
+use crate::options::bytes;
+use crate::output::{Output, Table, dropped};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
   recoup prune /tmp/versions --keep 1
+  recoup prune /tmp/versions --max-bytes 2GiB
   recoup prune /tmp/versions --keep 0 --name solve";
 
 /// Options of `recoup prune`.
@@ -23,8 +26,13 @@ pub(crate) struct Args {
     directory: DirectoryArgs,
 
     /// Versions kept of each run: the newest ones, and those they are coded against.
-    #[arg(long, value_name = "K")]
-    keep: u32,
+    #[arg(long, value_name = "K", required_unless_present = "max_bytes")]
+    keep: Option<u32>,
+
+    /// Fewer versions of each run are kept where they take more bytes than this: 500M, 2GiB. The newest whole version,
+    /// and those it is coded against, are kept whatever they take.
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    max_bytes: Option<u64>,
 }
 
 /// What was removed.
@@ -40,6 +48,8 @@ struct RunReport {
     name: String,
     kept: Vec<u64>,
     removed: Vec<u64>,
+    /// Those of them that `--max-bytes` did not allow.
+    dropped: Vec<u64>,
     removed_set_aside: Vec<String>,
 }
 
@@ -52,21 +62,36 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     for name in args.directory.names()? {
         let store = Hdf5Store::open(&args.directory.dir, &name, Access::Write)?;
         let versions = store.versions()?;
-        let removed = Retention::new(args.keep as usize).superfluous(&store, u64::MAX)?;
+        let Sweep { superfluous: mut removed, mut dropped, needed_bytes, .. } = sweep(args, &store)?;
         for &version in &removed {
             store.remove(version)?;
         }
+        if let Some(max_bytes) = args.max_bytes.filter(|&max_bytes| needed_bytes > max_bytes) {
+            tracing::warn!("{name}: the last version takes {needed_bytes} bytes, more than {max_bytes}: it is kept");
+        }
+        removed.reverse();
+        dropped.reverse();
         let kept = versions.into_iter().filter(|version| !removed.contains(version)).collect();
-        let removed = removed.into_iter().rev().collect();
         let removed_set_aside = store.set_aside()?;
         if !removed_set_aside.is_empty() {
             store.remove_set_aside()?;
         }
         store.discard_drafts()?;
-        runs.push(RunReport { name, kept, removed, removed_set_aside });
+        runs.push(RunReport { name, kept, removed, dropped, removed_set_aside });
     }
     output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, table)?;
     Ok(Exit::Done)
+}
+
+/// What may go. Under a limit on bytes the newest version stays whatever it takes, so it has to be one that can be
+/// restored; damaged ones above it stay too.
+fn sweep(args: &Args, store: &Hdf5Store) -> Result<Sweep> {
+    let keep = args.keep.map_or(usize::MAX, |keep| keep as usize);
+    let newest = match args.max_bytes {
+        Some(_) => store.versions()?.into_iter().rev().find(|&version| is_usable(store, version)).unwrap_or(u64::MAX),
+        None => u64::MAX,
+    };
+    Ok(Retention::new(keep).within(args.max_bytes).sweep(store, newest)?)
 }
 
 fn table(report: &Report) -> Table {
@@ -78,6 +103,9 @@ fn table(report: &Report) -> Table {
             run.removed.len().to_string(),
             run.removed_set_aside.len().to_string(),
         ]);
+    }
+    for run in report.runs.iter().filter(|run| !run.dropped.is_empty()) {
+        table.note(format!("{}: {}", run.name, dropped(&run.dropped)));
     }
     table
 }

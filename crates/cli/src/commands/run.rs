@@ -19,7 +19,7 @@ use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, bytes, percent, seconds};
+use crate::output::{Output, Table, bytes, dropped, percent, seconds};
 use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
@@ -333,6 +333,7 @@ fn tiered(args: &Args, pfs: Option<Arc<dyn Store>>, problem: &Problem) -> Result
         bytes: 8.0 * problem.unknowns() as f64,
         pfs_bytes_per_second: protection.pfs_bandwidth,
         keep: usize::from(protection.keep),
+        max_bytes: protection.max_bytes,
         synchronous: protection.is_synchronous(),
     };
     let pfs = pfs.filter(|_| !tiers.is_memory_alone());
@@ -456,6 +457,9 @@ fn table(report: &RunJson) -> Table {
     table.row(["overhead expected".to_owned(), optional(report.expected_overhead_fraction, percent)]);
     if let Some(rates) = &report.machine {
         table.note(rates.to_string());
+    }
+    if !report.versions_dropped.is_empty() {
+        table.note(dropped(&report.versions_dropped));
     }
     for note in &report.notes {
         table.note(note.as_str());

@@ -70,6 +70,11 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     })
 }
 
+/// Whether all values of a version can be restored.
+pub(crate) fn is_usable(store: &Hdf5Store, version: u64) -> bool {
+    check(store, "", version).usable
+}
+
 fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
     let (mut damage, mut usable) = match store.inspect_damage(version) {
         Ok(found) => (found.iter().map(ToString::to_string).collect(), !found.iter().any(|d| d.is_fatal())),

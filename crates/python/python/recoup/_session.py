@@ -64,6 +64,8 @@ class Session:
     codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
     lossless_codec: codec of the others: ``zstd`` when None.
     keep: versions kept, and with each those it is coded against.
+    max_bytes: fewer versions are kept where they take more bytes than this; the newest, and those it is coded against, are
+        always kept. Room for the version being written comes on top.
     key_every: one lossy version of so many stands alone, the others are coded against the one before.
     threads: that codecs may work on while the solver waits, in a restore and in a synchronous save; this process' cores
         by the ranks when None. The bytes do not depend on it.
@@ -91,6 +93,7 @@ class Session:
         codec: str | None = None,
         lossless_codec: str | None = None,
         keep: int = 2,
+        max_bytes: int | None = None,
         key_every: int = 10,
         threads: int | None = None,
         rtol: float = 1e-6,
@@ -111,6 +114,7 @@ class Session:
             "lossy_codec": codec,
             "lossless_codec": lossless_codec,
             "keep": keep,
+            "max_bytes": max_bytes,
             "key_every": key_every,
             "threads": threads,
             "rtol": rtol,

@@ -1,0 +1,96 @@
+//! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
+
+use recoup_core::{Decision, Observation, Plan, Prediction, Progress, Registered, Resume, Store, Tier};
+
+use crate::timing::since;
+use crate::{PipelineError, Session, registry};
+
+/// One line of the decision log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionRecord {
+    /// The iteration it was taken at.
+    pub iteration: u64,
+    /// How versions are saved from now on.
+    pub plan: Plan,
+    /// The interval in force.
+    pub interval_seconds: f64,
+    /// Extra iterations expected of a recovery from such versions; `None` where nothing is saved.
+    pub extra_iterations: Option<Prediction>,
+    /// The reasons, in numbers.
+    pub why: String,
+}
+
+impl Session {
+    /// Rank 0 asks the policy; every rank gets its answer.
+    pub(crate) fn decide(
+        &mut self,
+        progress: &Progress,
+        owners: &[&dyn Registered],
+    ) -> Result<Decision, PipelineError> {
+        if self.comm.size() == 1 {
+            return Ok(self.policy.decide(&self.observe(progress, owners)?));
+        }
+        let mut message = Vec::new();
+        if self.comm.rank() == 0 {
+            let decision = self.policy.decide(&self.observe(progress, owners)?);
+            // At nearly all safe points there is nothing to do and nothing to say: that is the shortest message.
+            if decision.save.is_some() || decision.why.is_some() || self.told.is_none() {
+                message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
+            }
+        }
+        self.comm.broadcast(0, &mut message)?;
+        if let (true, Some(told)) = (message.is_empty(), &self.told) {
+            return Ok(Decision { save: None, why: None, ..told.clone() });
+        }
+        let decision = serde_json::from_slice(&message);
+        let decision: Decision = decision.map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })?;
+        self.told = Some(decision.clone());
+        Ok(decision)
+    }
+
+    fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
+        let now = self.clock.now();
+        let variables = registry::collect(owners)?;
+        let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+        Ok(Observation {
+            iteration: progress.iteration,
+            elapsed_seconds: since(now, self.marks.start),
+            since_checkpoint_seconds: since(now, self.marks.checkpoint_at),
+            since_checkpoint_iterations: progress.iteration.saturating_sub(self.marks.checkpoint_iteration),
+            iteration_seconds: self.meter.iteration_seconds(),
+            relative_residual: progress.relative_residual(),
+            tolerance: self.tolerance,
+            raw_bytes: kinds.map(|resume| (resume, registry::raw_bytes(&variables, resume))).to_vec(),
+            costs: self.meter.costs(),
+            write_bytes_per_second: self.meter.write_bytes_per_second(),
+            failures: self.marks.failures,
+            ranks: self.comm.size(),
+            profile: self.marks.profile,
+        })
+    }
+
+    pub(crate) fn log(&mut self, progress: &Progress, decision: &Decision) {
+        if let Some(why) = &decision.why {
+            self.decisions.push(DecisionRecord {
+                iteration: progress.iteration,
+                plan: decision.in_force,
+                interval_seconds: decision.interval_seconds,
+                extra_iterations: decision.extra_iterations,
+                why: format!("{why}{}", levels(self.store.as_ref())),
+            });
+        }
+    }
+}
+
+/// Which tier takes how many of the versions, where there are several.
+fn levels(store: &dyn Store) -> String {
+    if store.tiers().len() < 2 {
+        return String::new();
+    }
+    let level = |(index, tier): (usize, &Tier)| match store.every(index) {
+        1 => format!("{} every version", tier.name),
+        every => format!("{} one of {every}", tier.name),
+    };
+    let levels: Vec<String> = store.tiers().iter().enumerate().map(level).collect();
+    format!("; levels: {}", levels.join(", "))
+}

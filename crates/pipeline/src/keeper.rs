@@ -1,0 +1,157 @@
+//! The keeper: retention in every store of a run, before a version is made and after it counts.
+//!
+//! Promises: a store never holds more than its number of versions, those they are coded against, and one more while a
+//! version is published; the verdict on bytes is the same on all ranks. Must not know what versions hold.
+
+use recoup_core::{Comm, CommError, Manifest, Store};
+use serde::{Deserialize, Serialize};
+
+use crate::Retention;
+use crate::retention::Sweep;
+
+/// What a store keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) keep: usize,
+    pub(crate) max_bytes: Option<u64>,
+}
+
+/// What became of older versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Swept {
+    /// Versions that were removed for want of bytes, ascending.
+    pub(crate) dropped: Vec<u64>,
+    /// Another version in the chain of the newest one would not fit.
+    pub(crate) is_full: bool,
+}
+
+/// Retention in the stores of a run.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// Of a store that is not made of tiers.
+    limits: Limits,
+    /// One for each tier, or for the store.
+    retention: Vec<Retention>,
+    /// The newest version, where slower tiers may get it later.
+    newest: Option<Manifest>,
+    has_warned: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, retention: Vec::new(), newest: None, has_warned: false }
+    }
+
+    /// What was seen may no longer be so.
+    pub(crate) fn forget(&mut self) {
+        self.retention.iter_mut().for_each(Retention::forget);
+        self.newest = None;
+    }
+
+    /// Removes what is no longer needed before `version` is made: a process that was killed may have left it. Collective.
+    pub(crate) fn make_room(&mut self, version: u64, store: &dyn Store, comm: &dyn Comm) -> Result<Swept, CommError> {
+        self.sweep(version, None, (store, comm))
+    }
+
+    /// Removes what is no longer needed now that a version counts. Collective.
+    pub(crate) fn published(
+        &mut self,
+        manifest: Manifest,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Result<Swept, CommError> {
+        let swept = self.sweep(manifest.version, Some(&manifest), (store, comm));
+        self.newest = (!store.tiers().is_empty()).then_some(manifest);
+        swept
+    }
+
+    /// Removes what is no longer needed now that slower tiers have all they were to have.
+    pub(crate) fn finished(&mut self, store: &dyn Store, comm: &dyn Comm) {
+        if let Some(manifest) = self.newest.take() {
+            self.sweep_here(manifest.version, Some(&manifest), (store, comm));
+        }
+    }
+
+    fn sweep(
+        &mut self,
+        newest: u64,
+        published: Option<&Manifest>,
+        (store, comm): (&dyn Store, &dyn Comm),
+    ) -> Result<Swept, CommError> {
+        let mine = self.sweep_here(newest, published, (store, comm));
+        let is_limited = self.limits.max_bytes.is_some() || store.tiers().iter().any(|tier| tier.max_bytes.is_some());
+        // Of a store that is shared rank 0 alone knows.
+        if is_limited { first_words(mine, comm) } else { Ok(mine) }
+    }
+
+    /// The part of this rank: a version that cannot be removed is no reason to lose the new one.
+    fn sweep_here(
+        &mut self,
+        newest: u64,
+        published: Option<&Manifest>,
+        (store, comm): (&dyn Store, &dyn Comm),
+    ) -> Swept {
+        let mut swept = Swept::default();
+        let stores: Vec<(Limits, &dyn Store)> = match store.tiers() {
+            [] => vec![(self.limits, store)],
+            tiers => tiers.iter().map(|tier| (Limits::of(tier), tier.store.as_ref())).collect(),
+        };
+        let is_alone = store.tiers().is_empty();
+        for (at, (limits, store)) in stores.into_iter().enumerate() {
+            if self.retention.len() == at {
+                self.retention.push(Retention::new(limits.keep).within(limits.max_bytes));
+            }
+            if !acts(store, comm) {
+                continue;
+            }
+            let retention = &mut self.retention[at];
+            match published {
+                Some(manifest) if is_alone => retention.published_alone(manifest),
+                Some(manifest) => retention.published(manifest),
+                None => retention.forget(),
+            }
+            let sweep = retention.apply(store, newest);
+            self.weigh(&sweep, limits, &mut swept);
+        }
+        swept.dropped.sort_unstable();
+        swept.dropped.dedup();
+        swept
+    }
+
+    /// Adds what was found in one store.
+    fn weigh(&mut self, sweep: &Sweep, limits: Limits, swept: &mut Swept) {
+        swept.dropped.extend(&sweep.dropped);
+        let (Some(newest), Some(max_bytes)) = (sweep.newest, limits.max_bytes) else { return };
+        if !sweep.dropped.is_empty() {
+            tracing::info!(versions = ?sweep.dropped, "dropped: the limit is {max_bytes} bytes");
+        }
+        // The next version may take a little more than this one did.
+        let next_bytes = sweep.newest_bytes + sweep.newest_bytes / 8;
+        swept.is_full |= sweep.needed_bytes.saturating_add(next_bytes) > max_bytes;
+        if sweep.needed_bytes > max_bytes && !std::mem::replace(&mut self.has_warned, true) {
+            let bytes = sweep.needed_bytes;
+            tracing::warn!(
+                "version {newest} and the versions it is coded against take {bytes} bytes, the limit is {max_bytes}: \
+                 the last version is kept all the same"
+            );
+        }
+    }
+}
+
+impl Limits {
+    fn of(tier: &recoup_core::Tier) -> Self {
+        Self { keep: tier.keep, max_bytes: tier.max_bytes }
+    }
+}
+
+/// What rank 0 has found, on every rank. Collective.
+fn first_words(mine: Swept, comm: &dyn Comm) -> Result<Swept, CommError> {
+    let mut message = serde_json::to_vec(&mine).unwrap_or_default();
+    comm.broadcast(0, &mut message)?;
+    Ok(serde_json::from_slice(&message).unwrap_or_default())
+}
+
+/// Whether this rank makes the calls that change what versions there are.
+pub(crate) fn acts(store: &dyn Store, comm: &dyn Comm) -> bool {
+    comm.rank() == 0 || !store.is_shared()
+}
