@@ -260,7 +260,16 @@ impl Store for CountedStore {
 
 #[cfg(test)]
 mod tests {
+    use recoup_testkit::decorator_suite::decorator_suite;
+
     use super::*;
+
+    #[test]
+    fn a_counted_store_passes_every_call_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let heartbeat = Arc::new(Heartbeat::create(&dir.path().join("beat")).unwrap());
+        decorator_suite(|inner| CountedStore { inner: Arc::new(inner), heartbeat });
+    }
 
     #[test]
     fn last_beat_is_read_back_and_a_missing_file_is_all_zeros() {

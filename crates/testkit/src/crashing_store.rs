@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Sealed, Store, StoreError, VariableRecord, agreed,
+    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier, VariableRecord,
+    agreed,
 };
 
 /// Which operations fail, counted from 0 over all ranks: begin, write, seal, publish, read, and the rest.
@@ -67,6 +68,14 @@ impl<S: Store> CrashingStore<S> {
 }
 
 impl<S: Store> Store for CrashingStore<S> {
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
+    fn begins_in_any_order(&self) -> bool {
+        self.inner.begins_in_any_order()
+    }
+
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.fuse.burn()?;
         Ok(Box::new(CrashingDraft { inner: self.inner.begin(version, rank)?, fuse: self.fuse.clone() }))
@@ -77,6 +86,34 @@ impl<S: Store> Store for CrashingStore<S> {
         let lit = if comm.rank() == 0 { self.fuse.burn() } else { Ok(()) };
         agreed(comm, lit)?;
         self.inner.publish(manifest, comm)
+    }
+
+    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        self.inner.settle(comm, reads)
+    }
+
+    fn can_follow(&self, version: u64, parent: u64) -> bool {
+        self.inner.can_follow(version, parent)
+    }
+
+    fn tiers(&self) -> &[Tier] {
+        self.inner.tiers()
+    }
+
+    fn every(&self, tier: usize) -> u64 {
+        self.inner.every(tier)
+    }
+
+    fn finish(&self) {
+        self.inner.finish();
+    }
+
+    fn give_up(&self) {
+        self.inner.give_up();
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        self.inner.take_notes()
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -121,6 +158,10 @@ struct CrashingDraft {
 }
 
 impl Draft for CrashingDraft {
+    fn next_is_last(&mut self) {
+        self.inner.next_is_last();
+    }
+
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
         self.fuse.burn()?;
         self.inner.write(variable, frames)

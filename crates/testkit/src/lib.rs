@@ -8,6 +8,7 @@ pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
 pub mod crashing_store;
+pub mod decorator_suite;
 pub mod failures;
 pub mod mpirun;
 pub mod solver_suite;
