@@ -9,7 +9,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use recoup_core::{Clock, Comm, Draft, FileRecord, Frame, Manifest, Place, StoreError, Tier, VariableRecord, agreed};
+use recoup_core::{
+    Clock, Comm, Draft, FileRecord, Frame, Manifest, Place, StoreError, Tier, VariableRecord, agreed, gathered,
+};
 use recoup_io::SystemClock;
 use serde::{Deserialize, Serialize};
 
@@ -215,9 +217,9 @@ fn write_and_publish(
     comm.barrier()?;
     let draft = first.unwrap_or_else(|| tier.store.begin(version, comm.rank()));
     let mine = draft.and_then(|draft| write_all(draft, &mut cargo.variables, is_given_up));
-    agreed(comm, mine.as_ref().map(drop).map_err(|e| words(comm, e)))?;
     let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
-    let parts = comm.gather(&serde_json::to_vec(&mine?).map_err(lie)?)?;
+    let parts =
+        gathered(comm, mine.map_err(|e| words(comm, &e)).and_then(|placed| serde_json::to_vec(&placed).map_err(lie)))?;
     let mut manifest = Manifest { files: Vec::new(), ..cargo.manifest.clone() };
     let mut places = Vec::new();
     for part in &parts {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed};
+use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed, gathered};
 use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
@@ -61,10 +61,11 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
             kept.insert(known.version);
         }
     }
-    for version in store.shelf.versions()?.into_iter().filter(|version| !kept.contains(version)) {
-        store.shelf.remove(version)?;
-    }
-    Ok(())
+    let removed = store.shelf.versions().and_then(|versions| {
+        let mut left = versions.into_iter().filter(|version| !kept.contains(version));
+        left.try_for_each(|version| store.shelf.remove(version))
+    });
+    agreed(comm, removed)
 }
 
 /// The shelves on this rank's node whose ranks are not on it, when this rank is the first there.
@@ -394,6 +395,6 @@ impl Parts<'_> {
 /// What every rank has to say. Collective.
 fn exchange_json<T: Serialize + for<'de> Deserialize<'de>>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, StoreError> {
     let failed = |e: serde_json::Error| lie(0, e.to_string());
-    let all = comm.gather(&serde_json::to_vec(mine).map_err(failed)?)?;
+    let all = gathered(comm, serde_json::to_vec(mine).map_err(failed))?;
     all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
 }

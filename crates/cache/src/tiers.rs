@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
     Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier,
-    VariableRecord, agreed,
+    VariableRecord, agreed, each,
 };
 
 use recoup_io::SystemClock;
@@ -212,6 +212,17 @@ impl Tiers {
         Ok(())
     }
 
+    /// Which tiers hold each version.
+    fn placed(&self) -> Result<BTreeMap<u64, Vec<bool>>, StoreError> {
+        let mut placed: BTreeMap<u64, Vec<bool>> = BTreeMap::new();
+        for (index, tier) in self.tiers.iter().enumerate() {
+            for version in tier.store.versions()? {
+                placed.entry(version).or_insert_with(|| vec![false; self.tiers.len()])[index] = true;
+            }
+        }
+        Ok(placed)
+    }
+
     /// A version counts in the tiers where `placed` says so.
     fn count(&self, version: u64, placed: Vec<bool>) {
         let mut state = self.lock();
@@ -297,12 +308,7 @@ impl Store for Tiers {
         for tier in &self.tiers {
             tier.store.settle(comm, reads)?;
         }
-        let mut placed: BTreeMap<u64, Vec<bool>> = BTreeMap::new();
-        for (index, tier) in self.tiers.iter().enumerate() {
-            for version in tier.store.versions()? {
-                placed.entry(version).or_insert_with(|| vec![false; self.tiers.len()])[index] = true;
-            }
-        }
+        let placed = each(comm, self.placed())?;
         let mut schedule = self.lock().schedule.clone();
         schedule.settle(placed, comm)?;
         let mut state = self.lock();

@@ -5,6 +5,7 @@
 //! any implementation: every other crate depends on this one and on it alone, but for those that
 //! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
 
+mod agree;
 mod bound;
 mod clock;
 mod codec;
@@ -20,6 +21,7 @@ mod profile;
 mod store;
 mod variable;
 
+pub use agree::{RankError, agreed, by_rank_0, each, from_rank_0, gathered, summed};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, Parent};
@@ -34,5 +36,5 @@ pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
 pub use profile::MethodProfile;
-pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier, agreed, by_rank_0};
+pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

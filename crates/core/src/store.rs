@@ -243,35 +243,6 @@ impl fmt::Display for Note {
     }
 }
 
-/// What rank 0 does for all; its verdict is everyone's. Collective.
-///
-/// # Errors
-/// Rank 0's own, and on the others [`StoreError::Rank`] with its words.
-pub fn by_rank_0(comm: &dyn Comm, act: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
-    let mine = if comm.rank() == 0 { act() } else { Ok(()) };
-    let mut message = mine.as_ref().err().map(ToString::to_string).unwrap_or_default().into_bytes();
-    comm.broadcast(0, &mut message)?;
-    mine?;
-    if message.is_empty() {
-        return Ok(());
-    }
-    Err(StoreError::Rank { rank: 0, message: String::from_utf8_lossy(&message).into_owned() })
-}
-
-/// Well only when all ranks are. Collective.
-///
-/// # Errors
-/// This rank's own, or [`StoreError::Rank`] with the words of the first other that failed.
-pub fn agreed(comm: &dyn Comm, mine: Result<(), StoreError>) -> Result<(), StoreError> {
-    let words = mine.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    let all = comm.gather(words.as_bytes())?;
-    mine?;
-    match all.iter().position(|words| !words.is_empty()) {
-        None => Ok(()),
-        Some(rank) => Err(StoreError::Rank { rank, message: String::from_utf8_lossy(&all[rank]).into_owned() }),
-    }
-}
-
 /// What a sealed draft contributes to the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sealed {

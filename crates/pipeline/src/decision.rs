@@ -1,6 +1,6 @@
 //! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
 
-use recoup_core::{Decision, Observation, Plan, Prediction, Progress, Registered, Resume, Store, Tier};
+use recoup_core::{Decision, Observation, Plan, Prediction, Progress, Registered, Resume, Store, Tier, from_rank_0};
 
 use crate::timing::since;
 use crate::{PipelineError, Session, registry};
@@ -30,22 +30,21 @@ impl Session {
         if self.comm.size() == 1 {
             return Ok(self.policy.decide(&self.observe(progress, owners)?));
         }
-        let mut message = Vec::new();
-        if self.comm.rank() == 0 {
-            let decision = self.policy.decide(&self.observe(progress, owners)?);
-            // At nearly all safe points there is nothing to do and nothing to say: that is the shortest message.
-            if decision.save.is_some() || decision.why.is_some() || self.told.is_none() {
-                message = serde_json::to_vec(&decision).map_err(|_| PipelineError::WorkerGone)?;
-            }
-        }
-        self.comm.broadcast(0, &mut message)?;
+        let news = if self.comm.rank() == 0 { self.news(progress, owners) } else { Ok(Vec::new()) };
+        let message = from_rank_0(self.comm.as_ref(), || news)?;
         if let (true, Some(told)) = (message.is_empty(), &self.told) {
             return Ok(Decision { save: None, why: None, ..told.clone() });
         }
-        let decision = serde_json::from_slice(&message);
-        let decision: Decision = decision.map_err(|e| PipelineError::Rank { rank: 0, message: e.to_string() })?;
+        let decision: Decision = serde_json::from_slice(&message).map_err(unsaid)?;
         self.told = Some(decision.clone());
         Ok(decision)
+    }
+
+    /// What the others have to be told of a decision: at nearly all safe points nothing, which is the shortest message.
+    fn news(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Vec<u8>, PipelineError> {
+        let decision = self.policy.decide(&self.observe(progress, owners)?);
+        let is_news = decision.save.is_some() || decision.why.is_some() || self.told.is_none();
+        if is_news { serde_json::to_vec(&decision).map_err(unsaid) } else { Ok(Vec::new()) }
     }
 
     fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
@@ -80,6 +79,11 @@ impl Session {
             });
         }
     }
+}
+
+/// A decision that cannot be put into words, or made of them.
+fn unsaid(error: serde_json::Error) -> PipelineError {
+    PipelineError::Rank { rank: 0, message: format!("decision: {error}") }
 }
 
 /// Which tier takes how many of the versions, where there are several.

@@ -4,10 +4,10 @@
 //! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2 trace(A) / 3`, which
 //! gives the first bound to try; the error found decides.
 
-use recoup_core::{Bound, Clock, Comm, Operator};
+use recoup_core::{Bound, Clock, Comm, Operator, agreed, summed};
 
 use crate::PipelineError;
-use crate::verify::{Encoded, Reference, Request, Room, Times, agree, largest, unpadded};
+use crate::verify::{Encoded, Reference, Request, Room, Times, largest, unpadded};
 use crate::version::encode;
 
 /// Bounds tried before the direction is saved without loss.
@@ -45,9 +45,8 @@ impl EnergyNorm {
 
     /// `v . A v` over all ranks.
     fn squared(&mut self, operator: &dyn Operator, v: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
-        let mut sum = [operator.apply_dot(v, &mut self.product)?];
-        comm.sum(&mut sum)?;
-        Ok(sum[0])
+        let dot = operator.apply_dot(v, &mut self.product).map_err(PipelineError::from);
+        summed(comm, dot.map(|dot| [dot])).map(|[sum]| sum)
     }
 
     /// `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
@@ -90,7 +89,7 @@ impl EnergyNorm {
         for attempt in 1.. {
             let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
             let done = done.and_then(|()| times.encode(|| room.decode(&request)));
-            agree(done, comm)?;
+            agreed(comm, done)?;
             let Bound::Absolute(e) = bound else { break };
             let decoded = unpadded(&room.decoded, request.staged);
             let error = times.verify(|| self.squared_error(operator, [p, decoded], comm))?;

@@ -1,6 +1,6 @@
 //! What the pipeline reports: version, rank and variable are added here, once.
 
-use recoup_core::{CodecError, CommError, Fingerprint, SolveError, StoreError};
+use recoup_core::{CodecError, CommError, Fingerprint, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
 use crate::Skipped;
@@ -131,6 +131,12 @@ pub enum PipelineError {
     /// The worker thread is gone.
     #[error("the checkpoint worker has ended")]
     WorkerGone,
+}
+
+impl RankError for PipelineError {
+    fn of_rank(rank: usize, message: String) -> Self {
+        Self::Rank { rank, message }
+    }
 }
 
 fn summary(versions: &[Skipped]) -> String {

@@ -1,8 +1,8 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError, VariableMut,
-    agreed,
+    FrameRecord, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
+    VariableMut, agreed, from_rank_0,
 };
 
 use crate::chain::{Base, Decoded};
@@ -62,6 +62,8 @@ struct Candidate {
     variables: Vec<Decoded>,
     /// The next version may be coded against it: every rank has what it wrote.
     is_own: bool,
+    /// What is read to restore it, of all ranks, where that is charged.
+    frames_read: Vec<FrameRecord>,
 }
 
 /// Why a version is not the one.
@@ -106,7 +108,7 @@ impl Session {
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            let candidate = self.candidate(version, owners, &mut reader)?;
+            let candidate = self.candidate(version, owners, &mut reader);
             match self.verdict(candidate)? {
                 Ok(candidate) => {
                     self.set_aside_newer(Some(version))?;
@@ -115,7 +117,7 @@ impl Session {
                     restored.notes = self.notes()?;
                     restored.seconds = match self.timing {
                         Timing::Real => since(self.clock.now(), start),
-                        Timing::Virtual(costs) => costs.recovery_seconds(&reader.frames_read(&candidate.manifest)?),
+                        Timing::Virtual(costs) => costs.recovery_seconds(&candidate.frames_read),
                     };
                     self.meter.recall(candidate.manifest.measured.as_ref());
                     self.meter.recovered(version, (restored.scheme, restored.resume), restored.seconds);
@@ -151,11 +153,10 @@ impl Session {
 
     /// Rank 0's list of versions, on every rank.
     fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
-        let mut message = Vec::new();
-        if self.comm.rank() == 0 {
-            message = self.store.versions()?.iter().flat_map(|v| v.to_le_bytes()).collect();
-        }
-        self.comm.broadcast(0, &mut message)?;
+        let list = || -> Result<Vec<u8>, StoreError> {
+            Ok(self.store.versions()?.iter().flat_map(|version| version.to_le_bytes()).collect())
+        };
+        let message = from_rank_0(self.comm.as_ref(), list)?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
         Ok(message.chunks_exact(8).map(word).collect())
     }
@@ -172,21 +173,21 @@ impl Session {
         version: u64,
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
-    ) -> Result<Result<Candidate, Refusal>, PipelineError> {
+    ) -> Result<Candidate, Refusal> {
         let manifest = match self.store.manifest(version) {
             Ok(manifest) => manifest,
             Err(StoreError::Io { action, path, source }) => {
-                return Ok(Err(Refusal::Damaged(vec![format!("{action} {path}: {source}")])));
+                return Err(Refusal::Damaged(vec![format!("{action} {path}: {source}")]));
             }
-            Err(error) => return Ok(Err(Refusal::Damaged(vec![error.to_string()]))),
+            Err(error) => return Err(Refusal::Damaged(vec![error.to_string()])),
         };
         if let Err(foreign) = self.check_problem(&manifest) {
-            return Ok(Err(Refusal::Foreign(foreign)));
+            return Err(Refusal::Foreign(foreign));
         }
         let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
         let wanted = match wanted(&manifest, owners, place) {
             Ok(wanted) => wanted,
-            Err(error) => return Ok(Err(Refusal::Foreign(error))),
+            Err(error) => return Err(Refusal::Foreign(error)),
         };
         let mut variables = Vec::with_capacity(wanted.len());
         let mut damage = Vec::new();
@@ -197,9 +198,14 @@ impl Session {
                 Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
             }
         }
-        match damage.as_slice() {
-            [] => Ok(Ok(Candidate { manifest, variables, is_own })),
-            _ => Ok(Err(Refusal::Damaged(damage))),
+        let frames_read = match self.timing {
+            Timing::Virtual(_) if damage.is_empty() => reader.frames_read(&manifest),
+            _ => Ok(Vec::new()),
+        };
+        match (damage.as_slice(), frames_read) {
+            ([], Ok(frames_read)) => Ok(Candidate { manifest, variables, is_own, frames_read }),
+            ([], Err(error)) => Err(Refusal::Damaged(vec![error.to_string()])),
+            _ => Err(Refusal::Damaged(damage)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use recoup_core::{
     Clock, CodecId, Comm, Decision, Fingerprint, Iteration, MethodProfile, Note, Plan, Policy, Prediction, Progress,
-    Registered, ResidualKind, Scheme, Status, Store, agreed,
+    Registered, ResidualKind, Scheme, Status, Store, StoreError, agreed, each,
 };
 
 use crate::chain::{Base, Chains};
@@ -174,7 +174,8 @@ impl Session {
         let worker = std::thread::Builder::new()
             .name("recoup-worker".to_owned())
             .spawn(move || worker.run(&jobs_received, &done_sent))
-            .map_err(|_| PipelineError::WorkerGone)?;
+            .map_err(|_| PipelineError::WorkerGone);
+        let worker = each(ours.as_ref(), worker)?;
         let now = config.clock.now();
         Ok(Self {
             store: config.store,
@@ -306,9 +307,11 @@ impl Session {
         owners: &[&dyn Registered],
     ) -> Result<Checkpointed, PipelineError> {
         let start = self.clock.now();
-        let mut staging = self.free_staging()?;
+        let staging = self.free_staging();
         let wait_seconds = since(self.clock.now(), start);
-        let variables = registry::collect(owners)?;
+        // Once one rank's worker has begun, all have to.
+        let ready = staging.and_then(|staging| Ok((staging, registry::collect(owners)?)));
+        let (mut staging, variables) = each(self.comm.as_ref(), ready)?;
         staging.stage(&variables, &plan, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
         let claim = Claim {
@@ -402,7 +405,7 @@ impl Session {
         self.marks.computing_since = self.clock.now();
     }
 
-    /// All state in memory is lost at `at`: versions on their way never count.
+    /// All state in memory is lost at `at`: versions on their way never count. Collective.
     ///
     /// # Errors
     /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
@@ -410,6 +413,12 @@ impl Session {
         self.drop_staged()?;
         self.give_up_drains();
         self.marks.failures += 1;
+        let removed = self.take_back(at);
+        Ok(agreed(self.comm.as_ref(), removed)?)
+    }
+
+    /// Removes the versions that count in virtual time only after `at`.
+    fn take_back(&mut self, at: Duration) -> Result<(), StoreError> {
         // Newest first: none is ever without one it is coded against.
         for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
             if acts(self.store.as_ref(), self.comm.as_ref()) {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, Comm, CommError, Fingerprint, Frame, Operator, Plan, Progress, ResidualRecord,
-    vector_fingerprint,
+    agreed, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
@@ -120,8 +120,8 @@ impl Verifier {
     /// Takes the norms of the problem. Collective.
     pub(crate) fn new(reference: Reference, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
-        let mut sums = [rhs.iter().map(|b| b * b).sum::<f64>(), frobenius_squared(operator)?];
-        comm.sum(&mut sums)?;
+        let frobenius = frobenius_squared(operator).map_err(PipelineError::from);
+        let sums = summed(comm, frobenius.map(|squared| [rhs.iter().map(|b| b * b).sum::<f64>(), squared]))?;
         let rows = largest(comm, operator.largest_row_sum())?;
         let columns = largest(comm, operator.largest_column_sum())?;
         let norms = Norms {
@@ -219,7 +219,7 @@ impl Verifier {
         loop {
             let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
             let done = done.and_then(|()| times.encode(|| room.decode(&request)));
-            agree(done, comm)?;
+            agreed(comm, done)?;
             let decoded = unpadded(&room.decoded, request.staged);
             let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
             record.tries += 1;
@@ -278,10 +278,8 @@ impl Verifier {
 
     /// `|| |A| |x| ||`, where the entries are known.
     fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
-        match self.reference.operator.abs_apply(x, &mut self.residual) {
-            Some(applied) => applied?,
-            None => return Ok(None),
-        }
+        let Some(applied) = self.reference.operator.abs_apply(x, &mut self.residual) else { return Ok(None) };
+        agreed(comm, applied.map_err(PipelineError::from))?;
         Ok(Some(norm(&self.residual, comm)?))
     }
 }
@@ -321,20 +319,9 @@ impl<'a> Times<'a> {
 
 /// `||b - A x||` over all ranks.
 fn residual_norm(reference: &Reference, r: &mut [f64], x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
-    let mut sum = [reference.operator.residual(&reference.rhs, x, r)?];
-    comm.sum(&mut sum)?;
-    Ok(sum[0].sqrt())
-}
-
-/// The error of any rank is every rank's error, so that none waits for the others in vain.
-pub(crate) fn agree(done: Result<(), PipelineError>, comm: &dyn Comm) -> Result<(), PipelineError> {
-    let worst = comm.max(i64::from(done.is_err()))?;
-    match done {
-        Ok(()) if worst > 0 => {
-            Err(PipelineError::Rank { rank: comm.rank(), message: "another rank failed".to_owned() })
-        }
-        done => done,
-    }
+    let squared = reference.operator.residual(&reference.rhs, x, r).map_err(PipelineError::from);
+    let [sum] = summed(comm, squared.map(|squared| [squared]))?;
+    Ok(sum.sqrt())
 }
 
 /// The values of the iterate without their padding; none when they are not doubles.

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, Measured, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store,
-    StoreError, VariableRecord,
+    Manifest, Measured, Plan, Prediction, Progress, RankError, ResidualKind, ResidualRecord, Resume, Role, Scheme,
+    Store, StoreError, VariableRecord, gathered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -468,8 +468,8 @@ impl Worker {
     }
 
     fn gather(&self, part: &Part) -> Result<Vec<Part>, Unmade> {
-        let bytes = serde_json::to_vec(part).map_err(failed)?;
-        let parts = self.comm.gather(&bytes).map_err(failed)?;
+        let lie = |error: serde_json::Error| PipelineError::of_rank(self.comm.rank(), error.to_string());
+        let parts = gathered(self.comm.as_ref(), serde_json::to_vec(part).map_err(lie)).map_err(failed)?;
         parts.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store, StoreError,
+    BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store, StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -316,20 +316,9 @@ impl Builder {
     /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
     fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let open = |access| Hdf5Store::open(&self.dir, &self.name, access);
-        let mine = (comm.rank() == 0).then(|| open(Access::Write));
-        let mut message = match &mine {
-            Some(Err(error)) => error.to_string().into_bytes(),
-            _ => Vec::new(),
-        };
-        comm.broadcast(0, &mut message).map_err(PipelineError::from)?;
-        let store = match mine {
-            Some(opened) => opened?,
-            None if message.is_empty() => open(Access::Join)?,
-            None => {
-                let message = String::from_utf8_lossy(&message).into_owned();
-                return Err(PipelineError::Rank { rank: 0, message }.into());
-            }
-        };
+        let first = if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) };
+        let first = each(comm, first)?;
+        let store = each(comm, first.map_or_else(|| open(Access::Join), Ok))?;
         Ok(match self.bytes_per_second {
             Some(rate) => {
                 let throttle = Throttle::new(rate, self.clock.clone()).bypassed_by(self.abort.clone());

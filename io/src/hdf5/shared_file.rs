@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Draft, FileRecord, Filter, Frame, Manifest, Place, Sealed, StoreError, VariableRecord, agreed,
+    Comm, Draft, FileRecord, Filter, Frame, Manifest, Place, Sealed, StoreError, VariableRecord, agreed, gathered,
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
@@ -202,7 +202,7 @@ fn gather_forms(
         mine.iter().map(|(rank, part)| (*rank, part.forms.iter().map(plain).collect())).collect();
     let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
     let mut all = BTreeMap::new();
-    for bytes in comm.gather(&serde_json::to_vec(&own).map_err(lie)?)? {
+    for bytes in gathered(comm, serde_json::to_vec(&own).map_err(lie))? {
         let told: Vec<(usize, Vec<Filters>)> = serde_json::from_slice(&bytes).map_err(lie)?;
         let form = |filters: Filters| {
             let filter = |(id, values)| Filter { id, values };
