@@ -245,8 +245,12 @@ fn write_all(
     is_given_up: &AtomicBool,
 ) -> Result<Placed, StoreError> {
     let check = || if is_given_up.load(Ordering::Acquire) { Err(StoreError::GivenUp) } else { Ok(()) };
-    for (variable, frames) in variables.iter_mut() {
+    let last = variables.len().saturating_sub(1);
+    for (position, (variable, frames)) in variables.iter_mut().enumerate() {
         check()?;
+        if position == last {
+            draft.next_is_last();
+        }
         draft.write(variable, frames)?;
     }
     check()?;

@@ -39,6 +39,11 @@ impl Schedule {
         (0..self.every.len()).filter(is_due).collect()
     }
 
+    /// Whether a tier lacks the version that it was last due to take.
+    pub(crate) fn is_overdue(&self, tier: usize) -> bool {
+        self.overdue[tier]
+    }
+
     /// How often a tier takes a version.
     pub(crate) fn every(&self, tier: usize) -> u64 {
         self.every.get(tier).copied().unwrap_or(1)

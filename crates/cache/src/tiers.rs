@@ -242,6 +242,12 @@ impl Store for Tiers {
         false
     }
 
+    /// A version is begun in the first tier; the others get theirs later, rank 0 first. That tier may lack the version
+    /// before, which counts if any tier has it.
+    fn begins_in_any_order(&self) -> bool {
+        !self.lock().schedule.is_overdue(0) && self.tiers[0].store.begins_in_any_order()
+    }
+
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         if self.holding(version).next().is_some() {
             return Err(StoreError::Exists { version });
@@ -466,6 +472,12 @@ struct TiersDraft {
 }
 
 impl Draft for TiersDraft {
+    fn next_is_last(&mut self) {
+        if let Ok(draft) = &mut self.first {
+            draft.next_is_last();
+        }
+    }
+
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
         if self.pending.due.len() > 1 {
             self.pending.variables.push((variable.clone(), frames.iter().map(Frame::to_owned).collect()));
