@@ -32,7 +32,7 @@ const _: () = assert!(Resume::Traditional as i32 == RECOUP_TRADITIONAL && Resume
 /// Opens a handle, and writes it to `handle`. Nothing is read or written yet.
 ///
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
-/// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, key-every, mtti (seconds),
+/// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, mtti (seconds),
 /// rtol, pfs-bandwidth (bytes per second), threads (that codecs may work on while the program waits, at most 256), sync, which
 /// makes every checkpoint wait until it counts, and stay, which keeps the library's thread on the core the process is bound to, where
 /// it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.

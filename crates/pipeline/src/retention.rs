@@ -113,7 +113,7 @@ impl Retention {
             if kept.contains(&version) {
                 continue;
             }
-            if position >= newer + self.keep {
+            if position >= newer.saturating_add(self.keep) {
                 sweep.superfluous.push(version);
                 continue;
             }
