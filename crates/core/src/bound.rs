@@ -32,6 +32,16 @@ impl Bound {
         if value.is_finite() && value >= 0.0 { Ok(self) } else { Err(ParseBoundError::Value { value }) }
     }
 
+    /// The bound itself if versions may be saved under it: above 0, and below 1 where it is relative.
+    fn chosen(self) -> Result<Self, ParseBoundError> {
+        let value = self.validated()?.value();
+        match self {
+            _ if value == 0.0 => Err(ParseBoundError::Zero),
+            Self::Range(_) | Self::Pointwise(_) if value >= 1.0 => Err(ParseBoundError::Coarse { value }),
+            _ => Ok(self),
+        }
+    }
+
     /// The number in the bound; 0 for lossless.
     #[must_use]
     pub fn value(self) -> f64 {
@@ -104,6 +114,17 @@ pub enum ParseBoundError {
         /// What was given.
         value: f64,
     },
+    /// The number is 0.
+    #[error("error bound 0: expected a number above 0; to save without error, choose a lossless scheme")]
+    Zero,
+    /// The number is relative and 1 or more.
+    #[error(
+        "relative error bound {value}: expected a number below 1, or the error may be as large as the values themselves"
+    )]
+    Coarse {
+        /// What was given.
+        value: f64,
+    },
 }
 
 impl FromStr for BoundRule {
@@ -127,7 +148,7 @@ impl FromStr for BoundRule {
             "pointwise" => Bound::Pointwise(value),
             _ => return Err(unknown()),
         };
-        Ok(Self::Fixed(bound.validated()?))
+        Ok(Self::Fixed(bound.chosen()?))
     }
 }
 
@@ -152,11 +173,27 @@ mod tests {
         }
     }
 
+    /// A pointwise bound of 1 lets every value come back as 0.
+    #[test]
+    fn bounds_that_keep_nothing_or_allow_nothing_are_refused() {
+        for text in ["range:1", "pointwise:1", "pointwise:1.5", "range:1e300"] {
+            let refused = text.parse::<BoundRule>().unwrap_err();
+            assert!(matches!(refused, ParseBoundError::Coarse { .. }), "{text}");
+            assert!(refused.to_string().contains("below 1"), "{refused}");
+        }
+        for text in ["absolute:0", "range:0", "pointwise:-0"] {
+            assert_eq!(text.parse::<BoundRule>(), Err(ParseBoundError::Zero), "{text}");
+        }
+        assert_eq!("absolute:250".parse(), Ok(BoundRule::Fixed(Bound::Absolute(250.0))));
+        assert_eq!("pointwise:0.999".parse(), Ok(BoundRule::Fixed(Bound::Pointwise(0.999))));
+    }
+
     #[test]
     fn negative_and_nan_bounds_are_refused() {
         assert!(matches!("absolute:-1".parse::<BoundRule>(), Err(ParseBoundError::Value { .. })));
         assert!(matches!("range:nan".parse::<BoundRule>(), Err(ParseBoundError::Value { .. })));
         assert!(matches!("pointwise:inf".parse::<BoundRule>(), Err(ParseBoundError::Value { .. })));
+        assert!(matches!("range:-inf".parse::<BoundRule>(), Err(ParseBoundError::Value { .. })));
         assert!(matches!("tight".parse::<BoundRule>(), Err(ParseBoundError::Kind { .. })));
     }
 }
