@@ -157,7 +157,7 @@ impl Case {
 
     fn solver(&self) -> Result<Box<dyn Iteration + '_>, SolveError> {
         let system = System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool };
-        let (x0, stop) = (vec![0.0; self.b.len()], Stop { rtol: self.rtol });
+        let (x0, stop) = (vec![0.0; self.b.len()], Stop::at(self.rtol));
         let gmres = |side| GmresOptions { restart: 30, side, stop };
         Ok(match self.method {
             "cg" => Box::new(Cg::new(system, &self.m, &x0, stop)?),

@@ -143,7 +143,7 @@ impl Job {
         let a = Rows { whole: &self.a, range: range.clone(), comm };
         let (m, pool) = (JacobiPreconditioner::new(&a).unwrap(), Pool::new(1));
         let system = System { a: &a, b: &self.b[range.clone()], comm, pool: &pool };
-        work(&mut Cg::new(system, &m, &vec![0.0; range.len()], Stop { rtol: 1e-8 }).unwrap())
+        work(&mut Cg::new(system, &m, &vec![0.0; range.len()], Stop::at(1e-8)).unwrap())
     }
 
     /// Saves every five iterations up to [`SAVED_AT`]; the global iterate there.

@@ -46,14 +46,14 @@ impl Problem {
 
     /// A fresh solver of the named method, to a relative residual of 1e-8.
     pub(crate) fn solver(&self, method: &str) -> Result<Box<dyn Iteration + '_>, SolveError> {
-        let (x0, stop) = (vec![0.0; self.b.len()], Stop { rtol: 1e-8 });
+        let (x0, stop) = (vec![0.0; self.b.len()], Stop::at(1e-8));
         Ok(match method {
             "cg" => Box::new(Cg::new(self.system(), &self.m, &x0, stop)?),
             "gmres" => {
                 let options = GmresOptions { restart: 30, side: Side::Right, stop };
                 Box::new(Gmres::new(self.system(), &self.m, &x0, options)?)
             }
-            "jacobi" => Box::new(Jacobi::new(self.system(), 1.0, &x0, Stop { rtol: 1e-3 })?),
+            "jacobi" => Box::new(Jacobi::new(self.system(), 1.0, &x0, Stop::at(1e-3))?),
             other => panic!("no method {other}"),
         })
     }

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let m = JacobiPreconditioner::new(&*a)?;
     let system = System { a: &*a, b: &b, comm: &Solo, pool: &pool };
     let start = vec![0.0; b.len()];
-    let make = || Cg::new(system, &m, &start, Stop { rtol: 1e-8 });
+    let make = || Cg::new(system, &m, &start, Stop::at(1e-8));
 
     // The session: a version every 10 iterations, of x alone, so exact that the residual grows by at
     // most a factor 1.5. Without `.scheme(..)` it would decide from measured costs.

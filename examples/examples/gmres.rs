@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let m = Ilu0::new(&a)?;
     let system = System { a: &*a, b: &b, comm: &Solo, pool: &pool };
     let start = vec![0.0; b.len()];
-    let options = GmresOptions { restart: RESTART, side: Side::Right, stop: Stop { rtol: 1e-10 } };
+    let options = GmresOptions { restart: RESTART, side: Side::Right, stop: Stop::at(1e-10) };
     let make = || Gmres::new(system, &m, &start, options);
 
     // The undisturbed solve, to compare with.

@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     // Called at the start and after every failure, as a process that comes up again would.
     let report = runner.run(&mut || -> Result<Box<dyn Iteration + '_>, SolveError> {
-        Ok(Box::new(Jacobi::new(system, 1.0, &start, Stop { rtol: 1e-6 })?))
+        Ok(Box::new(Jacobi::new(system, 1.0, &start, Stop::at(1e-6))?))
     })?;
 
     if !report.progress.is_converged() {

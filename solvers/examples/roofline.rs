@@ -28,7 +28,7 @@ impl Clock for Wall {
 }
 
 /// A tolerance no solve here reaches while it is measured.
-const STOP: Stop = Stop { rtol: 1e-12 };
+const STOP: Stop = Stop::at(1e-12);
 
 #[expect(clippy::disallowed_methods, reason = "an example that measures time is its own system clock")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -24,7 +24,7 @@ use recoup_core::{
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{global_norm, judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, global_norm, norm, residual, start, vector_variable};
 use crate::simd::dot_block;
 use crate::vector::{axpy, copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -38,7 +38,7 @@ const FOUND: usize = 1;
 pub struct Bicgstab<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
-    target: f64,
+    limits: Limits,
     x: Vector,
     r: Vector,
     shadow: Vector,
@@ -78,7 +78,7 @@ impl<'a> Bicgstab<'a> {
         let preconditioned_len = if preconditioner.is_identity() { 0 } else { n };
         let mut solver = Self {
             preconditioner,
-            target: stop.rtol * rhs_norm,
+            limits: Limits::new(stop, rhs_norm)?,
             x: Vector::copy_of(pool, x, 5),
             r,
             shadow,
@@ -91,6 +91,7 @@ impl<'a> Bicgstab<'a> {
             system,
         };
         solver.resume(0, Resume::Restarted)?;
+        solver.limits.set_start(&solver.progress);
         Ok(solver)
     }
 
@@ -107,15 +108,15 @@ impl<'a> Bicgstab<'a> {
         copy(pool, &self.r, &mut self.p);
         self.scalars = [residual_norm * residual_norm, residual_norm];
         self.progress.residual_norm = residual_norm;
-        self.progress.status = judge(residual_norm, self.target);
+        self.progress.status = self.limits.judge(residual_norm);
         Ok(())
     }
 
     /// Looks at the true residual where the recurrence's meets the tolerance or is no number.
     fn settle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
         self.progress.residual_norm = residual_norm;
-        self.progress.status = Status::Running;
-        if residual_norm > self.target {
+        self.progress.status = self.limits.judge(residual_norm);
+        if residual_norm > self.limits.tolerance {
             return Ok(());
         }
         let before = self.scalars[FOUND];

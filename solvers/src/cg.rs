@@ -28,7 +28,7 @@ use recoup_core::{
 };
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, start, vector_variable};
 use crate::simd::{descend_block, descend_scaled_block, dot_block, reduce_block, scale_block, scaled_dot_block};
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -51,7 +51,7 @@ pub struct Cg<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
     period: Option<u64>,
-    tolerance: f64,
+    limits: Limits,
     x: Vector,
     r: Vector,
     p: Vector,
@@ -99,13 +99,14 @@ impl<'a> Cg<'a> {
         let [x, r, p, q] = Vector::several(system.pool, x0.len());
         let is_fused = preconditioner.is_identity() || preconditioner.diagonal().is_some();
         let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
-        let (period, tolerance, progress) = (None, stop.rtol * rhs_norm, start(rhs_norm));
+        let limits = Limits::new(stop, rhs_norm)?;
+        let (period, progress) = (None, start(rhs_norm));
         let (rho, energy, deflation, replacements) = ([0.0], None, Deflation::default(), 0);
         let mut cg = Self {
             system,
             preconditioner,
             period,
-            tolerance,
+            limits,
             x,
             r,
             p,
@@ -119,6 +120,7 @@ impl<'a> Cg<'a> {
         };
         copy(system.pool, x0, &mut cg.x);
         cg.restart()?;
+        cg.limits.set_start(&cg.progress);
         Ok(cg)
     }
 
@@ -227,7 +229,7 @@ impl<'a> Cg<'a> {
     /// Takes a true residual norm as the state of the solve.
     fn settle(&mut self, residual_norm: f64) {
         self.progress.residual_norm = residual_norm;
-        self.progress.status = judge(residual_norm, self.tolerance);
+        self.progress.status = self.limits.judge(residual_norm);
     }
 
     /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and replaces r if it fails.

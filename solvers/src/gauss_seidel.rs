@@ -20,7 +20,7 @@ use recoup_core::{
     Status, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, start, vector_variable};
 use crate::vector::axpy;
 use crate::{Csr, Method, Stop, System, Vector};
 
@@ -63,7 +63,7 @@ pub struct GaussSeidel<'a> {
     system: System<'a>,
     matrix: &'a Csr,
     relaxation: Relaxation,
-    target: f64,
+    limits: Limits,
     inverse_diagonal: Vec<f64>,
     x: Vector,
     r: Vector,
@@ -95,7 +95,7 @@ impl<'a> GaussSeidel<'a> {
             inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
             matrix,
             relaxation,
-            target: stop.rtol * rhs_norm,
+            limits: Limits::new(stop, rhs_norm)?,
             x: Vector::copy_of(system.pool, x, 0),
             r: Vector::zeros(system.pool, x.len(), 1),
             own_rhs: (system.a.global_rows() > x.len() as u64).then(|| Vector::zeros(system.pool, x.len(), 2)),
@@ -103,6 +103,7 @@ impl<'a> GaussSeidel<'a> {
             system,
         };
         solver.resume(0, Resume::Restarted)?;
+        solver.limits.set_start(&solver.progress);
         Ok(solver)
     }
 
@@ -126,7 +127,7 @@ impl<'a> GaussSeidel<'a> {
 
     fn measure(&mut self) -> Result<(), SolveError> {
         self.progress.residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        self.progress.status = judge(self.progress.residual_norm, self.target);
+        self.progress.status = self.limits.judge(self.progress.residual_norm);
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ use recoup_core::{
 
 use crate::harvest::{Start, harvest};
 use crate::least_squares::LeastSquares;
-use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, start, vector_variable};
 use crate::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -70,7 +70,7 @@ pub struct Gmres<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
     side: Side,
-    target: f64,
+    limits: Limits,
     x: Vector,
     /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
     basis: Vec<Vector>,
@@ -149,7 +149,7 @@ impl<'a> Gmres<'a> {
         let mut gmres = Self {
             preconditioner,
             side: options.side,
-            target: options.stop.rtol * rhs_norm,
+            limits: Limits::new(options.stop, rhs_norm)?,
             x: Vector::copy_of(pool, x, 13),
             basis: Vector::basis(pool, n, m + 1),
             scales: vec![1.0; m + 1],
@@ -169,6 +169,7 @@ impl<'a> Gmres<'a> {
             system,
         };
         gmres.resume(0, Resume::Restarted)?;
+        gmres.limits.set_start(&gmres.progress);
         Ok(gmres)
     }
 
@@ -194,7 +195,7 @@ impl<'a> Gmres<'a> {
     fn settle(&mut self, residual_norm: f64) {
         self.progress.residual_norm = residual_norm;
         self.progress.is_safe_point = true;
-        self.progress.status = judge(residual_norm, self.target);
+        self.progress.status = self.limits.judge(residual_norm);
     }
 
     /// Starts a cycle from x and `r = b - A x`.
@@ -248,10 +249,11 @@ impl<'a> Gmres<'a> {
         let before = std::mem::replace(&mut self.beta, beta);
         self.small.restart(c);
         (self.ratio, self.look_at) = match self.side {
-            Side::Left => {
-                (self.progress.residual_norm / beta, LOOK_EARLY * self.target * beta / self.progress.residual_norm)
-            }
-            Side::Right => (1.0, self.target),
+            Side::Left => (
+                self.progress.residual_norm / beta,
+                LOOK_EARLY * self.limits.tolerance * beta / self.progress.residual_norm,
+            ),
+            Side::Right => (1.0, self.limits.tolerance),
         };
         // What a plain cycle failed to gain a deflated one may, and the other way round.
         let is_stalled = beta > before * (1.0 - LEAST_GAIN);
@@ -437,12 +439,12 @@ impl Iteration for Gmres<'_> {
         let is_last = !can_grow || self.small.columns() == self.restart_length();
         if is_last || estimate <= self.look_at {
             let residual_norm = self.form_iterate()?;
-            if is_last || residual_norm <= self.target {
+            if is_last || residual_norm <= self.limits.tolerance {
                 self.end_cycle(residual_norm)?;
             } else {
                 self.ratio = residual_norm / estimate;
                 // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes late.
-                self.look_at = estimate * (self.target / residual_norm).sqrt();
+                self.look_at = estimate * (self.limits.tolerance / residual_norm).sqrt();
                 self.progress.residual_norm = residual_norm;
             }
         }

@@ -20,7 +20,7 @@ use recoup_core::{
 };
 
 use crate::preconditioner::inverse_diagonal;
-use crate::shared::{global_norm, judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, global_norm, norm, residual, start, vector_variable};
 use crate::{Method, Stop, System, Vector};
 
 /// Damped Jacobi.
@@ -28,7 +28,7 @@ pub struct Jacobi<'a> {
     system: System<'a>,
     omega: f64,
     inverse_diagonal: Vector,
-    tolerance: f64,
+    limits: Limits,
     x: Vector,
     target: Vector,
     progress: Progress,
@@ -52,13 +52,14 @@ impl<'a> Jacobi<'a> {
         let mut jacobi = Self {
             omega,
             inverse_diagonal: Vector::copy_of(system.pool, &inverse_diagonal, 2),
-            tolerance: stop.rtol * rhs_norm,
+            limits: Limits::new(stop, rhs_norm)?,
             x: Vector::copy_of(system.pool, x0, 0),
             target: Vector::zeros(system.pool, x0.len(), 1),
             progress: start(rhs_norm),
             system,
         };
         jacobi.measure()?;
+        jacobi.limits.set_start(&jacobi.progress);
         Ok(jacobi)
     }
 
@@ -66,7 +67,7 @@ impl<'a> Jacobi<'a> {
     fn measure(&mut self) -> Result<(), SolveError> {
         let residual_norm = residual(&self.system, &self.x, &mut self.target)?;
         self.progress.residual_norm = residual_norm;
-        self.progress.status = judge(residual_norm, self.tolerance);
+        self.progress.status = self.limits.judge(residual_norm);
         Ok(())
     }
 }
@@ -103,7 +104,7 @@ impl Iteration for Jacobi<'_> {
         }
         self.progress.iteration += 1;
         self.progress.residual_norm = global_norm(&self.system, residual_squared)?;
-        self.progress.status = judge(self.progress.residual_norm, self.tolerance);
+        self.progress.status = self.limits.judge(self.progress.residual_norm);
         if self.progress.is_converged() {
             self.measure()?;
         }

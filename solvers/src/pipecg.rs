@@ -28,7 +28,7 @@ use recoup_core::{
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{judge, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, start, vector_variable};
 use crate::simd::{dot_block, pursue_block};
 use crate::vector::copy;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -52,7 +52,7 @@ const PEAK: usize = 5;
 pub struct PipelinedCg<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
-    tolerance: f64,
+    limits: Limits,
     x: Vector,
     r: Vector,
     w: Vector,
@@ -101,11 +101,12 @@ impl<'a> PipelinedCg<'a> {
             let [u, q, m] = [7, 8, 9].map(|slot| Vector::zeros(system.pool, x0.len(), slot));
             Preconditioned { u, q, m }
         });
-        let (tolerance, progress) = (stop.rtol * rhs_norm, start(rhs_norm));
+        let (limits, progress) = (Limits::new(stop, rhs_norm)?, start(rhs_norm));
         let (scalars, misses) = ([0.0; 6], 0);
         let mut solver =
-            Self { system, preconditioner, tolerance, x, r, w, s, p, z, n, preconditioned, scalars, misses, progress };
+            Self { system, preconditioner, limits, x, r, w, s, p, z, n, preconditioned, scalars, misses, progress };
         solver.restart()?;
+        solver.limits.set_start(&solver.progress);
         Ok(solver)
     }
 
@@ -138,7 +139,7 @@ impl<'a> PipelinedCg<'a> {
         let u = self.preconditioned.as_mut().map(|of| &mut of.u);
         multiply(system, self.preconditioner, (&self.r, u), &mut self.w)?;
         self.progress.residual_norm = residual_norm;
-        self.progress.status = judge(residual_norm, self.tolerance);
+        self.progress.status = self.limits.judge(residual_norm);
         self.scalars[PEAK] = residual_norm;
         let (r, w) = (&self.r[..], &self.w[..]);
         let u = self.preconditioned.as_ref().map_or(r, |of| &of.u);
@@ -190,7 +191,7 @@ impl<'a> PipelinedCg<'a> {
     fn judge_recurrence(&mut self) -> Result<(), SolveError> {
         let residual_norm = self.scalars[SUMS - 1].sqrt();
         self.progress.residual_norm = residual_norm;
-        self.progress.status = judge(residual_norm, self.tolerance);
+        self.progress.status = self.limits.judge(residual_norm);
         self.scalars[PEAK] = self.scalars[PEAK].max(residual_norm);
         match self.progress.status {
             Status::Running if residual_norm < FALL * self.scalars[PEAK] => self.replace(),
@@ -198,7 +199,7 @@ impl<'a> PipelinedCg<'a> {
                 // n is made anew if the solve goes on.
                 let true_norm = residual(&self.system, &self.x, &mut self.n)?;
                 self.progress.residual_norm = true_norm;
-                self.progress.status = judge(true_norm, self.tolerance);
+                self.progress.status = self.limits.judge(true_norm);
                 if self.progress.status != Status::Running {
                     return Ok(());
                 }

@@ -2,8 +2,8 @@
 
 use recoup_core::{BreakdownReason, Distribution, Progress, Role, SolveError, Status, Values, Variable};
 
-use crate::System;
 use crate::vector::norm_squared;
+use crate::{Stop, System};
 
 /// Square root of the sum of `local` over all ranks.
 pub(crate) fn global_norm(system: &System<'_>, local: f64) -> Result<f64, SolveError> {
@@ -36,13 +36,44 @@ pub(crate) fn start(rhs_norm: f64) -> Progress {
     Progress { iteration: 0, residual_norm: rhs_norm, rhs_norm, status, is_safe_point: true }
 }
 
-/// What a true residual this long means.
-pub(crate) fn judge(residual_norm: f64, target: f64) -> Status {
-    if residual_norm <= target {
-        Status::Converged
-    } else if residual_norm.is_finite() {
-        Status::Running
-    } else {
-        Status::Breakdown(BreakdownReason::NotFinite)
+/// The residual norms between which a solve goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// At or below it the solve has converged.
+    pub(crate) tolerance: f64,
+    /// At or above it the solve has diverged.
+    divergence: f64,
+    dtol: f64,
+}
+
+impl Limits {
+    /// For a right-hand side of this norm. There is no divergence limit before [`Limits::set_start`].
+    ///
+    /// # Errors
+    /// [`SolveError::Parameter`] for a `dtol` that is not above 1.
+    pub(crate) fn new(stop: Stop, rhs_norm: f64) -> Result<Self, SolveError> {
+        let Stop { rtol, dtol } = stop;
+        if dtol.is_nan() || dtol <= 1.0 {
+            return Err(SolveError::Parameter { what: "dtol", value: dtol, expected: "a number above 1" });
+        }
+        Ok(Self { tolerance: rtol * rhs_norm, divergence: f64::INFINITY, dtol })
+    }
+
+    /// Takes the initial guess, and no later iterate, as what divergence is measured against.
+    pub(crate) fn set_start(&mut self, start: &Progress) {
+        self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
+    }
+
+    /// What a true residual of this norm means.
+    pub(crate) fn judge(&self, residual_norm: f64) -> Status {
+        if residual_norm <= self.tolerance {
+            Status::Converged
+        } else if !residual_norm.is_finite() {
+            Status::Breakdown(BreakdownReason::NotFinite)
+        } else if residual_norm >= self.divergence {
+            Status::Breakdown(BreakdownReason::Diverged { residual_norm, limit: self.divergence })
+        } else {
+            Status::Running
+        }
     }
 }

@@ -35,11 +35,24 @@ impl System<'_> {
     }
 }
 
-/// When a solve ends: at `||b - A x|| <= rtol ||b||`, the true residual.
+/// When a solve ends: at `||b - A x|| <= rtol ||b||`, the true residual; or where it has diverged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stop {
     /// Tolerance on the relative residual.
     pub rtol: f64,
+    /// A solve whose residual norm reaches `dtol max(||b||, ||b - A x0||)` has diverged. Above 1; infinity for no limit.
+    pub dtol: f64,
+}
+
+impl Stop {
+    /// The divergence limit unless another is given, as in PETSc.
+    pub const DTOL: f64 = 1e5;
+
+    /// Stops at a relative residual of `rtol`, with the usual divergence limit.
+    #[must_use]
+    pub const fn at(rtol: f64) -> Self {
+        Self { rtol, dtol: Self::DTOL }
+    }
 }
 
 /// An iterative method as the program sees it.

@@ -50,7 +50,7 @@ fn allocations(solver: &mut dyn Iteration) -> u64 {
 /// The only test of this program, as another's allocations would be counted too.
 #[test]
 fn steps_allocate_nothing() {
-    let (n, stop, pool) = (24, Stop { rtol: 1e-12 }, Arc::new(Pool::new(2)));
+    let (n, stop, pool) = (24, Stop::at(1e-12), Arc::new(Pool::new(2)));
     let (matrix, stencil) = (Csr::poisson3d(n).with_pool(Arc::clone(&pool)), Poisson3d::new(n).with_pool(pool.clone()));
     let (b, x) = (vec![1.0; n.pow(3)], vec![0.0; n.pow(3)]);
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };

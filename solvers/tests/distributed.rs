@@ -200,7 +200,7 @@ fn preconditioner<'a>(name: &str, (a, local): &'a Shared) -> Box<dyn Preconditio
 
 /// The iterations of a solve, and its true relative residual.
 fn solve(operator: &Shared, comm: &dyn Comm, (method, pc, rtol): Case) -> (u64, f64) {
-    let (a, pool, stop) = (operator.0.as_ref(), Pool::new(1), Stop { rtol });
+    let (a, pool, stop) = (operator.0.as_ref(), Pool::new(1), Stop::at(rtol));
     let (b, x) = (RightHandSide::Random { seed: 7 }.build(a).unwrap(), vec![0.0; a.rows()]);
     let system = System { a, b: &b, comm, pool: &pool };
     let m = preconditioner(pc, operator);

@@ -36,11 +36,11 @@ impl Problem {
     }
 
     fn cg<'a>(&'a self, preconditioner: &'a dyn Preconditioner, rtol: f64) -> Cg<'a> {
-        Cg::new(self.system(), preconditioner, &self.guess(), Stop { rtol }).expect("a sound system")
+        Cg::new(self.system(), preconditioner, &self.guess(), Stop::at(rtol)).expect("a sound system")
     }
 
     fn jacobi(&self, rtol: f64) -> Jacobi<'_> {
-        Jacobi::new(self.system(), 1.0, &self.guess(), Stop { rtol }).expect("a sound system")
+        Jacobi::new(self.system(), 1.0, &self.guess(), Stop::at(rtol)).expect("a sound system")
     }
 
     fn true_residual(&self, x: &[f64]) -> f64 {
@@ -168,7 +168,7 @@ fn a_zero_right_hand_side_is_solved_at_once() {
 #[test]
 fn bad_input_is_named() {
     let problem = Problem::matrix(3, 1);
-    let stop = Stop { rtol: 1e-8 };
+    let stop = Stop::at(1e-8);
     let short = Cg::new(problem.system(), &Identity, &[0.0], stop).err();
     assert_eq!(short, Some(SolveError::Length { what: "initial guess", expected: 27, found: 1 }));
     let mut guess = problem.guess();

@@ -12,7 +12,7 @@ pub(crate) fn iterates() -> [Vec<f64>; 2] {
     let b = RightHandSide::Random { seed: 1 }.build(&a).expect("one rank");
     let m = JacobiPreconditioner::new(&a).expect("a diagonal");
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
-    let mut cg = Cg::new(system, &m, &vec![0.0; b.len()], Stop { rtol: 1e-12 }).expect("one rank");
+    let mut cg = Cg::new(system, &m, &vec![0.0; b.len()], Stop::at(1e-12)).expect("one rank");
     [100, 20].map(|iterations| {
         for _ in 0..iterations {
             recoup_core::Iteration::step(&mut cg).expect("one rank");

@@ -71,7 +71,7 @@ fn cg(n: usize, kind: RightHandSide, variable: &str) -> [Vec<f64>; 4] {
     let m = JacobiPreconditioner::new(&a).expect("a diagonal");
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
     let zeros = vec![0.0; b.len()];
-    let mut solver = Cg::new(system, &m, &zeros, Stop { rtol: 1e-12 }).expect("one rank");
+    let mut solver = Cg::new(system, &m, &zeros, Stop::at(1e-12)).expect("one rank");
     let wanted = [CG_ITERATIONS - APART, CG_ITERATIONS, 3 * CG_ITERATIONS - APART, 3 * CG_ITERATIONS];
     let mut done = 0;
     wanted.map(|iterations| {
@@ -99,7 +99,7 @@ fn gmres() -> Vec<f64> {
     let m = JacobiPreconditioner::new(&a).expect("a diagonal");
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
     let zeros = vec![0.0; b.len()];
-    let options = GmresOptions { restart: 30, side: Side::Right, stop: Stop { rtol: 1e-12 } };
+    let options = GmresOptions { restart: 30, side: Side::Right, stop: Stop::at(1e-12) };
     let mut solver = Gmres::new(system, &m, &zeros, options).expect("one rank");
     for _ in 0..180 {
         solver.step().expect("one rank");
@@ -116,7 +116,7 @@ fn real() -> Vec<f64> {
     let m = JacobiPreconditioner::new(&a).expect("a diagonal");
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
     let zeros = vec![0.0; b.len()];
-    let mut solver = Cg::new(system, &m, &zeros, Stop { rtol: 1e-12 }).expect("one rank");
+    let mut solver = Cg::new(system, &m, &zeros, Stop::at(1e-12)).expect("one rank");
     for _ in 0..CG_ITERATIONS {
         solver.step().expect("one rank");
     }

@@ -68,7 +68,7 @@ impl<'a> Setup<'a> {
     /// As [`Setup::make`].
     pub(crate) fn make_to(&self, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
         let (system, x) = (self.problem.system(), &self.start[..]);
-        let (pc, stop) = (self.preconditioner.as_ref(), Stop { rtol });
+        let (pc, stop) = (self.preconditioner.as_ref(), Stop { rtol, dtol: self.args.dtol });
         let restart = self.args.restart as usize;
         let omega = self.args.omega.unwrap_or(1.0);
         Ok(match self.args.method {

@@ -101,6 +101,11 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "E", default_value = "1e-6", value_parser = positive, help_heading = "Method")]
     pub(crate) rtol: f64,
 
+    /// Divergence limit: the solve ends where its residual norm reaches D times ||b||, or the initial residual's norm if
+    /// that is larger; inf for no limit.
+    #[arg(long, value_name = "D", default_value = "1e5", value_parser = above_one, help_heading = "Method")]
+    pub(crate) dtol: f64,
+
     /// Give up after this many iterations.
     #[arg(long, value_name = "K", default_value = "200000", help_heading = "Method")]
     pub(crate) max_iterations: u64,
@@ -176,6 +181,15 @@ pub(crate) fn name_of(value: impl ValueEnum) -> String {
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v > 0.0);
     value.ok_or_else(|| "expected a finite number above 0".to_owned())
+}
+
+/// A number above 1, infinity included.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn above_one(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|v| *v > 1.0);
+    value.ok_or_else(|| "expected a number above 1, or inf".to_owned())
 }
 
 /// Bytes per second: a plain number, or one with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (of
@@ -292,6 +306,14 @@ mod tests {
         }
         for text in ["", "0", "-1M", "fast", "10i", "nan", "inf", "5X", "MiB"] {
             assert!(bytes_per_second(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_divergence_limit_is_above_one() {
+        assert_eq!([above_one("1e4"), above_one("inf")], [Ok(1e4), Ok(f64::INFINITY)]);
+        for text in ["1", "0.5", "-2", "nan", "far"] {
+            assert!(above_one(text).is_err(), "{text}");
         }
     }
 

@@ -96,7 +96,9 @@ fn reason(progress: &Progress) -> Option<String> {
     match progress.status {
         Status::Converged => None,
         Status::Running => Some("stopped above the tolerance".to_owned()),
-        Status::Breakdown(reason @ BreakdownReason::Stagnated) => Some(reason.to_string()),
+        Status::Breakdown(reason @ (BreakdownReason::Stagnated | BreakdownReason::Diverged { .. })) => {
+            Some(reason.to_string())
+        }
         Status::Breakdown(reason) => Some(format!("breakdown: {reason}")),
     }
 }

@@ -103,6 +103,29 @@ fn indefinite_operator_breaks_cg_down_with_a_reason() {
     assert!(report["reason"].as_str().unwrap().contains("not positive definite"), "{report}");
 }
 
+/// Restarted CG went on to 1e150 on this matrix, and the versions of a protected run with it.
+#[test]
+fn a_solve_that_diverges_ends_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/sherman5.mtx.gz");
+    let problem =
+        format!("--matrix {} --method cg-restarted --pc jacobi --rhs-kind random --rtol 1e-8 --json", matrix.display());
+    let reasons = [
+        (format!("solve {problem}"), "the solve diverged"),
+        // Going back changes rounding, and with it where this method fails.
+        (format!("run {problem} --scheme traditional --sync --dir d --interval 10it"), ""),
+    ];
+    for (command, reason) in reasons {
+        let output = recoup(&command, dir.path());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{command}\n{stderr}");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["reason"].as_str().unwrap().starts_with(reason), "{report}");
+        // The limit is 1e5, and no step on this matrix grows the residual a hundred times.
+        assert!(report["relative_residual"].as_f64().unwrap() < 1e7, "{report}");
+    }
+}
+
 #[test]
 fn bad_input_is_named_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -137,6 +160,7 @@ fn bad_input_is_named_in_one_line() {
         ("run --poisson3d 4 --method cg --dir d --bound pointwise:1", 2, "below 1"),
         ("run --poisson3d 4 --method cg --dir d --bound range:2.5", 2, "below 1"),
         ("run --poisson3d 4 --method cg --dir d --bound absolute:0", 2, "above 0"),
+        ("solve --poisson3d 4 --method cg --dtol 1", 2, "above 1"),
         ("run --poisson3d 4 --method cg --dir d --failures inject", 2, "--mtti"),
         ("run --poisson3d 4 --method cg --dir d --failures flip:3:", 2, "flips"),
         ("run --poisson3d 4 --method cg --dir d --failures flips", 2, "--mtti"),

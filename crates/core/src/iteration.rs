@@ -61,6 +61,13 @@ pub enum BreakdownReason {
     },
     /// The residual norm is NaN or infinite.
     NotFinite,
+    /// The residual norm reached the divergence limit.
+    Diverged {
+        /// The residual norm.
+        residual_norm: f64,
+        /// The limit: a multiple of the right-hand side's norm, or of the initial residual's where that is larger.
+        limit: f64,
+    },
     /// The residual stays at the attainable accuracy, above the tolerance.
     Stagnated,
 }
@@ -73,6 +80,11 @@ impl fmt::Display for BreakdownReason {
             }
             Self::Vanished { scalar } => write!(f, "{scalar} vanished"),
             Self::NotFinite => f.write_str("the residual norm is not finite"),
+            Self::Diverged { residual_norm, limit } => write!(
+                f,
+                "the solve diverged: the residual norm {residual_norm:.2e} reached the divergence limit {limit:.2e}; the \
+                 method or the preconditioner may not suit this operator (cg needs a symmetric positive definite one)"
+            ),
             Self::Stagnated => f.write_str("the residual stays at the attainable accuracy, above the tolerance"),
         }
     }

@@ -124,7 +124,7 @@ impl Problem {
     /// [`SolveError`].
     pub(crate) fn make(&self) -> Result<Box<dyn Method + '_>, SolveError> {
         let system = System { a: &*self.operator, b: &self.rhs, comm: &Solo, pool: &self.pool };
-        let (pc, x, stop) = (&*self.preconditioner, &self.start[..], Stop { rtol: self.rtol() });
+        let (pc, x, stop) = (&*self.preconditioner, &self.start[..], Stop::at(self.rtol()));
         Ok(match self.kind {
             Kind::Jacobi => Box::new(Jacobi::new(system, 1.0, x, stop)?),
             Kind::Gmres => {
