@@ -26,6 +26,7 @@ pub mod roofline;
 mod shared;
 mod simd;
 mod stencil;
+mod symmetry;
 mod sys;
 mod system;
 pub mod vector;

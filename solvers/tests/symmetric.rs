@@ -176,5 +176,17 @@ fn bad_input_is_named() {
     let infinite = Jacobi::new(problem.system(), 1.0, &guess, stop).err();
     assert_eq!(infinite, Some(SolveError::NotFinite { what: "initial guess", index: 4, value: f64::INFINITY }));
     let hollow = Csr::new(vec![0, 1, 2], vec![1, 0], vec![1.0, 1.0]).unwrap();
-    assert!(matches!(JacobiPreconditioner::new(&hollow), Err(SolveError::Diagonal { row: 0, .. })));
+    let problem = Problem { a: Box::new(hollow), b: vec![1.0, 1.0], pool: Arc::new(Pool::new(1)) };
+    let refused = Jacobi::new(problem.system(), 1.0, &problem.guess(), stop).err();
+    assert!(matches!(refused, Some(SolveError::Diagonal { row: 0, .. })));
+    let tiny = Csr::new(vec![0, 1, 2], vec![0, 1], vec![1.0, 1e-310]).unwrap();
+    assert!(matches!(JacobiPreconditioner::new(&tiny), Err(SolveError::Diagonal { row: 1, .. })));
+}
+
+/// As in PETSc. Rows without a diagonal entry are common where equations hold constraints.
+#[test]
+fn a_zero_on_the_diagonal_is_one_for_the_preconditioner() {
+    let a = Csr::new(vec![0, 1, 3, 4], vec![0, 0, 2, 2], vec![4.0, 1.0, 1.0, 2.0]).unwrap();
+    let jacobi = JacobiPreconditioner::new(&a).unwrap();
+    assert_eq!((jacobi.zeros(), jacobi.diagonal()), (1, Some(&[4.0, 1.0, 2.0][..])));
 }

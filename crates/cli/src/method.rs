@@ -10,7 +10,7 @@ use recoup::solvers::{
 use crate::exit::Exit;
 use crate::options::{MethodArgs, MethodKind, PcKind, PcSide, name_of};
 use crate::problem::Problem;
-use crate::ranks::agree;
+use crate::ranks::{agree, was_repaired};
 
 /// Rows of a block of the block Jacobi preconditioner.
 const BLOCK_ROWS: usize = 64;
@@ -20,6 +20,8 @@ pub(crate) struct Setup<'a> {
     problem: &'a Problem,
     args: &'a MethodArgs,
     preconditioner: Box<dyn Preconditioner + 'a>,
+    /// Rows of this rank whose diagonal the Jacobi preconditioner takes for 1.
+    zeros: usize,
     start: Vec<f64>,
 }
 
@@ -30,8 +32,38 @@ impl<'a> Setup<'a> {
     /// Exit 2 for options that contradict each other, exit 1 where A does not allow the preconditioner.
     pub(crate) fn new(problem: &'a Problem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
-        let preconditioner = agree(problem.comm(), preconditioner(problem, args))?;
-        Ok(Self { problem, args, preconditioner, start: vec![0.0; problem.n()] })
+        let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
+        Ok(Self { problem, args, preconditioner, zeros, start: vec![0.0; problem.n()] })
+    }
+
+    /// Warns of an operator that the method or the preconditioner does not suit, in the first life of a run. Collective.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub(crate) fn examine(&self) -> Result<()> {
+        let (system, method) = (self.problem.system(), self.args.method);
+        let mut zeros = [self.zeros as f64];
+        system.comm.sum(&mut zeros)?;
+        let needs_symmetry = matches!(method, MethodKind::Cg | MethodKind::CgRestarted | MethodKind::Pipecg);
+        let defect = if needs_symmetry { system.symmetry_defect()? } else { 0.0 };
+        if was_repaired() {
+            return Ok(());
+        }
+        if zeros[0] > 0.0 {
+            let rows = self.problem.unknowns();
+            tracing::warn!(
+                "the diagonal is zero in {} of {rows} rows: the Jacobi preconditioner takes 1 there",
+                zeros[0]
+            );
+        }
+        if defect > 0.0 {
+            let method = name_of(method);
+            tracing::warn!(
+                "A is not symmetric (||A - A^T|| is about {defect:.0e} ||A||): {method} may not converge; take gmres or \
+                 bicgstab"
+            );
+        }
+        Ok(())
     }
 
     /// The problem.
@@ -138,15 +170,22 @@ fn check(args: &MethodArgs) -> Result<()> {
     Ok(())
 }
 
-fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<Box<dyn Preconditioner + 'a>> {
+/// The preconditioner, and the zeros that one of the diagonal replaced.
+fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<(Box<dyn Preconditioner + 'a>, usize)> {
     let needs_rows = || Exit::Usage.because(format!("--pc {} needs assembled rows: --operator csr", name_of(args.pc)));
     let rows = || -> Result<&'a Csr> { problem.rows.as_deref().ok_or_else(needs_rows) };
-    Ok(match args.pc {
+    let mut zeros = 0;
+    let preconditioner: Box<dyn Preconditioner + 'a> = match args.pc {
         PcKind::None => Box::new(Identity),
-        PcKind::Jacobi => Box::new(JacobiPreconditioner::new(problem.operator.as_ref())?),
+        PcKind::Jacobi => {
+            let jacobi = JacobiPreconditioner::new(problem.operator.as_ref())?;
+            zeros = jacobi.zeros();
+            Box::new(jacobi)
+        }
         PcKind::Bjacobi => Box::new(BlockJacobi::new(rows()?, BLOCK_ROWS)?),
         PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0))?),
         PcKind::Ilu0 => Box::new(Ilu0::new(rows()?)?),
         PcKind::Ic0 => Box::new(Ic0::new(rows()?)?),
-    })
+    };
+    Ok((preconditioner, zeros))
 }

@@ -105,7 +105,7 @@ fn indefinite_operator_breaks_cg_down_with_a_reason() {
 
 /// Restarted CG went on to 1e150 on this matrix, and the versions of a protected run with it.
 #[test]
-fn a_solve_that_diverges_ends_by_name() {
+fn a_solve_that_diverges_ends_by_name_and_warns_of_its_cause_once() {
     let dir = tempfile::tempdir().unwrap();
     let matrix = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/sherman5.mtx.gz");
     let problem =
@@ -119,11 +119,25 @@ fn a_solve_that_diverges_ends_by_name() {
         let output = recoup(&command, dir.path());
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{command}\n{stderr}");
+        assert_eq!(stderr.matches("A is not symmetric").count(), 1, "{command}\n{stderr}");
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(report["reason"].as_str().unwrap().starts_with(reason), "{report}");
         // The limit is 1e5, and no step on this matrix grows the residual a hundred times.
         assert!(report["relative_residual"].as_f64().unwrap() < 1e7, "{report}");
     }
+    let silent = recoup(&format!("solve {CG}"), dir.path());
+    assert!(silent.status.success() && !String::from_utf8_lossy(&silent.stderr).contains("symmetric"));
+}
+
+#[test]
+fn zeros_on_the_diagonal_are_one_for_the_preconditioner_and_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 2 1.0\n2 1 1.0\n2 2 5.0\n3 3 2.0\n";
+    std::fs::write(dir.path().join("hole.mtx"), text).unwrap();
+    let output = recoup("solve --matrix hole.mtx --method gmres --pc jacobi --rtol 1e-8", dir.path());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(stderr.matches("the diagonal is zero in 1 of 3 rows").count(), 1, "{stderr}");
 }
 
 #[test]
@@ -137,7 +151,7 @@ fn bad_input_is_named_in_one_line() {
     for (arguments, code, expected) in [
         ("solve --matrix none.mtx --method cg", 1, "none.mtx"),
         ("solve --matrix wide.mtx --method cg", 1, "square"),
-        ("solve --matrix hole.mtx --method gmres --pc jacobi", 1, "diagonal"),
+        ("solve --matrix hole.mtx --method jacobi", 1, "diagonal"),
         ("solve --poisson3d 2 --rhs short.mtx --method cg", 1, "8 values expected, 1 found"),
         ("solve --matrix hole.mtx --operator stencil --method cg", 2, "--poisson3d"),
         ("solve --poisson3d 4 --operator stencil --method cg --pc ilu0", 2, "--operator csr"),

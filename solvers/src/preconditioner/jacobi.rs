@@ -6,38 +6,55 @@ use super::Preconditioner;
 use crate::simd::scale_block;
 use crate::{Pool, Vector};
 
-/// `M = diag(A)`.
+/// `M = diag(A)`, with 1 in place of a zero, as in PETSc.
 #[derive(Clone, Debug)]
 pub struct JacobiPreconditioner {
     diagonal: Vector,
+    zeros: usize,
 }
 
 impl JacobiPreconditioner {
     /// Reads the diagonal of `a`.
     ///
     /// # Errors
-    /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is none to read.
+    /// [`SolveError::Diagonal`] for a value whose reciprocal overflows, [`SolveError::Operator`] when there is no
+    /// diagonal to read.
     pub fn new(a: &dyn Operator) -> Result<Self, SolveError> {
-        let diagonal = diagonal("the Jacobi preconditioner", a)?;
-        Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, 5) })
+        let what = "the Jacobi preconditioner";
+        let mut diagonal = diagonal(what, a)?;
+        let mut zeros = 0;
+        for value in diagonal.iter_mut().filter(|value| **value == 0.0) {
+            *value = 1.0;
+            zeros += 1;
+        }
+        check_reciprocals(what, &diagonal)?;
+        Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, 5), zeros })
+    }
+
+    /// Rows of this rank with a zero on the diagonal.
+    #[must_use]
+    pub fn zeros(&self) -> usize {
+        self.zeros
     }
 }
 
 /// `1 / a_ii`, for the method `what`.
 pub(crate) fn inverse_diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
     let mut diagonal = diagonal(what, a)?;
+    check_reciprocals(what, &diagonal)?;
     diagonal.iter_mut().for_each(|value| *value = value.recip());
     Ok(diagonal)
 }
 
-/// `a_ii`, each with a finite reciprocal, for the method or preconditioner `what`.
+/// `a_ii`, for the method or preconditioner `what`.
 fn diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
-    let diagonal = a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })?;
-    let is_useless = |value: f64| value == 0.0 || !value.recip().is_finite();
-    if let Some(row) = diagonal.iter().position(|&value| is_useless(value)) {
-        return Err(SolveError::Diagonal { what, row, value: diagonal[row] });
-    }
-    Ok(diagonal)
+    a.diagonal().ok_or(SolveError::Operator { method: what, needed: "its diagonal" })
+}
+
+/// Refuses a value that cannot be divided by.
+fn check_reciprocals(what: &'static str, diagonal: &[f64]) -> Result<(), SolveError> {
+    let row = diagonal.iter().position(|value| !value.recip().is_finite());
+    row.map_or(Ok(()), |row| Err(SolveError::Diagonal { what, row, value: diagonal[row] }))
 }
 
 impl Preconditioner for JacobiPreconditioner {

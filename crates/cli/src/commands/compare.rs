@@ -140,6 +140,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let stop = stop_on_signals()?;
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
+    setup.examine()?;
     let undisturbed = settled(&setup, &stop)?;
     if !undisturbed.report.converged {
         let reason = undisturbed.report.reason.unwrap_or_default();

@@ -191,6 +191,7 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, mut lives: Option<&mut Lives>)
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
+    setup.examine()?;
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
     let undisturbed = undisturbed(args, &setup, &stop)?;
@@ -356,6 +357,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
         let clock = SystemClock::new();
         let problem = Problem::load(&args.problem)?;
         let setup = Setup::new(&problem, &args.method)?;
+        setup.examine()?;
         let mut report = SolveReport::of(&setup)?;
         report.seconds_setup = clock.now().as_secs_f64();
         let undisturbed = undisturbed(args, &setup, stop)?;

@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
+    setup.examine()?;
     let seconds_setup = clock.now().as_secs_f64();
     let mut solve = solve(&setup, "solve", None)?.report;
     solve.seconds_setup += seconds_setup;
