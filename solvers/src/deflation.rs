@@ -12,7 +12,7 @@ use recoup_core::{SolveError, ValuesMut};
 
 use crate::simd::{axpy_block, dot_block};
 use crate::vector::{axpy, multi_axpy, multi_dot};
-use crate::{Preconditioner, System, Vector};
+use crate::{Pool, Preconditioner, System, Vector};
 
 /// Directions kept at most; the oldest makes room.
 pub const DIRECTIONS_MAX: usize = 8;
@@ -29,9 +29,16 @@ pub(crate) struct Deflation {
     w: Vec<Vector>,
     u: Vec<Vector>,
     curvatures: Vec<f64>,
+    /// `A w` of each, where it is kept.
+    images: Option<Vec<Vector>>,
 }
 
 impl Deflation {
+    /// One that keeps `A w` too, for [`Deflation::remove_from_product`].
+    pub(crate) fn with_images() -> Self {
+        Self { images: Some(Vec::new()), ..Self::default() }
+    }
+
     /// How many directions there are.
     pub(crate) fn len(&self) -> usize {
         self.w.len()
@@ -55,8 +62,14 @@ impl Deflation {
     pub(crate) fn make_room(&mut self, system: &System<'_>, saved: &[&str]) {
         let count = NAMES.iter().filter(|name| saved.contains(name)).count();
         self.w = Vector::basis(system.pool, system.a.rows(), count);
+        self.forget_products();
+    }
+
+    /// Forgets all but the directions themselves.
+    fn forget_products(&mut self) {
         self.u.clear();
         self.curvatures.clear();
+        self.images.iter_mut().for_each(Vec::clear);
     }
 
     /// Takes the directions as they are: the same bits as when they were taken up. One product each.
@@ -66,8 +79,7 @@ impl Deflation {
         preconditioner: &dyn Preconditioner,
         room: &mut [f64],
     ) -> Result<(), SolveError> {
-        self.u.clear();
-        self.curvatures.clear();
+        self.forget_products();
         for w in std::mem::take(&mut self.w) {
             self.take_up(system, preconditioner, w, room)?;
         }
@@ -87,6 +99,7 @@ impl Deflation {
             self.w.remove(0);
             self.u.remove(0);
             self.curvatures.remove(0);
+            self.images.iter_mut().for_each(|images| drop(images.remove(0)));
         }
         let mut w = Vector::copy_of(system.pool, direction, 2 * self.len());
         let whole = curvature(system, &w, room)?;
@@ -116,6 +129,9 @@ impl Deflation {
         let mut u = Vector::zeros(system.pool, w.len(), 2 * self.len() + 1);
         preconditioner.apply(system.pool, room, &mut u)?;
         system.pool.for_rows(w.len(), &mut u[..], |_, u| u.iter_mut().for_each(|u| *u /= curvature));
+        if let Some(images) = &mut self.images {
+            images.push(Vector::copy_of(system.pool, room, 15 - self.w.len()));
+        }
         self.w.push(w);
         self.u.push(u);
         self.curvatures.push(curvature);
@@ -147,6 +163,21 @@ impl Deflation {
     pub(crate) fn remove_parts(&self, rows: &Range<usize>, parts: &[f64], p: &mut [f64]) {
         for (w, part) in self.w.iter().zip(parts) {
             axpy_block(-part, &w[rows.clone()], p);
+        }
+    }
+
+    /// This rank's share of `u_i . r`.
+    pub(crate) fn local_parts(&self, pool: &Pool, r: &[f64], sums: &mut [f64]) {
+        if !self.is_empty() {
+            multi_dot(pool, r, &self.u, sums);
+        }
+    }
+
+    /// `z -= sum_i parts_i w_i`, and with it `A z`.
+    pub(crate) fn remove_from_product(&self, pool: &Pool, parts: &[f64], [z, az]: [&mut [f64]; 2]) {
+        if let (Some(images), false) = (&self.images, self.is_empty()) {
+            multi_axpy(pool, -1.0, (&self.w, parts), z);
+            multi_axpy(pool, -1.0, (images, parts), az);
         }
     }
 

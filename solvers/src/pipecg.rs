@@ -11,23 +11,28 @@
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
-//! | p | 1 | recomputed, saved from a traditional resume on |
+//! | p | 1 | direction, saved from a deflated resume on |
+//! | w, u, `A w` of deflated resumes | 3 each | w: direction, as p; the others: not needed |
 //! | r, `w = A u`, `s = A p`, `z = A q` | 4 | recomputed, saved for an exact resume |
 //! | `n = A m` | 1 | not needed |
-//! | `u = M^-1 r`, `q = M^-1 s` (with a preconditioner) | 2 | recomputed, saved for an exact resume |
-//! | `m = M^-1 w` (with a preconditioner) | 1 | not needed |
+//! | `u = M^-1 r`, `q = M^-1 s` (with a preconditioner or deflated directions) | 2 | recomputed, saved for an exact resume |
+//! | `m = M^-1 w` (the same) | 1 | not needed |
 //! | six scalars | - | recomputed, saved from a traditional resume on |
 //! | b, A, M | - | static |
 //!
 //! An exact resume is bitwise; a traditional one computes everything from x and p: the same count, other bits; a restarted
-//! one begins with `p = u`. Every step is a safe point. The residual norm reported is the recurrence's, whose distance from
-//! the true one no bound of CG's explains: [`ResidualKind::Unknown`].
+//! one begins with `p = u`. A deflated one does so too, with x optimal over the saved p and those of earlier recoveries
+//! ([`crate::DIRECTIONS_MAX`] of them), and `P M^-1` in place of `M^-1`: P makes what it is applied to A-orthogonal to them.
+//! What P takes out of m, and with it out of n, follows from sums over w that travel with the others: still one reduction,
+//! and 24 bytes per row and iteration for each direction, and 40 for all. Every step is a safe point. The residual norm
+//! reported is the recurrence's, whose distance from the true one no bound of CG's explains: [`ResidualKind::Unknown`].
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
+use crate::deflation::{DIRECTIONS_MAX, Deflation};
 use crate::shared::{Limits, norm, residual, start, vector_variable};
 use crate::simd::{dot_block, pursue_block};
 use crate::vector::copy;
@@ -61,23 +66,31 @@ pub struct PipelinedCg<'a> {
     z: Vector,
     n: Vector,
     preconditioned: Option<Preconditioned>,
+    deflation: Deflation,
     scalars: [f64; 6],
     misses: u32,
     progress: Progress,
 }
 
-/// `M^-1` of r, s and w.
+/// `M^-1`, or `P M^-1`, of r, s and w.
 struct Preconditioned {
     u: Vector,
     q: Vector,
     m: Vector,
 }
 
+impl Preconditioned {
+    fn new(system: &System<'_>) -> Self {
+        let [u, q, m] = [7, 8, 9].map(|slot| Vector::zeros(system.pool, system.a.rows(), slot));
+        Self { u, q, m }
+    }
+}
+
 impl<'a> PipelinedCg<'a> {
     /// How the method takes lossy recoveries.
     pub const PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
-        lossy_resume: Resume::Restarted,
+        lossy_resume: Resume::Deflated,
         restarted_fraction: 0.25,
         deflated_fraction: 0.05,
         is_stationary: false,
@@ -97,17 +110,36 @@ impl<'a> PipelinedCg<'a> {
         let rhs_norm = norm(&system, system.b)?;
         let [mut x, r, w, s, p, z, n] = Vector::several(system.pool, x0.len());
         copy(system.pool, x0, &mut x);
-        let preconditioned = (!preconditioner.is_identity()).then(|| {
-            let [u, q, m] = [7, 8, 9].map(|slot| Vector::zeros(system.pool, x0.len(), slot));
-            Preconditioned { u, q, m }
-        });
+        let preconditioned = (!preconditioner.is_identity()).then(|| Preconditioned::new(&system));
         let (limits, progress) = (Limits::new(stop, rhs_norm)?, start(rhs_norm));
-        let (scalars, misses) = ([0.0; 6], 0);
-        let mut solver =
-            Self { system, preconditioner, limits, x, r, w, s, p, z, n, preconditioned, scalars, misses, progress };
+        let (deflation, scalars, misses) = (Deflation::with_images(), [0.0; 6], 0);
+        let mut solver = Self {
+            system,
+            preconditioner,
+            limits,
+            x,
+            r,
+            w,
+            s,
+            p,
+            z,
+            n,
+            preconditioned,
+            deflation,
+            scalars,
+            misses,
+            progress,
+        };
         solver.restart()?;
         solver.limits.set_start(&solver.progress);
         Ok(solver)
+    }
+
+    /// Deflated directions part u from r where there is no preconditioner, too.
+    fn keep_preconditioned(&mut self) {
+        if !self.deflation.is_empty() && self.preconditioned.is_none() {
+            self.preconditioned = Some(Preconditioned::new(&self.system));
+        }
     }
 
     /// From x alone: nothing came before.
@@ -124,20 +156,26 @@ impl<'a> PipelinedCg<'a> {
 
     /// From x and p: `r = b - A x`, and everything that follows from both.
     fn replace(&mut self) -> Result<(), SolveError> {
-        let (system, m) = (&self.system, self.preconditioner);
-        // s = A p, q = M^-1 s, z = A q
+        let system = &self.system;
+        // s = A p, q = P M^-1 s, z = A q
         system.a.apply(&self.p, &mut self.s)?;
-        let q = self.preconditioned.as_mut().map(|of| &mut of.q);
-        multiply(system, m, (&self.s, q), &mut self.z)?;
+        let mut q = self.preconditioned.as_mut().map(|of| &mut of.q);
+        multiply(system, self.preconditioner, (&self.s, q.as_deref_mut()), &mut self.z)?;
+        project(system, &self.deflation, (&self.s, q), &mut self.z)?;
         self.begin()
     }
 
-    /// `r = b - A x`, `u = M^-1 r`, `w = A u`, and the sums.
+    /// x optimal over the deflated directions, `r = b - A x`, `u = P M^-1 r`, `w = A u`, and the sums.
     fn begin(&mut self) -> Result<(), SolveError> {
         let system = &self.system;
-        let residual_norm = residual(system, &self.x, &mut self.r)?;
-        let u = self.preconditioned.as_mut().map(|of| &mut of.u);
-        multiply(system, self.preconditioner, (&self.r, u), &mut self.w)?;
+        let mut residual_norm = residual(system, &self.x, &mut self.r)?;
+        if !self.deflation.is_empty() {
+            self.deflation.correct(system, &self.r, &mut self.x)?;
+            residual_norm = residual(system, &self.x, &mut self.r)?;
+        }
+        let mut u = self.preconditioned.as_mut().map(|of| &mut of.u);
+        multiply(system, self.preconditioner, (&self.r, u.as_deref_mut()), &mut self.w)?;
+        project(system, &self.deflation, (&self.r, u), &mut self.w)?;
         self.progress.residual_norm = residual_norm;
         self.progress.status = self.limits.judge(residual_norm);
         self.scalars[PEAK] = residual_norm;
@@ -148,15 +186,23 @@ impl<'a> PipelinedCg<'a> {
         self.reduce(sums)
     }
 
-    /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile.
-    fn reduce(&mut self, mut sums: [f64; SUMS]) -> Result<(), SolveError> {
+    /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile. They say what P takes out of m and n.
+    fn reduce(&mut self, sums: [f64; SUMS]) -> Result<(), SolveError> {
         let (system, preconditioner, w, n) = (&self.system, self.preconditioner, &self.w, &mut self.n);
         let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
+        let mut all = [0.0; SUMS + DIRECTIONS_MAX];
+        let all = &mut all[..SUMS + self.deflation.len()];
+        all[..SUMS].copy_from_slice(&sums);
+        self.deflation.local_parts(system.pool, w, &mut all[SUMS..]);
         let mut worked = Ok(());
-        system.comm.sum_while(&mut sums, &mut || {
+        system.comm.sum_while(all, &mut || {
             worked = multiply(system, preconditioner, (w, m.as_deref_mut()), n);
         })?;
-        self.scalars[..SUMS].copy_from_slice(&sums);
+        let (sums, parts) = all.split_at(SUMS);
+        self.scalars[..SUMS].copy_from_slice(sums);
+        if let Some(m) = m {
+            self.deflation.remove_from_product(system.pool, parts, [m, n]);
+        }
         worked
     }
 
@@ -245,6 +291,20 @@ fn multiply(
     Ok(system.a.apply(between, product)?)
 }
 
+/// `between = P between` for `between = M^-1 source`, and `product = A between` again.
+fn project(
+    system: &System<'_>,
+    deflation: &Deflation,
+    (source, between): (&[f64], Option<&mut Vector>),
+    product: &mut [f64],
+) -> Result<(), SolveError> {
+    if let (Some(between), false) = (between, deflation.is_empty()) {
+        let parts = deflation.parts(system, source)?;
+        deflation.remove_from_product(system.pool, &parts[..deflation.len()], [between, product]);
+    }
+    Ok(())
+}
+
 /// `r . u`, `w . u` and `r . r` of one block.
 fn sums_block(r: &[f64], u: &[f64], w: &[f64]) -> [f64; SUMS] {
     [dot_block(r, u), dot_block(w, u), dot_block(r, r)]
@@ -253,11 +313,12 @@ fn sums_block(r: &[f64], u: &[f64], w: &[f64]) -> [f64; SUMS] {
 impl Registered for PipelinedCg<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
         let saved_for = |saved_for| Role::Recomputed { saved_for };
+        let direction = |(name, w)| vector_variable(&self.system, name, Role::Direction, w);
         let exact = |name, values| vector_variable(&self.system, name, saved_for(Resume::Exact), values);
         let scalars = Values::F64(&self.scalars);
         let mut variables = vec![
             vector_variable(&self.system, "x", Role::Iterate, &self.x),
-            vector_variable(&self.system, "p", saved_for(Resume::Traditional), &self.p),
+            direction(("p", &self.p[..])),
             Variable::new("scalars", saved_for(Resume::Traditional), scalars, Distribution::Replicated),
             exact("r", &self.r),
             exact("w", &self.w),
@@ -267,6 +328,7 @@ impl Registered for PipelinedCg<'_> {
         if let Some(Preconditioned { u, q, .. }) = &self.preconditioned {
             variables.extend([exact("u", u), exact("q", q)]);
         }
+        variables.extend(self.deflation.variables().map(direction));
         variables
     }
 
@@ -284,7 +346,16 @@ impl Registered for PipelinedCg<'_> {
             variables.push(VariableMut { name: "u", values: ValuesMut::F64(u) });
             variables.push(VariableMut { name: "q", values: ValuesMut::F64(q) });
         }
+        variables.extend(self.deflation.variables_mut().map(|(name, values)| VariableMut { name, values }));
         variables
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        self.deflation.make_room(&self.system, saved);
+        if self.preconditioner.is_identity() {
+            self.preconditioned = None;
+            self.keep_preconditioned();
+        }
     }
 }
 
@@ -316,13 +387,19 @@ impl Iteration for PipelinedCg<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
         self.misses = 0;
+        self.deflation.settle(&self.system, self.preconditioner, &mut self.n)?;
         match how {
-            Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
+            Resume::Deflated => {
+                self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.n)?;
+                self.keep_preconditioned();
+                self.restart()?;
+            }
             Resume::Restarted => self.restart()?,
             Resume::Traditional => self.replace()?,
             Resume::Exact => {
-                let m = self.preconditioned.as_mut().map(|of| &mut of.m);
-                multiply(&self.system, self.preconditioner, (&self.w, m), &mut self.n)?;
+                let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
+                multiply(&self.system, self.preconditioner, (&self.w, m.as_deref_mut()), &mut self.n)?;
+                project(&self.system, &self.deflation, (&self.w, m), &mut self.n)?;
                 self.judge_recurrence()?;
             }
         }
@@ -350,6 +427,8 @@ impl Method for PipelinedCg<'_> {
     fn bytes_per_iteration(&self) -> f64 {
         // product: in and out; pass: n, and each of x p, r s, w z read and written; with M also m, u q, and M's own w and m
         let arrays = if self.preconditioned.is_some() { 2 + 13 + 5 + 2 } else { 2 + 13 };
+        // each direction: u, w and A w read; once for all of them: w read, m and n read and written
+        let arrays = arrays + 3 * self.deflation.len() as u64 + if self.deflation.is_empty() { 0 } else { 5 };
         let vectors = arrays * 8 * self.x.len() as u64;
         let preconditioner = if self.preconditioned.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
         (self.system.a.bytes() + vectors + preconditioner) as f64

@@ -341,7 +341,7 @@ mod resume {
         let problem = Problem::read("wathen_small");
         let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
         for m in [&Identity as &dyn Preconditioner, &jacobi, &ic] {
-            check(&problem, || problem.pipecg(m), &[Resume::Traditional]);
+            check(&problem, || problem.pipecg(m), &[Resume::Deflated, Resume::Traditional]);
         }
     }
 

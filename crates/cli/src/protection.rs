@@ -53,7 +53,8 @@ pub(crate) struct ProtectionArgs {
     pub(crate) interval: Interval,
 
     /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; or
-    /// enough for a bitwise continuation [default: by scheme; x+p for lossy versions of cg].
+    /// enough for a bitwise continuation [default: by scheme; x+p for lossy versions of cg
+    /// and pipecg].
     #[arg(long, value_enum, help_heading = "Checkpoints")]
     pub(crate) state: Option<StateKind>,
 
@@ -287,7 +288,7 @@ impl ProtectionArgs {
         }
         match self.state {
             Some(StateKind::XP) if !has_direction(method) => {
-                usage("--state x+p is for --method cg and cg-restarted: other methods keep no direction")
+                usage("--state x+p is for --method cg, cg-restarted and pipecg: other methods keep no direction")
             }
             Some(StateKind::Exact) if schemes.contains(&SchemeChoice::Lossy) => {
                 usage("--state exact and --scheme lossy exclude each other: no bit of an exact version may change")
