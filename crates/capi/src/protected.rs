@@ -46,10 +46,45 @@ pub(crate) struct Region {
     dims: [usize; 3],
 }
 
+/// The types of values a program can lend. Closed, unlike [`ElementType`]: memory of a type that is not here cannot be lent, and
+/// so is never read as one that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LentType {
+    F64,
+    F32,
+    I64,
+    Bytes,
+}
+
+impl LentType {
+    fn of(code: i32) -> Option<Self> {
+        Some(match code {
+            RECOUP_F64 => Self::F64,
+            RECOUP_F32 => Self::F32,
+            RECOUP_I64 => Self::I64,
+            RECOUP_BYTES => Self::Bytes,
+            _ => return None,
+        })
+    }
+
+    fn element(self) -> ElementType {
+        match self {
+            Self::F64 => ElementType::F64,
+            Self::F32 => ElementType::F32,
+            Self::I64 => ElementType::I64,
+            Self::Bytes => ElementType::Bytes,
+        }
+    }
+
+    fn size(self) -> usize {
+        self.element().size()
+    }
+}
+
 /// Values of the program.
 #[derive(Debug)]
 struct Memory {
-    element: ElementType,
+    element: LentType,
     start: *mut c_void,
     count: usize,
 }
@@ -59,7 +94,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// Refuses what cannot be memory.
-    fn new(element: ElementType, start: *mut c_void, count: u64) -> Option<Self> {
+    fn new(element: LentType, start: *mut c_void, count: u64) -> Option<Self> {
         let count = usize::try_from(count).ok()?;
         let bytes = count.checked_mul(element.size()).filter(|bytes| isize::try_from(*bytes).is_ok())?;
         let address = start as usize;
@@ -78,10 +113,10 @@ impl Memory {
         // told and has checked as far as it can.
         unsafe {
             match self.element {
-                ElementType::F32 => Values::F32(slice(self.start, self.count)),
-                ElementType::I64 => Values::I64(slice(self.start, self.count)),
-                ElementType::Bytes => Values::Bytes(slice(self.start, self.count)),
-                _ => Values::F64(slice(self.start, self.count)),
+                LentType::F64 => Values::F64(slice(self.start, self.count)),
+                LentType::F32 => Values::F32(slice(self.start, self.count)),
+                LentType::I64 => Values::I64(slice(self.start, self.count)),
+                LentType::Bytes => Values::Bytes(slice(self.start, self.count)),
             }
         }
     }
@@ -90,10 +125,10 @@ impl Memory {
         // SAFETY: as in `values`; regions do not overlap, so this is the only slice.
         unsafe {
             match self.element {
-                ElementType::F32 => ValuesMut::F32(slice_mut(self.start, self.count)),
-                ElementType::I64 => ValuesMut::I64(slice_mut(self.start, self.count)),
-                ElementType::Bytes => ValuesMut::Bytes(slice_mut(self.start, self.count)),
-                _ => ValuesMut::F64(slice_mut(self.start, self.count)),
+                LentType::F64 => ValuesMut::F64(slice_mut(self.start, self.count)),
+                LentType::F32 => ValuesMut::F32(slice_mut(self.start, self.count)),
+                LentType::I64 => ValuesMut::I64(slice_mut(self.start, self.count)),
+                LentType::Bytes => ValuesMut::Bytes(slice_mut(self.start, self.count)),
             }
         }
     }
@@ -123,9 +158,9 @@ impl Region {
     ) -> Result<Self, Failure> {
         let refuse = |what: String| Failure::argument(format!("variable {name}: {what}"));
         let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
-        let element = element_of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
+        let element = LentType::of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
         let memory = Memory::new(element, start, count)
-            .ok_or_else(|| refuse(format!("no {count} values of type {element} can be at {start:p}")))?;
+            .ok_or_else(|| refuse(format!("no {count} values of type {} can be at {start:p}", element.element())))?;
         let distribution = distribution((first, global), count)
             .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
         if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {
@@ -149,16 +184,6 @@ fn role_of(role: i32) -> Option<Role> {
         RECOUP_DYNAMIC | RECOUP_STATIC => Role::Dynamic,
         RECOUP_RECURRENCE => Role::Recomputed { saved_for: Resume::Traditional },
         RECOUP_RECOMPUTED => Role::Recomputed { saved_for: Resume::Exact },
-        _ => return None,
-    })
-}
-
-fn element_of(element: i32) -> Option<ElementType> {
-    Some(match element {
-        RECOUP_F64 => ElementType::F64,
-        RECOUP_F32 => ElementType::F32,
-        RECOUP_I64 => ElementType::I64,
-        RECOUP_BYTES => ElementType::Bytes,
         _ => return None,
     })
 }
@@ -237,5 +262,44 @@ impl Registered for Protected {
             VariableMut { name, values: memory.values_mut() }
         }
         self.regions.iter_mut().map(lend).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every code of a type, the type it is lent as, and the bytes of a value.
+    const TYPES: [(i32, ElementType, usize); 4] = [
+        (RECOUP_F64, ElementType::F64, 8),
+        (RECOUP_F32, ElementType::F32, 4),
+        (RECOUP_I64, ElementType::I64, 8),
+        (RECOUP_BYTES, ElementType::Bytes, 1),
+    ];
+
+    #[test]
+    fn memory_is_lent_as_the_type_it_was_given_as_and_no_longer_than_it_is() {
+        let mut words = [0_u64; 6];
+        for (code, element, bytes) in TYPES {
+            let count = size_of_val(&words) / bytes;
+            let place = (words.as_mut_ptr().cast(), count as u64);
+            let mut region = Region::new("v", (RECOUP_DYNAMIC, code), place, (RECOUP_RANK_LOCAL, 0)).unwrap();
+            assert_eq!((region.memory.values().element(), region.memory.values().len()), (element, count));
+            let lent = region.memory.values_mut();
+            assert_eq!((lent.as_values().element(), lent.as_values().len()), (element, count));
+        }
+        for code in [-1, TYPES.len() as i32, i32::MAX] {
+            let place = (words.as_mut_ptr().cast(), 1);
+            assert!(Region::new("v", (RECOUP_DYNAMIC, code), place, (RECOUP_RANK_LOCAL, 0)).is_err(), "{code}");
+        }
+    }
+
+    /// An arm for "any other type" lent its memory as doubles: a new type of four bytes would have been read and written at
+    /// twice its length. The compiler names a missing arm only while there is no such one.
+    #[test]
+    fn no_arm_stands_for_any_other_type() {
+        let code = include_str!("protected.rs").split("#[cfg(test)]").next().unwrap();
+        let lends = |line: &&str| line.contains("=> Values") && line.trim_start().starts_with('_');
+        assert_eq!(code.lines().find(lends), None);
     }
 }
