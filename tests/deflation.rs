@@ -135,6 +135,7 @@ impl Problem {
             tolerance: 1e-8,
             bytes_per_second: None,
             reference: Some(Reference { operator: self.a.clone(), rhs: self.b.clone() }),
+            same_operator: true,
             abort: Arc::new(AtomicBool::new(false)),
         };
         Session::open(config, &Solo).unwrap()

@@ -1,7 +1,10 @@
 //! Is a checkpoint that does not fit refused by name, before anything is overwritten?
 
-use recoup::core::Scheme;
+use std::path::Path;
+
+use recoup::core::{Difference, Evidence, Resume, Scheme};
 use recoup::pipeline::PipelineError;
+use recoup::solvers::{Csr, RightHandSide};
 
 use crate::support::{Problem, plan};
 
@@ -25,6 +28,71 @@ fn another_problems_checkpoint_is_refused_by_fingerprint() {
     let refused = session.restore(solver.as_mut());
     assert!(matches!(refused, Err(PipelineError::OtherProblem { version: 5, .. })), "{refused:?}");
     assert_eq!(theirs.true_residual(solver.as_ref()).to_bits(), before.to_bits());
+}
+
+/// `A + shift I` for the Laplacian A, and the right-hand side of `of`.
+fn shifted(of: &Problem, shift: f64) -> Problem {
+    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in 0..of.a.n() {
+        let (ours, entries) = of.a.row(row);
+        columns.extend_from_slice(ours);
+        values.extend(ours.iter().zip(entries).map(|(&column, a)| if column as usize == row { a + shift } else { *a }));
+        starts.push(columns.len());
+    }
+    let a = Csr::new(starts, columns, values).unwrap();
+    Problem { b: of.b.clone(), ..Problem::of(a, RightHandSide::Random { seed: 7 }) }
+}
+
+/// Six CG iterations; the version is that of the fifth.
+fn save(problem: &Problem, dir: &Path) {
+    let mut session = problem.builder(dir, plan(Scheme::Exact), 5).build().unwrap();
+    let mut solver = problem.solver("cg").unwrap();
+    for _ in 0..6 {
+        solver.step().unwrap();
+        session.step(solver.as_ref()).unwrap();
+    }
+}
+
+#[test]
+fn another_matrix_of_the_same_size_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let ours = Problem::poisson(8);
+    save(&ours, dir.path());
+    let theirs = shifted(&ours, 50.0);
+    let mut session = theirs.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
+    let refused = session.restore(theirs.solver("cg").unwrap().as_mut()).unwrap_err();
+    let difference = |error: &PipelineError| match error {
+        PipelineError::OtherProblem { difference, .. } => Some(*difference),
+        _ => None,
+    };
+    assert!(matches!(difference(&refused), Some(Difference::Operator(Evidence::Hash { .. }))), "{refused}");
+    assert!(refused.to_string().contains("another operator"), "{refused}");
+}
+
+#[test]
+fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
+    let ours = Problem::poisson(8);
+    for (shift, is_taken) in [(50.0, false), (1e-3, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        save(&ours, dir.path());
+        let theirs = shifted(&ours, shift);
+        let builder = theirs.builder(dir.path(), plan(Scheme::Exact), 5).same_operator(false);
+        let (mut session, mut solver) = (builder.build().unwrap(), theirs.solver("cg").unwrap());
+        let before = theirs.true_residual(solver.as_ref());
+        let restored = session.restore(solver.as_mut()).unwrap().unwrap();
+        let guess = restored.guess.unwrap();
+        assert_eq!(
+            (restored.version, restored.resume, guess.is_taken()),
+            (5, Resume::Restarted, is_taken),
+            "{guess:?}"
+        );
+        let norm = if is_taken { guess.restored_norm } else { guess.own_norm };
+        let found = theirs.true_residual(solver.as_ref());
+        let rhs_norm = theirs.b.iter().map(|b| b * b).sum::<f64>().sqrt();
+        // Two sums of 512 terms in other orders.
+        assert!((found - norm / rhs_norm).abs() <= 512.0 * f64::EPSILON * found, "{found}, {guess:?}");
+        assert!(found <= before);
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@
 // There are versions, but none is whole.
 #define RECOUP_E_DAMAGED -7
 
-// The versions belong to another problem.
+// The versions belong to another problem: another size, another operator or another right-hand side. The message says which.
 #define RECOUP_E_OTHER_PROBLEM -8
 
 // A version holds other variables, or other sizes, than are protected.
@@ -116,6 +116,10 @@
 // part of what the solver waits for.
 #define RECOUP_OPERATOR_ANY_THREAD 1
 
+// For `how`: the version belongs to another problem, and its iterate came back only if its residual for this one is not above that
+// of the program's own. Directions and what a recurrence needs are as they were. Only with the option same_operator=no.
+#define RECOUP_FIRST_GUESS -1
+
 // For `how`: from the iterate alone; the method starts anew from there.
 #define RECOUP_RESTARTED 0
 
@@ -180,7 +184,7 @@ typedef uint64_t recoup_handle;
 // y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
 typedef int (*recoup_apply)(void *ctx, const double *x, double *y);
 
-// Rebuilds what a version does not hold. `how` is RECOUP_RESTARTED or better. Returns 0, or a code of the program's own.
+// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of the program's own.
 typedef int (*recoup_rebuild)(void *ctx, uint64_t iteration, int how);
 
 // What became of the versions of a handle so far.
@@ -224,7 +228,7 @@ const char *recoup_version(void);
 // `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
 // dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, mtti (seconds),
 // rtol, pfs-bandwidth (bytes per second), threads (that codecs may work on while the program waits, at most 256), sync, which
-// makes every checkpoint wait until it counts, and stay, which keeps the library's thread on the core the process is bound to, where
+// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the library's thread on the core the process is bound to, where
 // it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
@@ -267,7 +271,10 @@ int32_t recoup_grid(recoup_handle handle,
 
 // Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those from `first` of
 // `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
-// measurement, and another problem's versions are refused.
+// measurement, and another problem's versions are refused by recoup_restore.
+//
+// Problems are told apart by b and by two products with fixed vectors, taken once; a relative difference of 1024 eps sqrt(global) is
+// put down to rounding and to another number of ranks. With same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 //
 // `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
 // or RECOUP_OPERATOR_ANY_THREAD.
@@ -320,7 +327,7 @@ int32_t recoup_wants_known(recoup_handle handle,
 int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ctx);
 
 // Brings all variables back from the newest version that is whole and of this problem, on all ranks; writes the
-// iteration to go on from, and how: RECOUP_RESTARTED or better. `how` may be NULL. After an error no variable that the
+// iteration to go on from, and how: RECOUP_RESTARTED or better, or RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the
 // versions hold has changed. Collective.
 //
 // RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER,

@@ -336,14 +336,18 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
 }
 
 /* Brings x back, and has the next KSPSolve go on from it; writes the iterations done so far, 0 when there is no version.
- * `iterations` may be NULL. Collective. */
+ * `iterations` may be NULL. A version of another A or b is an error. With same_operator=no its x is a first guess: taken where
+ * its residual is not above that of the x KSPSolve would start from, and no iterations are done yet. Collective. */
 static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
 {
     PetscScalar *x, *d = NULL;
     PetscReal    rtol, atol, dtol;
     uint64_t     iteration = 0;
+    PetscInt     done;
     int32_t      how = 0;
     PetscFunctionBegin;
+    PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
+    if (!saved->nonzero_guess) PetscCall(VecSet(saved->x, 0.0));
     PetscCall(VecGetArray(saved->x, &x));
     PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, saved->x, x));
     if (saved->direction) {
@@ -354,11 +358,12 @@ static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterati
     if (saved->direction) PetscCall(VecRestoreArray(saved->direction, &d));
     PetscCall(VecRestoreArray(saved->x, &x));
     RecoupCall(code);
-    if (iterations) *iterations = (PetscInt)iteration;
+    /* Versions are numbered on from one of another problem, whose iterations are none of this solve's. */
+    done = how == RECOUP_FIRST_GUESS ? 0 : (PetscInt)iteration;
+    if (iterations) *iterations = done;
     if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     PetscCall(KSPGetTolerances(saved->ksp, &rtol, &atol, &dtol, &saved->max_it));
-    PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
-    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - (PetscInt)iteration, 0)));
+    PetscCall(KSPSetTolerances(saved->ksp, rtol, atol, dtol, PetscMax(saved->max_it - done, 0)));
     PetscCall(KSPSetInitialGuessNonzero(saved->ksp, PETSC_TRUE));
     saved->run.base   = (PetscInt)iteration;
     saved->is_changed = PETSC_TRUE;

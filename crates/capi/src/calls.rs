@@ -13,6 +13,9 @@ use crate::options::Options;
 use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
 use crate::status::{Failure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
+/// For `how`: the version belongs to another problem, and its iterate came back only if its residual for this one is not above that
+/// of the program's own. Directions and what a recurrence needs are as they were. Only with the option same_operator=no.
+pub const RECOUP_FIRST_GUESS: i32 = -1;
 /// For `how`: from the iterate alone; the method starts anew from there.
 pub const RECOUP_RESTARTED: i32 = 0;
 /// For `how`: the directions are back too, for a deflated restart.
@@ -34,7 +37,7 @@ const _: () = assert!(Resume::Traditional as i32 == RECOUP_TRADITIONAL && Resume
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
 /// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, mtti (seconds),
 /// rtol, pfs-bandwidth (bytes per second), threads (that codecs may work on while the program waits, at most 256), sync, which
-/// makes every checkpoint wait until it counts, and stay, which keeps the library's thread on the core the process is bound to, where
+/// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the library's thread on the core the process is bound to, where
 /// it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
@@ -125,7 +128,10 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
 
 /// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those from `first` of
 /// `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
-/// measurement, and another problem's versions are refused.
+/// measurement, and another problem's versions are refused by recoup_restore.
+///
+/// Problems are told apart by b and by two products with fixed vectors, taken once; a relative difference of 1024 eps sqrt(global) is
+/// put down to rounding and to another number of ranks. With same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 ///
 /// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
 /// or RECOUP_OPERATOR_ANY_THREAD.
@@ -248,7 +254,7 @@ pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: Recoup
 }
 
 /// Brings all variables back from the newest version that is whole and of this problem, on all ranks; writes the
-/// iteration to go on from, and how: RECOUP_RESTARTED or better. `how` may be NULL. After an error no variable that the
+/// iteration to go on from, and how: RECOUP_RESTARTED or better, or RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the
 /// versions hold has changed. Collective.
 ///
 /// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER,
@@ -261,14 +267,14 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
     guarded(|| {
         let handle = Handle::of(handle)?;
         let iteration = out("iteration", iteration)?;
-        let Some((version, resume)) = handle.with(|this, core| core.restore(this))? else {
+        let Some((version, code)) = handle.with(|this, core| core.restore(this))? else {
             return Ok(RECOUP_NO_VERSION);
         };
         // SAFETY: not NULL, and the caller's to be written.
         unsafe { iteration.write(version) };
         if !how.is_null() {
             // SAFETY: as above.
-            unsafe { how.write(resume as i32) };
+            unsafe { how.write(code) };
         }
         Ok(RECOUP_OK)
     })

@@ -5,9 +5,10 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup::core::{Plan, Progress, Registered, Resume, Scheme, Status};
+use recoup::core::{Plan, Progress, Registered, Scheme, Status};
 use recoup::pipeline::{Known, Outcome, Session};
 
+use crate::calls::RECOUP_FIRST_GUESS;
 use crate::lent::Lent;
 use crate::operator::CallbackOperator;
 use crate::options::Options;
@@ -242,26 +243,27 @@ impl Core {
         self.plan(&this.options).scheme == Scheme::Lossy
     }
 
-    /// Brings everything back from the newest usable version. Collective.
-    pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, Resume)>, Failure> {
+    /// Brings everything back from the newest usable version; its number, and how to go on. Collective.
+    pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, Failure> {
         self.start(this)?;
         self.finish(&this.lent)?;
         let Some(session) = &mut self.session else { return Ok(None) };
         let restored = session.restore_with(&mut [&mut self.protected])?;
         let Some(restored) = restored else { return Ok(None) };
+        let how = if restored.guess.is_some() { RECOUP_FIRST_GUESS } else { restored.resume as i32 };
         if !self.statics.is_empty() {
             statics::restore(&this.options, &this.lent, &mut self.statics)?;
             self.are_statics_saved = true;
         }
         for Rebuild { callback, ctx } in &self.rebuilds {
             // SAFETY: the program gave both for this call.
-            let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.version, restored.resume as i32) });
+            let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.version, how) });
             if code != 0 {
                 return Err(Failure::new(RECOUP_E_CALLBACK, format!("the program's rebuild returned {code}")));
             }
         }
         self.due = None;
-        Ok(Some((restored.version, restored.resume)))
+        Ok(Some((restored.version, how)))
     }
 
     /// What never changes is saved before the first version. Collective.

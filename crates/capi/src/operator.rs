@@ -124,7 +124,7 @@ impl Operator for CallbackOperator {
         self.is_free_threaded
     }
 
-    /// The entries are not known: another operator of the same size and right-hand side is not told apart.
+    /// The entries are not known: products with fixed vectors tell operators apart.
     fn fingerprint(&self) -> u64 {
         0
     }

@@ -10,8 +10,8 @@ use recoup::model::Interval;
 use crate::status::{Failure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, threads, sync, stay, mtti, \
-                    rtol, pfs-bandwidth";
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, threads, sync, stay, \
+                    same-operator, mtti, rtol, pfs-bandwidth";
 
 /// What was asked for; what was not is left to the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) is_synchronous: bool,
     /// The worker stays on the process' only core.
     stays: bool,
+    /// Versions of another problem are first guesses.
+    has_other_operators: bool,
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
@@ -81,7 +83,8 @@ impl Options {
             "threads" => self.threads = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "sync" if matches!(value, "" | "yes" | "no") => self.is_synchronous = value != "no",
             "stay" if matches!(value, "" | "yes" | "no") => self.stays = value != "no",
-            "sync" | "stay" => return Err(expected("yes or no")),
+            "same-operator" if matches!(value, "yes" | "no") => self.has_other_operators = value == "no",
+            "sync" | "stay" | "same-operator" => return Err(expected("yes or no")),
             "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
@@ -93,13 +96,8 @@ impl Options {
     /// The scheme: as asked; otherwise lossy, or decided from costs, where there is an operator to verify a bound with,
     /// and lossless where there is none.
     fn scheme(&self, has_operator: bool) -> Option<Scheme> {
-        let is_fixed = self.interval.is_some_and(|interval| interval != Interval::Auto);
-        match self.scheme {
-            Some(asked) => asked,
-            None if !has_operator => Some(Scheme::Lossless),
-            None if is_fixed => Some(Scheme::Lossy),
-            None => None,
-        }
+        let interval = self.interval.unwrap_or(Interval::Auto);
+        self.scheme.unwrap_or_else(|| recoup::default_scheme(interval, has_operator))
     }
 
     /// Whether the bound cannot be kept without an operator.
@@ -117,6 +115,7 @@ impl Options {
     pub(crate) fn builder(&self, has_operator: bool) -> Builder {
         let interval = self.interval.unwrap_or(Interval::Auto);
         let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).worker_stays(self.stays);
+        builder = builder.same_operator(!self.has_other_operators);
         if let Some(scheme) = self.scheme(has_operator) {
             builder = builder.scheme(scheme);
         }
@@ -213,7 +212,7 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
-                    keep=3 key-every=5 threads=2 sync=yes stay mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
+                    keep=3 key-every=5 threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
         let options: Options = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
@@ -221,15 +220,24 @@ mod tests {
             (options.keep, options.key_every, options.threads, options.is_synchronous),
             (Some(3), Some(5), Some(2), true)
         );
-        assert!(options.stays);
+        assert!(options.stays && options.has_other_operators);
     }
 
     #[test]
     fn unknown_keys_and_impossible_values_are_refused_by_name() {
         assert!(message("dir=d intervall=3").contains("\"intervall\""));
         assert!(message("name=n").contains("dir="));
-        for bad in ["theta=-1", "theta=nan", "keep=0", "interval=0it", "scheme=lossyy", "codec=x", "state=y", "bound=z"]
-        {
+        for bad in [
+            "theta=-1",
+            "theta=nan",
+            "keep=0",
+            "interval=0it",
+            "scheme=lossyy",
+            "codec=x",
+            "state=y",
+            "bound=z",
+            "same-operator=maybe",
+        ] {
             assert!(message(&format!("dir=d {bad}")).starts_with(bad), "{bad}");
         }
         assert!(message("dir=\"d").contains("quote"));

@@ -33,7 +33,7 @@ pub const RECOUP_RANK_LOCAL: u64 = u64::MAX;
 /// For `first`: the same values on every rank.
 pub const RECOUP_REPLICATED: u64 = u64::MAX - 1;
 
-/// Rebuilds what a version does not hold. `how` is RECOUP_RESTARTED or better. Returns 0, or a code of the program's own.
+/// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of the program's own.
 pub type RecoupRebuild = Option<unsafe extern "C" fn(ctx: *mut c_void, iteration: u64, how: c_int) -> c_int>;
 
 /// One variable.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use recoup::core::CommError;
+use recoup::core::{CommError, Difference};
 use recoup::pipeline::PipelineError;
 
 /// Done.
@@ -25,7 +25,7 @@ pub const RECOUP_E_NAME: i32 = -5;
 pub const RECOUP_E_STORE: i32 = -6;
 /// There are versions, but none is whole.
 pub const RECOUP_E_DAMAGED: i32 = -7;
-/// The versions belong to another problem.
+/// The versions belong to another problem: another size, another operator or another right-hand side. The message says which.
 pub const RECOUP_E_OTHER_PROBLEM: i32 = -8;
 /// A version holds other variables, or other sizes, than are protected.
 pub const RECOUP_E_MISMATCH: i32 = -9;
@@ -59,19 +59,26 @@ impl Failure {
 
 impl From<PipelineError> for Failure {
     fn from(error: PipelineError) -> Self {
+        let mut message = error.to_string();
         let code = match &error {
             PipelineError::Store(_) | PipelineError::Rank { .. } => RECOUP_E_STORE,
             PipelineError::Comm(_) => RECOUP_E_COMM,
             PipelineError::Name { .. } => RECOUP_E_NAME,
             PipelineError::Shape { .. } => RECOUP_E_ARGUMENT,
             PipelineError::NeedsOperator { .. } | PipelineError::MissingNorm(_) => RECOUP_E_OPERATOR,
-            PipelineError::OtherProblem { .. } => RECOUP_E_OTHER_PROBLEM,
+            PipelineError::OtherProblem { difference, .. } => {
+                message += match difference {
+                    Difference::Size { .. } => "; give another dir or name",
+                    _ => "; give another dir or name, or same_operator=no if A or b change from solve to solve",
+                };
+                RECOUP_E_OTHER_PROBLEM
+            }
             PipelineError::RankCount { .. } | PipelineError::Variable { .. } => RECOUP_E_MISMATCH,
             PipelineError::NoUsable { .. } | PipelineError::Link { .. } => RECOUP_E_DAMAGED,
             PipelineError::Codec { .. } | PipelineError::NoCodec(_) => RECOUP_E_OPTIONS,
             _ => RECOUP_E_INTERNAL,
         };
-        Self::new(code, error.to_string())
+        Self::new(code, message)
     }
 }
 

@@ -1,7 +1,7 @@
 //! examples/embed with PETSc: the counts of attached solves, killed ones and restarted ones.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::build::{compile, has, run, strict};
 
@@ -44,8 +44,8 @@ impl Example {
         self.folder.path().join(name)
     }
 
-    /// Runs on some ranks; `None` when it was killed.
-    fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Option<Solve> {
+    /// Runs on some ranks; what it printed.
+    fn start(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Output {
         let ranks = ranks.to_string();
         let mut words = vec!["mpirun", "-n", &ranks, self.program.to_str().unwrap()];
         words.extend(arguments.split_whitespace());
@@ -53,7 +53,12 @@ impl Example {
             Some(options) => words.extend(["-ckpt", options]),
             None => words.push("-plain"),
         }
-        let output = run(&words);
+        run(&words)
+    }
+
+    /// Runs on some ranks; `None` when it was killed.
+    fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Option<Solve> {
+        let output = self.start(ranks, arguments, options);
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with("from "))?;
         let [from, iterations, rest] = line.splitn(3, ',').collect::<Vec<_>>().try_into().ok()?;
@@ -142,6 +147,53 @@ fn killed_newton_ends_where_the_first_would_have() {
     let plain = heat.run(1, "-n 12 -nonlinear", None).unwrap();
     let resumed = heat.killed("newton", (1, 1), "-n 12 -nonlinear", (4, "interval=1it"));
     assert_eq!(resumed, Solve { from: 4, ..plain });
+}
+
+/// Another matrix of the same size used to be taken without a word: A + 50 I went on from iterates of A, and took 77 iterations where
+/// 6 were due. The name of the change is that of `other.c`.
+#[test]
+fn versions_of_another_problem_are_refused_and_rounding_makes_none() {
+    let Some(other) = Example::of("crates/capi/tests/c/other.c") else { return };
+    let changes = [
+        ("shift", "another operator"),
+        ("scale", "another operator"),
+        ("entry", "another operator"),
+        ("coupling", "another operator"),
+        ("rhs", "another right-hand side"),
+    ];
+    for (written_on, read_on, shell) in [(1, 1, ""), (1, 2, ""), (2, 1, " -shell")] {
+        let name = format!("refused{written_on}{read_on}");
+        let options = format!("dir={} interval=20it sync", other.dir(&name).display());
+        let solved = other.run(written_on, shell, Some(&options)).unwrap();
+        for (change, words) in changes {
+            let refused = other.start(read_on, &format!("-change {change}{shell}"), Some(&options));
+            let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success() && text.contains(words), "{change} on {read_on}: {text}");
+            assert!(text.contains("same_operator=no"), "{text}");
+        }
+        // Products of the matrix itself are recognised in those of a shell.
+        let again = other.run(read_on, "-change rounding", Some(&options)).unwrap();
+        assert!(again.from > 0 && again.from <= solved.iterations, "{again:?}, {solved:?}");
+    }
+}
+
+/// A time loop: where x of the problem before is worse than none, the solve starts from its own; where it is near, fewer iterations
+/// are left.
+#[test]
+fn x_of_another_problem_is_a_verified_first_guess_where_that_is_asked_for() {
+    let Some(other) = Example::of("crates/capi/tests/c/other.c") else { return };
+    let after_another = |ranks, change: &str| {
+        let options =
+            format!("dir={}{ranks} interval=5it sync same_operator=no", other.dir(&change.replace(' ', "")).display());
+        other.run(1, "", Some(&options)).unwrap();
+        [other.run(ranks, change, None).unwrap(), other.run(ranks, change, Some(&options)).unwrap()]
+    };
+    for ranks in [1, 2] {
+        let [alone, guessed] = after_another(ranks, "-change shift -shift 50");
+        assert_eq!(guessed, alone);
+    }
+    let [alone, guessed] = after_another(1, "-change shift -shift 1e-9");
+    assert!(guessed.from == 0 && 2 * guessed.iterations < alone.iterations, "{guessed:?}, {alone:?}");
 }
 
 /// The program of the documentation compiles as it stands.

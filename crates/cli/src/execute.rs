@@ -131,6 +131,7 @@ impl<'a> Execution<'a> {
             tolerance: args.rtol,
             bytes_per_second: self.known_bandwidth(problem.comm().size()),
             reference: Some(problem.reference()),
+            same_operator: true,
             abort: self.machine.abort.clone(),
         };
         Ok(Some(Session::open(config, problem.comm())?))

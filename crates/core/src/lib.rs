@@ -27,7 +27,9 @@ pub use clock::Clock;
 pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, Parent};
 pub use comm::{Comm, CommError};
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
-pub use fingerprint::{Fingerprint, row_hash, vector_fingerprint};
+pub use fingerprint::{
+    Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
+};
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};

@@ -93,7 +93,7 @@ pub trait Operator {
     /// [`Operator::largest_row_sum`] it bounds `||A||_2 <= sqrt(||A||_1 ||A||_inf)`.
     fn largest_column_sum(&self) -> Option<f64>;
 
-    /// Wrapping sum of [`crate::row_hash`] over this rank's rows.
+    /// Wrapping sum of [`crate::row_hash`] over this rank's rows; 0 where the entries are not known.
     fn fingerprint(&self) -> u64;
 }
 

@@ -1,6 +1,6 @@
 //! What the pipeline reports: version, rank and variable are added here, once.
 
-use recoup_core::{CodecError, CommError, Fingerprint, RankError, SolveError, StoreError};
+use recoup_core::{CodecError, CommError, Difference, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
 use crate::Skipped;
@@ -59,14 +59,12 @@ pub enum PipelineError {
     #[error(transparent)]
     MissingNorm(#[from] MissingNorm),
     /// The versions belong to another problem.
-    #[error("version {version} belongs to another problem: {expected} expected, {found} found")]
+    #[error("version {version} belongs to another problem: {difference}")]
     OtherProblem {
         /// The version.
         version: u64,
-        /// The problem at hand.
-        expected: Fingerprint,
-        /// The problem of the version.
-        found: Fingerprint,
+        /// What differs.
+        difference: Difference,
     },
     /// The version was written by another number of ranks and holds what belongs to each of them alone.
     #[error(

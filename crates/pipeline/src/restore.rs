@@ -1,16 +1,17 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    FrameRecord, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
-    VariableMut, agreed, from_rank_0,
+    Difference, FrameRecord, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError,
+    StoreError, VariableMut, agreed, from_rank_0,
 };
 
 use crate::chain::{Base, Decoded};
+use crate::guess::is_given;
 use crate::keeper::acts;
 use crate::redistribute::{self, Place, Wanted};
 use crate::staging::{self, Buffer};
 use crate::timing::since;
-use crate::{ChainReader, PipelineError, Session, Timing, registry};
+use crate::{ChainReader, Guess, PipelineError, Session, Timing, registry};
 
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +27,9 @@ pub struct Restored {
     pub resume: Resume,
     /// The residual stored with it.
     pub residual: ResidualRecord,
+    /// How good its iterate is for this problem, where it belongs to another one. Directions and what a recurrence needs
+    /// were then left as they are.
+    pub guess: Option<Guess>,
     /// Time it took, on the run's clock. Virtual time has not been moved yet.
     pub seconds: f64,
     /// Newer versions that were not whole.
@@ -57,13 +61,15 @@ pub struct Skipped {
 }
 
 /// The values of one version on this rank, decoded and compared but not yet given out.
-struct Candidate {
+pub(crate) struct Candidate {
     manifest: Manifest,
-    variables: Vec<Decoded>,
+    pub(crate) variables: Vec<Decoded>,
     /// The next version may be coded against it: every rank has what it wrote.
     is_own: bool,
     /// What is read to restore it, of all ranks, where that is charged.
     frames_read: Vec<FrameRecord>,
+    /// How its problem differs from the one at hand.
+    pub(crate) difference: Option<Difference>,
 }
 
 /// Why a version is not the one.
@@ -111,9 +117,10 @@ impl Session {
             let candidate = self.candidate(version, owners, &mut reader);
             match self.verdict(candidate)? {
                 Ok(candidate) => {
+                    let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
-                    give_out(&candidate, owners);
-                    let mut restored = restored(&candidate.manifest, skipped);
+                    give_out(&candidate, guess, owners);
+                    let mut restored = restored(&candidate.manifest, guess, skipped);
                     restored.notes = self.notes()?;
                     restored.seconds = match self.timing {
                         Timing::Real => since(self.clock.now(), start),
@@ -181,9 +188,7 @@ impl Session {
             }
             Err(error) => return Err(Refusal::Damaged(vec![error.to_string()])),
         };
-        if let Err(foreign) = self.check_problem(&manifest) {
-            return Err(Refusal::Foreign(foreign));
-        }
+        let difference = self.check_problem(&manifest).map_err(Refusal::Foreign)?;
         let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
         let wanted = match wanted(&manifest, owners, place) {
             Ok(wanted) => wanted,
@@ -203,20 +208,21 @@ impl Session {
             _ => Ok(Vec::new()),
         };
         match (damage.as_slice(), frames_read) {
-            ([], Ok(frames_read)) => Ok(Candidate { manifest, variables, is_own, frames_read }),
+            ([], Ok(frames_read)) => Ok(Candidate { manifest, variables, is_own, frames_read, difference }),
             ([], Err(error)) => Err(Refusal::Damaged(vec![error.to_string()])),
             _ => Err(Refusal::Damaged(damage)),
         }
     }
 
-    fn check_problem(&self, manifest: &Manifest) -> Result<(), PipelineError> {
-        let version = manifest.version;
-        if let (Some(expected), Some(found)) = (self.fingerprint, manifest.fingerprint)
-            && expected != found
-        {
-            return Err(PipelineError::OtherProblem { version, expected, found });
+    /// How the problem of a version differs from this one, where it may.
+    fn check_problem(&self, manifest: &Manifest) -> Result<Option<Difference>, PipelineError> {
+        let Some((problem, found)) = self.problem.as_ref().zip(manifest.fingerprint) else { return Ok(None) };
+        match problem.fingerprint.difference(&found) {
+            Some(difference) if problem.is_fixed || matches!(difference, Difference::Size { .. }) => {
+                Err(PipelineError::OtherProblem { version: manifest.version, difference })
+            }
+            difference => Ok(difference),
         }
-        Ok(())
     }
 
     /// The same verdict on every rank: usable by all, or what each found wrong.
@@ -298,10 +304,11 @@ fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Re
 }
 
 /// Copies decoded values into the owners' variables.
-fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
+fn give_out(candidate: &Candidate, guess: Option<Guess>, owners: &mut [&mut dyn Registered]) {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
-            if let Some(decoded) = candidate.variables.iter().find(|decoded| decoded.record.name == name) {
+            let mut given = candidate.variables.iter().filter(|decoded| is_given(decoded.record.role, guess));
+            if let Some(decoded) = given.find(|decoded| decoded.record.name == name) {
                 decoded.values.copy_to(0, values);
             }
         }
@@ -310,17 +317,19 @@ fn give_out(candidate: &Candidate, owners: &mut [&mut dyn Registered]) {
 
 /// What the next lossy version may be coded against: the iterate and the directions of a lossy one.
 fn followed(candidate: Candidate) -> Vec<Decoded> {
-    let is_lossy = candidate.manifest.scheme == Scheme::Lossy && candidate.is_own;
+    let is_followed = candidate.is_own && candidate.difference.is_none();
+    let is_lossy = candidate.manifest.scheme == Scheme::Lossy && is_followed;
     let is_lossy = |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction);
     candidate.variables.into_iter().filter(is_lossy).collect()
 }
 
-fn restored(manifest: &Manifest, skipped: Vec<Skipped>) -> Restored {
+fn restored(manifest: &Manifest, guess: Option<Guess>, skipped: Vec<Skipped>) -> Restored {
     Restored {
         version: manifest.version,
         ranks: manifest.ranks,
         scheme: manifest.scheme,
-        resume: manifest.resume,
+        resume: if guess.is_some() { Resume::Restarted } else { manifest.resume },
+        guess,
         residual: manifest.residual,
         seconds: 0.0,
         skipped,

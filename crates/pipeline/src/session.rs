@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_core::{
-    Clock, CodecId, Comm, Decision, Fingerprint, Iteration, MethodProfile, Note, Plan, Policy, Prediction, Progress,
-    Registered, ResidualKind, Scheme, Status, Store, StoreError, agreed, each,
+    Clock, CodecId, Comm, Decision, Iteration, MethodProfile, Note, Plan, Policy, Prediction, Progress, Registered,
+    ResidualKind, Scheme, Status, Store, StoreError, agreed, each,
 };
 
 use crate::chain::{Base, Chains};
 use crate::codecs::Codecs;
 use crate::decision::DecisionRecord;
+use crate::fingerprint::Problem;
 use crate::keeper::{Keeper, Limits, acts};
 use crate::meter::Meter;
 use crate::rivals::{Bandwidth, Rivals};
@@ -67,6 +68,9 @@ pub struct SessionConfig {
     /// The problem, for verified bounds and the fingerprint; without it only fixed bounds work and
     /// another problem's checkpoint cannot be told apart.
     pub reference: Option<Reference>,
+    /// Every version is of this problem, and one that is not is refused. Otherwise A may change from solve to solve, and the
+    /// iterate of another problem's version is a first guess, taken where its residual is not above the program's own.
+    pub same_operator: bool,
     /// Set while versions on their way are given up, because the memory they come from is lost. A throttle
     /// that is bypassed by it does not hold that up.
     pub abort: Arc<AtomicBool>,
@@ -87,7 +91,7 @@ pub struct Session {
     pub(crate) codecs: Codecs,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) comm: Box<dyn Comm>,
-    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) problem: Option<Problem>,
     pub(crate) meter: Meter,
     pub(crate) timing: Timing,
     pub(crate) policy: Box<dyn Policy>,
@@ -146,8 +150,12 @@ impl Session {
         let acts = acts(config.store.as_ref(), ours.as_ref());
         agreed(ours.as_ref(), if acts { config.store.discard_drafts() } else { Ok(()) })?;
         let bandwidth = known_bandwidth(config.timing, config.bytes_per_second);
+        let reference = config.reference.clone();
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
+        let is_fixed = config.same_operator;
+        let problem = reference.zip(fingerprint);
+        let problem = problem.map(|(reference, fingerprint)| Problem { reference, fingerprint, is_fixed });
         let threads = if config.synchronous { config.codecs.threads } else { 1 };
         let behind = Codecs { threads, ..config.codecs };
         let least = if config.timing == Timing::Real { 1 } else { 2 };
@@ -182,7 +190,7 @@ impl Session {
             codecs: config.codecs,
             clock: config.clock,
             comm: ours,
-            fingerprint,
+            problem,
             meter: Meter::with_bandwidth(bandwidth),
             timing: config.timing,
             policy: config.policy,

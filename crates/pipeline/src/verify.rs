@@ -13,6 +13,7 @@ use crate::PipelineError;
 use crate::chain::Follow;
 use crate::codecs::Codecs;
 use crate::direction::EnergyNorm;
+use crate::fingerprint::fingerprint;
 use crate::staging::{Buffer, Staged};
 use crate::suspicion::{Claim, Suspicion, explained};
 use crate::timing::since;
@@ -134,7 +135,7 @@ impl Verifier {
             spectral_bound: rows.zip(columns).map(|(rows, columns)| (rows * columns).sqrt()),
             abs_product: None,
         };
-        let fingerprint = fingerprint(operator, rhs, comm)?;
+        let fingerprint = fingerprint(&reference, comm)?;
         let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
         let residual = vec![0.0; operator.rows()];
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
@@ -372,16 +373,4 @@ fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
         sum += az.iter().map(|v| v * v).sum::<f64>();
     }
     Ok(sum / RADEMACHER_SAMPLES as f64)
-}
-
-fn fingerprint(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<Fingerprint, CommError> {
-    let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
-    let bytes: Vec<u8> = local.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let mut fingerprint = Fingerprint { rows: operator.global_rows(), ..Fingerprint::default() };
-    for part in comm.gather(&bytes)? {
-        let word = |at: usize| part.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes);
-        fingerprint.operator = fingerprint.operator.wrapping_add(word(0));
-        fingerprint.rhs = fingerprint.rhs.wrapping_add(word(8));
-    }
-    Ok(fingerprint)
 }

@@ -32,8 +32,10 @@ impl Given<'_> {
     pub(crate) fn into_operator(self, raised: Raised) -> PyResult<Arc<dyn Operator + Send + Sync>> {
         match self {
             Self::Matrix(starts, columns, values) => {
-                let starts: Result<Vec<usize>, _> = starts.as_slice()?.iter().map(|&s| usize::try_from(s)).collect();
-                let (columns, values) = (columns.as_slice()?.to_vec(), values.as_slice()?.to_vec());
+                let starts: Result<Vec<usize>, _> =
+                    starts.as_slice().map_err(refused)?.iter().map(|&s| usize::try_from(s)).collect();
+                let (columns, values) =
+                    (columns.as_slice().map_err(refused)?.to_vec(), values.as_slice().map_err(refused)?.to_vec());
                 let matrix = Csr::new(starts.map_err(refused)?, columns, values).map_err(refused)?;
                 Ok(Arc::new(matrix))
             }
@@ -52,8 +54,8 @@ struct Function {
 impl Function {
     fn product(&self, py: Python<'_>, x: &[f64], y: &mut [f64]) -> PyResult<()> {
         let product = self.function.bind(py).call1((PyArray1::from_slice(py, x),))?;
-        let product: PyReadonlyArray1<'_, f64> = product.extract()?;
-        let product = product.as_slice()?;
+        let product: PyReadonlyArray1<'_, f64> = product.extract().map_err(refused)?;
+        let product = product.as_slice().map_err(refused)?;
         if product.len() != y.len() {
             return Err(refused(format!("{} values expected, {} found", y.len(), product.len())));
         }
@@ -132,7 +134,7 @@ impl Operator for Function {
         None
     }
 
-    /// The entries are not known: another operator of the same size and right-hand side is not told apart.
+    /// The entries are not known: products with fixed vectors tell operators apart.
     fn fingerprint(&self) -> u64 {
         0
     }

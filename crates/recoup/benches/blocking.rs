@@ -132,6 +132,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, 
             operator: Arc::new(operator.over(comm.dup().unwrap())),
             rhs: vec![0.0; operator.rows()].into(),
         }),
+        same_operator: true,
         abort: Arc::default(),
     };
     Session::open(config, comm).unwrap()

@@ -20,6 +20,17 @@ pub const KEY_EVERY: usize = 10;
 /// ones, often with better ratios. One that is not in the build is no rival.
 pub const RIVALS: [CodecId; 2] = [CodecId::Pco, CodecId::Sz3];
 
+/// The scheme where none is named: lossy at the interval asked for, or decided from measured costs (`None`) where none is, if
+/// there is an operator to verify bounds with; lossless if there is none.
+#[must_use]
+pub fn default_scheme(interval: Interval, has_operator: bool) -> Option<Scheme> {
+    match (has_operator, interval) {
+        (false, _) => Some(Scheme::Lossless),
+        (true, Interval::Auto) => None,
+        (true, _) => Some(Scheme::Lossy),
+    }
+}
+
 /// Starts a session on a directory: `recoup::open(dir)`, a few choices, `build()`.
 ///
 /// Without further choices: the scheme and the interval are decided from measured costs, lossy
@@ -55,6 +66,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         tolerance: 1e-6,
         bytes_per_second: None,
         reference: None,
+        same_operator: true,
         threads: None,
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
@@ -78,6 +90,7 @@ pub struct Builder {
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
     reference: Option<Reference>,
+    same_operator: bool,
     threads: Option<usize>,
     clock: Arc<dyn Clock>,
     timing: Timing,
@@ -102,6 +115,15 @@ impl Builder {
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
         self.reference = Some(Reference { operator, rhs });
+        self
+    }
+
+    /// Says whether all solves of this run have the same `A x = b` [default: true]. Then a version of another problem is refused.
+    /// Otherwise its iterate is a first guess: it is restored if its residual is not above that of the iterate at hand, and
+    /// nothing that belongs to the other operator is.
+    #[must_use]
+    pub fn same_operator(mut self, same_operator: bool) -> Self {
+        self.same_operator = same_operator;
         self
     }
 
@@ -194,7 +216,7 @@ impl Builder {
         self.theta(plan.theta).delta(plan.delta).resume(plan.resume).scheme(plan.scheme)
     }
 
-    /// When to save: from measured costs, or every so many seconds or iterations.
+    /// When to save: from measured costs, or every so many seconds or iterations. Given alone, the scheme is [`default_scheme`].
     #[must_use]
     pub fn interval(mut self, interval: Interval) -> Self {
         self.interval = interval;
@@ -339,7 +361,8 @@ impl Builder {
     fn config(self, store: Arc<dyn Store>, ranks: usize) -> SessionConfig {
         let codecs = Codecs::shared(recoup_compress::codec, ranks);
         let synchronous = !self.policy.asynchronous;
-        let policy: Box<dyn Policy> = match self.scheme {
+        let scheme = self.scheme.or_else(|| default_scheme(self.interval, self.reference.is_some()));
+        let policy: Box<dyn Policy> = match scheme {
             Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
             None => Box::new(AutoPolicy::new(self.policy)),
         };
@@ -360,6 +383,7 @@ impl Builder {
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second,
             reference: self.reference,
+            same_operator: self.same_operator,
             abort: self.abort,
         }
     }

@@ -8,7 +8,7 @@
 
 mod builder;
 
-pub use builder::{Builder, Error, KEY_EVERY, RIVALS, open};
+pub use builder::{Builder, Error, KEY_EVERY, RIVALS, default_scheme, open};
 pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;

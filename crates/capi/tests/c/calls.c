@@ -1,4 +1,5 @@
 /* Every call with every wrong argument: the documented code comes back, nothing is written, nothing aborts. */
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <recoup.h>
@@ -46,10 +47,18 @@ static int counted(void *ctx, const double *x, double *y)
     return identity(ctx, x, y);
 }
 
+/* Fails after as many products as it is given. */
 static int broken(void *ctx, const double *x, double *y)
 {
-    (void)ctx, (void)x, (void)y;
-    return 7;
+    int n = N;
+    return products++ < *(int *)ctx ? identity(&n, x, y) : 7;
+}
+
+/* y = factor x */
+static int scaled(void *ctx, const double *x, double *y)
+{
+    for (int i = 0; i < N; i++) y[i] = *(double *)ctx * x[i];
+    return 0;
 }
 
 static recoup_handle inner;
@@ -140,7 +149,7 @@ static void test_protect(double *x)
 
 static void test_operator(double *x)
 {
-    int n = N;
+    int n = N, allowed[2] = {2, 0};
     uint64_t k = 5;
     recoup_handle h = opened("operator", "scheme=lossy interval=1it", x);
     EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OPERATOR);
@@ -164,10 +173,16 @@ static void test_operator(double *x)
     EXPECT(recoup_close(h), RECOUP_OK);
     if (k != 5) failures++, printf("an iteration was written although there is no version\n");
     h = opened("broken", "scheme=lossy interval=1it", x);
-    EXPECT(recoup_operator(h, broken, NULL, N, 0, N, x, 1, 0), RECOUP_OK);
+    products = 0;
+    EXPECT(recoup_operator(h, broken, &allowed[0], N, 0, N, x, 1, 0), RECOUP_OK);
     EXPECT(recoup_step(h, 1, 1, 1), RECOUP_OK);
     EXPECT(recoup_wait(h), RECOUP_E_NOT_SAVED);
     EXPECT(recoup_wait(h), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    h = opened("broken from the start", "scheme=lossy interval=1it", x);
+    products = 0;
+    EXPECT(recoup_operator(h, broken, &allowed[1], N, 0, N, x, 1, 0), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_COMM);
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 
@@ -176,6 +191,14 @@ static double dot(const double *a, const double *b)
     double sum = 0;
     for (int i = 0; i < N; i++) sum += a[i] * b[i];
     return sum;
+}
+
+/* The first call that needs the problem takes the two products it is recognised by. */
+static void starts(recoup_handle h, uint64_t *k)
+{
+    products = 0;
+    EXPECT(recoup_restore(h, k, NULL), RECOUP_NO_VERSION);
+    if (products != 2) failures++, printf("%d products at the start, expected 2\n", products);
 }
 
 /* A version, and the products it took: with what is said of the state, and a factor that makes a lie of it. */
@@ -199,8 +222,10 @@ static void test_products(double *x)
     int n = N;
     for (int i = 0; i < N; i++) rhs[i] = x[i] + 1 + i % 7, d[i] = 1 + i % 5, r[i] = rhs[i] - x[i];
     double norm = sqrt(dot(r, r));
+    uint64_t k;
     recoup_handle h = opened("behind", "scheme=lossy state=x codec=qb interval=1it", x);
     EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), RECOUP_OPERATOR_ANY_THREAD), RECOUP_OK);
+    starts(h, &k);
     saves(h, 1, 0, 0, 2);
     saves(h, 2, norm, 0, 1);
     saves(h, 3, norm / 1000, 0, 3);
@@ -209,6 +234,7 @@ static void test_products(double *x)
     h = opened("in place", "scheme=lossy state=x+p codec=qb interval=1it", x);
     EXPECT(recoup_protect(h, "d", RECOUP_DIRECTION, RECOUP_F64, d, N, 0, N), RECOUP_OK);
     EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), 0), RECOUP_OK);
+    starts(h, &k);
     saves(h, 1, 0, 0, 4);
     saves(h, 2, norm, dot(d, d), 2);
     EXPECT(recoup_close(h), RECOUP_OK);
@@ -216,6 +242,7 @@ static void test_products(double *x)
     EXPECT(recoup_protect(h, "d", RECOUP_DIRECTION, RECOUP_F64, d, N, 0, N), RECOUP_OK);
     EXPECT(recoup_operator(h, counted, &n, N, 0, N, rhs, sqrt(N), 0), RECOUP_OK);
     EXPECT(recoup_operator_norms(h, 1, 1), RECOUP_OK);
+    starts(h, &k);
     saves(h, 1, norm, dot(d, d), 1);
     saves(h, 2, 0, 0, 3);
     EXPECT(recoup_close(h), RECOUP_OK);
@@ -305,6 +332,77 @@ static void test_versions(double *x)
     EXPECT(recoup_close(h), RECOUP_OK);
 }
 
+/* Whether the last call was refused with such words. */
+static void says(const char *words)
+{
+    if (strstr(recoup_message(), words) == NULL) failures++, printf("no \"%s\" in: %s\n", words, recoup_message());
+}
+
+/* Another operator of the same size and right-hand side, another right-hand side and another size are refused by name; what rounding
+ * explains is not. */
+static void test_problems(double *x)
+{
+    static double rhs[N], before[N];
+    double factors[4] = {1, 1 + 1e-6, -1, 1 + 100 * DBL_EPSILON};
+    int less = N - 1;
+    uint64_t k;
+    memcpy(rhs, x, sizeof rhs), memcpy(before, x, sizeof before);
+    recoup_handle h = opened("problems", "scheme=lossless", x);
+    EXPECT(recoup_operator(h, scaled, &factors[0], N, 0, N, rhs, 0, 0), RECOUP_OK);
+    EXPECT(recoup_checkpoint(h, 4, 1, 1), RECOUP_OK);
+    EXPECT(recoup_close(h), RECOUP_OK);
+    memset(x, 0, N * sizeof(double));
+    for (int i = 1; i < 4; i++) {
+        h = opened("problems", "", x);
+        EXPECT(recoup_operator(h, scaled, &factors[i], N, 0, N, rhs, 0, 0), RECOUP_OK);
+        EXPECT(recoup_restore(h, &k, NULL), i < 3 ? RECOUP_E_OTHER_PROBLEM : RECOUP_OK);
+        if (i < 3) says("another operator"), says("same_operator=no");
+        if (x[3] != (i < 3 ? 0 : 3)) failures++, printf("factor %g: x[3] is %g\n", factors[i], x[3]);
+        EXPECT(recoup_close(h), RECOUP_OK);
+    }
+    rhs[3] += 1e-3;
+    h = opened("problems", "", x);
+    EXPECT(recoup_operator(h, scaled, &factors[0], N, 0, N, rhs, 0, 0), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OTHER_PROBLEM);
+    says("another right-hand side");
+    EXPECT(recoup_close(h), RECOUP_OK);
+    EXPECT(recoup_open(in("problems", ""), NULL, &h), RECOUP_OK);
+    EXPECT(recoup_protect(h, "x", RECOUP_ITERATE, RECOUP_F64, x, N - 1, 0, N - 1), RECOUP_OK);
+    EXPECT(recoup_operator(h, identity, &less, N - 1, 0, N - 1, rhs, 0, 0), RECOUP_OK);
+    EXPECT(recoup_restore(h, &k, NULL), RECOUP_E_OTHER_PROBLEM);
+    says("another size");
+    EXPECT(recoup_close(h), RECOUP_OK);
+    memcpy(x, before, sizeof before);
+}
+
+/* With same_operator=no the x of another problem is taken only where its residual is not above that of the program's own; counters come
+ * back either way, and directions of the other operator do not. */
+static void test_first_guess(double *x)
+{
+    static double rhs[N], before[N], d[N];
+    double factor = 1;
+    int64_t step[1] = {42};
+    memcpy(rhs, x, sizeof rhs), memcpy(before, x, sizeof before);
+    for (int run = 0; run < 3; run++) {
+        int how = 9;
+        uint64_t k = 0;
+        recoup_handle h = opened("guess", "scheme=lossless same_operator=no", x);
+        EXPECT(recoup_protect(h, "d", RECOUP_DIRECTION, RECOUP_F64, d, N, 0, N), RECOUP_OK);
+        EXPECT(recoup_protect(h, "step", RECOUP_DYNAMIC, RECOUP_I64, step, 1, RECOUP_REPLICATED, 0), RECOUP_OK);
+        EXPECT(recoup_operator(h, scaled, &factor, N, 0, N, rhs, 0, 0), RECOUP_OK);
+        for (int i = 0; run > 0 && i < N; i++) d[i] = -1, x[i] = run == 1 ? 0 : rhs[i] / 1.1;
+        step[0] = run == 0 ? 42 : 0;
+        EXPECT(recoup_restore(h, &k, &how), run == 0 ? RECOUP_NO_VERSION : RECOUP_OK);
+        if (run == 0) EXPECT(recoup_checkpoint(h, 4, 0, 0), RECOUP_OK);
+        EXPECT(recoup_close(h), RECOUP_OK);
+        double expected = run < 2 ? 3 : rhs[3] / 1.1;
+        if (x[3] != expected || step[0] != 42) failures++, printf("run %d: x[3] %g, step %d\n", run, x[3], (int)step[0]);
+        if (run > 0 && (k != 4 || how != RECOUP_FIRST_GUESS || d[3] != -1)) failures++, printf("run %d: how %d\n", run, how);
+        factor = 1.1;
+    }
+    memcpy(x, before, sizeof before);
+}
+
 /* Static variables and every type come back, and each role where it belongs. */
 static void test_application(double *x)
 {
@@ -357,6 +455,8 @@ int main(int argc, char **argv)
     test_products(x);
     test_steps(x);
     test_versions(x);
+    test_problems(x);
+    test_first_guess(x);
     test_application(x);
     test_threads(x);
     if (strcmp(recoup_strerror(RECOUP_OK), "done") != 0 || recoup_strerror(12345) == NULL) failures++;

@@ -1,0 +1,72 @@
+//! The fingerprint of a session's problem: hashes of what is known, and products with fixed vectors.
+
+use recoup_core::{Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, probe_value, vector_fingerprint};
+
+use crate::PipelineError;
+use crate::verify::{Reference, agree};
+
+/// The problem at hand, and what it is recognised by.
+pub(crate) struct Problem {
+    pub(crate) reference: Reference,
+    pub(crate) fingerprint: Fingerprint,
+    /// Versions of another one are refused.
+    pub(crate) is_fixed: bool,
+}
+
+/// Takes the fingerprint of a problem: two products. Collective.
+pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Fingerprint, PipelineError> {
+    let operator = problem.operator.as_ref();
+    let [operator_hash, rhs] = hashes(operator, &problem.rhs, comm)?;
+    let (mut sums, mut product) = ([0.0; 2 * PROBES + 2], vec![0.0; operator.rows()]);
+    for vector in 0..PROBES {
+        // An operator that fails on one rank fails on all, before they wait for its sums.
+        agree(multiply(operator, vector, &mut product).map_err(PipelineError::from), comm)?;
+        sums[2 * vector..][..2].copy_from_slice(&local_sums(operator.first_row(), &product));
+    }
+    sums[2 * PROBES..].copy_from_slice(&local_sums(operator.first_row(), &problem.rhs));
+    comm.sum(&mut sums)?;
+    let projection = |at: usize| Projection { sum: sums[2 * at], norm: sums[2 * at + 1].sqrt() };
+    let probe = Probe { operator: std::array::from_fn(projection), rhs: projection(PROBES) };
+    let probe = Some(probe).filter(Probe::is_finite);
+    Ok(Fingerprint { operator: operator_hash, rhs, rows: operator.global_rows(), probe })
+}
+
+/// Hashes of A and b over all ranks.
+fn hashes(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<[u64; 2], CommError> {
+    let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
+    let bytes: Vec<u8> = local.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut sums = [0_u64; 2];
+    for part in comm.gather(&bytes)? {
+        for (sum, word) in sums.iter_mut().zip(part.chunks_exact(8)) {
+            *sum = sum.wrapping_add(word.try_into().map_or(0, u64::from_le_bytes));
+        }
+    }
+    Ok(sums)
+}
+
+/// `y = A v` for a vector of the probe.
+fn multiply(operator: &dyn Operator, vector: usize, y: &mut [f64]) -> Result<(), CommError> {
+    let rows = (operator.first_row()..).take(operator.rows());
+    let v: Vec<f64> = rows.map(|row| probe_value(vector, row)).collect();
+    operator.apply(&v, y)
+}
+
+/// This rank's share of `u . y` and `||y||^2`.
+fn local_sums(first_row: u64, y: &[f64]) -> [f64; 2] {
+    let weighted = y.iter().zip(first_row..).map(|(y, row)| probe_value(PROBES, row) * y);
+    [weighted.sum(), y.iter().map(|y| y * y).sum()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions of older builds have no probe, and their field `fingerprint` reads as before.
+    #[test]
+    fn probe_is_an_optional_field() {
+        let old = r#"{"operator":1,"rhs":2,"rows":3}"#;
+        let read: Fingerprint = serde_json::from_str(old).unwrap();
+        assert_eq!(read, Fingerprint { operator: 1, rhs: 2, rows: 3, probe: None });
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+    }
+}
