@@ -15,8 +15,10 @@ use crate::refused;
 /// The versions of one run.
 #[pyclass(frozen, module = "recoup")]
 pub(crate) struct Directory {
+    /// The directory.
     #[pyo3(get)]
     path: PathBuf,
+    /// The run.
     #[pyo3(get)]
     name: String,
     store: Arc<Hdf5Store>,
@@ -111,63 +113,73 @@ impl Version {
 
 #[pymethods]
 impl Version {
+    /// The iteration it was taken at: its number.
     #[getter]
     fn iteration(&self) -> u64 {
         self.version
     }
 
-    /// Why the manifest cannot be read.
+    /// Why the manifest cannot be read; None where it can.
     #[getter]
     fn damage(&self) -> Option<&str> {
         self.manifest.as_ref().err().map(String::as_str)
     }
 
+    /// The scheme it was saved under.
     #[getter]
     fn scheme(&self) -> PyResult<String> {
         Ok(self.manifest()?.scheme.to_string())
     }
 
+    /// The most faithful resume it holds enough for: restarted, deflated, traditional or exact.
     #[getter]
     fn resume(&self) -> PyResult<String> {
         Ok(self.manifest()?.resume.to_string())
     }
 
+    /// The rule behind the bound of the iterate.
     #[getter]
     fn rule(&self) -> PyResult<String> {
         Ok(self.manifest()?.rule.to_string())
     }
 
+    /// Ranks that wrote it.
     #[getter]
     fn ranks(&self) -> PyResult<usize> {
         Ok(self.manifest()?.ranks)
     }
 
+    /// `||r||` as the method knew it.
     #[getter]
     fn residual_norm(&self) -> PyResult<f64> {
         Ok(self.manifest()?.residual.norm)
     }
 
+    /// `||b||`.
     #[getter]
     fn rhs_norm(&self) -> PyResult<f64> {
         Ok(self.manifest()?.residual.rhs_norm)
     }
 
+    /// `||b - A x||` of what was saved, where it was computed.
     #[getter]
     fn true_residual_norm(&self) -> PyResult<Option<f64>> {
         Ok(self.manifest()?.residual.true_norm)
     }
 
+    /// `||b - A x'||` of what is restored, where it was computed.
     #[getter]
     fn verified_residual_norm(&self) -> PyResult<Option<f64>> {
         Ok(self.manifest()?.residual.verified_norm)
     }
 
+    /// Encodings tried until the verified residual was small enough.
     #[getter]
     fn tries(&self) -> PyResult<u32> {
         Ok(self.manifest()?.residual.tries)
     }
 
-    /// Bound of the iterate.
+    /// Error bound of the iterate: lossless, absolute:V or pointwise:V.
     #[getter]
     fn bound(&self) -> PyResult<String> {
         let first = self.iterate_frames()?.next();
@@ -180,26 +192,31 @@ impl Version {
         Ok(self.iterate_frames()?.map(|frame| frame.achieved_error).fold(0.0, f64::max))
     }
 
+    /// Bytes of all values.
     #[getter]
     fn raw_bytes(&self) -> PyResult<u64> {
         Ok(self.manifest()?.raw_bytes())
     }
 
+    /// Bytes of all payloads.
     #[getter]
     fn payload_bytes(&self) -> PyResult<u64> {
         Ok(self.manifest()?.payload_bytes())
     }
 
+    /// Raw bytes over encoded bytes; above 1 is good.
     #[getter]
     fn ratio(&self) -> PyResult<f64> {
         Ok(self.manifest()?.ratio())
     }
 
+    /// Versions it is coded against.
     #[getter]
     fn parents(&self) -> PyResult<Vec<u64>> {
         Ok(self.manifest()?.parents().into_iter().collect())
     }
 
+    /// Its variables, those of each rank by themselves.
     #[getter]
     fn variables(&self) -> PyResult<Vec<Variable>> {
         let manifest = self.manifest()?;
@@ -208,7 +225,9 @@ impl Version {
 
     /// The decoded variables as arrays.
     #[pyo3(signature = (names=None))]
-    fn arrays<'py>(&self, py: Python<'py>, names: Option<Vec<String>>) -> PyResult<Bound<'py, PyDict>> {
+    fn arrays<'py>(&self, py: Python<'py>, names: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyDict>> {
+        let names = names.map(|names| names.extract::<Vec<String>>()).transpose();
+        let names = names.map_err(|error| refused(format!("names: expected a list of names: {error}")))?;
         let arrays = PyDict::new(py);
         for whole in py.detach(|| self.read(names.as_deref()))? {
             arrays.set_item(whole.name, array(py, whole.values, whole.dims)?)?;
@@ -253,14 +272,23 @@ impl Version {
 /// One variable of one rank.
 #[pyclass(frozen, get_all, module = "recoup")]
 pub(crate) struct Variable {
+    /// Its name.
     name: String,
+    /// The rank that owns it.
     rank: usize,
+    /// What it is to the solver: iterate, direction, dynamic, recomputed or static.
     role: String,
+    /// NumPy type of its values.
     dtype: &'static str,
+    /// Values on this rank.
     len: u64,
+    /// Codec of its first frame.
     codec: String,
+    /// Error bound of its first frame.
     bound: String,
+    /// Largest error of its values.
     achieved_error: f64,
+    /// Bytes of its payloads.
     payload_bytes: u64,
 }
 

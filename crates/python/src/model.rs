@@ -118,10 +118,15 @@ impl Job {
 /// Which scheme, how often, and why.
 #[pyclass(frozen, get_all, module = "recoup")]
 pub(crate) struct Decision {
+    /// The scheme that costs least.
     scheme: String,
+    /// The interval to save at.
     interval_seconds: f64,
+    /// Overhead of each scheme, as a fraction of the productive time.
     expected_overhead: BTreeMap<String, f64>,
+    /// Extra iterations per recovery up to which lossy pays (Theorem 1).
     max_extra_iterations: Option<f64>,
+    /// The reasons, in numbers.
     why: String,
 }
 
@@ -148,12 +153,19 @@ pub(crate) fn decide(job: Job) -> PyResult<Decision> {
 /// What a simulation of one scheme found.
 #[pyclass(frozen, get_all, module = "recoup")]
 pub(crate) struct Simulated {
+    /// The interval simulated.
     interval_seconds: f64,
+    /// Overhead by the formula.
     expected_overhead: f64,
+    /// Mean overhead over the trials, as a fraction of the productive time.
     overhead: f64,
+    /// Half the 95 % confidence interval of the mean.
     half_width: f64,
+    /// Failures of a trial, on average.
     failures_mean: f64,
+    /// Checkpoints of a trial, on average.
     checkpoints_mean: f64,
+    /// Trials that made no progress and were given up.
     unfinished: u32,
 }
 

@@ -18,6 +18,34 @@ def test_snippets_run(page, tmp_path, monkeypatch):
         exec(compile(snippet, page, "exec"), names)
 
 
+@pytest.mark.parametrize("pages", [PAGES, PAGES[::-1]])
+def test_pages_run_one_after_the_other_in_one_directory(pages, tmp_path, monkeypatch):
+    """The first examples of the two pages wrote versions of different problems to one directory, and the second was refused."""
+    monkeypatch.chdir(tmp_path)
+    for page in pages:
+        names = {}
+        for snippet in snippets(page):
+            if "petsc4py" not in snippet:
+                exec(compile(snippet, page, "exec"), names)
+
+
+def test_every_public_attribute_has_a_docstring():
+    import recoup
+    import recoup.scipy
+
+    missing, seen = [], 0
+    for module in (recoup, recoup.model, recoup.scipy, recoup.petsc):
+        for public, cls in vars(module).items():
+            if public.startswith("_") or not isinstance(cls, type) or not cls.__module__.startswith("recoup"):
+                continue
+            for name in vars(cls):
+                if not name.startswith("_"):
+                    seen += 1
+                    if not (getattr(cls, name).__doc__ or "").strip():
+                        missing.append(f"{cls.__name__}.{name}")
+    assert seen > 60 and not missing, missing
+
+
 def test_public_names_have_docstrings():
     import recoup
     import recoup.scipy

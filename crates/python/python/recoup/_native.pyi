@@ -27,9 +27,11 @@ class Outcome:
     def message(self) -> str | None:
         """Why it does not count."""
     @property
-    def scheme(self) -> str | None: ...
+    def scheme(self) -> str | None:
+        """The scheme of a saved version."""
     @property
-    def codec(self) -> str | None: ...
+    def codec(self) -> str | None:
+        """Codec of the iterate, or of everything when lossless."""
     @property
     def bound(self) -> str | None:
         """Error bound of the iterate."""
@@ -37,9 +39,11 @@ class Outcome:
     def achieved_error(self) -> float:
         """Largest error of the iterate."""
     @property
-    def raw_bytes(self) -> int: ...
+    def raw_bytes(self) -> int:
+        """Bytes before encoding."""
     @property
-    def payload_bytes(self) -> int: ...
+    def payload_bytes(self) -> int:
+        """Bytes written."""
     @property
     def true_residual_norm(self) -> float | None:
         """||b - A x|| of what was saved, where it was computed."""
@@ -53,11 +57,14 @@ class Outcome:
     def blocking_seconds(self) -> float:
         """What the solver waited for."""
     @property
-    def encode_seconds(self) -> float: ...
+    def encode_seconds(self) -> float:
+        """Encoding, behind the solver."""
     @property
-    def verify_seconds(self) -> float: ...
+    def verify_seconds(self) -> float:
+        """Products with the operator, behind the solver."""
     @property
-    def write_seconds(self) -> float: ...
+    def write_seconds(self) -> float:
+        """Writing, behind the solver."""
 
 @final
 class Restored:
@@ -67,16 +74,24 @@ class Restored:
     def version(self) -> int:
         """The version, and the iteration to go on from."""
     @property
-    def scheme(self) -> str: ...
+    def scheme(self) -> str:
+        """The scheme it was saved under."""
     @property
     def resume(self) -> str:
         """The most faithful resume it holds enough for: restarted, deflated, traditional or exact."""
     @property
-    def residual_norm(self) -> float: ...
+    def residual_norm(self) -> float:
+        """||r|| as the method knew it."""
     @property
-    def verified_residual_norm(self) -> float | None: ...
+    def verified_residual_norm(self) -> float | None:
+        """||b - A x'|| of the restored iterate, where it was computed."""
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """Time it took."""
+    @property
+    def guess(self) -> tuple[float, float] | None:
+        """Where the version belongs to another problem: the residual norms, for this one, of its iterate and of the one protected.
+        The former was restored if its norm is not above the other."""
     @property
     def skipped(self) -> list[tuple[int, list[str]]]:
         """Newer versions that were not whole, and what is wrong with each."""
@@ -86,13 +101,17 @@ class LoggedDecision:
     """A line of the decision log."""
 
     @property
-    def iteration(self) -> int: ...
+    def iteration(self) -> int:
+        """The iteration it was taken at."""
     @property
-    def scheme(self) -> str: ...
+    def scheme(self) -> str:
+        """How versions are saved from now on."""
     @property
-    def codec(self) -> str: ...
+    def codec(self) -> str:
+        """Their codec."""
     @property
-    def interval_seconds(self) -> float: ...
+    def interval_seconds(self) -> float:
+        """The interval in force."""
     @property
     def why(self) -> str:
         """The reasons, in numbers."""
@@ -102,35 +121,46 @@ class Variable:
     """One variable of one rank of a version."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name."""
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """The rank that owns it."""
     @property
-    def role(self) -> str: ...
+    def role(self) -> str:
+        """What it is to the solver: iterate, direction, dynamic, recomputed or static."""
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """NumPy type of its values."""
     @property
-    def len(self) -> int: ...
+    def len(self) -> int:
+        """Values on this rank."""
     @property
-    def codec(self) -> str: ...
+    def codec(self) -> str:
+        """Codec of its first frame."""
     @property
-    def bound(self) -> str: ...
+    def bound(self) -> str:
+        """Error bound of its first frame."""
     @property
-    def achieved_error(self) -> float: ...
+    def achieved_error(self) -> float:
+        """Largest error of its values."""
     @property
-    def payload_bytes(self) -> int: ...
+    def payload_bytes(self) -> int:
+        """Bytes of its payloads."""
 
 @final
 class Version:
     """One version. Where the manifest is damaged, all but `iteration`, `damage` and `verify` raise `Error`."""
 
     @property
-    def iteration(self) -> int: ...
+    def iteration(self) -> int:
+        """The iteration it was taken at: its number."""
     @property
     def damage(self) -> str | None:
         """Why the manifest cannot be read."""
     @property
-    def scheme(self) -> str: ...
+    def scheme(self) -> str:
+        """The scheme it was saved under."""
     @property
     def resume(self) -> str:
         """The most faithful resume it holds enough for."""
@@ -144,13 +174,17 @@ class Version:
     def residual_norm(self) -> float:
         """||r|| as the method knew it."""
     @property
-    def rhs_norm(self) -> float: ...
+    def rhs_norm(self) -> float:
+        """||b||."""
     @property
-    def true_residual_norm(self) -> float | None: ...
+    def true_residual_norm(self) -> float | None:
+        """||b - A x|| of what was saved, where it was computed."""
     @property
-    def verified_residual_norm(self) -> float | None: ...
+    def verified_residual_norm(self) -> float | None:
+        """||b - A x'|| of what is restored, where it was computed."""
     @property
-    def tries(self) -> int: ...
+    def tries(self) -> int:
+        """Encodings tried until the verified residual was small enough."""
     @property
     def bound(self) -> str:
         """Error bound of the iterate: lossless, absolute:V or pointwise:V."""
@@ -158,9 +192,11 @@ class Version:
     def achieved_error(self) -> float:
         """Largest error of the iterate."""
     @property
-    def raw_bytes(self) -> int: ...
+    def raw_bytes(self) -> int:
+        """Bytes of all values."""
     @property
-    def payload_bytes(self) -> int: ...
+    def payload_bytes(self) -> int:
+        """Bytes of all payloads."""
     @property
     def ratio(self) -> float:
         """Raw bytes over encoded bytes."""
@@ -168,7 +204,8 @@ class Version:
     def parents(self) -> list[int]:
         """Versions it is coded against."""
     @property
-    def variables(self) -> list[Variable]: ...
+    def variables(self) -> list[Variable]:
+        """Its variables, those of each rank by themselves."""
     def arrays(self, names: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
         """The variables decoded, those of all ranks joined in the order of their rows; only these names where given.
 
@@ -210,23 +247,28 @@ class Decision:
     """Which scheme to save with, how often, and why."""
 
     @property
-    def scheme(self) -> str: ...
+    def scheme(self) -> str:
+        """The scheme that costs least."""
     @property
-    def interval_seconds(self) -> float: ...
+    def interval_seconds(self) -> float:
+        """The interval to save at."""
     @property
     def expected_overhead(self) -> dict[str, float]:
         """Scheme -> overhead as a fraction of the productive time."""
     @property
-    def max_extra_iterations(self) -> float | None: ...
+    def max_extra_iterations(self) -> float | None:
+        """Extra iterations per recovery up to which lossy pays (Theorem 1)."""
     @property
-    def why(self) -> str: ...
+    def why(self) -> str:
+        """The reasons, in numbers."""
 
 @final
 class Simulated:
     """What a simulation of one scheme found."""
 
     @property
-    def interval_seconds(self) -> float: ...
+    def interval_seconds(self) -> float:
+        """The interval simulated."""
     @property
     def expected_overhead(self) -> float:
         """By the formula."""
@@ -237,11 +279,14 @@ class Simulated:
     def half_width(self) -> float:
         """Half the 95 % confidence interval of it."""
     @property
-    def failures_mean(self) -> float: ...
+    def failures_mean(self) -> float:
+        """Failures of a trial, on average."""
     @property
-    def checkpoints_mean(self) -> float: ...
+    def checkpoints_mean(self) -> float:
+        """Checkpoints of a trial, on average."""
     @property
-    def unfinished(self) -> int: ...
+    def unfinished(self) -> int:
+        """Trials that made no progress and were given up."""
 
 def interval(mtti: float, ckpt: float) -> tuple[float, float, float]: ...
 def overhead(mtti: float, ckpt: float, recover: float, extra_seconds: float) -> float: ...
