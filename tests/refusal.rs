@@ -39,8 +39,9 @@ fn shifted(of: &Problem, shift: f64) -> Problem {
         values.extend(ours.iter().zip(entries).map(|(&column, a)| if column as usize == row { a + shift } else { *a }));
         starts.push(columns.len());
     }
-    let a = Csr::new(starts, columns, values).unwrap();
-    Problem { b: of.b.clone(), ..Problem::of(a, RightHandSide::Random { seed: 7 }) }
+    let mut problem = Problem::of(Csr::new(starts, columns, values).unwrap(), RightHandSide::Random { seed: 7 });
+    problem.b = of.b.clone();
+    problem
 }
 
 /// Six CG iterations; the version is that of the fifth.
