@@ -15,7 +15,7 @@ use crate::refused;
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
     name: String,
-    scheme: String,
+    scheme: Option<String>,
     interval: Option<String>,
     mtti: f64,
     bound: String,
@@ -30,16 +30,27 @@ pub(crate) struct Options {
     threads: Option<usize>,
     rtol: f64,
     synchronous: bool,
+    same_operator: bool,
     bandwidth: Option<f64>,
 }
 
 impl Options {
+    fn interval(&self) -> PyResult<Interval> {
+        self.interval.as_deref().map_or(Ok(Interval::Auto), parsed)
+    }
+
     /// The scheme that is always used; `None` where costs decide.
     ///
     /// # Errors
-    /// [`crate::Error`] for a word that names none.
-    pub(crate) fn scheme(&self) -> PyResult<Option<Scheme>> {
-        Ok(Some(match self.scheme.as_str() {
+    /// [`crate::Error`] for a word that names none, and for `auto` where it cannot decide.
+    pub(crate) fn scheme(&self, has_operator: bool) -> PyResult<Option<Scheme>> {
+        let interval = self.interval()?;
+        let Some(asked) = self.scheme.as_deref() else { return Ok(recoup::default_scheme(interval, has_operator)) };
+        Ok(Some(match asked {
+            "auto" if interval != Interval::Auto => {
+                return Err(refused("scheme auto chooses the interval too: leave one of them out"));
+            }
+            "auto" if !has_operator => return Err(refused("scheme auto needs A and b: give them, or name a scheme")),
             "auto" => return Ok(None),
             "none" => Scheme::None,
             "traditional" => Scheme::Traditional,
@@ -57,7 +68,7 @@ impl Options {
     ///
     /// # Errors
     /// [`crate::Error`] for the first value that is out of its range.
-    pub(crate) fn choose(&self, builder: Builder) -> PyResult<Builder> {
+    pub(crate) fn choose(&self, builder: Builder, has_operator: bool) -> PyResult<Builder> {
         above_zero("mtti", self.mtti)?;
         above_zero("rtol", self.rtol)?;
         above_zero("theta", self.theta)?;
@@ -71,17 +82,11 @@ impl Options {
             .keep(self.keep)
             .key_every(self.key_every)
             .tolerance(self.rtol)
-            .synchronous(self.synchronous);
-        let scheme = self.scheme()?;
-        if let Some(scheme) = scheme {
+            .synchronous(self.synchronous)
+            .same_operator(self.same_operator)
+            .interval(self.interval()?);
+        if let Some(scheme) = self.scheme(has_operator)? {
             builder = builder.scheme(scheme);
-        }
-        match (&self.interval, scheme) {
-            (Some(interval), Some(_)) => builder = builder.interval(parsed::<Interval>(interval)?),
-            (Some(interval), None) if interval != "auto" => {
-                return Err(refused("scheme auto chooses the interval too: leave it out, or name a scheme"));
-            }
-            _ => {}
         }
         if let Some(resume) = &self.resume {
             builder = builder.lossy_resume(resume_of(resume)?);

@@ -99,10 +99,10 @@ impl<'py> Reading<'py> {
 
     fn values(&self) -> PyResult<Values<'_>> {
         Ok(match self {
-            Self::F64(array) => Values::F64(array.as_slice()?),
-            Self::F32(array) => Values::F32(array.as_slice()?),
-            Self::I64(array) => Values::I64(array.as_slice()?),
-            Self::Bytes(array) => Values::Bytes(array.as_slice()?),
+            Self::F64(array) => Values::F64(array.as_slice().map_err(refused)?),
+            Self::F32(array) => Values::F32(array.as_slice().map_err(refused)?),
+            Self::I64(array) => Values::I64(array.as_slice().map_err(refused)?),
+            Self::Bytes(array) => Values::Bytes(array.as_slice().map_err(refused)?),
         })
     }
 }
@@ -113,6 +113,12 @@ impl<'py> Reading<'py> {
 /// [`crate::Error`] when one is borrowed to be written.
 pub(crate) fn read<'py>(py: Python<'py>, all: &[Protected]) -> PyResult<Vec<Reading<'py>>> {
     all.iter().filter(|p| p.is_used).map(|p| Reading::of(&p.name, p.array.bind(py))).collect()
+}
+
+/// Names the first value that is NaN or infinite; `index` says how Python finds it.
+pub(crate) fn not_finite(index: impl Fn(usize) -> String, values: &[f64]) -> Option<String> {
+    let at = values.iter().position(|value| !value.is_finite())?;
+    Some(format!("{} is {}, expected a finite number", index(at), values[at]))
 }
 
 /// Variables lent to be saved.
@@ -130,6 +136,15 @@ impl<'a> Lent<'a> {
             Ok(Variable { dims, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
+    }
+
+    /// Names the first value of an iterate that is NaN or infinite.
+    pub(crate) fn not_finite(&self) -> Option<String> {
+        self.0.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
+            let Values::F64(values) = variable.values else { return None };
+            let flat = if variable.dims[1..] == [1, 1] { "" } else { ".flat" };
+            not_finite(|at| format!("{}{flat}[{at}]", variable.name), values)
+        })
     }
 }
 
@@ -173,10 +188,10 @@ impl<'py> Writing<'py> {
 
     fn values(&mut self) -> PyResult<ValuesMut<'_>> {
         Ok(match self {
-            Self::F64(array) => ValuesMut::F64(array.as_slice_mut()?),
-            Self::F32(array) => ValuesMut::F32(array.as_slice_mut()?),
-            Self::I64(array) => ValuesMut::I64(array.as_slice_mut()?),
-            Self::Bytes(array) => ValuesMut::Bytes(array.as_slice_mut()?),
+            Self::F64(array) => ValuesMut::F64(array.as_slice_mut().map_err(refused)?),
+            Self::F32(array) => ValuesMut::F32(array.as_slice_mut().map_err(refused)?),
+            Self::I64(array) => ValuesMut::I64(array.as_slice_mut().map_err(refused)?),
+            Self::Bytes(array) => ValuesMut::Bytes(array.as_slice_mut().map_err(refused)?),
         })
     }
 }

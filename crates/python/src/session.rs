@@ -1,20 +1,21 @@
 //! A session on NumPy arrays.
 //!
 //! The state is locked for the time of a call, by try only: two threads in one session are an error, never a wait, because
-//! whoever waited would hold the interpreter that a worker may need. Calls that wait or work let the interpreter go.
+//! whoever waited would hold the interpreter that a worker may need. Calls that wait or work let the interpreter go. A process forked
+//! from the one that opened the session has no worker to wait for, so every call there is an error.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
-use recoup::core::{Plan, Progress, Scheme, Status};
+use recoup::core::{Difference, Plan, Progress, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::{Given, Raised};
 use crate::options::Options;
 use crate::outcome::{Outcome, Restored, Said};
-use crate::protected::{Lent, Protected, Targets, Writing, read};
+use crate::protected::{Lent, Protected, Targets, Writing, not_finite, read};
 use crate::refused;
 
 /// What `Session` of the Python half wraps.
@@ -23,6 +24,21 @@ pub(crate) struct Session {
     state: Mutex<State>,
     raised: Raised,
     rhs_norm: f64,
+    /// The process that opened it.
+    process: u32,
+}
+
+/// Why a call saved nothing.
+enum Refusal {
+    Pipeline(pipeline::PipelineError),
+    /// A value that is not finite.
+    Value(String),
+}
+
+impl From<pipeline::PipelineError> for Refusal {
+    fn from(error: pipeline::PipelineError) -> Self {
+        Self::Pipeline(error)
+    }
 }
 
 struct State {
@@ -42,6 +58,13 @@ impl State {
 
 impl Session {
     fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        let here = std::process::id();
+        if here != self.process {
+            let opener = self.process;
+            let what =
+                format!("process {opener} opened this session, process {here} was forked from it: open one of its own");
+            return Err(refused(what));
+        }
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -58,21 +81,32 @@ impl Session {
     fn with_variables<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut pipeline::Session, &Lent<'_>, Plan) -> Result<T, pipeline::PipelineError> + Send,
+        work: impl FnOnce(&mut pipeline::Session, &Lent<'_>, Plan) -> Result<T, Refusal> + Send,
     ) -> PyResult<T> {
         let mut state = self.state()?;
         let State { session, protected, plan } = &mut *state;
         let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
         let readings = read(py, protected)?;
         let (lent, plan) = (Lent::new(protected, &readings)?, *plan);
-        py.detach(|| work(session, &lent, plan)).map_err(|error| self.raised(error))
+        py.detach(|| work(session, &lent, plan)).map_err(|error| match error {
+            Refusal::Pipeline(error) => self.raised(error),
+            Refusal::Value(what) => refused(format!("{what}: nothing was saved")),
+        })
     }
 
-    /// The library's words, and those of an operator that raised.
+    /// The library's words, and those of an operator that raised, or what to do.
     fn raised(&self, error: pipeline::PipelineError) -> PyErr {
-        match self.take_raised() {
-            Some(raised) => refused(format!("{error}: {raised}")),
-            None => refused(error),
+        use pipeline::PipelineError::OtherProblem;
+        match (self.take_raised(), &error) {
+            (Some(raised), _) => refused(format!("{error}: {raised}")),
+            (None, OtherProblem { difference: Difference::Size { .. }, .. }) => {
+                refused(format!("{error}; give another directory or name"))
+            }
+            (None, OtherProblem { .. }) => {
+                let no = "same_operator=False if A or b change from solve to solve";
+                refused(format!("{error}; give another directory or name, or {no}"))
+            }
+            (None, _) => refused(error),
         }
     }
 
@@ -92,24 +126,26 @@ impl Session {
         system: Option<(Given<'_>, PyReadonlyArray1<'_, f64>)>,
     ) -> PyResult<Self> {
         let raised = Raised::default();
-        let (mut builder, mut rhs_norm) = (options.choose(recoup::open(dir))?, 0.0);
         let has_system = system.is_some();
+        let (mut builder, mut rhs_norm) = (options.choose(recoup::open(dir), has_system)?, 0.0);
         if let Some((operator, rhs)) = system {
-            let (operator, rhs): (_, Arc<[f64]>) = (operator.into_operator(raised.clone())?, rhs.as_slice()?.into());
+            let (operator, rhs): (_, Arc<[f64]>) =
+                (operator.into_operator(raised.clone())?, rhs.as_slice().map_err(refused)?.into());
             if operator.rows() != rhs.len() {
                 return Err(refused(format!("b: {} values expected, {} found", operator.rows(), rhs.len())));
+            }
+            if let Some(what) = not_finite(|at| format!("b[{at}]"), &rhs) {
+                return Err(refused(what));
             }
             rhs_norm = rhs.iter().map(|b| b * b).sum::<f64>().sqrt();
             builder = builder.system(operator, rhs);
         }
         // What `save` does where costs decide and have not been asked.
         let default = if has_system { Scheme::Lossy } else { Scheme::Lossless };
-        let plan = builder.plan_of(options.scheme()?.unwrap_or(default));
+        let plan = builder.plan_of(options.scheme(has_system)?.unwrap_or(default));
         let session = py.detach(|| builder.build());
-        let session =
-            Self { state: Mutex::new(State { session: None, protected: Vec::new(), plan }), raised, rhs_norm }
-                .opened(session)?;
-        Ok(session)
+        let (state, process) = (State { session: None, protected: Vec::new(), plan }, std::process::id());
+        Self { state: Mutex::new(state), raised, rhs_norm, process }.opened(session)
     }
 
     /// Lends an array under a name; an array lent before under that name is replaced.
@@ -141,14 +177,17 @@ impl Session {
     /// Decides, and saves when it is time.
     fn step(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<Option<u64>> {
         let progress = self.progress(iteration, residual_norm);
-        let taken = self.with_variables(py, |session, lent, _| session.step_with(progress, &[lent]))?;
-        Ok(taken.map(|taken| taken.version))
+        let taken = self.with_variables(py, |session, lent, _| {
+            let plan = session.due(progress, &[lent])?;
+            plan.map(|plan| checkpoint(session, lent, (plan, progress))).transpose()
+        })?;
+        Ok(taken)
     }
 
     /// Decides only: whether a version is due.
     fn due(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<bool> {
         let progress = self.progress(iteration, residual_norm);
-        let plan = self.with_variables(py, |session, lent, _| session.due(progress, &[lent]))?;
+        let plan = self.with_variables(py, |session, lent, _| Ok(session.due(progress, &[lent])?))?;
         if let Some(plan) = plan {
             self.state()?.plan = plan;
         }
@@ -158,12 +197,7 @@ impl Session {
     /// Saves now.
     fn save(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<u64> {
         let progress = self.progress(iteration, residual_norm);
-        let taken = self.with_variables(py, |session, lent, plan| {
-            let taken = session.checkpoint(plan, progress, &[lent]);
-            session.computing();
-            taken
-        })?;
-        Ok(taken.version)
+        self.with_variables(py, |session, lent, plan| checkpoint(session, lent, (plan, progress)))
     }
 
     /// Overwrites the arrays from the newest version that is whole.
@@ -237,6 +271,20 @@ impl Session {
     }
 }
 
+/// Saves, unless an iterate holds what no solver goes on from; the version taken.
+fn checkpoint(
+    session: &mut pipeline::Session,
+    lent: &Lent<'_>,
+    (plan, progress): (Plan, Progress),
+) -> Result<u64, Refusal> {
+    if let Some(what) = lent.not_finite() {
+        return Err(Refusal::Value(what));
+    }
+    let taken = session.checkpoint(plan, progress, &[lent]);
+    session.computing();
+    Ok(taken?.version)
+}
+
 impl Session {
     fn opened(self, session: Result<pipeline::Session, recoup::Error>) -> PyResult<Self> {
         let session = session.map_err(|error| match self.take_raised() {
@@ -249,10 +297,15 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// As `close`, without the interpreter, which the worker may need.
+    /// As `close`, without the interpreter, which the worker may need. A forked process has no worker, and leaves all to the one
+    /// that has.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = state.session.take() {
+            if std::process::id() != self.process {
+                std::mem::forget(session);
+                return;
+            }
             let mut session = Some(session);
             Python::try_attach(|py| py.detach(|| drop(session.take())));
         }

@@ -130,3 +130,20 @@ def test_bicgstab_goes_on_from_the_iterate(tmp_path, problem):
         assert np.linalg.norm(b - a @ cb.x0) == pytest.approx(cb.restored.verified_residual_norm, rel=1e-12)
         x, info = spla.bicgstab(a, b, x0=cb.x0, M=cb.M, callback=cb, rtol=1e-8)
     assert info == 0 and np.linalg.norm(b - a @ x) <= 1.01e-8 * np.linalg.norm(b)
+
+
+def test_solves_with_changing_matrices_start_from_the_iterate_before(tmp_path, problem):
+    """A time loop: each solve counts its own iterations, however many the versions count, and a near matrix leaves fewer."""
+    a, b = problem
+    counts = []
+    for step in range(3):
+        shifted = a + step * 1e-6 * sp.eye_array(b.size)
+        choices = dict(scheme="lossless", interval="1it", same_operator=False)
+        with recoup.Session(tmp_path, A=shifted, b=b, **choices) as session:
+            cb = session.scipy_callback()
+            assert (cb.restored is None or cb.restored.guess is not None) and cb.iteration == 0
+            x, info = spla.cg(shifted, b, x0=cb.x0, M=cb.M, callback=cb, rtol=1e-8)
+        assert info == 0 and np.linalg.norm(b - shifted @ x) <= 1.01e-8 * np.linalg.norm(b)
+        counts.append(cb.iteration)
+    assert counts[1] < counts[0] / 2 and counts[2] < counts[0] / 2, counts
+    assert recoup.open(tmp_path).latest.iteration > counts[0]

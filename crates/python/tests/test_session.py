@@ -1,6 +1,10 @@
 """Sessions on arrays of one's own: what is saved comes back, and what is wrong is said."""
 
+import gc
 import multiprocessing
+import os
+import select
+import signal
 import subprocess
 import sys
 import threading
@@ -189,7 +193,8 @@ def test_wrong_arguments_are_named(tmp_path, problem):
     refused = [
         (dict(scheme="lossier"), "scheme lossier"),
         (dict(scheme="lossy", interval="often"), "interval often"),
-        (dict(interval="20it"), "scheme auto chooses"),
+        (dict(scheme="auto", interval="20it", A=a, b=b), "scheme auto chooses"),
+        (dict(scheme="auto"), "scheme auto needs A and b"),
         (dict(mtti=-1.0), "mtti is -1"),
         (dict(bound="absolute:-1"), "error bound -1"),
         (dict(codec="gzip"), "gzip"),
@@ -218,6 +223,219 @@ def test_wrong_arguments_are_named(tmp_path, problem):
         assert "needs the operator" in session.outcomes()[0].message
     with pytest.raises(recoup.Error, match="closed"):
         session.step(2, 1.0)
+
+
+def test_interval_alone_means_what_it_means_in_c(tmp_path, problem):
+    """Lossy at that interval with an operator, lossless without; neither given: decided from costs, lossless without."""
+    a, b = problem
+    x = spla.cg(a, b, rtol=1e-3)[0]
+    for name, system, choices, scheme in [
+        ("a", dict(A=a, b=b), dict(interval="2it"), "lossy"),
+        ("b", {}, dict(interval="2it"), "lossless"),
+        ("c", {}, {}, "lossless"),
+    ]:
+        with recoup.Session(tmp_path, name=name, **system, **choices) as session:
+            session.protect("x", x, role="iterate")
+            if choices:
+                assert [session.step(k, 1.0) for k in range(1, 5)] == [None, 2, None, 4]
+            else:
+                session.save(1, 1.0)
+            assert {outcome.scheme for outcome in saved(session)} == {scheme}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_named(tmp_path, problem, value):
+    a, b = problem
+    broken = b.copy()
+    broken[17] = value
+    for operator in (a, lambda x: a @ x):
+        with pytest.raises(recoup.Error, match=r"b\[17\] is (NaN|-?inf)"):
+            recoup.Session(tmp_path, A=operator, b=broken)
+    x, grid = np.zeros(b.size), np.zeros((12, 12, 12))
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it") as session:
+        session.protect("x", x, role="iterate")
+        session.protect("field", np.array([value]))
+        session.step(1, 1.0)
+        x[1234] = value
+        for call in (session.step, session.save):
+            with pytest.raises(recoup.Error, match=r"x\[1234\] is (NaN|-?inf)"):
+                call(2, 1.0)
+        x[1234] = 0
+        session.protect("x", grid, role="iterate")
+        grid.flat[77] = value
+        with pytest.raises(recoup.Error, match=r"x\.flat\[77\] is"):
+            session.save(2, 1.0)
+        assert len(saved(session)) == 1
+
+
+def in_child(work):
+    """Runs `work` in a forked process that has a minute to end; what it returned."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        code = 1
+        try:
+            os.write(write, repr(work()).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        ready, _, _ = select.select([pipe], [], [], 60)
+        if not ready:
+            os.kill(child, signal.SIGKILL)
+        text = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0, "the child hung or failed"
+    return text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_forked_process_gets_errors_and_never_waits(tmp_path):
+    """A child has no worker: its first call waited for ever, and so did dropping the session."""
+    x = np.arange(1000.0)
+    session = recoup.Session(tmp_path, scheme="lossless", interval="1it")
+    session.protect("x", x, role="iterate")
+    session.step(1, 1.0)
+    session.wait()
+    calls = {
+        "step": lambda: session.step(2, 1.0),
+        "due": lambda: session.due(2, 1.0),
+        "save": lambda: session.save(2, 1.0),
+        "restore": session.restore,
+        "start_anew": session.start_anew,
+        "wait": session.wait,
+        "outcomes": session.outcomes,
+        "outstanding": lambda: session.outstanding,
+        "decisions": lambda: session.decisions,
+        "iteration_seconds": lambda: session.iteration_seconds,
+        "protect": lambda: session.protect("y", x),
+        "close": session.close,
+    }
+
+    def refused():
+        nonlocal session
+        named = []
+        for name, call in calls.items():
+            try:
+                call()
+            except recoup.Error as error:
+                if "forked" in str(error) and str(os.getpid()) in str(error):
+                    named.append(name)
+        calls.clear()
+        session = None
+        gc.collect()
+        with recoup.Session(tmp_path / "own", scheme="lossless", interval="1it") as own:
+            own.protect("x", x, role="iterate")
+            own.step(1, 1.0)
+            own.wait()
+        recoup._session._close_all()
+        return named
+
+    assert in_child(refused) == repr(list(calls))
+    assert session.step(2, 1.0) == 2
+    session.close()
+    # The child's copy of the lock's descriptor does not hold the directory.
+    with recoup.Session(tmp_path, scheme="lossless", interval="1it"):
+        pass
+
+
+def test_every_error_is_the_packages_own(tmp_path, problem):
+    a, b = problem
+    with recoup.Session(tmp_path / "versions", scheme="lossless", interval="1it") as session:
+        session.protect("x", np.zeros(3), role="iterate")
+        session.step(1, 1.0)
+    version = recoup.open(tmp_path / "versions").latest
+    session = recoup.Session(tmp_path / "d", scheme="lossless", interval="1it")
+    refused = [
+        lambda: recoup.Session(3),
+        lambda: recoup.Session(tmp_path, name=3),
+        lambda: recoup.Session(tmp_path, keep=-1),
+        lambda: recoup.Session(tmp_path, keep="two"),
+        lambda: recoup.Session(tmp_path, mtti="long"),
+        lambda: recoup.Session(tmp_path, scheme=3),
+        lambda: recoup.Session(tmp_path, threads=1.5),
+        lambda: recoup.Session(tmp_path, interval=object()),
+        lambda: recoup.Session(tmp_path, A=a, b="b"),
+        lambda: recoup.Session(tmp_path, A=a, b=b.astype(complex)),
+        lambda: recoup.Session(tmp_path, A=np.ones((3, 3), dtype=complex), b=np.ones(3)),
+        lambda: recoup.Session(tmp_path, A=np.full((2, 2), object()), b=np.ones(2)),
+        lambda: recoup.Session(tmp_path, A=3, b=np.ones(2)),
+        lambda: recoup.Session(tmp_path, A=lambda x: "y", b=np.ones(2)),
+        lambda: recoup.Session(tmp_path, A=lambda x: x[:1], b=np.ones(2)),
+        lambda: recoup.Session(tmp_path / "versions" / "solve" / "lock" / "below"),
+        lambda: session.protect("x", [1.0, 2.0]),
+        lambda: session.protect(3, np.ones(3)),
+        lambda: session.protect("x", np.ones(3), role=3),
+        lambda: session.step(-1, 1.0),
+        lambda: session.step(1, "small"),
+        lambda: session.step(1.5, 1.0),
+        lambda: session.due(1, None),
+        lambda: session.save("k", 1.0),
+        lambda: session.scipy_callback(),
+        lambda: session.scipy_callback(a, b, method="jacobi"),
+        lambda: session.scipy_callback(a, b, x0=np.ones(3)),
+        lambda: session.scipy_callback(a, b, restart=0, method="gmres"),
+        lambda: session.scipy_callback("A", b),
+        lambda: recoup.open(3),
+        lambda: recoup.open(tmp_path / "nowhere"),
+        lambda: recoup.open(tmp_path / "versions", 3),
+        lambda: version.arrays(3),
+        lambda: version.arrays("x"),
+        lambda: version.arrays(["y"]),
+        lambda: recoup.open(tmp_path / "versions")["newest"],
+        lambda: recoup.model.young("long", 1),
+        lambda: recoup.model.simulate(mtti=1, t_iter=1, iterations=1, ckpt_traditional=1, trials=-1),
+        lambda: recoup.model.decide(mtti=None, t_iter=1, iterations=1, ckpt_traditional=1),
+    ]
+    for number, call in enumerate(refused):
+        with pytest.raises(recoup.Error):
+            call()
+            raise AssertionError(f"number {number} is not refused")
+    session.close()
+
+
+def scaled(factor):
+    return lambda x: factor * x
+
+
+def test_operator_that_is_a_function_is_told_apart_and_rounding_is_not(tmp_path):
+    x, b = np.zeros(500), np.random.default_rng(4).standard_normal(500)
+    choices = dict(scheme="lossless", interval="1it")
+    with recoup.Session(tmp_path, A=scaled(2.0), b=b, **choices) as session:
+        session.protect("x", x, role="iterate")
+        session.step(1, 1.0)
+    refused = [(2.0 + 1e-6, b, "another operator"), (2.0, b + 1e-6, "another right-hand side"), (2.0, b[1:], "another size")]
+    for factor, rhs, words in refused:
+        with recoup.Session(tmp_path, A=scaled(factor), b=rhs, **choices) as session:
+            session.protect("x", np.zeros(rhs.size), role="iterate")
+            with pytest.raises(recoup.Error, match=words):
+                session.restore()
+    eps = np.finfo(float).eps
+    with recoup.Session(tmp_path, A=scaled(2.0 + 4 * eps), b=b * (1 + eps), **choices) as session:
+        session.protect("x", x, role="iterate")
+        assert session.restore().version == 1
+
+
+def test_iterate_of_another_problem_is_a_first_guess_where_that_is_asked_for(tmp_path):
+    b = np.random.default_rng(4).standard_normal(500)
+    x, count = b / 2.0, np.array([7])
+    choices = dict(scheme="lossless", interval="1it", same_operator=False)
+    for factor, own, is_taken in [(2.0, x, None), (2.1, np.zeros(500), True), (8.0, np.zeros(500), False)]:
+        before = own.copy()
+        with recoup.Session(tmp_path, A=scaled(factor), b=b, **choices) as session:
+            session.protect("x", own, role="iterate")
+            session.protect("count", count)
+            if is_taken is None:
+                session.step(1, 1.0)
+                continue
+            count[0] = 0
+            restored = session.restore()
+            assert count[0] == 7 and restored.resume == "restarted"
+            assert (own.tobytes() == x.tobytes(), own.tobytes() == before.tobytes()) == (is_taken, not is_taken)
+            theirs, ours = restored.guess
+            assert (theirs <= ours) == is_taken
+            assert np.linalg.norm(b - factor * own) == pytest.approx(min(theirs, ours), rel=1e-12)
 
 
 def test_decisions_say_why(tmp_path, problem):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 from . import _native
+from ._errors import named
 from ._native import Error, Version
 
 
@@ -16,7 +17,8 @@ class Directory:
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str | None = None) -> None:
-        self._native = _native.Directory(os.fspath(path), name)
+        with named("directory"):
+            self._native = _native.Directory(os.fspath(path), name)
 
     @property
     def path(self) -> str:

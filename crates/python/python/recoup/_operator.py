@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ._errors import named
 from ._native import Error
 
 Vector = npt.NDArray[np.float64]
@@ -33,9 +34,9 @@ def lent_operator(A: Any, rows: int) -> Lent:
         return _by_rows(A, rows)
     if isinstance(A, np.ndarray) and A.ndim == 2:
         return _dense_by_rows(A, rows)
-    shape = getattr(A, "shape", (rows, rows))
-    if tuple(shape) != (rows, rows):
-        raise Error(f"A is {shape[0]} x {shape[1]}, expected {rows} x {rows} for b")
+    shape = tuple(getattr(A, "shape", (rows, rows)))
+    if shape != (rows, rows):
+        raise Error(f"A is {' x '.join(map(str, shape))}, expected {rows} x {rows} for b")
     return rows, _product(A)
 
 
@@ -52,11 +53,12 @@ def _by_rows(A: Any, rows: int) -> Lent:
 
 
 def _arrays(starts: npt.ArrayLike, columns: npt.ArrayLike, values: npt.ArrayLike) -> Lent:
-    return (
-        np.ascontiguousarray(starts, dtype=np.int64),
-        np.ascontiguousarray(columns, dtype=np.uint32),
-        _doubles(values),
-    )
+    with named("A"):
+        return (
+            np.ascontiguousarray(starts, dtype=np.int64),
+            np.ascontiguousarray(columns, dtype=np.uint32),
+            doubles("A", values),
+        )
 
 
 def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
@@ -68,13 +70,17 @@ def _dense_by_rows(A: npt.NDArray[Any], rows: int) -> Lent:
 
 def _product(A: Any) -> Callable[[Vector], Vector]:
     if hasattr(A, "matvec"):
-        return lambda x: _doubles(A.matvec(x))
+        return lambda x: doubles("A x", A.matvec(x))
     if hasattr(A, "__matmul__"):
-        return lambda x: _doubles(A @ x)
+        return lambda x: doubles("A x", A @ x)
     if callable(A):
-        return lambda x: _doubles(A(x))
+        return lambda x: doubles("A x", A(x))
     raise Error(f"A is a {type(A).__name__}: expected a matrix, a LinearOperator or a function")
 
 
-def _doubles(values: Any) -> Vector:
-    return np.ascontiguousarray(values, dtype=np.float64).ravel()
+def doubles(name: str, values: Any) -> Vector:
+    """The values as a contiguous vector of doubles; complex ones are refused."""
+    with named(name):
+        if np.iscomplexobj(values):
+            raise Error(f"{name} is complex, expected real numbers")
+        return np.ascontiguousarray(values, dtype=np.float64).ravel()

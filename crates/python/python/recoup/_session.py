@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _native
+from ._errors import named
 from ._native import LoggedDecision, Outcome, Restored
-from ._operator import lent_operator
+from ._operator import doubles, lent_operator
 
 if TYPE_CHECKING:
     from .scipy import Callback
@@ -30,7 +31,7 @@ class Session:
 
     ::
 
-        with recoup.Session("checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
+        with recoup.Session("own-checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
             session.protect("x", x, role="iterate")
             restored = session.restore()                # None on the first start
             k = restored.version if restored else 0
@@ -47,14 +48,15 @@ class Session:
     dir: directory of the versions, made when missing. One process writes there at a time.
     name: the run inside it: letters, digits, `_`, `.` and `-`.
     A, b: the problem A x = b. Needed by every bound that follows the residual, so by the default of lossy versions, and
-        to refuse another problem's versions. A is a SciPy sparse matrix or array (copied, multiplied without the
+        to refuse another problem's versions: see same_operator. A is a SciPy sparse matrix or array (copied, multiplied without the
         interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The latter two are called
         from the library's thread while the solver goes on: pass ``synchronous=True`` where they do not bear that.
-    scheme: what is saved. ``auto`` decides from measured costs; ``lossy`` holds the iterate under a bound that
+    scheme: what is saved. ``auto`` decides from measured costs, the interval too, and needs A and b; ``lossy`` holds the iterate under a bound that
         follows the residual (and directions, where one is protected); ``lossless``, ``traditional`` and ``exact``
-        hold all dynamic arrays bit for bit; ``none`` saves nothing.
+        hold all dynamic arrays bit for bit; ``none`` saves nothing. When None: ``lossless`` without A and b; with them
+        ``lossy`` where an interval is given, else ``auto``.
     interval: seconds (a number or a timedelta), or iterations (``"20it"``), or ``"auto"``: optimal for the measured cost
-        and the MTTI. Not with scheme ``auto``, which chooses it.
+        and the MTTI. Not with scheme ``auto``, which chooses it. ``"auto"`` when None.
     mtti: mean time to interrupt of the job, seconds.
     bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
         ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
@@ -71,6 +73,9 @@ class Session:
         by the ranks when None. The bytes do not depend on it.
     rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
     synchronous: each save waits until its version counts.
+    same_operator: all solves of this run have the same A and b, and `restore` refuses versions of others. A sparse or dense A is
+        recognised by its entries, any other by two products with fixed vectors, up to rounding. Where False, an iterate of
+        another problem is a first guess: see `Restored.guess`.
     bandwidth: writes and reads no faster than this, bytes per second.
 
     Raises `Error` when the directory is in use, not ours or not writable, and for values out of range.
@@ -83,7 +88,7 @@ class Session:
         name: str = "solve",
         A: Any = None,
         b: npt.ArrayLike | None = None,
-        scheme: Scheme = "auto",
+        scheme: Scheme | None = None,
         interval: float | str | timedelta | None = None,
         mtti: float = 86_400.0,
         bound: str = "verified",
@@ -99,6 +104,7 @@ class Session:
         rtol: float = 1e-6,
         synchronous: bool = False,
         bandwidth: float | None = None,
+        same_operator: bool = True,
     ) -> None:
         if (A is None) != (b is None):
             raise _native.Error("A and b come together: give both or none")
@@ -119,15 +125,18 @@ class Session:
             "threads": threads,
             "rtol": rtol,
             "synchronous": synchronous,
+            "same_operator": same_operator,
             "bandwidth": bandwidth,
         }
         system = None
         if b is not None:
-            rhs = np.ascontiguousarray(b, dtype=np.float64).ravel()
+            rhs = doubles("b", b)
             system = (lent_operator(A, rhs.size), rhs)
         self.A, self.b = A, b
-        self._native = _native.Session(os.fspath(dir), options, system)
+        with named("session"):
+            self._native = _native.Session(os.fspath(dir), options, system)
         self._last: list[Outcome] = []
+        self._process = os.getpid()
         _open.add(self)
 
     def protect(self, name: str, array: npt.NDArray[Any], role: Role = "dynamic", *, spare: bool = False) -> None:
@@ -144,27 +153,35 @@ class Session:
             (counters, RNG state, fields); ``recomputed``, as dynamic but not in lossy versions.
         spare: a variable only while versions hold it: it comes into use when a version with it is restored.
         """
-        self._native.protect(name, array, role, spare)
+        with named(f"array {name}"):
+            self._native.protect(name, array, role, spare)
 
     def step(self, iteration: int, residual_norm: float) -> int | None:
         """After each iteration: decides, and saves when it is time. The version taken, or None.
+
+        Raises `Error` where an iterate that is to be saved holds NaN or infinity, with its place.
 
         Parameters
         ----------
         iteration: iterations completed since the start of the solve; the versions are numbered by it.
         residual_norm: ||r|| as the method knows it.
         """
-        return self._native.step(iteration, float(residual_norm))
+        with named("step"):
+            return self._native.step(iteration, float(residual_norm))
 
     def due(self, iteration: int, residual_norm: float) -> bool:
         """As `step`, but only decides: where True, make ready what belongs to the version, and `save` now or after the
         next iteration. For solvers whose direction is the difference of two iterates."""
-        return self._native.due(iteration, float(residual_norm))
+        with named("due"):
+            return self._native.due(iteration, float(residual_norm))
 
     def save(self, iteration: int, residual_norm: float) -> int:
-        """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy where A is known and lossless
-        where not. The version taken."""
-        return self._native.save(iteration, float(residual_norm))
+        """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy. The version taken.
+
+        Raises `Error` where an iterate holds NaN or infinity, with its place.
+        """
+        with named("save"):
+            return self._native.save(iteration, float(residual_norm))
 
     def restore(self) -> Restored | None:
         """Overwrites the protected arrays from the newest version that is whole; None when there is no version.
@@ -254,4 +271,6 @@ def _interval(interval: float | str | timedelta | None) -> str | None:
 def _close_all() -> None:
     """What was taken is finished before the interpreter goes, which an operator written in Python needs."""
     for session in list(_open):
-        session.close()
+        # A process that was forked leaves its parent's sessions to the parent.
+        if session._process == os.getpid():
+            session.close()

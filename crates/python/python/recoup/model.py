@@ -7,6 +7,7 @@ Chen and Cappello (doi 10.1145/3208040.3208050).
 from __future__ import annotations
 
 from . import _native
+from ._errors import named
 from ._native import Decision, Simulated
 
 __all__ = [
@@ -28,17 +29,20 @@ def young(mtti: float, ckpt: float) -> float:
 
     ``mtti``: mean time to interrupt; ``ckpt``: time of one checkpoint, seconds.
     """
-    return _native.interval(mtti, ckpt)[0]
+    with named("interval"):
+        return _native.interval(mtti, ckpt)[0]
 
 
 def daly(mtti: float, ckpt: float) -> float:
     """Daly's higher-order interval, seconds."""
-    return _native.interval(mtti, ckpt)[1]
+    with named("interval"):
+        return _native.interval(mtti, ckpt)[1]
 
 
 def exact(mtti: float, ckpt: float) -> float:
     """The interval of least expected time for exponential failures, seconds (by Lambert's W)."""
-    return _native.interval(mtti, ckpt)[2]
+    with named("interval"):
+        return _native.interval(mtti, ckpt)[2]
 
 
 def overhead(
@@ -50,12 +54,14 @@ def overhead(
     ``recover``: time of one recovery, ``ckpt`` when None; ``extra_iterations``: those a lossy recovery costs, of ``t_iter``
     seconds each.
     """
-    return _native.overhead(mtti, ckpt, ckpt if recover is None else recover, extra_iterations * t_iter)
+    with named("overhead"):
+        return _native.overhead(mtti, ckpt, ckpt if recover is None else recover, extra_iterations * t_iter)
 
 
 def max_extra_iterations(mtti: float, ckpt_traditional: float, ckpt_lossy: float, t_iter: float) -> float:
     """Extra iterations per recovery up to which lossy checkpoints pay (Theorem 1 of the paper)."""
-    return _native.max_extra_iterations(mtti, ckpt_traditional, ckpt_lossy, t_iter)
+    with named("max_extra_iterations"):
+        return _native.max_extra_iterations(mtti, ckpt_traditional, ckpt_lossy, t_iter)
 
 
 def stationary_extra_iterations(iterations: float, spectral_radius: float, error_bound: float) -> tuple[float, float]:
@@ -63,7 +69,8 @@ def stationary_extra_iterations(iterations: float, spectral_radius: float, error
 
     The paper's formula; it assumes that the error falls by the spectral radius in every iteration.
     """
-    return _native.stationary(iterations, spectral_radius, error_bound)
+    with named("stationary"):
+        return _native.stationary(iterations, spectral_radius, error_bound)
 
 
 def decide(
@@ -77,9 +84,9 @@ def decide(
     extra_iterations: float = 0.0,
 ) -> Decision:
     """Which scheme to save with, how often, and why in numbers. A recovery takes what its checkpoint takes."""
-    return _native.decide(
-        _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
-    )
+    job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
+    with named("decide"):
+        return _native.decide(job)
 
 
 def simulate(
@@ -96,7 +103,8 @@ def simulate(
 ) -> dict[str, Simulated]:
     """The same question put to a simulation: each scheme through ``trials`` runs; a seed repeats exactly."""
     job = _job(mtti, t_iter, iterations, ckpt_traditional, ckpt_lossless, ckpt_lossy, extra_iterations)
-    return _native.simulate(job, trials, seed)
+    with named("simulate"):
+        return _native.simulate(job, trials, seed)
 
 
 def _job(

@@ -2,7 +2,7 @@
 
 ::
 
-    with recoup.attach(ksp, b, x, "checkpoints", scheme="lossy", interval="20it"):
+    with recoup.attach(ksp, b, x, "petsc-checkpoints", scheme="lossy", interval="20it"):
         ksp.solve(b, x)
 
 One rank, real doubles. petsc4py is imported by who calls, not here.
@@ -72,7 +72,9 @@ class Attached:
         self._inner: Any = None
         self._is_due = False
         self.restored: Restored | None = self._restore(rhs)
-        self.base = self.restored.version if self.restored else 0
+        # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
+        self._offset = self.restored.version if self.restored and self.restored.guess else 0
+        self.base = self.restored.version - self._offset if self.restored else 0
         if self.restored:
             x.setArray(self._x)
             ksp.setInitialGuessNonzero(True)
@@ -125,7 +127,7 @@ class Attached:
     def _monitor(self, ksp: Any, its: int, norm: float) -> None:
         if its == 0:
             return
-        iteration = self.base + its
+        iteration = self._offset + self.base + its
         if self._is_due and self._is_cg:
             self._read(ksp)
             np.subtract(self._x, self._p, out=self._p)

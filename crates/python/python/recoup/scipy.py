@@ -2,7 +2,7 @@
 
 ::
 
-    with recoup.Session("checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
+    with recoup.Session("scipy-checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
         x, info = recoup.scipy.cg(A, b, session=session, rtol=1e-8)
 
 Started again after whatever ended it, the same program goes on from the newest version that is whole. `Callback` has the
@@ -12,6 +12,7 @@ same for a call of your own.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +20,9 @@ import numpy.typing as npt
 import scipy.sparse.linalg as spla
 
 from ._deflation import DIRECTIONS_MAX, Deflation, Vector
+from ._errors import named
 from ._native import Error, Restored
+from ._operator import doubles
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -70,11 +73,19 @@ class Callback:
         if method not in ("cg", "gmres", "bicgstab"):
             raise Error(f"method {method}: expected cg, gmres or bicgstab")
         self._session, self._method = session, method
-        self._operator = spla.aslinearoperator(A)
-        self._b = np.asarray(b, dtype=np.float64).ravel()
-        self._inner = None if M is None else spla.aslinearoperator(M)
+        with named("A"):
+            self._operator = spla.aslinearoperator(A)
+        self._b = doubles("b", b)
+        with named("M"):
+            self._inner = None if M is None else spla.aslinearoperator(M)
+        with named("restart"):
+            restart = index(restart)
+        if restart < 1:
+            raise Error(f"restart is {restart}, expected a count of at least 1")
         self._stride = restart if method == "gmres" else 1
-        self._x = np.zeros(self._b.size) if x0 is None else np.array(x0, dtype=np.float64).ravel()
+        self._x = np.zeros(self._b.size) if x0 is None else doubles("x0", x0).copy()
+        if self._x.size != self._b.size:
+            raise Error(f"x0 has {self._x.size} values, expected {self._b.size} as b has")
         self._lent: npt.NDArray[Any] = self._x
         self._r: Vector | None = None
         self._norm = float(np.linalg.norm(self._b))
@@ -90,7 +101,9 @@ class Callback:
                 session.protect(name, spare, role="direction", spare=True)
             self._spares = spares
         self.restored: Restored | None = session.restore()
-        self.iteration = self.restored.version if self.restored else 0
+        # Versions are numbered on from one of another problem, whose iterations are none of this solve's.
+        self._offset = self.restored.version if self.restored and self.restored.guess else 0
+        self.iteration = self.restored.version - self._offset if self.restored else 0
         if method == "cg":
             self._resume()
         self.x0: Vector = self._x
@@ -131,14 +144,14 @@ class Callback:
         if xk is not self._lent:
             self._session.protect("x", xk, role="iterate")
             self._lent = xk
-        norm = self._residual_norm(xk)
+        norm, number = self._residual_norm(xk), self._offset + self.iteration
         if self._method != "cg":
-            self._session.step(self.iteration, norm)
+            self._session.step(number, norm)
         elif self._is_due:
             np.subtract(xk, self._p, out=self._p)
-            self._session.save(self.iteration, norm)
+            self._session.save(number, norm)
             self._is_due = False
-        elif self._session.due(self.iteration, norm):
+        elif self._session.due(number, norm):
             self._p[:] = xk
             self._is_due = True
 
