@@ -193,7 +193,7 @@ fn owners<'a>(comm: &dyn Comm, variables: &'a mut [Vec<f64>]) -> Variables<'a> {
 }
 
 /// One process of so many ranks: it goes on from what it finds, saves, and falls back now and then. All choices but the
-/// values are the same on all ranks. Returns how many variables followed.
+/// values are the same on all ranks.
 fn live(places: &Places, comm: &dyn Comm, (seed, life): (u64, u64), crash: Crash) {
     let mut rng = Rng::new(seed.wrapping_mul(31) + life);
     let Some(mut session) = places.session(comm, crash) else { return };
