@@ -46,7 +46,7 @@ impl Small {
 
     fn solver(&self, method: &str) -> Result<Box<dyn Iteration + '_>, SolveError> {
         let system = System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool };
-        let (m, x, stop) = (&self.m, &self.x0[..], Stop { rtol: 1e-10 });
+        let (m, x, stop) = (&self.m, &self.x0[..], Stop::at(1e-10));
         let gmres = GmresOptions { restart: 6, side: Side::Left, stop };
         let sweeps = |relaxation| GaussSeidel::new(system, &self.a, relaxation, x, stop);
         Ok(match method {

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(check(&placed(), 7), Ok(()));
         assert!(check(&placed(), 8).unwrap_err().contains("version 8 expected, 7 found"));
         type Tell = fn(&mut Manifest);
-        let lies: [(&str, Tell); 20] = [
+        let lies: [(&str, Tell); 21] = [
             ("its own parent", |m| m.frames[0].parents = vec![7]),
             ("two parents", |m| m.frames[0].parents = vec![5, 6]),
             ("raw, with a parent", |m| {

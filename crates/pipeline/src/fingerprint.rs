@@ -1,9 +1,11 @@
 //! The fingerprint of a session's problem: hashes of what is known, and products with fixed vectors.
 
-use recoup_core::{Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, probe_value, vector_fingerprint};
+use recoup_core::{
+    Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, agreed, probe_value, vector_fingerprint,
+};
 
 use crate::PipelineError;
-use crate::verify::{Reference, agree};
+use crate::verify::Reference;
 
 /// The problem at hand, and what it is recognised by.
 pub(crate) struct Problem {
@@ -20,7 +22,7 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
     let (mut sums, mut product) = ([0.0; 2 * PROBES + 2], vec![0.0; operator.rows()]);
     for vector in 0..PROBES {
         // An operator that fails on one rank fails on all, before they wait for its sums.
-        agree(multiply(operator, vector, &mut product).map_err(PipelineError::from), comm)?;
+        agreed(comm, multiply(operator, vector, &mut product).map_err(PipelineError::from))?;
         sums[2 * vector..][..2].copy_from_slice(&local_sums(operator.first_row(), &product));
     }
     sums[2 * PROBES..].copy_from_slice(&local_sums(operator.first_row(), &problem.rhs));

@@ -4,12 +4,11 @@
 //! its residual, measured for the problem at hand, is not above that of the iterate the program brought. Directions and
 //! what a recurrence needs belong to the other operator; everything else is the application's own and comes back.
 
-use recoup_core::{Registered, Role, Values, Variable};
+use recoup_core::{Registered, Role, Values, Variable, summed};
 
 use crate::fingerprint::Problem;
 use crate::restore::Candidate;
 use crate::staging::Buffer;
-use crate::verify::agree;
 use crate::{PipelineError, Session};
 
 /// Residual norms, for the problem at hand, of two iterates; NaN where no iterate fits the operator.
@@ -63,10 +62,8 @@ impl Session {
         let mut residual = vec![0.0; x.len()];
         let reference = &problem.reference;
         let squared = reference.operator.residual(&reference.rhs, x, &mut residual).map_err(PipelineError::from);
-        let mut sum = [squared.as_ref().map_or(0.0, |squared| *squared)];
-        agree(squared.map(drop), comm)?;
-        comm.sum(&mut sum)?;
-        Ok(sum[0].sqrt())
+        let [sum] = summed(comm, squared.map(|squared| [squared]))?;
+        Ok(sum.sqrt())
     }
 }
 
