@@ -92,7 +92,7 @@ impl<'a> PipelinedCg<'a> {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
         restarted_fraction: 0.25,
-        deflated_fraction: 0.05,
+        deflated_fraction: 0.02,
         is_stationary: false,
     };
 
@@ -389,6 +389,8 @@ impl Iteration for PipelinedCg<'_> {
         self.misses = 0;
         self.deflation.settle(&self.system, self.preconditioner, &mut self.n)?;
         match how {
+            // Directions kept A-orthogonal from one side only would keep the method from converging.
+            Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
             Resume::Deflated => {
                 self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.n)?;
                 self.keep_preconditioned();

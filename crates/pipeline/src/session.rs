@@ -140,6 +140,13 @@ pub(crate) struct Marks {
     has_warned: bool,
 }
 
+impl Marks {
+    fn starting_at(now: Duration) -> Self {
+        let (start, computing_since, checkpoint_at) = (now, now, now);
+        Self { start, computing_since, checkpoint_at, best_saved: f64::INFINITY, ..Self::default() }
+    }
+}
+
 impl Session {
     /// Starts the worker and removes drafts a killed process left over. Collective.
     ///
@@ -210,13 +217,7 @@ impl Session {
             suspicion: None,
             predicted: None,
             known: Known::default(),
-            marks: Marks {
-                start: now,
-                computing_since: now,
-                checkpoint_at: now,
-                best_saved: f64::INFINITY,
-                ..Marks::default()
-            },
+            marks: Marks::starting_at(now),
         })
     }
 
