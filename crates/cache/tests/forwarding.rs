@@ -1,5 +1,4 @@
 //! Tiers take the fast road of their stores: ranks that begin in any order, and drafts that know their last variable.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::sync::Arc;
 

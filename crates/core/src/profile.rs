@@ -5,8 +5,8 @@ use crate::Resume;
 /// How a method takes a recovery from lossy values. Every solver states its own ([`crate::Iteration::profile`]); policies
 /// start from it, and what a run measures takes its place.
 ///
-/// The fractions are means over nine instants of the solves that `cargo xtask recoveries` prints, to 1e-8 and 1e-12:
-/// extra iterations divided by the iterations done before the failure.
+/// The fractions are extra iterations divided by the iterations done before the failure. They are what a policy expects
+/// until a recovery was seen; `cargo xtask recoveries` prints what recoveries cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodProfile {
     /// Default of theta, the allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.

@@ -1,4 +1,4 @@
-//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `anchor`.
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`, `anchor`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
 //! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
@@ -62,6 +62,12 @@ enum Task {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs; minutes.
+    Recoveries {
+        /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,.., --rtol E,.., --seeds N.
+        #[arg(last = true)]
+        options: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -72,6 +78,7 @@ fn main() -> ExitCode {
         Task::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         Task::Header => header::run(&root()),
         Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
+        Task::Recoveries { options } => recoveries(&root(), &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,6 +93,11 @@ fn codecs(root: &Path, sz3: bool, options: &[String]) -> Result<()> {
     let features = if sz3 { &["--features", "sz3"][..] } else { &[] };
     let bench = ["bench", "--locked", "--package", "recoup-compress", "--bench", "table"];
     succeed(cargo(root).args(bench).args(features).arg("--").args(options))
+}
+
+fn recoveries(root: &Path, options: &[String]) -> Result<()> {
+    let bench = ["bench", "--locked", "--package", "recoup", "--bench", "recoveries", "--"];
+    succeed(cargo(root).args(bench).args(options))
 }
 
 /// The repository.

@@ -1,0 +1,258 @@
+//! What recoveries cost every method: extra iterations, mean and worst of nine instants, by scheme; and what `auto` costs
+//! beside the best fixed choice, on the machine of the published experiments (doi 10.1145/3208040.3208050).
+//!
+//! `cargo xtask recoveries` runs both parts, some minutes on one core. Every run is repeatable: failures come at fixed
+//! iterations or from a seed, sums have a fixed order. Options: `--part recoveries|auto`, `--method NAME,..`,
+//! `--problem NAME,..`, `--rtol E,..`, `--seeds N`.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+mod methods;
+mod problems;
+mod runs;
+
+use recoup::core::Scheme;
+use recoup::pipeline::Ended;
+
+use runs::{Bench, Case, PRODUCTIVE_SECONDS, Saving, alarms};
+
+/// Failures strike after so many tenths of the solve.
+const TENTHS: std::ops::RangeInclusive<u64> = 1..=9;
+/// Seeds of the second part, unless given.
+const SEEDS: u64 = 20;
+
+/// What was asked for on the command line.
+struct Options(Vec<String>);
+
+impl Options {
+    fn value(&self, name: &str) -> Option<&str> {
+        let at = self.0.iter().position(|word| word == name)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
+
+    /// Whether a list names `item`, or is not given.
+    fn wants(&self, name: &str, item: &str) -> bool {
+        self.value(name).is_none_or(|list| list.split(',').any(|word| word == item))
+    }
+
+    fn tolerances(&self) -> Vec<f64> {
+        self.value("--rtol").unwrap_or("1e-8,1e-12").split(',').map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn seeds(&self) -> u64 {
+        self.value("--seeds").map_or(SEEDS, |text| text.parse().unwrap())
+    }
+}
+
+fn main() {
+    let options = Options(std::env::args().collect());
+    let problems = problems::all().into_iter().filter(|problem| options.wants("--problem", problem.name));
+    let benches: Vec<Bench> = problems.map(Bench::new).collect();
+    if options.wants("--part", "recoveries") {
+        recoveries(&options, &benches);
+    }
+    if options.wants("--part", "auto") {
+        auto(&options, &benches);
+    }
+}
+
+/// Every method on every problem to every tolerance, with the iterations of its undisturbed solve.
+fn cases<'a>(options: &'a Options, benches: &'a [Bench]) -> impl Iterator<Item = (Case<'a>, Option<(u64, bool)>)> {
+    let methods = methods::NAMES.into_iter().filter(|name| options.wants("--method", name));
+    methods.flat_map(move |method| {
+        benches.iter().flat_map(move |bench| {
+            options.tolerances().into_iter().map(move |rtol| {
+                let case = Case { bench, method, rtol };
+                (case, case.undisturbed())
+            })
+        })
+    })
+}
+
+/// Extra iterations of nine recoveries from one kind of version.
+#[derive(Default)]
+struct Extra {
+    each: Vec<f64>,
+    alarms: u64,
+    unconverged: usize,
+    /// Lossy versions gave way to exact ones: the state is so small that loss saves nothing, or costs more.
+    gave_way: bool,
+}
+
+impl Extra {
+    fn of(case: &Case<'_>, saving: Saving, iterations: u64) -> Self {
+        let mut extra = Self::default();
+        for tenths in TENTHS {
+            let run = case.struck_at(saving, (iterations * tenths / 10).max(1), iterations);
+            extra.alarms += alarms(&run);
+            extra.unconverged += usize::from(run.ended != Ended::Converged);
+            let is_lossy = !matches!(saving, Saving::Fixed(Scheme::Traditional | Scheme::Exact));
+            extra.gave_way |= is_lossy && run.saved.iter().any(|saved| saved.plan.scheme == Scheme::Exact);
+            if run.recoveries > 0 && run.ended == Ended::Converged {
+                extra.each.push((run.executed - run.lost) as f64 - iterations as f64);
+            }
+        }
+        extra
+    }
+
+    fn mean(&self) -> f64 {
+        self.each.iter().sum::<f64>() / self.each.len().max(1) as f64
+    }
+
+    fn worst(&self) -> f64 {
+        self.each.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn cell(&self, iterations: u64) -> String {
+        let percent = 100.0 * self.mean() / iterations as f64;
+        let mut cell = format!("{:.1} {:.0} ({percent:.0} %)", self.mean(), self.worst());
+        if self.gave_way {
+            cell.push_str(" e");
+        }
+        if self.alarms > 0 {
+            cell.push_str(&format!(" {} alarms", self.alarms));
+        }
+        if self.unconverged > 0 {
+            cell.push_str(&format!(" {} not converged", self.unconverged));
+        }
+        cell
+    }
+}
+
+/// Means and worst rows of one method.
+#[derive(Default)]
+struct Summary {
+    /// Of each scheme: name, mean and worst of the rows' means, worst recovery, as parts of the iterations.
+    schemes: Vec<(String, Vec<f64>, f64)>,
+    runs: usize,
+    alarms: u64,
+    fails_on: Vec<String>,
+}
+
+impl Summary {
+    fn add(&mut self, saving: Saving, extra: &Extra, iterations: u64) {
+        self.runs += TENTHS.count();
+        self.alarms += extra.alarms;
+        let part = |extra: f64| extra / iterations as f64;
+        let name = saving.name();
+        let at = self.schemes.iter().position(|(other, ..)| *other == name).unwrap_or_else(|| {
+            self.schemes.push((name, Vec::new(), 0.0));
+            self.schemes.len() - 1
+        });
+        self.schemes[at].1.push(part(extra.mean()));
+        self.schemes[at].2 = self.schemes[at].2.max(part(extra.worst()));
+    }
+
+    fn print(&self, method: &str) {
+        for (name, means, worst) in &self.schemes {
+            let mean = means.iter().sum::<f64>() / means.len() as f64;
+            let worst_row = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let percent = |part: f64| format!("{:.1} %", 100.0 * part);
+            println!(
+                "| {method} | {name} | {} | {} | {} | {} |",
+                means.len(),
+                percent(mean),
+                percent(worst_row),
+                percent(*worst)
+            );
+        }
+    }
+}
+
+/// The first part: a table of all rows, and one of all methods.
+fn recoveries(options: &Options, benches: &[Bench]) {
+    println!(
+        "Extra iterations of a recovery: mean and worst of nine instants, and the mean as a part of all iterations."
+    );
+    println!("e: lossy versions gave way to exact ones. Left out: what does not converge undisturbed.\n");
+    println!("| method | problem | kind | to | iterations | traditional | exact | lossy | lossy x |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let mut summaries: Vec<(&str, Summary)> = Vec::new();
+    for (case, undisturbed) in cases(options, benches) {
+        if summaries.last().is_none_or(|(method, _)| *method != case.method) {
+            summaries.push((case.method, Summary::default()));
+        }
+        let Some((_, summary)) = summaries.last_mut() else { continue };
+        let Some((iterations, has_direction)) = undisturbed else {
+            summary.fails_on.push(format!("{} to {:.0e}", case.bench.name, case.rtol));
+            continue;
+        };
+        let Case { bench, method, rtol } = case;
+        print!("| {method} | {} | {} | {rtol:.0e} | {iterations} |", bench.name, bench.kind);
+        for saving in Saving::fixed(has_direction) {
+            let extra = Extra::of(&case, saving, iterations);
+            print!(" {} |", extra.cell(iterations));
+            summary.add(saving, &extra, iterations);
+        }
+        println!("{}", if has_direction { "" } else { " |" });
+    }
+    println!("\n| method | scheme | rows | mean | worst row | worst recovery |\n|---|---|---|---|---|---|");
+    summaries.iter().for_each(|(method, summary)| summary.print(method));
+    let runs: usize = summaries.iter().map(|(_, summary)| summary.runs).sum();
+    let alarms: u64 = summaries.iter().map(|(_, summary)| summary.alarms).sum();
+    println!("\n{runs} runs without a flipped bit, {alarms} alarms.");
+    for (method, summary) in summaries.iter().filter(|(_, summary)| !summary.fails_on.is_empty()) {
+        println!("{method} does not converge on {}.", summary.fails_on.join(", "));
+    }
+}
+
+/// Overheads of several seeds: the mean, and half the width of its 95 % interval.
+struct Overheads(Vec<f64>);
+
+impl Overheads {
+    fn of(case: &Case<'_>, saving: Saving, (seeds, iterations): (u64, u64)) -> Self {
+        let overhead = |seed| {
+            let run = case.in_regime(saving, seed, iterations);
+            let is_done = run.ended == Ended::Converged;
+            if is_done { run.seconds_total / PRODUCTIVE_SECONDS - 1.0 } else { f64::INFINITY }
+        };
+        Self((0..seeds).map(overhead).collect())
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().sum::<f64>() / self.0.len() as f64
+    }
+
+    /// Mean and interval of the differences, seed by seed.
+    fn above(&self, other: &Self) -> (f64, f64) {
+        let differences: Vec<f64> = self.0.iter().zip(&other.0).map(|(ours, theirs)| ours - theirs).collect();
+        let n = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / n;
+        let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        (mean, 1.96 * (variance / n).sqrt())
+    }
+}
+
+/// The second part: what `auto` costs beside the best fixed choice.
+fn auto(options: &Options, benches: &[Bench]) {
+    let seeds = options.seeds();
+    println!(
+        "\nOverhead in the regime of the published experiments, means over {seeds} seeds; auto less the best, +- 95 %.\n"
+    );
+    println!("| method | problem | to | traditional | exact | lossy | lossy x | auto | auto - best |");
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let (mut rows, mut above) = (0, Vec::new());
+    for (case, undisturbed) in cases(options, benches) {
+        let Some((iterations, has_direction)) = undisturbed else { continue };
+        let fixed = Saving::fixed(has_direction);
+        let fixed: Vec<Overheads> =
+            fixed.into_iter().map(|saving| Overheads::of(&case, saving, (seeds, iterations))).collect();
+        let ours = Overheads::of(&case, Saving::Auto, (seeds, iterations));
+        let best = fixed.iter().min_by(|a, b| a.mean().total_cmp(&b.mean())).unwrap();
+        let (difference, interval) = ours.above(best);
+        let Case { bench, method, rtol } = case;
+        print!("| {method} | {} | {rtol:.0e} |", bench.name);
+        fixed.iter().for_each(|of| print!(" {:.1} % |", 100.0 * of.mean()));
+        print!("{}", if has_direction { "" } else { " |" });
+        println!(" {:.1} % | {:+.1} +- {:.1} |", 100.0 * ours.mean(), 100.0 * difference, 100.0 * interval);
+        rows += 1;
+        if difference > interval {
+            above.push(format!("{method} on {} to {rtol:.0e} ({:+.1})", bench.name, 100.0 * difference));
+        }
+    }
+    println!(
+        "\n{rows} rows; auto above the best fixed choice by more than the interval in {}: {}",
+        above.len(),
+        above.join(", ")
+    );
+}
