@@ -246,7 +246,8 @@ fn auto(options: &Options, benches: &[Bench]) {
         print!("{}", if has_direction { "" } else { " |" });
         println!(" {:.1} % | {:+.1} +- {:.1} |", 100.0 * ours.mean(), 100.0 * difference, 100.0 * interval);
         rows += 1;
-        if difference > interval {
+        // What does not converge has no finite overhead.
+        if !difference.is_finite() || difference > interval {
             above.push(format!("{method} on {} to {rtol:.0e} ({:+.1})", bench.name, 100.0 * difference));
         }
     }
