@@ -385,23 +385,21 @@ impl Iteration for Cg<'_> {
 }
 
 impl Cg<'_> {
-    /// The defect that rounding can have made of the directions. The recurrence's residual is off by about
-    /// `eps sqrt(k) (||A|| ||x|| + ||b||)` after k steps (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865);
-    /// its product with p, over rho, is the defect. `||A||` is the Frobenius norm, or `||q|| / ||p||` where that is unknown.
+    /// The defect that rounding can have made of the directions. Each entry of the recurrence's residual is off by about
+    /// `eps sqrt(k) (|A| |x| + |b|)` after k steps (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865), with a
+    /// random sign; the product of these errors with p, over rho, is the defect. None is explained where the entries of A
+    /// are not known.
     fn defect_of_rounding(&self) -> Result<f64, SolveError> {
-        let (pool, system) = (self.system.pool, &self.system);
-        let frobenius = system.a.frobenius_squared();
-        let [x, p, q, frobenius, unknown] = self.global([
-            norm_squared(pool, &self.x),
-            norm_squared(pool, &self.p),
-            norm_squared(pool, &self.q),
-            frobenius.unwrap_or(0.0),
-            f64::from(u8::from(frobenius.is_none())),
-        ])?;
-        let operator_norm = if unknown > 0.0 { (q / p).sqrt() } else { frobenius.sqrt() };
+        let (b, p) = (self.system.b, &self.p[..]);
+        let mut magnitudes = vec![0.0; p.len()];
+        let known = self.system.a.abs_apply(&self.x, &mut magnitudes).transpose()?;
+        let squares = magnitudes.iter().zip(b).zip(p).map(|((ax, b), p)| ((ax + b.abs()) * p).powi(2));
+        let [squares, unknown] = self.global([squares.sum(), f64::from(u8::from(known.is_none()))])?;
+        if unknown > 0.0 {
+            return Ok(0.0);
+        }
         let steps = self.progress.iteration.max(1) as f64;
-        let drift = f64::EPSILON * steps.sqrt() * (operator_norm * x.sqrt() + self.progress.rhs_norm);
-        Ok(drift * p.sqrt() / self.rho[0])
+        Ok(f64::EPSILON * (steps * squares).sqrt() / self.rho[0])
     }
 }
 
