@@ -246,6 +246,10 @@ impl Iteration for Kept<'_> {
         self.solver.profile()
     }
 
+    fn tolerance(&self) -> Option<f64> {
+        self.solver.tolerance()
+    }
+
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         self.solver.has_sound_directions()
     }

@@ -18,6 +18,7 @@ mod qb_cases;
 mod qb_streams;
 mod ranks;
 mod readers;
+mod recurrences;
 mod refusal;
 mod rivals;
 mod rollback;

@@ -12,7 +12,8 @@ use recoup::core::{
 use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
 use recoup::solvers::{
-    Cg, Csr, Gmres, GmresOptions, Jacobi, JacobiPreconditioner, Pool, RightHandSide, Side, Stop, System,
+    Bicgstab, Cg, Csr, Gmres, GmresOptions, Jacobi, JacobiPreconditioner, PipelinedCg, Pool, RightHandSide, Side, Stop,
+    System,
 };
 use recoup::{Builder, SystemClock};
 
@@ -49,6 +50,8 @@ impl Problem {
         let (x0, stop) = (vec![0.0; self.b.len()], Stop::at(1e-8));
         Ok(match method {
             "cg" => Box::new(Cg::new(self.system(), &self.m, &x0, stop)?),
+            "pipecg" => Box::new(PipelinedCg::new(self.system(), &self.m, &x0, stop)?),
+            "bicgstab" => Box::new(Bicgstab::new(self.system(), &self.m, &x0, stop)?),
             "gmres" => {
                 let options = GmresOptions { restart: 30, side: Side::Right, stop };
                 Box::new(Gmres::new(self.system(), &self.m, &x0, options)?)

@@ -102,6 +102,12 @@ impl PolicyConfig {
         !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
+    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for another state, and errors are
+    /// held to what the residual has yet to fall.
+    fn may_continue(&self) -> bool {
+        self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
+    }
+
     /// Growth of the residual that the rule allows, where it follows the residual.
     fn promised_jump(&self, grain: Grain) -> Option<f64> {
         self.follows_residual().then(|| 1.0 + self.theta_of(grain))

@@ -146,6 +146,9 @@ pub struct VerifiedSearch {
     has_been_refused: bool,
 }
 
+/// What a residual norm can be measured to, as a part of it: where less growth is allowed, the bound is as statistics or
+/// experience say, and only what can be seen of its error is refused.
+const RESOLUTION: f64 = 1e-9;
 /// Tries of one version after which the search gives up being lossy.
 const TRIES_MAX: u32 = 5;
 /// Aims, as a part of the allowed growth: at the start, and the range they move in.
@@ -195,8 +198,11 @@ impl VerifiedSearch {
         let jump = measured / residual;
         let grown = (jump * jump - 1.0).max(0.0).sqrt();
         let allowed = growth(self.theta);
-        self.learn(grown * residual / eb, measured <= (1.0 + self.theta) * residual);
-        if measured <= (1.0 + self.theta) * residual {
+        let is_accepted = measured <= (1.0 + self.theta.max(RESOLUTION)) * residual;
+        if self.theta >= RESOLUTION {
+            self.learn(grown * residual / eb, is_accepted);
+        }
+        if is_accepted {
             return Verdict::Accepted;
         }
         if self.tries >= TRIES_MAX || !grown.is_finite() {

@@ -55,9 +55,11 @@ impl<'a> Bicgstab<'a> {
     /// How the method takes lossy recoveries.
     pub const PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
-        lossy_resume: Resume::Restarted,
-        restarted_fraction: 0.25,
-        deflated_fraction: 0.25,
+        lossy_resume: Resume::Traditional,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.4,
+        continued_share: 1e-4,
+        starts_slowly: true,
         is_stationary: false,
     };
 
@@ -299,6 +301,10 @@ impl Iteration for Bicgstab<'_> {
 
     fn profile(&self) -> MethodProfile {
         Self::PROFILE
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
     }
 }
 

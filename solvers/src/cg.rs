@@ -70,8 +70,10 @@ impl<'a> Cg<'a> {
     pub const PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.25,
-        deflated_fraction: 0.02,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.25,
+        continued_share: 0.1,
+        starts_slowly: true,
         is_stationary: false,
     };
 
@@ -79,8 +81,10 @@ impl<'a> Cg<'a> {
     pub const RESTARTED_PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.0,
+        restarted_fraction: 0.1,
         deflated_fraction: 0.0,
+        continued_share: 0.1,
+        starts_slowly: false,
         is_stationary: false,
     };
 
@@ -138,12 +142,7 @@ impl<'a> Cg<'a> {
 
     /// From x, and the deflated directions: x optimal over these, r = b - A x, p = z, rho = r . z.
     fn restart(&mut self) -> Result<(), SolveError> {
-        let mut residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        if !self.deflation.is_empty() {
-            self.deflation.correct(&self.system, &self.r, &mut self.x)?;
-            residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        }
-        self.settle(residual_norm);
+        self.take_residual()?;
         self.energy = None;
         self.precondition()?;
         self.rho = self.global([self.local_rho()])?;
@@ -158,6 +157,17 @@ impl<'a> Cg<'a> {
             }
             deflation.remove_parts(&rows, &parts, p);
         });
+        Ok(())
+    }
+
+    /// x optimal over the deflated directions, which no later step changes, and `r = b - A x`.
+    fn take_residual(&mut self) -> Result<(), SolveError> {
+        let mut residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        if !self.deflation.is_empty() {
+            self.deflation.correct(&self.system, &self.r, &mut self.x)?;
+            residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        }
+        self.settle(residual_norm);
         Ok(())
     }
 
@@ -344,10 +354,7 @@ impl Iteration for Cg<'_> {
                 let recurrence_norm = norm(&self.system, &self.r)?;
                 self.judge_recurrence(recurrence_norm)?;
             }
-            Resume::Traditional => {
-                let true_norm = residual(&self.system, &self.x, &mut self.r)?;
-                self.settle(true_norm);
-            }
+            Resume::Traditional => self.take_residual()?,
             Resume::Restarted => self.restart()?,
             // Directions kept A-orthogonal from one side only would keep the method from converging.
             Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
@@ -365,6 +372,10 @@ impl Iteration for Cg<'_> {
 
     fn profile(&self) -> MethodProfile {
         if self.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
     }
 
     /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A p'`.

@@ -201,6 +201,10 @@ impl Iteration for GaussSeidel<'_> {
     fn profile(&self) -> MethodProfile {
         MethodProfile::STATIONARY
     }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
+    }
 }
 
 impl Method for GaussSeidel<'_> {

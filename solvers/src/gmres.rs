@@ -115,6 +115,8 @@ impl<'a> Gmres<'a> {
         lossy_resume: Resume::Restarted,
         restarted_fraction: 0.05,
         deflated_fraction: 0.05,
+        continued_share: 0.1,
+        starts_slowly: false,
         is_stationary: false,
     };
 
@@ -122,8 +124,10 @@ impl<'a> Gmres<'a> {
     pub const DEFLATED_PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Restarted,
-        restarted_fraction: 0.25,
-        deflated_fraction: 0.25,
+        restarted_fraction: 0.1,
+        deflated_fraction: 0.1,
+        continued_share: 0.1,
+        starts_slowly: false,
         is_stationary: false,
     };
 
@@ -482,6 +486,10 @@ impl Iteration for Gmres<'_> {
 
     fn profile(&self) -> MethodProfile {
         if self.wanted > 0 { Self::DEFLATED_PROFILE } else { Self::PROFILE }
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
     }
 }
 

@@ -127,6 +127,10 @@ impl Iteration for Jacobi<'_> {
     fn profile(&self) -> MethodProfile {
         MethodProfile::STATIONARY
     }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
+    }
 }
 
 impl Method for Jacobi<'_> {

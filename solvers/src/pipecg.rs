@@ -91,8 +91,10 @@ impl<'a> PipelinedCg<'a> {
     pub const PROFILE: MethodProfile = MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.25,
-        deflated_fraction: 0.02,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.25,
+        continued_share: 0.1,
+        starts_slowly: true,
         is_stationary: false,
     };
 
@@ -414,6 +416,10 @@ impl Iteration for PipelinedCg<'_> {
 
     fn profile(&self) -> MethodProfile {
         Self::PROFILE
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
     }
 }
 

@@ -59,6 +59,11 @@ impl Limits {
         Ok(Self { tolerance: rtol * rhs_norm, divergence: f64::INFINITY, dtol })
     }
 
+    /// Where the solve of this progress ends, as [`recoup_core::Iteration::tolerance`] gives it.
+    pub(crate) fn relative(&self, progress: &Progress) -> Option<f64> {
+        (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
+    }
+
     /// Takes the initial guess, and no later iterate, as what divergence is measured against.
     pub(crate) fn set_start(&mut self, start: &Progress) {
         self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);

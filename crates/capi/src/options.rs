@@ -76,7 +76,7 @@ impl Options {
             "interval" => {
                 self.interval = Some(value.parse().map_err(|_| expected("auto, seconds or iterations as in 20it"))?)
             }
-            "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p or exact"))?),
+            "state" => self.state = Some(state(value).ok_or_else(|| expected("x, x+p, recurrence or exact"))?),
             "keep" => self.keep = Some(count(value).ok_or_else(|| expected(COUNT))?),
             "max-bytes" => self.max_bytes = Some(count(value).ok_or_else(|| expected(COUNT))? as u64),
             "key-every" => self.key_every = Some(count(value).ok_or_else(|| expected(COUNT))?),
@@ -171,6 +171,7 @@ fn state(text: &str) -> Option<Resume> {
     match text {
         "x" => Some(Resume::Restarted),
         "x+p" => Some(Resume::Deflated),
+        "recurrence" => Some(Resume::Traditional),
         "exact" => Some(Resume::Exact),
         _ => None,
     }

@@ -135,6 +135,10 @@ impl Iteration for Observed<'_> {
         self.method.profile()
     }
 
+    fn tolerance(&self) -> Option<f64> {
+        self.method.tolerance()
+    }
+
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         self.method.has_sound_directions()
     }

@@ -52,9 +52,10 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "auto|S|Kit", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) interval: Interval,
 
-    /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; or
-    /// enough for a bitwise continuation [default: by scheme; x+p for lossy versions of cg
-    /// and pipecg].
+    /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; all
+    /// that the method's recurrences need, lossy ones with errors so small that no iteration is lost; or enough for a
+    /// bitwise continuation [default: by scheme; for lossy versions x+p of cg and pipecg, recurrence of bicgstab, x of the
+    /// others].
     #[arg(long, value_enum, help_heading = "Checkpoints")]
     pub(crate) state: Option<StateKind>,
 
@@ -140,6 +141,8 @@ pub(crate) enum StateKind {
     /// The iterate and a direction.
     #[value(name = "x+p")]
     XP,
+    /// All that the method's recurrences need.
+    Recurrence,
     /// Everything a bitwise continuation needs.
     Exact,
 }
@@ -320,6 +323,7 @@ impl ProtectionArgs {
             resume: self.state.map(|state| match state {
                 StateKind::X => Resume::Restarted,
                 StateKind::XP => Resume::Deflated,
+                StateKind::Recurrence => Resume::Traditional,
                 StateKind::Exact => Resume::Exact,
             }),
             asynchronous: !self.is_synchronous(),

@@ -173,6 +173,11 @@ pub trait Iteration: Registered {
         MethodProfile::UNKNOWN
     }
 
+    /// The relative residual at which the method ends; `None` where it does not say.
+    fn tolerance(&self) -> Option<f64> {
+        None
+    }
+
     /// Whether the directions of the method still fit its residual. A corrupted direction leaves iterate and residual
     /// consistent, but can keep the method from ever getting on; a restarted resume in place heals it. Collective.
     ///

@@ -59,6 +59,19 @@ impl Plan {
     pub fn choice(&self) -> Choice {
         Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
     }
+
+    /// The plan for a state whose residual has yet to fall to `remaining` times what it is. A method that goes on with its
+    /// recurrences keeps the errors of a lossy version; they cost no iteration while they are small beside the
+    /// residual the solve ends with. `share` is how small ([`MethodProfile::continued_share`](crate::MethodProfile)).
+    #[must_use]
+    pub fn held_to(self, remaining: f64, share: f64) -> Self {
+        if self.scheme != Scheme::Lossy || self.resume < Resume::Traditional {
+            return self;
+        }
+        let most = (share * remaining).max(f64::EPSILON);
+        // ||A e|| <= most ||r|| makes the residual grow by (1 + most^2)^(1/2) where the error does not know it.
+        Self { theta: self.theta.min(most * most / 2.0), delta: self.delta.min(most), ..self }
+    }
 }
 
 /// How coarse the bounds of lossy versions are, beside those configured.

@@ -17,6 +17,12 @@ pub struct MethodProfile {
     pub restarted_fraction: f64,
     /// Extra iterations of a recovery from the iterate and a direction.
     pub deflated_fraction: f64,
+    /// A lossy version for a traditional resume bears errors of this share of what the residual has yet to fall
+    /// ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences go on as if nothing had happened.
+    pub continued_share: f64,
+    /// The rate grows with what the method has built up, and a recovery from lossy values begins anew, at the rate the
+    /// solve began with. Not so where the method restarts all the time.
+    pub starts_slowly: bool,
     /// The method applies the same linear map to the error in every iteration, so that Theorem 2
     /// (doi 10.1145/3208040.3208050) says what a lossy iterate costs.
     pub is_stationary: bool,
@@ -28,7 +34,9 @@ impl MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
         restarted_fraction: 0.25,
-        deflated_fraction: 0.02,
+        deflated_fraction: 0.1,
+        continued_share: 0.1,
+        starts_slowly: true,
         is_stationary: false,
     };
 
@@ -38,6 +46,8 @@ impl MethodProfile {
         lossy_resume: Resume::Restarted,
         restarted_fraction: 0.0,
         deflated_fraction: 0.0,
+        continued_share: 0.1,
+        starts_slowly: true,
         is_stationary: true,
     };
 }

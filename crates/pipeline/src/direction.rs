@@ -104,6 +104,30 @@ impl EnergyNorm {
     }
 }
 
+/// Encodes a vector of a method's recurrences with an error of at most `delta` times its norm and times that of the
+/// residual, `||v' - v|| <= delta min(||v||, ||r||)`: a direction grows far beyond the residual it is to reduce where
+/// the operator is indefinite. Collective.
+pub(crate) fn encode_recurrence(
+    request: Request<'_>,
+    comm: &dyn Comm,
+    clock: &dyn Clock,
+    room: &mut Room,
+) -> Result<Encoded, PipelineError> {
+    let mut times = Times::new(clock);
+    let v = unpadded(&request.staged.values, request.staged);
+    let mut sums = [v.iter().map(|v| v * v).sum(), v.len() as f64];
+    comm.sum(&mut sums)?;
+    let [squared, n] = sums;
+    let e = request.plan.delta * squared.sqrt().min(request.progress.residual_norm) / n.sqrt();
+    let bound = if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless };
+    let mut done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
+    if done.is_ok() && request.follow.is_chained() {
+        done = times.encode(|| room.decode(&request));
+    }
+    agreed(comm, done)?;
+    Ok(times.encoded(bound))
+}
+
 /// The bound under which errors spread evenly come to `MARGIN * delta`.
 fn first_bound(delta: f64, squared_norm: f64, trace: f64) -> Bound {
     let e = MARGIN * delta * (3.0 * squared_norm / trace).sqrt();

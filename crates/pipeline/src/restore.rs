@@ -319,7 +319,8 @@ fn give_out(candidate: &Candidate, guess: Option<Guess>, owners: &mut [&mut dyn 
 fn followed(candidate: Candidate) -> Vec<Decoded> {
     let is_followed = candidate.is_own && candidate.difference.is_none();
     let is_lossy = candidate.manifest.scheme == Scheme::Lossy && is_followed;
-    let is_lossy = |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction);
+    let is_lossy =
+        |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction | Role::Recomputed { .. });
     candidate.variables.into_iter().filter(is_lossy).collect()
 }
 

@@ -229,6 +229,7 @@ impl Session {
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
         self.marks.residual_kind = solver.residual_kind();
         self.marks.profile = Some(solver.profile());
+        self.tolerance = solver.tolerance().unwrap_or(self.tolerance);
         self.stepped(solver.progress(), &[solver])
     }
 
@@ -315,6 +316,8 @@ impl Session {
         progress: Progress,
         owners: &[&dyn Registered],
     ) -> Result<Checkpointed, PipelineError> {
+        let profile = self.marks.profile.unwrap_or_default();
+        let plan = plan.held_to(self.tolerance / progress.relative_residual(), profile.continued_share);
         let start = self.clock.now();
         let staging = self.free_staging();
         let wait_seconds = since(self.clock.now(), start);

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::{Base, Chains, Follow, payload_hash};
 use crate::codecs::Codecs;
+use crate::direction::encode_recurrence;
 use crate::keeper::{Keeper, Swept, acts};
 use crate::rivals::Rivals;
 use crate::staging::{Staged, StagingSet};
@@ -359,8 +360,9 @@ impl Worker {
     ) -> Result<Option<Vec<Frame<'a>>>, Unmade> {
         let is_lossy = match staged.record.role {
             Role::Iterate => true,
-            Role::Direction => job.plan.resume == Resume::Deflated && self.measures(staged),
-            Role::Dynamic | Role::Recomputed { .. } | Role::Static => false,
+            Role::Direction => job.plan.resume <= Resume::Traditional && self.measures(staged),
+            Role::Recomputed { .. } => job.plan.resume == Resume::Traditional && self.measures(staged),
+            Role::Dynamic | Role::Static => false,
         };
         if job.plan.scheme == Scheme::Lossy && is_lossy {
             return self.encode_lossy(job, staged, tally).map(|()| None);
@@ -410,7 +412,10 @@ impl Worker {
         let is_iterate = staged.record.role == Role::Iterate;
         let encoded = match &mut self.verifier {
             Some(verifier) if verifier.fits(staged) && is_iterate => verifier.encode(request, comm, clock, room),
-            Some(verifier) if verifier.fits(staged) => verifier.encode_direction(request, comm, clock, room),
+            Some(verifier) if verifier.fits(staged) && staged.record.role == Role::Direction => {
+                verifier.encode_direction(request, comm, clock, room)
+            }
+            Some(verifier) if verifier.fits(staged) => encode_recurrence(request, comm, clock, room),
             _ => Encoded::fixed(request, clock, room).and_then(|encoded| {
                 request.follow.is_chained().then(|| room.decode(&request)).transpose()?;
                 Ok(encoded)

@@ -276,7 +276,8 @@ impl Builder {
         self
     }
 
-    /// The solver's tolerance on the relative residual, from which the remaining work is predicted.
+    /// The solver's tolerance on the relative residual, from which the remaining work is predicted, where the solver itself
+    /// does not say ([`recoup_core::Iteration::tolerance`]).
     #[must_use]
     pub fn tolerance(mut self, rtol: f64) -> Self {
         self.tolerance = rtol;

@@ -42,10 +42,16 @@ pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> 
         return choices;
     }
     let lossy = usual(Scheme::Lossy);
+    if config.may_continue() && lossy.resume != Resume::Traditional {
+        choices.push(Choice { resume: Resume::Traditional, ..lossy });
+    }
     let alone = config.resume.is_none() && holds_more(config.lossy_resume(), Resume::Restarted);
     let states = std::iter::once(lossy.resume).chain(alone.then_some(Resume::Restarted));
     let grains: &[Grain] = if config.has_grains && config.follows_residual() { &Grain::ALL } else { &[Grain::Usual] };
-    choices.extend(states.flat_map(|resume| grains.iter().map(move |&grain| Choice { resume, grain, ..lossy })));
+    let grains_of = |resume| if resume < Resume::Traditional { grains } else { &[Grain::Usual] };
+    choices.extend(
+        states.flat_map(|resume| grains_of(resume).iter().map(move |&grain| Choice { resume, grain, ..lossy })),
+    );
     choices
 }
 
@@ -56,7 +62,7 @@ pub(super) fn candidates(
 ) -> Option<Vec<Candidate>> {
     let candidate = |choice| {
         let cost = config.cost(choice, seen)?;
-        let predicted = extra.predict(choice, config, seen, history.rate());
+        let predicted = extra.predict(choice, config, seen, history.pace(seen.tolerance));
         // A pipeline that measures them knows best.
         let known = measured(choice, seen).map_or(0.0, |cost| cost.extra_iterations);
         let extra = if known > 0.0 { Prediction { iterations: known, ..predicted } } else { predicted };

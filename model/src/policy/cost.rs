@@ -139,12 +139,22 @@ impl PolicyConfig {
     fn encoded_bytes(&self, choice: Choice, seen: &Observation) -> f64 {
         let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
         let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, (Grain::Usual, choice.grain));
+        // Finer bounds add their bits to each value.
+        let most = self.profile.continued_share * seen.tolerance / seen.relative_residual;
+        let finer = |bytes: f64, ratio: f64, times: f64| {
+            bytes * (1.0 / ratio + times.log2().max(0.0) / VALUE_BITS).min(1.0 / LOSSLESS_GUESS.ratio)
+        };
         match (choice.scheme, choice.resume) {
             (Scheme::Lossy, Resume::Deflated) => {
                 let iterate = bytes(Resume::Restarted).min(bytes(Resume::Deflated));
                 lossy(iterate, LOSSY_GUESS.ratio) + lossy(bytes(Resume::Deflated) - iterate, DIRECTION_RATIO)
             }
-            (Scheme::Lossy, resume) => lossy(bytes(resume), LOSSY_GUESS.ratio),
+            (Scheme::Lossy, Resume::Restarted) => lossy(bytes(choice.resume), LOSSY_GUESS.ratio),
+            (Scheme::Lossy, resume) => {
+                let iterate = bytes(Resume::Restarted).min(bytes(resume));
+                finer(iterate, LOSSY_GUESS.ratio, growth(self.theta()) / most)
+                    + finer(bytes(resume) - iterate, DIRECTION_RATIO, self.delta / most)
+            }
             (Scheme::Traditional, resume) => bytes(resume),
             (_, resume) => bytes(resume) / LOSSLESS_GUESS.ratio,
         }

@@ -1,6 +1,6 @@
 //! The policy for what the user fixed.
 
-use recoup_core::{Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
+use recoup_core::{Choice, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 
 use super::cost::raw_bytes;
 use super::learned::Extra;
@@ -9,19 +9,20 @@ use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 
-/// Up to this size an exact version of one rank costs what a lossy one does: it takes one short write either way.
-const EXACT_BYTES: f64 = 32_768.0;
+/// Up to this size a version of one rank costs what a smaller one does: it takes one short write either way.
+const SMALL_BYTES: f64 = 32_768.0;
 
 /// One plan, at a fixed interval or at the optimal one for its measured cost.
 ///
-/// Lossy versions that may hold what they need give way to exact ones where nothing is gained by loss: of a state that is
-/// smaller than half a zone, and where recoveries have shown that what they cost is more than exact versions do.
+/// Lossy versions that may hold what they need hold what the method's recurrences need, with errors that cost no iteration,
+/// where less gains nothing: of a small state, and where recoveries have shown that what they cost is more than such
+/// versions do.
 #[derive(Clone, Debug)]
 pub struct FixedPolicy {
     config: PolicyConfig,
     scheme: Scheme,
-    /// Lossy versions that do not serve may give way to exact ones.
-    may_give_way: bool,
+    /// Lossy versions that do not serve may hold more.
+    may_hold_more: bool,
     interval: Interval,
     history: History,
     extra: Extra,
@@ -36,7 +37,7 @@ impl FixedPolicy {
     pub fn new(scheme: Scheme, interval: Interval, config: PolicyConfig) -> Self {
         Self {
             scheme,
-            may_give_way: scheme == Scheme::Lossy && config.resume.is_none(),
+            may_hold_more: scheme == Scheme::Lossy && config.may_continue(),
             config,
             interval,
             history: History::new(),
@@ -52,37 +53,40 @@ impl FixedPolicy {
         self.config.plan(self.scheme)
     }
 
-    /// Takes exact versions from now on, where the evidence says so; and the evidence.
+    /// Holds what the recurrences need from now on, where the evidence says so; and the evidence.
     fn hold_more(&mut self, seen: &Observation) -> Option<String> {
-        let exact = self.may_give_way.then(|| self.config.plan(Scheme::Exact))?;
-        let bytes = |resume| raw_bytes(resume, seen);
-        let is_more = bytes(Resume::Exact) > bytes(Resume::Traditional);
-        let is_small = is_more && bytes(Resume::Exact).is_some_and(|bytes| bytes <= EXACT_BYTES);
-        let evidence = if is_small {
-            format!("all of the state is {:.0} bytes, and loss saves nothing", bytes(Resume::Exact)?)
-        } else {
-            self.evidence_of_recoveries(exact, seen).filter(|_| is_more)?
-        };
-        (self.scheme, self.may_give_way) = (Scheme::Exact, false);
-        Some(format!("exact versions in place of lossy ones: {evidence}"))
-    }
-
-    /// What recoveries have shown, where it makes lossy versions cost more than exact ones, by what is expected of both.
-    fn evidence_of_recoveries(&self, exact: Plan, seen: &Observation) -> Option<String> {
-        let lossy = self.plan().choice();
-        let recoveries = self.extra.recoveries(lossy);
-        if recoveries == 0.0 {
+        if !self.may_hold_more || self.config.lossy_resume() == Resume::Traditional {
             return None;
         }
-        let predicted = self.extra.predict(lossy, &self.config, seen, self.history.rate()).iterations;
+        let bytes = |resume| raw_bytes(resume, seen);
+        let has_more = self.config.profile.starts_slowly && bytes(Resume::Traditional) > bytes(Resume::Restarted);
+        let is_small = has_more && bytes(Resume::Traditional).is_some_and(|bytes| bytes <= SMALL_BYTES);
+        let evidence = if is_small {
+            format!("all of it is {:.0} bytes, and to hold less saves nothing", bytes(Resume::Traditional)?)
+        } else {
+            self.evidence_of_recoveries(seen)?
+        };
+        (self.config.lossy_resume, self.may_hold_more) = (Some(Resume::Traditional), false);
+        Some(format!("lossy versions hold what the recurrences need from now on: {evidence}"))
+    }
+
+    /// What recoveries have shown, where it makes lossy versions cost more than such that lose no iteration, by what is
+    /// expected of both.
+    fn evidence_of_recoveries(&self, seen: &Observation) -> Option<String> {
+        let lossy = self.plan().choice();
+        let continued = Choice { resume: Resume::Traditional, ..lossy };
+        let (recoveries, found) = (self.extra.recoveries(lossy), self.extra.found(lossy, seen.iteration)?);
+        let starts_slowly = self.config.profile.starts_slowly;
+        let slow_start = if starts_slowly { self.history.pace(seen.tolerance).slow_start_iterations } else { 0.0 };
+        let predicted = found + slow_start;
         let share = |cost: Cost| self.question(seen).timing(&cost).overhead_fraction();
         let ours = share(Cost { extra_iterations: predicted, ..self.config.cost(lossy, seen)? });
-        let theirs = share(Cost { extra_iterations: 0.0, ..self.config.cost(exact.choice(), seen)? });
+        let theirs = share(Cost { extra_iterations: 0.0, ..self.config.cost(continued, seen)? });
         let percent = crate::decide::percent;
         (theirs < ours).then(|| {
             format!(
-                "after {recoveries:.0} recoveries {predicted:.1} extra iterations are expected of the next, with which lossy \
-                 versions cost {}, exact ones {}",
+                "after {recoveries:.0} recoveries {predicted:.1} extra iterations are expected of the next, with which \
+                 versions cost {}, and {} with the recurrences",
                 percent(ours),
                 percent(theirs)
             )
@@ -178,7 +182,7 @@ impl Policy for FixedPolicy {
         if decision.save.is_some() {
             self.extra.saved(Saved { iteration: seen.iteration, choice });
         }
-        let extra = self.extra.predict(choice, &self.config, seen, self.history.rate());
+        let extra = self.extra.predict(choice, &self.config, seen, self.history.pace(seen.tolerance));
         Decision { extra_iterations: Some(extra), ..decision }
     }
 }

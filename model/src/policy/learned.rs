@@ -2,7 +2,7 @@
 
 use recoup_core::{Bound, BoundRule, Choice, Cost, Grain, Observation, Prediction, PredictionSource, Resume, Scheme};
 
-use super::remaining::History;
+use super::remaining::{History, Pace};
 use super::{PolicyConfig, Saved};
 use crate::extra_iterations::Stationary;
 
@@ -119,15 +119,15 @@ impl Extra {
         self.learned(choice).recoveries
     }
 
+    /// Extra iterations of a recovery from this choice now, by what such recoveries have cost alone.
+    pub(super) fn found(&self, choice: Choice, done: u64) -> Option<f64> {
+        let learned = self.learned(choice);
+        (learned.recoveries > 0.0).then(|| learned.fractions / learned.recoveries * done as f64)
+    }
+
     /// N' of a recovery from a version of this choice taken now: what such recoveries cost, as expected of the method and
     /// then as seen, and until one was seen, what the error of the iterate adds to it.
-    pub(super) fn predict(
-        &self,
-        choice: Choice,
-        config: &PolicyConfig,
-        seen: &Observation,
-        rate: Option<f64>,
-    ) -> Prediction {
+    pub(super) fn predict(&self, choice: Choice, config: &PolicyConfig, seen: &Observation, pace: Pace) -> Prediction {
         let done = seen.iteration as f64;
         let (own, like) = (self.learned(choice), self.of_any_grain(choice));
         let learned = if own.recoveries > 0.0 { own } else { like };
@@ -136,10 +136,13 @@ impl Extra {
         // What recoveries have cost beyond the expected may be the bound's doing, or not.
         let is_finer = own.recoveries == 0.0 && choice.grain == Grain::Fine;
         let restart = if is_finer { (found + found.min(prior)) / 2.0 * done } else { found * done };
+        let starts_anew = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
+        let is_slow = starts_anew && config.profile.starts_slowly;
+        let restart = restart + if is_slow { pace.slow_start_iterations } else { 0.0 };
         if own.recoveries > 0.0 {
             return Prediction { iterations: restart, at_most: None, source: PredictionSource::Recoveries };
         }
-        let rate = rate.filter(|_| choice.scheme == Scheme::Lossy);
+        let rate = pace.rate.filter(|_| starts_anew);
         if like.recoveries > 0.0 {
             let coarser = rate.map_or(0.0, |rate| config.of_coarse_bounds(choice, rate));
             let iterations = (restart + coarser).min(done);
@@ -160,7 +163,7 @@ impl PolicyConfig {
     fn expected_extra_fraction(&self, choice: Choice) -> f64 {
         match (choice.scheme, choice.resume) {
             (Scheme::Lossy, Resume::Deflated) => self.deflated_fraction(),
-            (Scheme::Lossy, _) | (_, Resume::Restarted) => self.restarted_fraction(),
+            (_, Resume::Restarted) => self.restarted_fraction(),
             _ => 0.0,
         }
     }
@@ -247,6 +250,10 @@ mod tests {
         assert_eq!(mtti_seconds(f64::INFINITY, &after(4, 100.0)), 25.0);
     }
 
+    fn at_rate(rate: f64) -> Pace {
+        Pace { rate: Some(rate), ..Pace::default() }
+    }
+
     fn lossy(config: &PolicyConfig) -> Choice {
         config.plan(Scheme::Lossy).choice()
     }
@@ -283,7 +290,7 @@ mod tests {
         let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
         assert_eq!(extra.recoveries(lossy(&config)), 1.0);
         // 19 of 100 seen once, 10 of 100 expected four times: 11.8 of 100, at 300 iterations 35.4.
-        let found = extra.predict(lossy(&config), &config, &seen(300, 1), None);
+        let found = extra.predict(lossy(&config), &config, &seen(300, 1), Pace::default());
         assert!((found.iterations - 35.4).abs() < 1e-9);
         assert_eq!(found.source, PredictionSource::Recoveries);
     }
@@ -293,7 +300,7 @@ mod tests {
         let config = PolicyConfig { extra_fraction: Some(0.1), has_grains: true, ..config() };
         let of = |grain| {
             let choice = Choice { grain, ..lossy(&config) };
-            recovered_with_20_extra().predict(choice, &config, &seen(300, 1), Some(0.01)).iterations
+            recovered_with_20_extra().predict(choice, &config, &seen(300, 1), at_rate(0.01)).iterations
         };
         // 11.8 of 100 as learned, at 300 iterations; of the part beyond the 10 expected finer bounds are taken to save half.
         assert!((of(Grain::Usual) - 35.4).abs() < 1e-9);
@@ -305,7 +312,7 @@ mod tests {
     fn each_choice_learns_from_its_own_recoveries() {
         let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
         let traditional = config.plan(Scheme::Traditional).choice();
-        let found = recovered_with_20_extra().predict(traditional, &config, &seen(300, 1), Some(0.01));
+        let found = recovered_with_20_extra().predict(traditional, &config, &seen(300, 1), at_rate(0.01));
         assert_eq!(found, Prediction { iterations: 0.0, at_most: None, source: PredictionSource::Method });
     }
 
@@ -313,7 +320,7 @@ mod tests {
     fn a_method_says_what_its_recoveries_cost() {
         let profile = MethodProfile { deflated_fraction: 0.005, ..MethodProfile::UNKNOWN };
         let config = PolicyConfig { extra_fraction: None, lossy_resume: None, profile, ..config() };
-        let found = Extra::default().predict(lossy(&config), &config, &seen(1000, 1), None);
+        let found = Extra::default().predict(lossy(&config), &config, &seen(1000, 1), Pace::default());
         assert!((found.iterations - 5.0).abs() < 1e-9);
         assert_eq!(found.source, PredictionSource::Method);
     }
@@ -322,23 +329,23 @@ mod tests {
     fn jump_beyond_the_promise_counts_until_a_recovery_was_seen() {
         let state = jumped(1.5 * std::f64::consts::E.powi(2));
         // theta is 0.5, so e^2 are beyond it: 2 / 0.01 iterations.
-        let found = Extra::default().predict(lossy(&config()), &config(), &state, Some(0.01));
+        let found = Extra::default().predict(lossy(&config()), &config(), &state, at_rate(0.01));
         assert!((found.iterations - 200.0).abs() < 1e-9, "{found:?}");
         assert!((found.at_most.unwrap() - 200.0 - 1.5f64.ln() / 0.01).abs() < 1e-9, "{found:?}");
         assert_eq!(found.source, PredictionSource::ResidualJump);
         // 19 of 100 seen once, none expected four times.
-        let learned = recovered_with_20_extra().predict(lossy(&config()), &config(), &state, Some(0.01));
+        let learned = recovered_with_20_extra().predict(lossy(&config()), &config(), &state, at_rate(0.01));
         assert!((learned.iterations - 38.0).abs() < 1e-9, "{learned:?}");
         assert_eq!(learned.at_most, None);
     }
 
     #[test]
     fn jump_is_at_most_as_promised_until_it_was_measured() {
-        let found = Extra::default().predict(lossy(&config()), &config(), &seen(1000, 1), Some(0.01));
+        let found = Extra::default().predict(lossy(&config()), &config(), &seen(1000, 1), at_rate(0.01));
         assert!((found.at_most.unwrap() - 1.5f64.ln() / 0.01).abs() < 1e-9, "{found:?}");
         assert_eq!(found.iterations, 0.0);
         let fixed = PolicyConfig { rule: BoundRule::Fixed(Bound::Absolute(1e-3)), ..config() };
-        let unknown = Extra::default().predict(lossy(&fixed), &fixed, &seen(1000, 1), Some(0.01));
+        let unknown = Extra::default().predict(lossy(&fixed), &fixed, &seen(1000, 1), at_rate(0.01));
         assert_eq!(unknown, Prediction { iterations: 0.0, at_most: None, source: PredictionSource::Method });
     }
 
@@ -348,12 +355,12 @@ mod tests {
         let rate = -(0.99998f64.ln());
         let rule = BoundRule::Fixed(Bound::Pointwise(1e-4));
         let jacobi = PolicyConfig { profile: MethodProfile::STATIONARY, rule, ..config() };
-        let found = Extra::default().predict(lossy(&jacobi), &jacobi, &seen(3941, 1), Some(rate));
+        let found = Extra::default().predict(lossy(&jacobi), &jacobi, &seen(3941, 1), at_rate(rate));
         assert!((found.iterations - 5.41).abs() < 0.005, "{found:?}");
         assert_eq!(found.source, PredictionSource::Theorem2);
         // With an error that doubles the residual, it is the time the residual takes to halve.
         let verified = PolicyConfig { profile: MethodProfile::STATIONARY, ..config() };
-        let doubled = Extra::default().predict(lossy(&verified), &verified, &jumped(2.0), Some(0.01));
+        let doubled = Extra::default().predict(lossy(&verified), &verified, &jumped(2.0), at_rate(0.01));
         assert!((doubled.at_most.unwrap() - 2f64.ln() / 0.01).abs() < 1e-9, "{doubled:?}");
         assert!((doubled.iterations - (2.0f64 / 1.5).ln() / 0.01).abs() < 1e-9, "{doubled:?}");
     }

@@ -25,6 +25,15 @@ struct Line {
     now: f64,
 }
 
+/// How a solve gets on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Pace {
+    /// Fall of the residual's logarithm per iteration, recently; `None` while it does not fall.
+    pub(super) rate: Option<f64>,
+    /// Iterations lost by a new start, where the solve began more slowly than it goes on.
+    pub(super) slow_start_iterations: f64,
+}
+
 impl History {
     pub(super) fn new() -> Self {
         Self { samples: Vec::new(), stride: 1, newest: None }
@@ -65,8 +74,26 @@ impl History {
         if to_fall.is_finite() { to_fall / line.rate } else { f64::INFINITY }
     }
 
+    /// How fast the residual falls, and what a new start would cost on the way to the tolerance.
+    pub(super) fn pace(&self, tolerance: f64) -> Pace {
+        Pace { rate: self.rate(), slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0) }
+    }
+
+    /// Iterations that a method which starts anew takes beyond those that remain: to fall by what the residual has yet to
+    /// fall, it takes as many as from the start of this solve.
+    fn slow_start_iterations(&self, tolerance: f64) -> Option<f64> {
+        let (line, (newest, _), (_, first)) = (self.line()?, self.newest?, *self.samples.first()?);
+        let (to_fall, fallen) = (line.now - tolerance.ln(), first - line.now);
+        let from_start = match self.samples.iter().find(|(_, log)| first - log >= to_fall) {
+            Some((iteration, _)) => *iteration as f64,
+            None => newest as f64 + (to_fall - fallen) / line.rate,
+        };
+        let extra = from_start - to_fall / line.rate;
+        extra.is_finite().then_some(extra.max(0.0))
+    }
+
     /// Fall of the logarithm per iteration, recently; `None` while it does not fall.
-    pub(super) fn rate(&self) -> Option<f64> {
+    fn rate(&self) -> Option<f64> {
         self.line().map(|line| line.rate)
     }
 
@@ -121,6 +148,21 @@ mod tests {
         let found = history((0..=400).map(bent)).remaining_iterations(1e-8);
         let expected = (1e-8f64 / bent(400)).ln() / 0.97f64.ln();
         assert!((found / expected - 1.0).abs() < 1e-6, "{found} {expected}");
+    }
+
+    #[test]
+    fn a_new_start_costs_what_the_slow_start_did() {
+        let steady = history((0..=400).map(|i| 0.97f64.powi(i)));
+        // A part in 10^9 of 400 iterations: the line is fitted to exact logarithms.
+        assert!(steady.pace(1e-12).slow_start_iterations < 1e-6);
+        let bent = |i: i32| if i < 200 { 0.999f64.powi(i) } else { 0.999f64.powi(200) * 0.97f64.powi(i - 200) };
+        let lost = history((0..=400).map(bent)).pace(1e-12).slow_start_iterations;
+        // A new start falls in its first 200 iterations by as much as 200 ln 0.999 / ln 0.97 later ones do.
+        let expected = 200.0 - 200.0 * 0.999f64.ln() / 0.97f64.ln();
+        assert!((lost / expected - 1.0).abs() < 0.01, "{lost} {expected}");
+        // Close to the tolerance the start is all there is.
+        let near = history((0..=400).map(bent)).pace(bent(400) * 0.9).slow_start_iterations;
+        assert!((0.9f64.ln() / 0.999f64.ln() - near - 0.9f64.ln() / 0.97f64.ln()).abs() < 5.0, "{near}");
     }
 
     #[test]

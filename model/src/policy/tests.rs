@@ -354,9 +354,10 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
 
 /// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many extra iterations; what
 /// it saves at 300, and what it says.
-fn lossy_after_a_recovery(extra: u64, kinds: [u64; 3]) -> (Plan, Vec<String>) {
-    let raw_bytes = [Resume::Deflated, Resume::Traditional, Resume::Exact].into_iter().zip(kinds).collect::<Vec<_>>();
-    let config = PolicyConfig { extra_fraction: Some(0.2), lossy_resume: Some(Resume::Deflated), ..config() };
+fn lossy_after_a_recovery(extra: u64, vector_bytes: u64) -> (Plan, Vec<String>) {
+    let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+    let raw_bytes: Vec<_> = kinds.into_iter().zip([1, 2, 2, 3].map(|vectors| vectors * vector_bytes)).collect();
+    let config = PolicyConfig { extra_fraction: Some(0.2), lossy_resume: None, ..config() };
     let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(100), config);
     let (mut plan, mut reasons) = (None, Vec::new());
     let path = (1..=150).map(|at| (at, at, 0)).chain((101..=300u64).map(|at| (at, at.saturating_sub(extra), 1)));
@@ -380,23 +381,24 @@ fn lossy_after_a_recovery(extra: u64, kinds: [u64; 3]) -> (Plan, Vec<String>) {
 }
 
 #[test]
-fn lossy_versions_give_way_to_exact_ones_where_recoveries_cost_more() {
-    let large = [2 * BYTES, 2 * BYTES, 3 * BYTES];
-    let (plan, reasons) = lossy_after_a_recovery(0, large);
+fn lossy_versions_hold_the_recurrences_where_recoveries_cost_more() {
+    let (plan, reasons) = lossy_after_a_recovery(0, BYTES);
     assert_eq!((plan.scheme, plan.resume), (Scheme::Lossy, Resume::Deflated), "{reasons:#?}");
-    let (plan, reasons) = lossy_after_a_recovery(60, large);
-    assert_eq!((plan.scheme, plan.resume), (Scheme::Exact, Resume::Exact), "{reasons:#?}");
-    assert!(reasons.iter().any(|why| why.starts_with("exact versions in place of lossy ones: after 1 recoveries")));
+    let (plan, reasons) = lossy_after_a_recovery(60, BYTES);
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Lossy, Resume::Traditional), "{reasons:#?}");
+    let why = "lossy versions hold what the recurrences need from now on: after 1 recoveries";
+    assert!(reasons.iter().any(|reason| reason.starts_with(why)), "{reasons:#?}");
 }
 
 #[test]
-fn lossy_versions_of_next_to_nothing_are_exact_unless_told_what_to_hold() {
-    let (plan, reasons) = lossy_after_a_recovery(0, [2 * 5832, 2 * 5832, 3 * 5832]);
-    assert_eq!((plan.scheme, plan.resume), (Scheme::Exact, Resume::Exact), "{reasons:#?}");
+fn lossy_versions_of_next_to_nothing_hold_the_recurrences_unless_told_what_to_hold() {
+    let (plan, reasons) = lossy_after_a_recovery(0, 5832);
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Lossy, Resume::Traditional), "{reasons:#?}");
     let told = PolicyConfig { resume: Some(Resume::Deflated), ..config() };
     let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(1), told);
-    let small = vec![(Resume::Deflated, 16), (Resume::Traditional, 16), (Resume::Exact, 24)];
-    assert_eq!(policy.decide(&Observation { raw_bytes: small, ..seen(1, 1) }).save.unwrap().scheme, Scheme::Lossy);
+    let small = vec![(Resume::Restarted, 8), (Resume::Deflated, 16), (Resume::Traditional, 16), (Resume::Exact, 24)];
+    let plan = policy.decide(&Observation { raw_bytes: small, ..seen(1, 1) }).save.unwrap();
+    assert_eq!((plan.scheme, plan.resume), (Scheme::Lossy, Resume::Deflated));
 }
 
 #[test]

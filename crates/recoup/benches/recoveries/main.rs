@@ -11,7 +11,7 @@ mod methods;
 mod problems;
 mod runs;
 
-use recoup::core::Scheme;
+use recoup::core::{Resume, Scheme};
 use recoup::pipeline::Ended;
 
 use runs::{Bench, Case, PRODUCTIVE_SECONDS, Saving, alarms};
@@ -57,7 +57,7 @@ fn main() {
 }
 
 /// Every method on every problem to every tolerance, with the iterations of its undisturbed solve.
-fn cases<'a>(options: &'a Options, benches: &'a [Bench]) -> impl Iterator<Item = (Case<'a>, Option<(u64, bool)>)> {
+fn cases<'a>(options: &'a Options, benches: &'a [Bench]) -> impl Iterator<Item = (Case<'a>, Option<(u64, Resume)>)> {
     let methods = methods::NAMES.into_iter().filter(|name| options.wants("--method", name));
     methods.flat_map(move |method| {
         benches.iter().flat_map(move |bench| {
@@ -74,20 +74,23 @@ fn cases<'a>(options: &'a Options, benches: &'a [Bench]) -> impl Iterator<Item =
 struct Extra {
     each: Vec<f64>,
     alarms: u64,
+    /// Breakdowns and stagnations gone back from.
+    breakdowns: u64,
     unconverged: usize,
-    /// Lossy versions gave way to exact ones: the state is so small that loss saves nothing, or costs more.
-    gave_way: bool,
+    /// Lossy versions came to hold what the recurrences need: the state is so small that less saves nothing, or costs more.
+    held_more: bool,
 }
 
 impl Extra {
-    fn of(case: &Case<'_>, saving: Saving, iterations: u64) -> Self {
+    fn of(case: &Case<'_>, saving: Saving, (iterations, usual): (u64, Resume)) -> Self {
         let mut extra = Self::default();
         for tenths in TENTHS {
             let run = case.struck_at(saving, (iterations * tenths / 10).max(1), iterations);
             extra.alarms += alarms(&run);
+            extra.breakdowns += run.breakdown_rollbacks;
             extra.unconverged += usize::from(run.ended != Ended::Converged);
-            let is_lossy = !matches!(saving, Saving::Fixed(Scheme::Traditional | Scheme::Exact));
-            extra.gave_way |= is_lossy && run.saved.iter().any(|saved| saved.plan.scheme == Scheme::Exact);
+            let is_usual = saving == Saving::Fixed(Scheme::Lossy);
+            extra.held_more |= is_usual && run.saved.iter().any(|saved| saved.plan.resume > usual);
             if run.recoveries > 0 && run.ended == Ended::Converged {
                 extra.each.push((run.executed - run.lost) as f64 - iterations as f64);
             }
@@ -106,11 +109,14 @@ impl Extra {
     fn cell(&self, iterations: u64) -> String {
         let percent = 100.0 * self.mean() / iterations as f64;
         let mut cell = format!("{:.1} {:.0} ({percent:.0} %)", self.mean(), self.worst());
-        if self.gave_way {
-            cell.push_str(" e");
+        if self.held_more {
+            cell.push_str(" r");
         }
         if self.alarms > 0 {
             cell.push_str(&format!(" {} alarms", self.alarms));
+        }
+        if self.breakdowns > 0 {
+            cell.push_str(&format!(" {} breakdowns", self.breakdowns));
         }
         if self.unconverged > 0 {
             cell.push_str(&format!(" {} not converged", self.unconverged));
@@ -164,27 +170,31 @@ fn recoveries(options: &Options, benches: &[Bench]) {
     println!(
         "Extra iterations of a recovery: mean and worst of nine instants, and the mean as a part of all iterations."
     );
-    println!("e: lossy versions gave way to exact ones. Left out: what does not converge undisturbed.\n");
-    println!("| method | problem | kind | to | iterations | traditional | exact | lossy | lossy x |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "r: lossy versions came to hold what the recurrences need. Left out: what does not converge undisturbed.\n"
+    );
+    println!(
+        "| method | problem | kind | to | iterations | traditional | exact | lossy | lossy x | lossy recurrence |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let mut summaries: Vec<(&str, Summary)> = Vec::new();
     for (case, undisturbed) in cases(options, benches) {
         if summaries.last().is_none_or(|(method, _)| *method != case.method) {
             summaries.push((case.method, Summary::default()));
         }
         let Some((_, summary)) = summaries.last_mut() else { continue };
-        let Some((iterations, has_direction)) = undisturbed else {
+        let Some((iterations, usual)) = undisturbed else {
             summary.fails_on.push(format!("{} to {:.0e}", case.bench.name, case.rtol));
             continue;
         };
         let Case { bench, method, rtol } = case;
         print!("| {method} | {} | {} | {rtol:.0e} | {iterations} |", bench.name, bench.kind);
-        for saving in Saving::fixed(has_direction) {
-            let extra = Extra::of(&case, saving, iterations);
+        for saving in Saving::FIXED {
+            let extra = Extra::of(&case, saving, (iterations, usual));
             print!(" {} |", extra.cell(iterations));
             summary.add(saving, &extra, iterations);
         }
-        println!("{}", if has_direction { "" } else { " |" });
+        println!();
     }
     println!("\n| method | scheme | rows | mean | worst row | worst recovery |\n|---|---|---|---|---|---|");
     summaries.iter().for_each(|(method, summary)| summary.print(method));
@@ -229,21 +239,21 @@ fn auto(options: &Options, benches: &[Bench]) {
     println!(
         "\nOverhead in the regime of the published experiments, means over {seeds} seeds; auto less the best, +- 95 %.\n"
     );
-    println!("| method | problem | to | traditional | exact | lossy | lossy x | auto | auto - best |");
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!(
+        "| method | problem | to | traditional | exact | lossy | lossy x | lossy recurrence | auto | auto - best |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let (mut rows, mut above) = (0, Vec::new());
     for (case, undisturbed) in cases(options, benches) {
-        let Some((iterations, has_direction)) = undisturbed else { continue };
-        let fixed = Saving::fixed(has_direction);
+        let Some((iterations, _)) = undisturbed else { continue };
         let fixed: Vec<Overheads> =
-            fixed.into_iter().map(|saving| Overheads::of(&case, saving, (seeds, iterations))).collect();
+            Saving::FIXED.into_iter().map(|saving| Overheads::of(&case, saving, (seeds, iterations))).collect();
         let ours = Overheads::of(&case, Saving::Auto, (seeds, iterations));
         let best = fixed.iter().min_by(|a, b| a.mean().total_cmp(&b.mean())).unwrap();
         let (difference, interval) = ours.above(best);
         let Case { bench, method, rtol } = case;
         print!("| {method} | {} | {rtol:.0e} |", bench.name);
         fixed.iter().for_each(|of| print!(" {:.1} % |", 100.0 * of.mean()));
-        print!("{}", if has_direction { "" } else { " |" });
         println!(" {:.1} % | {:+.1} +- {:.1} |", 100.0 * ours.mean(), 100.0 * difference, 100.0 * interval);
         rows += 1;
         // What does not converge has no finite overhead.

@@ -33,23 +33,26 @@ const ENCODE_SECONDS: f64 = 1.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saving {
     Fixed(Scheme),
-    /// Lossy versions of the iterate alone.
-    IterateAlone,
+    /// Lossy versions that hold enough for this.
+    Lossy(Resume),
     Auto,
 }
 
 impl Saving {
-    /// The columns of the tables, for a method that keeps a direction or not.
-    pub(crate) fn fixed(has_direction: bool) -> Vec<Self> {
-        let mut all = vec![Self::Fixed(Scheme::Traditional), Self::Fixed(Scheme::Exact), Self::Fixed(Scheme::Lossy)];
-        all.extend(has_direction.then_some(Self::IterateAlone));
-        all
-    }
+    /// The columns of the tables.
+    pub(crate) const FIXED: [Self; 5] = [
+        Self::Fixed(Scheme::Traditional),
+        Self::Fixed(Scheme::Exact),
+        Self::Fixed(Scheme::Lossy),
+        Self::Lossy(Resume::Restarted),
+        Self::Lossy(Resume::Traditional),
+    ];
 
     pub(crate) fn name(self) -> String {
         match self {
             Self::Fixed(scheme) => scheme.to_string(),
-            Self::IterateAlone => "lossy x".to_owned(),
+            Self::Lossy(Resume::Restarted) => "lossy x".to_owned(),
+            Self::Lossy(_) => "lossy recurrence".to_owned(),
             Self::Auto => "auto".to_owned(),
         }
     }
@@ -57,7 +60,7 @@ impl Saving {
     fn choose(self, builder: Builder) -> Builder {
         match self {
             Self::Fixed(scheme) => builder.scheme(scheme),
-            Self::IterateAlone => builder.scheme(Scheme::Lossy).resume(Resume::Restarted),
+            Self::Lossy(resume) => builder.scheme(Scheme::Lossy).resume(resume),
             Self::Auto => builder,
         }
     }
@@ -93,15 +96,15 @@ impl Bench {
 }
 
 impl Case<'_> {
-    /// Iterations of the undisturbed solve and whether the method keeps a direction; `None` where it does not converge.
-    pub(crate) fn undisturbed(&self) -> Option<(u64, bool)> {
+    /// Iterations of the undisturbed solve and what lossy versions hold enough for; `None` where it does not converge.
+    pub(crate) fn undisturbed(&self) -> Option<(u64, Resume)> {
         let setup = self.bench.setup();
         let mut solver: Box<dyn Method + '_> = setup.make(self.method, self.rtol).ok()?;
         while solver.progress().status == Status::Running && solver.progress().iteration < ITERATIONS_MAX {
             solver.step().unwrap();
         }
-        let has_direction = solver.profile().lossy_resume == Resume::Deflated;
-        solver.progress().is_converged().then_some((solver.progress().iteration, has_direction))
+        let lossy_resume = solver.profile().lossy_resume;
+        solver.progress().is_converged().then_some((solver.progress().iteration, lossy_resume))
     }
 
     /// With a failure after iteration `at`, and a version every twentieth of the solve.
@@ -159,7 +162,7 @@ impl Case<'_> {
     }
 }
 
-/// Corruption found, directions healed and breakdowns gone back from, where no bit was flipped.
+/// Corruption found and directions healed, where no bit was flipped.
 pub(crate) fn alarms(report: &RunReport) -> u64 {
-    report.flips.caught + report.flips.rolled_back + report.flips.healed + report.breakdown_rollbacks
+    report.flips.caught + report.flips.rolled_back + report.flips.healed
 }
