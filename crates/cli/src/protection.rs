@@ -351,7 +351,7 @@ impl ProtectionArgs {
         let config = self.policy_config(method);
         match scheme.fixed() {
             Some(fixed) => Box::new(FixedPolicy::new(fixed, self.interval, config)),
-            None => Box::new(AutoPolicy::new(config)),
+            None => Box::new(AutoPolicy::new(config).at(self.interval)),
         }
     }
 

@@ -10,6 +10,7 @@ use super::learned::{Extra, mtti_seconds};
 use super::remaining::History;
 use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
 use crate::decide::{Answer, Question, percent};
+use crate::interval::Interval;
 
 /// A scheme is left when another one's overhead is below this part of its own.
 const SCHEME_CHANGE: f64 = 0.9;
@@ -39,6 +40,8 @@ const EXPLORE_CHECKPOINTS: f64 = 2.0;
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
     config: PolicyConfig,
+    /// As asked, or to be found.
+    interval: Interval,
     history: History,
     extra: Extra,
     safe_points: SafePoints,
@@ -69,6 +72,7 @@ impl AutoPolicy {
     pub fn new(config: PolicyConfig) -> Self {
         Self {
             config,
+            interval: Interval::Auto,
             history: History::new(),
             extra: Extra::default(),
             safe_points: SafePoints::default(),
@@ -77,6 +81,38 @@ impl AutoPolicy {
             has_probed: false,
             explored: Vec::new(),
         }
+    }
+
+    /// Saves at this interval, whatever would be best, and chooses scheme, state and bounds for it.
+    #[must_use]
+    pub fn at(self, interval: Interval) -> Self {
+        Self { interval, ..self }
+    }
+
+    /// The interval asked for, in seconds, and whether a version is due by it.
+    fn asked(&self, seen: &Observation) -> Option<(f64, bool)> {
+        match self.interval {
+            Interval::Auto => None,
+            Interval::Seconds(seconds) => Some((seconds, self.safe_points.is_due(seen, (seconds, 0.0)))),
+            Interval::Iterations(iterations) => {
+                let is_due = seen.since_checkpoint_iterations >= iterations;
+                Some((iterations as f64 * seen.iteration_seconds, is_due))
+            }
+        }
+    }
+
+    /// What costs least at an interval that was asked for: the versions themselves, and the recoveries from them.
+    fn cheapest_at(&self, interval_seconds: f64, ballot: &Ballot) -> Option<Choice> {
+        let failures = interval_seconds / ballot.question.mtti_seconds;
+        let cost = |of: &Candidate| {
+            let timing = ballot.question.timing(&of.cost);
+            timing.blocking_seconds + failures * (timing.recovery_seconds + timing.extra_seconds)
+        };
+        // Kept while another is not clearly better.
+        let held = self.in_force.map(|held| held.choice);
+        let weighed = |of: &Candidate| cost(of) * if Some(of.choice) == held { SCHEME_CHANGE } else { 1.0 };
+        let eligible = ballot.all.iter().filter(|of| of.is_eligible());
+        eligible.min_by(|a, b| weighed(a).total_cmp(&weighed(b))).map(|of| of.choice)
     }
 
     fn question(&self, seen: &Observation) -> Question {
@@ -264,14 +300,19 @@ impl AutoPolicy {
 
     fn decide_now(&mut self, seen: &Observation) -> Decision {
         // Without failures no cost can change the answer, and none needs to be known.
-        let fails = mtti_seconds(self.config.mtti_seconds, seen).is_finite();
+        let asked = self.asked(seen);
+        let fails = mtti_seconds(self.config.mtti_seconds, seen).is_finite() || asked.is_some();
         let known = || candidates((&self.config, &self.extra, &self.history), seen);
         let Some(all) = (if fails { known() } else { Some(Vec::new()) }) else {
-            let is_due = is_probe_due(seen, self.has_probed, mtti_seconds(self.config.mtti_seconds, seen));
+            let mtti_seconds = mtti_seconds(self.config.mtti_seconds, seen);
+            let is_due = asked.map_or_else(|| is_probe_due(seen, self.has_probed, mtti_seconds), |(_, is_due)| is_due);
             let plan = self.probing_plan(seen);
             return probe(&mut self.has_probed, plan, is_due);
         };
         let ballot = self.ballot(seen, all);
+        if let Some((interval_seconds, is_due)) = asked {
+            return self.decide_at((interval_seconds, is_due), &ballot);
+        }
         let (next, has_changed) = self.settle(Self::best(&ballot), &ballot);
         let (choice, interval_seconds) = (next.choice, next.interval_seconds);
         let times = (interval_seconds * self.config.first_part(choice, seen), ballot.drain_seconds(choice));
@@ -289,6 +330,35 @@ impl AutoPolicy {
             why,
             interval_seconds,
             extra_iterations: ballot.prediction(explored.unwrap_or(choice)),
+        }
+    }
+}
+
+impl AutoPolicy {
+    /// The decision at an interval that was asked for.
+    fn decide_at(&mut self, (interval_seconds, is_due): (f64, bool), ballot: &Ballot) -> Decision {
+        let usual = || self.config.plan(Scheme::Lossless).choice();
+        let choice = self.cheapest_at(interval_seconds, ballot).unwrap_or_else(usual);
+        let has_changed = self.in_force.is_none_or(|held| held.choice != choice);
+        self.in_force = Some(InForce { choice, interval_seconds });
+        let why = has_changed.then(|| {
+            let every = match self.interval {
+                Interval::Iterations(iterations) => format!("{iterations} iterations"),
+                _ => format!("{interval_seconds} s"),
+            };
+            format!(
+                "{} costs least every {every}, as asked, with an MTTI of {:.0} s",
+                self.name(choice),
+                ballot.question.mtti_seconds
+            )
+        });
+        let plan = self.config.plan_of(choice);
+        Decision {
+            save: is_due.then_some(plan),
+            in_force: plan,
+            why,
+            interval_seconds,
+            extra_iterations: ballot.prediction(choice),
         }
     }
 }

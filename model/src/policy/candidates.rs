@@ -74,7 +74,7 @@ pub(super) fn candidates(
 
 impl Candidate {
     /// Other bounds than the usual ones are taken up once they were measured, never on a guess.
-    fn is_eligible(&self) -> bool {
+    pub(super) fn is_eligible(&self) -> bool {
         self.is_measured || self.choice.grain == Grain::Usual
     }
 }

@@ -342,6 +342,21 @@ fn a_first_lossy_version_does_not_wait_for_what_a_guess_would_have_it_cost() {
 }
 
 #[test]
+fn auto_holds_the_interval_it_is_given() {
+    for mtti_seconds in [300.0, f64::INFINITY] {
+        let config = PolicyConfig { mtti_seconds, ..config() };
+        let (saved, reasons) = run(&mut AutoPolicy::new(config).at(Interval::Iterations(50)), 20e6, LOSSY_GUESS);
+        let iterations: Vec<u64> = saved.iter().map(|(iteration, _)| *iteration).collect();
+        assert!(
+            iterations.iter().zip(1..).all(|(found, k)| *found == 50 * k) && iterations.len() > 3,
+            "{iterations:?}"
+        );
+        // Twenty times faster to write, and to read.
+        assert_eq!(saved.last().unwrap().1, Scheme::Lossy, "{reasons:#?}");
+    }
+}
+
+#[test]
 fn fixed_auto_interval_measures_once_and_then_follows_young() {
     let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Auto, config());
     let (saved, reasons) = run(&mut policy, 20e6, LOSSY_GUESS);
