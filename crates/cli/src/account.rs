@@ -426,7 +426,8 @@ impl RunJson {
     }
 }
 
-fn ended_name(ended: Ended) -> &'static str {
+/// How a run ended, as JSON says it.
+pub(crate) fn ended_name(ended: Ended) -> &'static str {
     match ended {
         Ended::Converged => "converged",
         Ended::NotConverged => "not-converged",

@@ -13,6 +13,7 @@ use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
 use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::agreed::Agreed;
 use crate::exit::Exit;
@@ -234,16 +235,20 @@ pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine, ranks: usize) -
     Some(Throttle::new(bandwidth, machine.clock.clone()).bypassed_by(machine.abort.clone()))
 }
 
-/// A flag that SIGTERM and SIGINT raise; the second of them ends the process at once.
+/// Signals that end a run at its next safe point: those of users, of terminals that close, and of batch systems that warn.
+const STOPPING: [i32; 5] = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
+
+/// A flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once; the others may come twice, as batch
+/// systems send one after the other.
 ///
 /// # Errors
 /// When the system refuses the handlers.
 pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
-        signal_hook::flag::register_conditional_shutdown(signal, Exit::Failed as i32, stop.clone())
-            .and_then(|_| signal_hook::flag::register(signal, stop.clone()))
-            .context("installing signal handlers")?;
+    let refused = "installing signal handlers";
+    signal_hook::flag::register_conditional_shutdown(SIGINT, Exit::Stopped as i32, stop.clone()).context(refused)?;
+    for signal in STOPPING {
+        signal_hook::flag::register(signal, stop.clone()).context(refused)?;
     }
     Ok(stop)
 }

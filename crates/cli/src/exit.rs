@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// The exit codes, as the help shows them.
 pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint, \
-                               5 a part is not available here";
+                               5 a part is not available here, 75 stopped by a signal: start it again";
 
 /// Why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     NoCheckpoint = 4,
     /// A part (MPI, a GPU, a codec) is not in this build or on this machine.
     NotAvailable = 5,
+    /// A signal stopped it: the same command goes on. The code of `EX_TEMPFAIL` in sysexits.h.
+    Stopped = 75,
 }
 
 impl Exit {
@@ -33,8 +35,9 @@ impl Exit {
 
     /// The exit of a code; [`Exit::Failed`] for a number that is none.
     pub(crate) fn from_code(code: u8) -> Self {
-        let all = [Self::Done, Self::Failed, Self::Usage, Self::NotConverged, Self::NoCheckpoint, Self::NotAvailable];
-        all.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
+        let ends = [Self::Done, Self::Failed, Self::Usage, Self::NotConverged, Self::Stopped];
+        let lacks = [Self::NoCheckpoint, Self::NotAvailable];
+        ends.into_iter().chain(lacks).find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
     }
 
     /// The code an error ends the program with: its own if it has one, else [`Exit::Failed`].

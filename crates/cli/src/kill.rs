@@ -83,6 +83,8 @@ pub(crate) fn die_with_parent() {
 pub(crate) struct Killed {
     /// What the last one says.
     pub(crate) last: ChildResult,
+    /// How that ended.
+    pub(crate) exit: Exit,
     /// The sums of all.
     pub(crate) account: Account,
 }
@@ -126,11 +128,14 @@ pub(crate) fn lives(
                     );
                 }
             }
-            Death::Natural { code: Some(code) } if code == Exit::Done as i32 || code == Exit::NotConverged as i32 => {
+            Death::Natural { code } => {
+                let ends = [Exit::Done, Exit::NotConverged, Exit::Stopped];
+                let Some(exit) = ends.into_iter().find(|exit| code == Some(*exit as i32)) else {
+                    return Err(child_failed(code));
+                };
                 let last = ChildResult::read(&heartbeat)?;
-                return Ok(Killed { account: sums.finish(&last.account, clock.now()), last });
+                return Ok(Killed { account: sums.finish(&last.account, clock.now()), last, exit });
             }
-            Death::Natural { code } => return Err(child_failed(code)),
         }
     }
     bail!("{LIVES_MAX} lives and no end: the MTTI is too short")

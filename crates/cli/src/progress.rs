@@ -1,7 +1,12 @@
-//! A progress bar on a terminal, nothing elsewhere: how far the residual has fallen, on a logarithmic scale.
+//! How far the residual has fallen, on a logarithmic scale: a bar on a terminal, a line now and then elsewhere.
+
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use recoup::core::Progress;
+use recoup::SystemClock;
+use recoup::core::{Clock as _, Progress};
+
+use crate::ranks;
 
 /// Length of the bar.
 const STEPS: f64 = 1000.0;
@@ -9,12 +14,18 @@ const STEPS: f64 = 1000.0;
 const HERTZ: u8 = 10;
 /// Iterations between two looks at the bar.
 const EVERY: u64 = 8;
+/// Between two lines where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// Shows where a solve stands.
 pub(crate) struct Bar {
     bar: ProgressBar,
+    what: String,
     rtol: f64,
     first: Option<f64>,
+    clock: SystemClock,
+    /// Lines printed.
+    lines: u32,
 }
 
 impl Bar {
@@ -24,18 +35,24 @@ impl Bar {
         let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg} {elapsed}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_prefix(what.to_owned());
-        Self { bar, rtol, first: None }
+        Self { bar, what: what.to_owned(), rtol, first: None, clock: SystemClock::new(), lines: 0 }
     }
 
     /// After an iteration.
     pub(crate) fn show(&mut self, progress: &Progress, executed: u64) {
-        if self.bar.is_hidden() || !executed.is_multiple_of(EVERY) {
+        if !executed.is_multiple_of(EVERY) {
             return;
         }
         let residual = progress.relative_residual();
-        let first = *self.first.get_or_insert(residual);
-        self.bar.set_position((STEPS * fallen(first, residual, self.rtol)) as u64);
-        self.bar.set_message(format!("iteration {}, residual {residual:.2e}", progress.iteration));
+        let part = fallen(*self.first.get_or_insert(residual), residual, self.rtol);
+        let message = format!("iteration {}, residual {residual:.2e}", progress.iteration);
+        if !self.bar.is_hidden() {
+            self.bar.set_position((STEPS * part) as u64);
+            self.bar.set_message(message);
+        } else if self.clock.now() >= LINE_EVERY * (self.lines + 1) && ranks::is_first() {
+            self.lines = (self.clock.now().as_secs() / LINE_EVERY.as_secs()) as u32;
+            eprintln!("{} {message}, {:.0} % of the way, {} s", self.what, 100.0 * part, self.clock.now().as_secs());
+        }
     }
 }
 

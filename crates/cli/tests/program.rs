@@ -337,21 +337,24 @@ fn wait_for_a_version(dir: &Path) {
 }
 
 #[test]
-fn sigterm_leaves_a_state_the_same_command_goes_on_from() {
-    let dir = tempfile::tempdir().unwrap();
-    let child = spawn(&format!("{SLOW} --json"), dir.path());
-    wait_for_a_version(&dir.path().join("d/solve"));
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("goes on"), "{stderr}");
-    let stopped: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(stopped["ended"], "stopped");
-    let resumed = json(SLOW, dir.path(), 0);
-    assert_eq!(resumed["resumed_from"], stopped["iterations"], "nothing is lost by a planned stop");
-    assert_eq!(resumed["converged"], Value::from(true));
+fn signals_leave_a_state_the_same_command_goes_on_from() {
+    use rustix::process::Signal;
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1, Signal::USR2] {
+        let dir = tempfile::tempdir().unwrap();
+        let child = spawn(&format!("{SLOW} --json"), dir.path());
+        wait_for_a_version(&dir.path().join("d/solve"));
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(75), "{signal:?}: {stderr}");
+        assert!(stderr.contains("goes on"), "{signal:?}: {stderr}");
+        let stopped: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(stopped["ended"], "stopped");
+        let resumed = json(SLOW, dir.path(), 0);
+        assert_eq!(resumed["resumed_from"], stopped["iterations"], "nothing is lost by a planned stop");
+        assert_eq!(resumed["converged"], Value::from(true));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Store};
 use recoup::pipeline::Ended;
 
-use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms};
+use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
 use crate::execute::{Executed, Execution, Writing, memory, open_directory, stop_on_signals, stopped_note, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
@@ -39,7 +39,7 @@ const EXAMPLES: &str = "Examples:
       --failures inject --seed 7 --json
 
 A run goes on from the versions it finds under --dir and --name; --fresh puts them aside first.
-SIGTERM finishes the version and stops; the same command goes on.";
+SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end the run with code 75; the same command goes on.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]
@@ -144,7 +144,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
     }
-    Ok(if report.solve.converged { Exit::Done } else { Exit::NotConverged })
+    let is_stopped = report.ended == ended_name(Ended::Stopped);
+    Ok(if is_stopped { Exit::Stopped } else { report.solve.exit() })
 }
 
 /// Refuses memory that another user may reach before anything long is done. The ranks of a job do so where they meet.
@@ -257,17 +258,21 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Opti
     if !(counts || measures_time || measures_codec) {
         return Ok(None);
     }
+    if ranks::is_first() {
+        eprintln!("solving without failures first, to know what they cost (--baseline-iterations N spares it)");
+    }
     let solved = solve(setup, "undisturbed", Some(stop))?;
     if !solved.report.converged {
-        let reason = solved.report.reason.unwrap_or_default();
-        return Err(Exit::NotConverged.because(format!("the undisturbed solve did not converge: {reason}")));
+        let reason = solved.report.reason.as_deref().unwrap_or_default();
+        tracing::warn!("the undisturbed solve did not converge, so extra iterations are not known: {reason}");
     }
     Ok(Some(solved))
 }
 
 fn baseline(args: &Args, undisturbed: Option<&Solved>, machine: &Machine) -> Baseline {
+    let converged = undisturbed.filter(|solved| solved.report.converged);
     Baseline {
-        iterations: args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)),
+        iterations: args.protection.baseline_iterations.or(converged.map(|s| s.report.iterations)),
         iteration_seconds: match &machine.rates {
             Some(rates) => Some(rates.iteration_seconds),
             None => args.protection.paced_seconds(undisturbed.map(|s| s.report.seconds_per_iteration)),
@@ -373,8 +378,12 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     solve_report.converged = lives.last.converged;
     solve_report.reason = lives.last.reason;
     solve_report.relative_residual = lives.last.relative_residual;
-    let ended = if lives.last.converged { Ended::Converged } else { Ended::Stopped };
-    let note = (!lives.last.converged).then(|| "stopped; the same command goes on".to_owned());
+    let ended = match lives.exit {
+        Exit::Done => Ended::Converged,
+        Exit::Stopped => Ended::Stopped,
+        _ => Ended::NotConverged,
+    };
+    let note = (ended == Ended::Stopped).then(|| "stopped; the same command goes on".to_owned());
     let terms = terms(args, baseline, &Machine::real(), ended);
     Ok((RunJson::new(solve_report, lives.account, &terms), note))
 }
@@ -412,8 +421,9 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
     .run()?;
     solve.judge(&report.progress, relative_residual);
     forget(args, solve.converged, problem.comm());
+    let is_stopped = report.ended == Ended::Stopped;
     ChildResult::new(&solve, Account::of(&report)).write(path)?;
-    Ok(solve.exit())
+    Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 
 fn flip_rows(flips: &FlipsJson, table: &mut Table) {
