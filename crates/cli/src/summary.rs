@@ -140,7 +140,7 @@ fn of_event(event: &recoup::pipeline::Event, history: &[Sample]) -> Option<Event
             (EventKind::Recovery, if residual.rhs_norm > 0.0 { norm / residual.rhs_norm } else { norm })
         }
         // What follows from it is an event of its own, but for directions.
-        Happened::Corruption(_) => return None,
+        Happened::Corruption(_) | Happened::Stall => return None,
         Happened::StartAnew { .. } => (EventKind::Recovery, 1.0),
     };
     Some(Event { kind, at: Sample { executed: event.executed, iteration: event.iteration, relative_residual } })

@@ -4,10 +4,17 @@
 //! operator is not positive definite, the tolerance is below the attainable accuracy) comes back. So a run goes back as long
 //! as that gets it on, and a second time without progress from the iterate alone, in case a corrupted direction was saved.
 
+use recoup_core::{Resume, Scheme};
+
+use crate::Restored;
 use crate::report::Corrupted;
 
 /// Factor by which the smallest residual must have fallen since a rollback for the next one not to count as a repetition.
 const PROGRESS: f64 = 0.5;
+
+/// A solve stalls when so many times the iterations that its last progress took, and some, have brought no more.
+const STALLED: u64 = 3;
+const STALLED_AT_LEAST: u64 = 100;
 
 /// What to do about a state that may be corrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,14 +38,29 @@ pub(crate) struct Health {
     smallest: f64,
     /// The same at the last rollback.
     smallest_before: f64,
+    /// Iterations executed; how many when the residual last fell to half of what it was, and to what.
+    executed: u64,
+    gained_at: u64,
+    gained: f64,
+    /// Lossy recurrences were restored.
+    has_lossy_recurrences: bool,
     /// Suspicions have been repeated in vain: the residual this method reports is no measure of its state.
     is_incomparable: bool,
 }
 
 impl Default for Health {
     fn default() -> Self {
-        let (smallest, smallest_before) = (f64::INFINITY, f64::INFINITY);
-        Self { has_saved: false, repeated: 0, smallest, smallest_before, is_incomparable: false }
+        Self {
+            has_saved: false,
+            repeated: 0,
+            smallest: f64::INFINITY,
+            smallest_before: f64::INFINITY,
+            executed: 0,
+            gained_at: 0,
+            gained: f64::INFINITY,
+            has_lossy_recurrences: false,
+            is_incomparable: false,
+        }
     }
 }
 
@@ -46,9 +68,28 @@ impl Health {
     /// An iteration was done.
     pub(crate) fn observe(&mut self, relative_residual: f64) {
         self.smallest = self.smallest.min(relative_residual);
+        self.executed += 1;
+        if relative_residual <= PROGRESS * self.gained || !self.gained.is_finite() {
+            (self.gained, self.gained_at) = (relative_residual, self.executed);
+        }
         if self.smallest <= PROGRESS * self.smallest_before && self.smallest_before.is_finite() {
             self.repeated = 0;
         }
+    }
+
+    /// A version was restored; its recurrences may bear errors.
+    pub(crate) fn restored(&mut self, restored: &Restored) {
+        self.has_lossy_recurrences |= restored.scheme == Scheme::Lossy && restored.resume == Resume::Traditional;
+    }
+
+    /// Whether recurrences restored with errors have kept the solve from getting on; said once, and again after as long.
+    pub(crate) fn is_stalled(&mut self) -> bool {
+        let patience = STALLED * self.gained_at.max(STALLED_AT_LEAST);
+        let is_stalled = self.has_lossy_recurrences && self.executed > patience;
+        if is_stalled {
+            self.gained_at = self.executed;
+        }
+        is_stalled
     }
 
     /// A bit was flipped on purpose: what comes is no repetition.
@@ -92,6 +133,25 @@ mod tests {
         assert_eq!(health.remedy(&BREAKDOWN), Remedy::Restart);
         health.observe(0.08);
         assert_eq!(health.remedy(&BREAKDOWN), Remedy::None);
+    }
+
+    #[test]
+    fn only_recurrences_with_errors_stall() {
+        let mut health = Health::default();
+        (0..10_000).for_each(|_| health.observe(1.0));
+        assert!(!health.is_stalled());
+        let mut health = Health::default();
+        (0..200).for_each(|k| health.observe(0.9f64.powi(k)));
+        health.has_lossy_recurrences = true;
+        // The last halving of 0.9^k was at most seven iterations ago.
+        let stalls: Vec<u64> = (201..2000)
+            .filter(|_| {
+                health.observe(1e-3);
+                health.is_stalled()
+            })
+            .collect();
+        assert_eq!(stalls.len(), 2, "{stalls:?}");
+        assert!((580..=601).contains(&stalls[0]) && (1740..=1805).contains(&stalls[1]), "{stalls:?}");
     }
 
     #[test]

@@ -44,6 +44,9 @@ pub enum EventKind {
     Corruption(Corrupted),
     /// A version was restored.
     Recovery(Box<Restored>),
+    /// The method started anew from its iterate, because the residual had not fallen for long since lossy recurrences were
+    /// restored.
+    Stall,
     /// No version was usable: the solve starts from nothing.
     StartAnew {
         /// Why, when there were versions.

@@ -107,7 +107,7 @@ impl<'a> Run<'_, 'a> {
             }
             if let Some(failure) = self.advance(solver.as_mut())? {
                 self.recover(make, solver, failure)?;
-            } else if self.is_corrupted(make, solver)? {
+            } else if self.is_corrupted(make, solver)? || self.restarts_stalled(solver.as_mut())? {
                 continue;
             } else if progress.is_safe_point && self.runner.stop.load(Ordering::Acquire) {
                 return Ok(Ended::Stopped);
@@ -242,6 +242,19 @@ impl<'a> Run<'_, 'a> {
         Ok(false)
     }
 
+    /// Starts the method anew from its iterate where restored recurrences keep it from getting on.
+    fn restarts_stalled(&mut self, solver: &mut dyn Iteration) -> Result<bool, PipelineError> {
+        let progress = solver.progress();
+        let can_restart = progress.status == Status::Running && progress.is_safe_point;
+        if !can_restart || !self.health.is_stalled() {
+            return Ok(false);
+        }
+        self.event(progress.iteration, EventKind::Stall);
+        self.report.breakdown_rollbacks += 1;
+        solver.resume(progress.iteration, Resume::Restarted)?;
+        Ok(true)
+    }
+
     /// A state that corruption may have made is given up for the last version; false where that is no remedy.
     fn roll_back(
         &mut self,
@@ -296,6 +309,7 @@ impl<'a> Run<'_, 'a> {
             Ok(Some(restored)) => {
                 let (version, seconds) = (restored.version, restored.seconds);
                 self.report.recoveries += 1;
+                self.health.restored(&restored);
                 self.event(version, EventKind::Recovery(Box::new(restored)));
                 Ok((version, seconds))
             }
@@ -317,6 +331,7 @@ impl<'a> Run<'_, 'a> {
         let Some(session) = &mut self.runner.session else { return Ok(None) };
         let restored = session.restore(solver)?;
         if let Some(restored) = &restored {
+            self.health.restored(restored);
             let (declared_seconds, version) = (self.declared(restored.seconds), restored.version);
             self.report.seconds_recovery += restored.seconds;
             self.pass(solver, declared_seconds, version, Phase::Recovery);
