@@ -60,18 +60,22 @@ install: build library
 
 # The parts of install copy what was built into $(BUILT), and build nothing.
 install-program:
-	install -d $(INTO)/bin $(DESTDIR)$(PLUGIN)
-	install -m 755 $(BUILT)/recoup $(INTO)/bin/recoup
+	install -d $(INTO)/bin $(DESTDIR)$(PLUGIN) $(INTO)/share/bash-completion/completions $(INTO)/share/zsh/site-functions
+	install -s -m 755 $(BUILT)/recoup $(INTO)/bin/recoup
 	for library in $(BUILT)/librecoup_h5plugin.so $(BUILT)/librecoup_h5plugin.dylib; do \
-	    [ ! -e $$library ] || install -m 755 $$library $(DESTDIR)$(PLUGIN); \
+	    [ ! -e $$library ] || install -s -m 755 $$library $(DESTDIR)$(PLUGIN); \
 	done
+	$(RUN) $(BUILT)/recoup man $(INTO)/share/man/man1
+	$(RUN) $(BUILT)/recoup completions bash > $(INTO)/share/bash-completion/completions/recoup
+	$(RUN) $(BUILT)/recoup completions zsh > $(INTO)/share/zsh/site-functions/_recoup
 
 install-library:
 	install -d $(INTO)/lib/pkgconfig $(INTO)/lib/cmake/recoup $(INTO)/include
-	install -m 755 $(BUILT)/librecoup_c.so $(INTO)/lib/librecoup.so.$(VERSION)
+	install -s -m 755 $(BUILT)/librecoup_c.so $(INTO)/lib/librecoup.so.$(VERSION)
 	ln -sf librecoup.so.$(VERSION) $(INTO)/lib/$(SONAME)
 	ln -sf $(SONAME) $(INTO)/lib/librecoup.so
 	install -m 644 $(BUILT)/librecoup_c.a $(INTO)/lib/librecoup.a
+	strip --strip-debug $(INTO)/lib/librecoup.a
 	install -m 644 crates/capi/include/recoup.h crates/capi/include/recoup_mpi.h crates/capi/include/recoup_petsc*.h \
 	    crates/capi/include/recoup.f90 $(INTO)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' crates/capi/recoup.pc.in > $(INTO)/lib/pkgconfig/recoup.pc
@@ -83,7 +87,8 @@ install-veloc:
 	install -m 644 crates/veloc/include/veloc.h crates/veloc/include/veloc.hpp $(INTO)/include
 	install -m 644 crates/veloc/include/veloc/*.h crates/veloc/include/veloc/*.hpp $(INTO)/include/veloc
 	install -m 644 $(VELOC)/libveloc-client.a $(INTO)/lib
-	[ ! -e $(VELOC)/libveloc-client.so ] || install -m 755 $(VELOC)/libveloc-client.so $(INTO)/lib
+	strip --strip-debug $(INTO)/lib/libveloc-client.a
+	[ ! -e $(VELOC)/libveloc-client.so ] || install -s -m 755 $(VELOC)/libveloc-client.so $(INTO)/lib
 	install -m 755 crates/veloc/shim/veloc-backend $(INTO)/bin
 	install -m 644 crates/veloc/cmake/velocConfig.cmake $(INTO)/share/veloc/cmake
 	sed 's|@VERSION@|$(VELOC_VERSION)|' scripts/cmake/ConfigVersion.cmake.in > $(INTO)/share/veloc/cmake/velocConfigVersion.cmake

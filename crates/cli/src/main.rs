@@ -36,7 +36,7 @@ mod watched;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
@@ -76,6 +76,10 @@ enum Command {
     Export(commands::export::Args),
     /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
     Model(commands::model::Args),
+    /// Print what a shell needs to complete command lines.
+    Completions(commands::completions::Args),
+    /// Write the manual pages.
+    Man(commands::man::Args),
 }
 
 fn main() -> ExitCode {
@@ -94,6 +98,8 @@ fn main() -> ExitCode {
         Command::Prune(args) => commands::prune::run(&args, &output),
         Command::Export(args) => commands::export::run(&args, &output),
         Command::Model(args) => commands::model::run(&args, &output),
+        Command::Completions(args) => commands::completions::run(&args, Cli::command()),
+        Command::Man(args) => commands::man::run(&args, Cli::command()),
     };
     ranks::conclude(outcome).into()
 }

@@ -210,6 +210,21 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
 
 /// Bits flipped in memory, which nobody is told about.
 #[test]
+fn completions_and_manual_pages_name_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = recoup(&format!("completions {shell}"), dir.path());
+        let script = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && script.contains("compare") && script.contains("mtti"), "{shell}: {script}");
+    }
+    assert!(recoup("man pages/man1", dir.path()).status.success());
+    let page = |name: &str| std::fs::read_to_string(dir.path().join("pages/man1").join(name)).unwrap();
+    assert!(page("recoup.1").contains("compare") && page("recoup-run.1").contains("mtti"));
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    assert!(refused("man file/man1", dir.path(), 1).contains("file/man1"));
+}
+
+#[test]
 fn run_counts_what_became_of_flipped_bits() {
     let dir = tempfile::tempdir().unwrap();
     for failures in

@@ -1,8 +1,10 @@
 //! One file per subcommand: its arguments, and a `run` that prints what the library answers.
 
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod export;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod prune;
 pub(crate) mod run;

@@ -1,0 +1,27 @@
+//! `recoup man`: the help texts as manual pages.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Command;
+
+use crate::exit::Exit;
+
+/// Options of `recoup man`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Example: recoup man ~/.local/share/man/man1")]
+pub(crate) struct Args {
+    /// The folder they are written to, one page for each command; made where it is not there.
+    folder: PathBuf,
+}
+
+/// Writes the pages.
+///
+/// # Errors
+/// When the folder or a page cannot be written.
+pub(crate) fn run(args: &Args, program: Command) -> Result<Exit> {
+    let folder = args.folder.display();
+    std::fs::create_dir_all(&args.folder).with_context(|| format!("cannot make {folder}"))?;
+    clap_mangen::generate_to(program, &args.folder).with_context(|| format!("cannot write pages to {folder}"))?;
+    Ok(Exit::Done)
+}
