@@ -12,9 +12,12 @@ use crate::report::Corrupted;
 /// Factor by which the smallest residual must have fallen since a rollback for the next one not to count as a repetition.
 const PROGRESS: f64 = 0.5;
 
-/// A solve stalls when so many times the iterations that its last progress took, and some, have brought no more.
+/// A solve stalls when it has executed so many times the iterations after which its residual was smallest, and no fewer than
+/// so many times these.
 const STALLED: u64 = 3;
 const STALLED_AT_LEAST: u64 = 100;
+/// And when its residual is so many times the smallest: below that, the method may be on a plateau of its own, as on a ring.
+const FAR_ABOVE: f64 = 10.0;
 
 /// What to do about a state that may be corrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +41,13 @@ pub(crate) struct Health {
     smallest: f64,
     /// The same at the last rollback.
     smallest_before: f64,
-    /// Iterations executed; how many when the residual last fell to half of what it was, and to what.
+    /// Iterations executed, and how many when the residual was smallest.
     executed: u64,
-    gained_at: u64,
-    gained: f64,
+    smallest_at: u64,
+    /// The residual now.
+    newest: f64,
     /// Lossy recurrences were restored.
-    has_lossy_recurrences: bool,
+    may_stall: bool,
     /// Suspicions have been repeated in vain: the residual this method reports is no measure of its state.
     is_incomparable: bool,
 }
@@ -56,9 +60,9 @@ impl Default for Health {
             smallest: f64::INFINITY,
             smallest_before: f64::INFINITY,
             executed: 0,
-            gained_at: 0,
-            gained: f64::INFINITY,
-            has_lossy_recurrences: false,
+            smallest_at: 0,
+            newest: f64::INFINITY,
+            may_stall: false,
             is_incomparable: false,
         }
     }
@@ -67,10 +71,10 @@ impl Default for Health {
 impl Health {
     /// An iteration was done.
     pub(crate) fn observe(&mut self, relative_residual: f64) {
-        self.smallest = self.smallest.min(relative_residual);
         self.executed += 1;
-        if relative_residual <= PROGRESS * self.gained || !self.gained.is_finite() {
-            (self.gained, self.gained_at) = (relative_residual, self.executed);
+        self.newest = relative_residual;
+        if relative_residual < self.smallest {
+            (self.smallest, self.smallest_at) = (relative_residual, self.executed);
         }
         if self.smallest <= PROGRESS * self.smallest_before && self.smallest_before.is_finite() {
             self.repeated = 0;
@@ -79,15 +83,15 @@ impl Health {
 
     /// A version was restored; its recurrences may bear errors.
     pub(crate) fn restored(&mut self, restored: &Restored) {
-        self.has_lossy_recurrences |= restored.scheme == Scheme::Lossy && restored.resume == Resume::Traditional;
+        self.may_stall |= restored.scheme == Scheme::Lossy && restored.resume == Resume::Traditional;
     }
 
     /// Whether recurrences restored with errors have kept the solve from getting on; said once, and again after as long.
     pub(crate) fn is_stalled(&mut self) -> bool {
-        let patience = STALLED * self.gained_at.max(STALLED_AT_LEAST);
-        let is_stalled = self.has_lossy_recurrences && self.executed > patience;
+        let patience = STALLED * self.smallest_at.max(STALLED_AT_LEAST);
+        let is_stalled = self.may_stall && self.executed > patience && self.newest > FAR_ABOVE * self.smallest;
         if is_stalled {
-            self.gained_at = self.executed;
+            self.smallest_at = self.executed;
         }
         is_stalled
     }
@@ -142,8 +146,8 @@ mod tests {
         assert!(!health.is_stalled());
         let mut health = Health::default();
         (0..200).for_each(|k| health.observe(0.9f64.powi(k)));
-        health.has_lossy_recurrences = true;
-        // The last halving of 0.9^k was at most seven iterations ago.
+        health.may_stall = true;
+        // 0.9^199 was smaller than all that comes.
         let stalls: Vec<u64> = (201..2000)
             .filter(|_| {
                 health.observe(1e-3);
