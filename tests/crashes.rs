@@ -54,7 +54,7 @@ fn live<S: Store + 'static>(problem: &Problem, store: S, crash: Crash, until: u6
 fn survives<S: Store + 'static>(open: impl Fn(&Path) -> S) -> u64 {
     let problem = Problem::poisson(6);
     let undisturbed: BTreeMap<u64, u64> =
-        problem.run("cg", None, Never).history.into_iter().map(|(i, r)| (i, r.to_bits())).collect();
+        problem.run("cg", None, Never).history.iter().map(|s| (s.iteration, s.relative_residual.to_bits())).collect();
     let last = *undisturbed.keys().last().unwrap();
     assert!(last > 4 * EVERY, "the second process saves something: {last} iterations");
     let begin = || {

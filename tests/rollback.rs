@@ -25,9 +25,10 @@ fn exact_resume_repeats_the_undisturbed_history_bit_for_bit() {
         assert_eq!(run.failures, failures.len() as u64, "{method}");
         assert!(run.recoveries > 0, "{method}: {:?}", run.events);
         assert_eq!(run.executed, undisturbed.executed + run.lost, "{method}");
-        for &(iteration, residual) in &run.history {
-            let (_, expected) = undisturbed.history[iteration as usize - 1];
-            assert_eq!(residual.to_bits(), expected.to_bits(), "{method}, iteration {iteration}");
+        for sample in &run.history {
+            let expected = undisturbed.history[sample.iteration as usize - 1];
+            let bits = [sample, &expected].map(|sample| sample.relative_residual.to_bits());
+            assert_eq!(bits[0], bits[1], "{method}, iteration {}", sample.iteration);
         }
     }
 }

@@ -7,10 +7,10 @@ use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
+use crate::figures::Parts;
 use crate::heartbeat::Beat;
 use crate::lives::RepairJson;
 use crate::protection::SchemeChoice;
-use crate::report::Parts;
 use crate::solved::SolveReport;
 use crate::virtual_time::MachineRates;
 
@@ -53,9 +53,9 @@ pub(crate) struct Account {
 /// N' as it was expected of versions when they were saved, means over them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExtraJson {
-    extra_iterations_predicted: Option<f64>,
+    pub(crate) extra_iterations_predicted: Option<f64>,
     /// The most they could be, where that is known.
-    extra_iterations_at_most: Option<f64>,
+    pub(crate) extra_iterations_at_most: Option<f64>,
     /// What the newest of them rests on.
     extra_iterations_source: Option<PredictionSource>,
 }
@@ -220,21 +220,24 @@ impl Account {
         let share = scheme.share_at(interval);
         let part = |share_of_it: f64| share_of_it / (1.0 - share);
         (share < 1.0).then(|| Parts {
-            checkpoint: part(scheme.blocking_seconds / interval),
+            checkpoints: part(scheme.blocking_seconds / interval),
             lost_work: part((interval / 2.0 + scheme.drain_seconds) / scheme.mtti_seconds),
-            recovery: part(scheme.recovery_seconds / scheme.mtti_seconds),
+            recoveries: part(scheme.recovery_seconds / scheme.mtti_seconds),
             extra_iterations: part(scheme.extra_seconds / scheme.mtti_seconds),
+            other: 0.0,
         })
     }
 
     /// What was measured, by cause, over this much productive time.
     fn measured(&self, extra_seconds: f64, productive_seconds: f64) -> Parts {
-        Parts {
-            checkpoint: self.seconds_blocking / productive_seconds,
+        let causes = Parts {
+            checkpoints: self.seconds_blocking / productive_seconds,
             lost_work: self.seconds_lost_work / productive_seconds,
-            recovery: self.seconds_recovery / productive_seconds,
+            recoveries: self.seconds_recovery / productive_seconds,
             extra_iterations: extra_seconds / productive_seconds,
-        }
+            other: 0.0,
+        };
+        causes.with_total(self.seconds_total / productive_seconds - 1.0)
     }
 }
 
@@ -336,8 +339,12 @@ pub(crate) struct RunJson {
     pub(crate) seconds_recovery: f64,
     pub(crate) seconds_lost_work: f64,
     pub(crate) overhead_fraction: Option<f64>,
+    /// The same by cause.
+    pub(crate) overhead_parts: Option<Parts>,
     pub(crate) expected_overhead_fraction: Option<f64>,
+    pub(crate) expected_overhead_parts: Option<Parts>,
     pub(crate) ratio_mean: Option<f64>,
+    pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) interval_seconds: Option<f64>,
     pub(crate) mtti_seconds: Option<f64>,
@@ -350,12 +357,6 @@ pub(crate) struct RunJson {
     pub(crate) notes: Vec<String>,
     /// Versions removed to stay within `--max-bytes`.
     pub(crate) versions_dropped: Vec<u64>,
-    /// Overhead by cause.
-    #[serde(skip)]
-    pub(crate) measured: Option<Parts>,
-    /// The same as the model expects it.
-    #[serde(skip)]
-    pub(crate) expected: Option<Parts>,
 }
 
 impl RunJson {
@@ -384,9 +385,8 @@ impl RunJson {
             })
         });
         let extra_seconds = extra.unwrap_or(0.0) * account.recoveries as f64 * iteration_seconds;
+        let measured = productive.filter(|_| solve.converged).map(|p| account.measured(extra_seconds, p));
         Self {
-            measured: productive.filter(|_| solve.converged).map(|p| account.measured(extra_seconds, p)),
-            expected,
             iterations_executed: account.executed,
             iterations_lost: account.lost,
             baseline_iterations: terms.baseline.iterations,
@@ -409,9 +409,12 @@ impl RunJson {
             seconds_finishing: account.seconds_finishing,
             seconds_recovery: account.seconds_recovery,
             seconds_lost_work: account.seconds_lost_work,
-            overhead_fraction: productive.filter(|_| solve.converged).map(|p| account.seconds_total / p - 1.0),
+            overhead_fraction: measured.map(|parts| parts.total()),
+            overhead_parts: measured,
             expected_overhead_fraction: expected.map(|parts| parts.total()),
+            expected_overhead_parts: expected,
             ratio_mean: (account.payload_bytes > 0).then(|| account.raw_bytes as f64 / account.payload_bytes as f64),
+            raw_bytes: account.raw_bytes,
             payload_bytes: account.payload_bytes,
             interval_seconds: account.interval_seconds,
             mtti_seconds: terms.mtti_seconds,

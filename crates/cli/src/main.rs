@@ -8,9 +8,12 @@
 mod account;
 mod agreed;
 mod commands;
+mod curves;
 mod directory;
 mod execute;
 mod exit;
+mod facts;
+mod figures;
 mod heartbeat;
 mod kill;
 mod lives;
@@ -28,7 +31,6 @@ mod report;
 mod roofline;
 mod solved;
 mod spares;
-mod summary;
 mod tiers;
 mod virtual_time;
 mod watched;
@@ -66,6 +68,8 @@ enum Command {
     Run(commands::run::Args),
     /// The same problem and the same failures under every scheme, side by side.
     Compare(commands::compare::Args),
+    /// One page over the reports of several comparisons.
+    Report(commands::report::Args),
     /// List the versions of a directory: variables, codecs, bounds, errors, residuals, sizes.
     Inspect(commands::inspect::Args),
     /// Read, check and decode everything in a directory, and name whatever is damaged.
@@ -93,6 +97,7 @@ fn main() -> ExitCode {
         Command::Solve(args) => commands::solve::run(&args, &output),
         Command::Run(args) => commands::run::run(&args, &output),
         Command::Compare(args) => commands::compare::run(&args, &output),
+        Command::Report(args) => commands::report::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Prune(args) => commands::prune::run(&args, &output),

@@ -9,6 +9,9 @@ use serde::Serialize;
 
 use crate::ranks;
 
+/// Characters of a line of text.
+const LINE: usize = 100;
+
 /// Where results go and in which form.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
@@ -120,6 +123,17 @@ impl fmt::Display for Table {
     }
 }
 
+/// A text in lines of at most [`LINE`] characters, where its words allow it.
+pub(crate) fn wrapped(text: &str) -> Vec<String> {
+    text.split(' ').fold(Vec::new(), |mut lines: Vec<String>, word| {
+        match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LINE) {
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_owned()),
+        }
+        lines
+    })
+}
+
 /// Seconds with a unit people read: `340 us`, `12.0 s`, `1 h 05 min`.
 pub(crate) fn seconds(value: f64) -> String {
     let magnitude = value.abs();
@@ -185,6 +199,14 @@ mod tests {
                 "done"
             ]
         );
+    }
+
+    #[test]
+    fn text_is_wrapped_at_words_and_loses_none() {
+        let text = "word ".repeat(50).trim_end().to_owned() + &"x".repeat(150);
+        let lines = wrapped(&text);
+        assert_eq!(lines.join(" "), text);
+        assert!(lines[..lines.len() - 1].iter().all(|line| line.len() <= LINE), "{lines:?}");
     }
 
     #[test]

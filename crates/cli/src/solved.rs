@@ -15,7 +15,7 @@ use crate::output::{Table, bytes, seconds};
 use crate::progress::Bar;
 
 /// What `recoup solve` reports; `recoup run` reports it too.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SolveReport {
     pub(crate) method: String,
     pub(crate) pc: String,

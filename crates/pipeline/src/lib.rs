@@ -44,7 +44,7 @@ pub use flip::Flipped;
 pub use guess::Guess;
 pub use reader::ChainReader;
 pub use registry::Variables;
-pub use report::{Corrupted, Ended, Event, EventKind, FlipCounts, RunReport};
+pub use report::{Corrupted, Ended, Event, EventKind, FlipCounts, RunReport, Sample};
 pub use restore::{Restored, Skipped};
 pub use retention::{Retention, Sweep};
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};

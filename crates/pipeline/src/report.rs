@@ -31,6 +31,17 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+/// One executed iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Its index: goes back at a recovery.
+    pub iteration: u64,
+    /// `||r|| / ||b||` after it, as the method reports it.
+    pub relative_residual: f64,
+    /// When it ended, on the run's clock.
+    pub seconds: f64,
+}
+
 /// What can happen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
@@ -118,8 +129,8 @@ pub struct RunReport {
     pub notes: Vec<Note>,
     /// Decisions taken.
     pub decisions: Vec<DecisionRecord>,
-    /// Relative residual after each executed iteration: (iteration, residual).
-    pub history: Vec<(u64, f64)>,
+    /// Every executed iteration, lost work included.
+    pub history: Vec<Sample>,
     /// On the run's clock, from start to end.
     pub seconds_total: f64,
     /// After the end, until slower tiers had what they were to have.

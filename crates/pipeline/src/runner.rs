@@ -10,7 +10,7 @@ use recoup_core::{
 
 use crate::flip::flip;
 use crate::health::{Health, Remedy};
-use crate::report::{Corrupted, Ended, Event, EventKind, RunReport};
+use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
 use crate::{Outcome, PipelineError, Restored, Session, Timing};
 
 /// When a run gives up.
@@ -54,6 +54,14 @@ struct Run<'r, 'a> {
     report: RunReport,
     start: Duration,
     health: Health,
+}
+
+/// What came of letting declared time pass.
+struct Passed {
+    /// What struck in it.
+    failure: Option<Failure>,
+    /// Of the declared time, what was left when it struck; 0 on a real clock.
+    left_seconds: f64,
 }
 
 impl<'a> Runner<'a> {
@@ -125,13 +133,18 @@ impl<'a> Run<'_, 'a> {
         let progress = solver.step()?;
         self.report.executed += 1;
         self.health.observe(progress.relative_residual());
-        self.report.history.push((progress.iteration, progress.relative_residual()));
         (self.runner.watch)(&progress, self.report.executed);
         let step_seconds = match self.runner.timing {
             Timing::Real => 0.0,
             Timing::Virtual(costs) => costs.iteration_seconds,
         };
-        if let Some(failure) = self.pass(solver, step_seconds, progress.iteration, Phase::Computing) {
+        let Passed { failure, left_seconds } = self.pass(solver, step_seconds, progress.iteration, Phase::Computing);
+        // The iteration counts as executed, and as lost, but did not take all its time.
+        self.report.seconds_lost_work -= left_seconds;
+        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let relative_residual = progress.relative_residual();
+        self.report.history.push(Sample { iteration: progress.iteration, relative_residual, seconds });
+        if let Some(failure) = failure {
             return Ok(Some((failure, Phase::Computing)));
         }
         let Some(session) = &mut self.runner.session else { return Ok(None) };
@@ -139,7 +152,9 @@ impl<'a> Run<'_, 'a> {
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
         let blocking_seconds = self.declared(checkpoint.blocking_seconds);
-        let failure = self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
+        let Passed { failure, left_seconds } =
+            self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
+        self.report.seconds_blocking -= left_seconds;
         self.health.has_saved = true;
         if let Some(session) = &mut self.runner.session {
             session.computing();
@@ -148,14 +163,8 @@ impl<'a> Run<'_, 'a> {
     }
 
     /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
-    /// the time has passed by itself.
-    fn pass(
-        &mut self,
-        solver: &mut dyn Iteration,
-        declared_seconds: f64,
-        iteration: u64,
-        phase: Phase,
-    ) -> Option<Failure> {
+    /// the time has passed already.
+    fn pass(&mut self, solver: &mut dyn Iteration, declared_seconds: f64, iteration: u64, phase: Phase) -> Passed {
         let end = self.runner.clock.now() + Duration::from_secs_f64(declared_seconds);
         let failure = loop {
             let failure = self.runner.failures.due(end, iteration, phase);
@@ -172,7 +181,8 @@ impl<'a> Run<'_, 'a> {
         if declared_seconds > 0.0 {
             self.runner.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
         }
-        failure
+        let left = if declared_seconds > 0.0 { end.saturating_sub(self.runner.clock.now()) } else { Duration::ZERO };
+        Passed { failure, left_seconds: left.as_secs_f64() }
     }
 
     fn declared(&self, seconds: f64) -> f64 {
@@ -200,8 +210,9 @@ impl<'a> Run<'_, 'a> {
             version = restored_version;
             self.report.seconds_recovery += seconds;
             let declared_seconds = self.declared(seconds);
-            strike =
-                self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery).map(|f| (f, Phase::Recovery));
+            let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
+            self.report.seconds_recovery -= passed.left_seconds;
+            strike = passed.failure.map(|failure| (failure, Phase::Recovery));
         }
         self.went_back(failed_at, version);
         Ok(())
@@ -279,7 +290,9 @@ impl<'a> Run<'_, 'a> {
         let lost = self.went_back(from, version);
         self.count_rollback(&why, lost);
         let declared_seconds = self.declared(seconds);
-        if let Some(failure) = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery) {
+        let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
+        self.report.seconds_recovery -= passed.left_seconds;
+        if let Some(failure) = passed.failure {
             self.recover(make, solver, (failure, Phase::Recovery))?;
         }
         Ok(true)

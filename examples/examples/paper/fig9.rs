@@ -66,7 +66,7 @@ fn drawing(runs: Vec<Named>) -> kuva::render::render::Scene {
         let history = &named.run.history;
         let every = history.len().div_ceil(POINTS).max(1);
         let residuals = history.iter().enumerate().step_by(every);
-        let points = residuals.map(|(executed, (_, residual))| (executed as f64 + 1.0, *residual)).collect();
+        let points = residuals.map(|(executed, sample)| (executed as f64 + 1.0, sample.relative_residual)).collect();
         let colour = named.choice.map_or(0, |choice| choice as usize);
         Series { name: named.name, points, colour, dashed: named.dashed }
     };

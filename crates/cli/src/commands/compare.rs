@@ -2,27 +2,28 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use recoup::core::Store;
-use recoup::model::simulate::Estimate;
 use recoup::pipeline::Ended;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::commands::report::FIGURES;
+use crate::curves;
 use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
+use crate::facts::{self, command_line, problem_title};
+use crate::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
 use crate::method::Setup;
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, percent, seconds};
+use crate::output::{Output, Table, seconds, wrapped};
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice};
-use crate::report::{self, RunSummary};
+use crate::report::{self, Curve};
 use crate::solved::{SolveReport, Solved, solve};
-use crate::summary;
-use crate::virtual_time::{self, Machine, Measured};
+use crate::virtual_time::{self, Machine, MachineRates, Measured};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -32,33 +33,14 @@ const EXAMPLES: &str = "Examples:
 
 Failures are injected at random where an MTTI is given and --failures is not.";
 
-/// Trials of random failures when the number is not given; other failures repeat exactly.
+/// Trials of random failures when the number is not given.
 const TRIALS: u32 = 5;
+/// Trials of failures at fixed iterations on a real clock, whose noise they show. In virtual time one is all there is.
+const TIMED_TRIALS: u32 = 3;
 /// Undisturbed solves of which the median counts, where one takes less than [`REPEAT_BELOW_SECONDS`].
 const REPEATS: usize = 3;
 /// Longer solves are timed well by one.
 const REPEAT_BELOW_SECONDS: f64 = 1.0;
-/// Numbers averaged over the trials, with a 95 % interval beside them.
-const MEANS: [&str; 17] = [
-    "iterations_executed",
-    "iterations_lost",
-    "failures",
-    "checkpoints",
-    "recoveries",
-    "extra_iterations_mean",
-    "extra_iterations_predicted",
-    "extra_iterations_at_most",
-    "seconds_verify",
-    "seconds_total",
-    "seconds_checkpoint_blocking",
-    "seconds_recovery",
-    "seconds_lost_work",
-    "overhead_fraction",
-    "expected_overhead_fraction",
-    "ratio_mean",
-    "interval_seconds",
-];
-
 /// Options of `recoup compare`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -76,7 +58,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     protection: ProtectionArgs,
 
-    /// Runs of each scheme, seed after seed [default: 5 for --failures inject, else 1].
+    /// Runs of each scheme, seed after seed [default: 5 for --failures inject; 3 for at:IT, as a real clock is noisy; 1 in
+    /// virtual time].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Failures")]
     trials: Option<u32>,
 
@@ -89,27 +72,23 @@ pub(crate) struct Args {
     report: Option<PathBuf>,
 }
 
-/// What is printed.
+/// What is printed, and written to `figures.json` beside a report.
 #[derive(Serialize)]
 struct Report {
-    runs: Vec<Value>,
+    /// Method and problem.
+    title: String,
+    /// Which scheme cost least, and whether that is more than chance.
+    verdict: Option<String>,
+    runs: Vec<SchemeFigures>,
     /// Every two schemes under the same failures, where there are several trials.
     paired: Vec<Pair>,
     baseline: SolveReport,
+    /// Asked for; a comparison that was stopped has fewer.
     trials: u32,
     /// Where the report lies.
     report: Option<String>,
-}
-
-/// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what they add to
-/// both falls out of the difference.
-#[derive(Serialize)]
-struct Pair {
-    scheme: String,
-    against: String,
-    /// Overhead of `scheme` minus that of `against`, mean over the trials.
-    overhead_difference: f64,
-    overhead_difference_ci95: f64,
+    /// What else there is to know.
+    notes: Vec<String>,
 }
 
 /// What all runs share.
@@ -137,6 +116,9 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if args.problem.mpi {
         return Err(Exit::Usage.because("compare puts runs of one rank side by side: leave --mpi out"));
     }
+    if let Some(folder) = &args.report {
+        report::make_folder(folder)?;
+    }
     let stop = stop_on_signals()?;
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
@@ -147,14 +129,17 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return Err(Exit::NotConverged.because(format!("the undisturbed solve did not converge: {reason}")));
     }
     let contest = Contest { args: &args, setup: &setup, undisturbed: &undisturbed, stop };
-    let runs = contest.all()?;
-    let report = args.report.as_ref().map(|folder| contest.write_report(&runs, folder)).transpose()?;
-    let has_converged = runs.iter().flatten().all(|trial| trial.json.solve.converged);
-    let paired = paired(&args.schemes, &runs);
-    let runs: Vec<Value> = runs.iter().map(|trials| merged(trials)).collect::<Result<_>>()?;
-    let report = Report { runs, paired, baseline: contest.baseline_report(), trials: contest.trials(), report };
+    let trials = contest.all()?;
+    let mut report = contest.report(&trials);
+    let written =
+        contest.args.report.as_ref().map(|folder| contest.write_report(&trials, &mut report, folder)).transpose();
     output.emit(&report, table)?;
-    Ok(if has_converged { Exit::Done } else { Exit::NotConverged })
+    written?;
+    Ok(match report.runs.iter().all(|run| run.trials == run.trials_converged) {
+        _ if contest.is_stopped() => Exit::Stopped,
+        true => Exit::Done,
+        false => Exit::NotConverged,
+    })
 }
 
 /// The undisturbed solve; a short one is repeated, as the first one pays for cold memory.
@@ -169,24 +154,75 @@ fn settled(setup: &Setup<'_>, stop: &AtomicBool) -> Result<Solved> {
 
 /// One run of one scheme.
 struct Trial {
+    scheme: SchemeChoice,
     json: RunJson,
-    /// Drawn for the first trial only.
-    summary: RunSummary,
+    curve: Curve,
 }
 
 impl Contest<'_> {
     fn trials(&self) -> u32 {
-        let is_random = self.args.protection.has_arrivals();
-        self.args.trials.unwrap_or(if is_random { TRIALS } else { 1 })
+        let protection = &self.args.protection;
+        let default = match (protection.has_arrivals(), protection.is_virtual()) {
+            (true, _) => TRIALS,
+            (false, false) => TIMED_TRIALS,
+            (false, true) => 1,
+        };
+        self.args.trials.unwrap_or(default)
     }
 
-    /// The trials of each scheme.
-    fn all(&self) -> Result<Vec<Vec<Trial>>> {
-        let one_scheme = |&scheme: &SchemeChoice| -> Result<Vec<Trial>> {
-            let machine = self.machine(scheme)?;
-            (0..self.trials()).map(|trial| self.trial(scheme, machine.again(), trial)).collect()
-        };
-        self.args.schemes.iter().map(one_scheme).collect()
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// One trial of every scheme after the other, so that what slows the machine down slows all of them; those finished
+    /// before a signal.
+    fn all(&self) -> Result<Vec<Trial>> {
+        let schemes = &self.args.schemes;
+        let machines = schemes.iter().map(|&scheme| self.machine(scheme)).collect::<Result<Vec<Machine>>>()?;
+        let mut done = Vec::new();
+        for trial in 0..self.trials() {
+            for (&scheme, machine) in schemes.iter().zip(&machines) {
+                match self.trial(scheme, machine.again(), trial)? {
+                    Some(finished) => done.push(finished),
+                    None if done.is_empty() => {
+                        return Err(
+                            Exit::Stopped.because("stopped before the first trial ended; a comparison starts anew")
+                        );
+                    }
+                    None => return Ok(done),
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// The figures of these trials.
+    fn report(&self, trials: &[Trial]) -> Report {
+        let of = |scheme: SchemeChoice| trials.iter().filter(move |trial| trial.scheme == scheme);
+        let figures = |&scheme: &SchemeChoice| SchemeFigures::of(of(scheme).map(|trial| trial.json.clone()).collect());
+        let runs: Vec<SchemeFigures> = self.args.schemes.iter().filter_map(figures).collect();
+        let mut notes = Vec::new();
+        if self.is_stopped() {
+            let asked = self.trials() as usize * self.args.schemes.len();
+            notes.push(format!("stopped: {} of {asked} runs were finished, and count", trials.len()));
+        }
+        let took = self.undisturbed.report.seconds_solve;
+        if !self.args.protection.is_virtual() && took < REPEAT_BELOW_SECONDS {
+            let took = seconds(took);
+            notes.push(format!(
+                "an undisturbed solve of {took} is too short to time: take a larger problem or --virtual-time"
+            ));
+        }
+        Report {
+            title: problem_title(&self.args.problem, &self.undisturbed.report),
+            verdict: verdict(&runs),
+            paired: paired(&runs),
+            runs,
+            baseline: self.baseline_report(),
+            trials: self.trials(),
+            report: None,
+            notes,
+        }
     }
 
     fn machine(&self, scheme: SchemeChoice) -> Result<Machine> {
@@ -207,7 +243,8 @@ impl Contest<'_> {
         self.args.protection.baseline_iterations.unwrap_or(self.undisturbed.report.iterations)
     }
 
-    fn trial(&self, scheme: SchemeChoice, machine: Machine, trial: u32) -> Result<Trial> {
+    /// `None` where a signal stopped it.
+    fn trial(&self, scheme: SchemeChoice, machine: Machine, trial: u32) -> Result<Option<Trial>> {
         let (setup, protection) = (self.setup, &self.args.protection);
         let seed = protection.seed + u64::from(trial);
         let rates = machine.rates;
@@ -225,7 +262,7 @@ impl Contest<'_> {
         }
         .run()?;
         if executed.report.ended == Ended::Stopped {
-            return Err(Exit::NotConverged.because("stopped; a comparison starts anew"));
+            return Ok(None);
         }
         let mut report = SolveReport::of(setup)?;
         report.judge(&executed.report.progress, executed.relative_residual);
@@ -246,8 +283,8 @@ impl Contest<'_> {
             ended: executed.report.ended,
         };
         let json = RunJson::new(report, Account::of(&executed.report), &terms);
-        let summary = summary::of(&json, &executed.report);
-        Ok(Trial { json, summary })
+        let curve = curves::of(&json.scheme, &executed.report);
+        Ok(Some(Trial { scheme, json, curve }))
     }
 
     /// An empty place for the versions of one trial.
@@ -270,8 +307,7 @@ impl Contest<'_> {
     /// The undisturbed solve, on the runs' clock.
     fn baseline_report(&self) -> SolveReport {
         let mut report = self.undisturbed.report.clone();
-        let rates = self.args.schemes.first().and_then(|&scheme| self.machine(scheme).ok()?.rates);
-        if let Some(rates) = rates {
+        if let Some(rates) = self.machine_rates() {
             report.seconds_setup = 0.0;
             report.seconds_per_iteration = rates.iteration_seconds;
             report.seconds_solve = rates.iteration_seconds * report.iterations as f64;
@@ -279,20 +315,37 @@ impl Contest<'_> {
         report
     }
 
-    fn write_report(&self, runs: &[Vec<Trial>], folder: &Path) -> Result<String> {
-        let undisturbed = summary::undisturbed(&self.baseline_report(), &self.undisturbed.history);
-        let schemes = runs.iter().filter_map(|trials| {
-            let (first, rest) = trials.split_first()?;
-            Some(summary::mean(first.summary.clone(), rest.iter().map(|trial| &trial.summary)))
-        });
+    /// Writes the page, and the figures beside it for `recoup report`.
+    fn write_report(&self, trials: &[Trial], report: &mut Report, folder: &Path) -> Result<()> {
+        let iteration_seconds = report.baseline.seconds_per_iteration;
+        let undisturbed = curves::undisturbed(&self.undisturbed.history, iteration_seconds);
+        let first = |scheme: &SchemeFigures| trials.iter().find(|trial| trial.json.scheme == scheme.scheme);
+        let drawn = report.runs.iter().filter_map(|scheme| Some(first(scheme)?.curve.clone()));
         let comparison = report::Comparison {
-            title: summary::title(&self.args.problem, &self.undisturbed.report),
-            facts: summary::facts(&self.args.protection, &self.undisturbed.report, self.trials()),
-            runs: std::iter::once(undisturbed).chain(schemes).collect(),
-            command: summary::command(),
+            title: report.title.clone(),
+            verdict: report.verdict.clone(),
+            facts: facts::of(&self.args.protection, &self.undisturbed.report, &report.baseline, self.machine_rates()),
+            baseline_iterations: report.baseline.iterations,
+            baseline_seconds: report.baseline.seconds_solve,
+            curves: std::iter::once(undisturbed).chain(drawn).collect(),
+            decisions: auto_decisions(&report.runs),
+            schemes: report.runs.clone(),
+            first_seed: self.args.protection.seed,
+            command: command_line(),
         };
-        Ok(report::write(&comparison, folder)?.display().to_string())
+        report.report = Some(report::write(&comparison, folder)?.display().to_string());
+        report::write_file(&folder.join(FIGURES), &serde_json::to_vec_pretty(report)?)
     }
+
+    fn machine_rates(&self) -> Option<MachineRates> {
+        self.args.schemes.first().and_then(|&scheme| self.machine(scheme).ok()?.rates)
+    }
+}
+
+/// What `auto` decided in its first trial, in words.
+fn auto_decisions(runs: &[SchemeFigures]) -> Vec<String> {
+    let auto = runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
+    auto.map_or_else(Vec::new, |run| run.first().decisions.iter().map(ToString::to_string).collect())
 }
 
 /// Versions of a comparison never mix with those of a run.
@@ -300,107 +353,39 @@ fn run_name(scheme: SchemeChoice) -> String {
     format!("compare-{scheme}")
 }
 
-/// The differences of every scheme to those named before it.
-fn paired(schemes: &[SchemeChoice], runs: &[Vec<Trial>]) -> Vec<Pair> {
-    let overheads =
-        |trials: &[Trial]| -> Option<Vec<f64>> { trials.iter().map(|trial| trial.json.overhead_fraction).collect() };
-    let named: Vec<(String, Vec<f64>)> = schemes
-        .iter()
-        .zip(runs)
-        .filter_map(|(scheme, trials)| Some((scheme.to_string(), overheads(trials)?)))
-        .collect();
-    let mut pairs = Vec::new();
-    for (position, (scheme, ours)) in named.iter().enumerate() {
-        for (against, theirs) in &named[..position] {
-            let differences: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a - b).collect();
-            if differences.len() > 1 {
-                let Estimate { mean, half_width, .. } = Estimate::of(&differences);
-                let (overhead_difference, overhead_difference_ci95) = (mean, half_width);
-                let (scheme, against) = (scheme.clone(), against.clone());
-                pairs.push(Pair { scheme, against, overhead_difference, overhead_difference_ci95 });
-            }
-        }
-    }
-    pairs
-}
-
-/// The keys of the first trial, numbers replaced by means where there are several.
-fn merged(trials: &[Trial]) -> Result<Value> {
-    let all: Vec<Value> = trials.iter().map(|trial| serde_json::to_value(&trial.json)).collect::<Result<_, _>>()?;
-    let Some(Value::Object(mut merged)) = all.first().cloned() else { return Ok(Value::Null) };
-    merged.insert("trials".to_owned(), all.len().into());
-    if all.len() > 1 {
-        for key in MEANS {
-            let values: Vec<f64> = all.iter().filter_map(|run| run.get(key)?.as_f64()).collect();
-            if values.is_empty() {
-                continue;
-            }
-            let estimate = Estimate::of(&values);
-            merged.insert(key.to_owned(), estimate.mean.into());
-            merged.insert(format!("{key}_ci95"), estimate.half_width.into());
-        }
-        let seconds = all.iter().filter_map(|run| run.get("seconds_total")?.as_f64());
-        merged.insert("seconds_total_each".to_owned(), seconds.collect::<Vec<_>>().into());
-        let converged = all.iter().filter(|run| run["converged"] == Value::Bool(true)).count();
-        merged.insert("converged".to_owned(), (converged == all.len()).into());
-        merged.insert("trials_converged".to_owned(), converged.into());
-    }
-    Ok(Value::Object(merged))
-}
-
 fn table(report: &Report) -> Table {
-    let mut table = Table::new(&[
-        "scheme",
-        "executed",
-        "failures",
-        "checkpoints",
-        "extra each",
-        "ratio",
-        "total",
-        "overhead",
-        "+-",
-        "expected",
-    ]);
-    table.row([
-        "undisturbed".to_owned(),
-        report.baseline.iterations.to_string(),
-        String::new(),
-        String::new(),
-        String::new(),
-        String::new(),
-        seconds(report.baseline.seconds_solve),
-    ]);
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.on_terminal).collect();
+    let header: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|column| column.name)).collect();
+    let mut table = Table::new(&header);
+    let undisturbed = columns.iter().map(|column| match column.name {
+        "time" => seconds(report.baseline.seconds_solve),
+        "executed" => report.baseline.iterations.to_string(),
+        _ => String::new(),
+    });
+    table.row(std::iter::once("undisturbed".to_owned()).chain(undisturbed));
     for run in &report.runs {
-        let number = |key: &str, show: fn(f64) -> String| {
-            run.get(key).and_then(Value::as_f64).map_or_else(|| "-".to_owned(), show)
-        };
-        table.row([
-            run["scheme"].as_str().unwrap_or_default().to_owned(),
-            number("iterations_executed", |v| format!("{v:.0}")),
-            number("failures", |v| format!("{v:.1}")),
-            number("checkpoints", |v| format!("{v:.1}")),
-            number("extra_iterations_mean", |v| format!("{v:.1}")),
-            number("ratio_mean", |v| format!("{v:.2}")),
-            number("seconds_total", seconds),
-            number("overhead_fraction", percent),
-            number("overhead_fraction_ci95", percent),
-            number("expected_overhead_fraction", percent),
-        ]);
+        table.row(std::iter::once(run.name()).chain(columns.iter().map(|column| terminal_cell(column, run))));
     }
     if report.trials > 1 {
-        table.note(format!("means of {} trials, +- 95 % confidence", report.trials));
+        let trials = report.trials;
+        table.note(format!("means of {trials} trials; +- is half the width of a 95 % confidence interval"));
     }
-    for Pair { scheme, against, overhead_difference, overhead_difference_ci95 } in &report.paired {
-        let (difference, width) = (percent(*overhead_difference), percent(*overhead_difference_ci95));
-        table.note(format!("{scheme} against {against}, trial by trial: overhead {difference} +- {width}"));
+    let auto = report.runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
+    let last = auto.and_then(|run| run.first().decisions.last());
+    let said = last.map(|last| format!("auto, last decision under the first seed: {last}"));
+    let path = report.report.as_ref().map(|path| format!("report: {path}"));
+    for line in report.verdict.iter().chain(&said).flat_map(|text| wrapped(text)) {
+        table.note(line);
     }
-    if let Some(last) =
-        report.runs.iter().find(|run| run["scheme"] == "auto").and_then(|run| run["decisions"].as_array()?.last())
-    {
-        table.note(format!("auto: {}", last["why"].as_str().unwrap_or_default()));
-    }
-    if let Some(path) = &report.report {
-        table.note(format!("report: {path}"));
+    for note in report.notes.iter().chain(&path) {
+        table.note(note);
     }
     table
+}
+
+/// A mean; of overheads also the interval: a line has no room for all, which are in the JSON.
+fn terminal_cell(column: &Column, run: &SchemeFigures) -> String {
+    let half_width = column.half_width(run).filter(|_| column.name == "overhead");
+    let width = half_width.map_or_else(String::new, |width| format!(" +- {width}"));
+    column.cell(run) + &width
 }

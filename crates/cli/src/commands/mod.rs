@@ -7,6 +7,7 @@ pub(crate) mod inspect;
 pub(crate) mod man;
 pub(crate) mod model;
 pub(crate) mod prune;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod solve;
 pub(crate) mod verify;

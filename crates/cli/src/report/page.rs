@@ -1,139 +1,191 @@
-//! The page: plots, the table of their numbers, and what was run.
+//! The page of one comparison: verdict, plots, the table of their numbers, decisions, terms, and what was run.
 
 use std::fmt::Write;
 
-use super::{Comparison, EventKind, RunSummary};
-use crate::output::{bytes, percent, seconds};
+use super::{Comparison, Fact};
+use crate::figures::{COLUMNS, Column, SchemeFigures};
+use crate::output::seconds;
 use crate::plot::{Figure, variables};
+
+/// Decisions shown; a long run repeats itself.
+const DECISIONS_MAX: usize = 25;
 
 /// The whole page.
 pub(super) fn render(comparison: &Comparison, figures: &[Figure]) -> String {
-    let title = escape(&comparison.title);
-    let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>recoup: {title}</title>\n\
-         <style>{}{}</style>\n</head>\n<body>\n<header>\n<p>recoup</p>\n<h1>{title}</h1>\n",
-        variables(":root"),
-        include_str!("page.css"),
-    );
-    if let Some(text) = verdict(&comparison.runs) {
-        let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&text));
+    let mut html = head(&comparison.title);
+    let _ = write!(html, "<header>\n<p>recoup</p>\n<h1>{}</h1>\n", escape(&comparison.title));
+    if let Some(text) = &comparison.verdict {
+        let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(text));
     }
-    html.push_str("</header>\n<main>\n");
+    html.push_str("</header>\n<main>\n<div class=\"figures\">\n");
+    html.extend(figures.iter().map(render_figure));
+    html.push_str("</div>\n<h2>Numbers</h2>\n");
+    html.push_str(&table(comparison));
+    html.push_str(&meanings());
+    html.push_str(&decisions(comparison));
+    html.push_str("<h2>What was run</h2>\n");
     html.push_str(&facts(&comparison.facts));
-    html.push_str(&table(&comparison.runs));
-    for figure in figures {
-        html.push_str(&render_figure(figure));
-    }
-    let _ = write!(
-        html,
-        "</main>\n<footer>\n<p>Made by</p>\n<pre><code>{}</code></pre>\n</footer>\n</body>\n</html>\n",
-        escape(&comparison.command)
-    );
+    html.push_str(&foot(&comparison.command));
     html
 }
 
-/// The cheapest scheme, in one sentence.
-fn verdict(runs: &[RunSummary]) -> Option<String> {
-    let costs = runs.iter().filter_map(|run| Some((run, run.measured?.total())));
-    let (best, least) = costs.clone().filter(|(run, _)| run.converged).min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let others = costs.filter(|(run, _)| run.name != best.name);
-    let others: Vec<String> = others.map(|(run, cost)| format!("{} {}", run.name, percent(cost))).collect();
-    Some(format!("{} cost least: {} of the productive time ({}).", best.name, percent(least), others.join(", ")))
+/// Everything up to the body of a page.
+pub(super) fn head(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>recoup: {}</title>\n\
+         <style>{}{}</style>\n</head>\n<body>\n",
+        escape(title),
+        variables(":root"),
+        include_str!("page.css"),
+    )
 }
 
-fn facts(facts: &[(String, String)]) -> String {
-    let items =
-        facts.iter().map(|(name, value)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", escape(name), escape(value)));
+/// Everything after the body's content.
+pub(super) fn foot(command: &str) -> String {
+    let command = escape(command);
+    format!("</main>\n<footer>\n<p>Made by</p>\n<pre><code>{command}</code></pre>\n</footer>\n</body>\n</html>\n")
+}
+
+/// A drawing with its words, for wide and for narrow screens.
+pub(super) fn render_figure(figure: &Figure) -> String {
+    let labelled = |svg: &str| {
+        let label = format!("<svg role=\"img\" aria-label=\"{}\"", escape(&figure.description));
+        svg.replacen("<svg", &label, 1)
+    };
+    format!(
+        "<figure id=\"{name}\">\n<figcaption>{caption} <a href=\"{name}.svg\">SVG</a> <a href=\"{name}.png\">PNG</a>\
+         </figcaption>\n<div class=\"wide\">{wide}</div>\n<div class=\"narrow\">{narrow}</div>\n<p>{reading}</p>\n\
+         </figure>\n",
+        name = figure.name,
+        caption = escape(figure.caption),
+        wide = labelled(&figure.svg),
+        narrow = labelled(&figure.narrow_svg),
+        reading = escape(figure.reading),
+    )
+}
+
+fn table(comparison: &Comparison) -> String {
+    let names = std::iter::once("scheme").chain(COLUMNS.iter().map(|column| column.name));
+    let header: String = names.map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
+    let rows: String = comparison.schemes.iter().map(row).collect();
+    format!(
+        "<p>{}</p>\n<table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n{}{rows}</tbody>\n</table>\n",
+        escape(&trials(&comparison.schemes, comparison.first_seed)),
+        undisturbed(comparison),
+    )
+}
+
+/// What the numbers are means of.
+fn trials(schemes: &[SchemeFigures], first_seed: u64) -> String {
+    let most = schemes.iter().map(|scheme| scheme.trials).max().unwrap_or(0);
+    if most < 2 {
+        return format!("Numbers of one trial, seed {first_seed}.");
+    }
+    let last = first_seed + most as u64 - 1;
+    format!(
+        "Means of {most} trials, seeds {first_seed} to {last}; below each, half the width of its 95 % confidence interval. \
+         Overheads are means over the trials that converged."
+    )
+}
+
+fn undisturbed(comparison: &Comparison) -> String {
+    let cells = COLUMNS.iter().map(|column| match column.name {
+        "time" => cell(column, &seconds(comparison.baseline_seconds), None),
+        "executed" => cell(column, &comparison.baseline_iterations.to_string(), None),
+        _ => cell(column, "", None),
+    });
+    format!("<tr><th scope=\"row\">undisturbed</th>{}</tr>\n", cells.collect::<String>())
+}
+
+fn row(scheme: &SchemeFigures) -> String {
+    let cells = COLUMNS.iter().map(|column| cell(column, &column.cell(scheme), column.half_width(scheme)));
+    format!("<tr><th scope=\"row\">{}</th>{}</tr>\n", escape(&scheme.name()), cells.collect::<String>())
+}
+
+fn cell(column: &Column, value: &str, half_width: Option<String>) -> String {
+    let width = half_width.map_or_else(String::new, |width| format!("<small>&plusmn; {}</small>", escape(&width)));
+    let empty = if value.is_empty() { " class=\"empty\"" } else { "" };
+    format!("<td data-name=\"{}\"{empty}>{}{width}</td>", column.name, escape(value))
+}
+
+/// The columns, explained under their table.
+fn meanings() -> String {
+    let terms =
+        COLUMNS.iter().map(|column| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", column.name, column.meaning));
+    format!("<dl class=\"terms\">\n{}</dl>\n", terms.collect::<String>())
+}
+
+fn decisions(comparison: &Comparison) -> String {
+    if comparison.decisions.is_empty() {
+        return String::new();
+    }
+    let shown = comparison.decisions.iter().take(DECISIONS_MAX);
+    let items: String = shown.map(|decision| format!("<li>{}</li>\n", escape(decision))).collect();
+    let left_out = comparison.decisions.len().saturating_sub(DECISIONS_MAX);
+    let more = if left_out > 0 { format!("<p>{left_out} more are in figures.json.</p>\n") } else { String::new() };
+    format!(
+        "<h2>What auto decided</h2>\n<p>Under seed {}, whenever the costs measured so far called for it.</p>\n\
+         <ol>\n{items}</ol>\n{more}",
+        comparison.first_seed
+    )
+}
+
+fn facts(facts: &[Fact]) -> String {
+    let items = facts.iter().map(|fact| {
+        let meaning = fact.meaning.as_ref();
+        let meaning = meaning.map_or_else(String::new, |meaning| format!("<small>{}</small>", escape(meaning)));
+        format!("<div><dt>{}</dt><dd>{}{meaning}</dd></div>\n", fact.name, escape(&fact.value))
+    });
     format!("<dl>\n{}</dl>\n", items.collect::<String>())
 }
 
-fn table(runs: &[RunSummary]) -> String {
-    const HEADER: [&str; 11] = [
-        "scheme",
-        "overhead (expected)",
-        "iterations",
-        "executed",
-        "failures",
-        "recoveries",
-        "checkpoints",
-        "extra per recovery",
-        "stored per version",
-        "ratio",
-        "time",
-    ];
-    let header: String = HEADER.iter().map(|name| format!("<th scope=\"col\">{name}</th>")).collect();
-    let rows: String = runs.iter().map(row).collect();
-    format!(
-        "<div class=\"scroll\" role=\"region\" aria-label=\"Numbers of all runs\" tabindex=\"0\">\n<table>\n\
-         <thead><tr>{header}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n"
-    )
-}
-
-fn row(run: &RunSummary) -> String {
-    let dash = || "-".to_owned();
-    let expected = run.expected.map_or_else(dash, |parts| percent(parts.total()));
-    let iterations =
-        if run.converged { run.iterations.to_string() } else { format!("{} (not converged)", run.iterations) };
-    let cells = [
-        run.measured.map_or_else(dash, |parts| format!("{} ({expected})", percent(parts.total()))),
-        iterations,
-        run.iterations_executed.to_string(),
-        run.count(EventKind::Failure).to_string(),
-        run.count(EventKind::Recovery).to_string(),
-        run.count(EventKind::Checkpoint).to_string(),
-        run.extra_iterations_mean.map_or_else(dash, |extra| format!("{extra:.1}")),
-        if run.encoded_bytes > 0.0 { bytes(run.encoded_bytes) } else { dash() },
-        run.ratio().map_or_else(dash, |ratio| format!("{ratio:.2}")),
-        seconds(run.seconds_total),
-    ];
-    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-    format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(&run.name))
-}
-
-fn render_figure(figure: &Figure) -> String {
-    let label = format!("<svg role=\"img\" aria-label=\"{}\"", escape(&figure.description));
-    format!(
-        "<figure id=\"{name}\">\n<figcaption>{caption} <a href=\"{name}.svg\">SVG</a> \
-         <a href=\"{name}.png\">PNG</a></figcaption>\n{svg}\n</figure>\n",
-        name = figure.name,
-        caption = escape(figure.caption),
-        svg = figure.svg.replacen("<svg", &label, 1),
-    )
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace("+-", "&plusmn;")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::SchemeFigures;
     use crate::plot;
+    use crate::protection::SchemeChoice;
     use crate::report;
 
-    #[test]
-    fn page_escapes_what_it_is_given_and_names_the_cheapest_scheme() {
-        let comparison = report::sample();
-        let page = render(&comparison, &plot::figures(&comparison).unwrap());
-        assert!(page.contains("CG, 3D Poisson &lt;64^3&gt;") && !page.contains("<64^3>"));
-        assert!(page.contains("lossy cost least: 15.00 %"), "{:?}", verdict(&comparison.runs));
+    fn rendered(comparison: &Comparison) -> String {
+        render(comparison, &plot::figures(comparison).unwrap())
     }
 
     #[test]
-    fn every_run_has_its_row_and_every_figure_a_description() {
+    fn page_escapes_what_it_is_given_and_names_the_cheapest_scheme() {
+        let page = rendered(&report::sample());
+        assert!(page.contains("CG, 3D Poisson &lt;64^3&gt;") && !page.contains("<64^3>"));
+        assert!(page.contains("lossy cost least: 20.75 % &plusmn; "), "{:?}", report::sample().verdict);
+    }
+
+    #[test]
+    fn every_scheme_has_its_row_every_column_its_meaning_and_every_figure_a_description() {
         let comparison = report::sample();
-        let page = render(&comparison, &plot::figures(&comparison).unwrap());
-        assert_eq!(page.matches("<th scope=\"row\">").count(), comparison.runs.len());
-        assert_eq!(page.matches("role=\"img\" aria-label=").count(), 3);
+        let page = rendered(&comparison);
+        assert_eq!(page.matches("<th scope=\"row\">").count(), comparison.schemes.len() + 1);
+        assert_eq!(page.matches("role=\"img\" aria-label=").count(), 2 * 5);
+        assert!(COLUMNS.iter().all(|column| page.contains(&format!("<dt>{}</dt>", column.name))));
+        assert!(page.contains("seeds 1 to 2"));
     }
 
     #[test]
     fn run_that_did_not_converge_says_so_and_wins_nothing() {
         let mut comparison = report::sample();
-        comparison.runs[3].converged = false;
-        assert!(row(&comparison.runs[3]).contains("not converged"));
-        assert!(verdict(&comparison.runs).is_some_and(|text| text.starts_with("lossless cost least")));
+        let mut runs = [1, 2].map(|seed| report::sample_run(SchemeChoice::Lossy, 101.0, seed));
+        runs[1].solve.converged = false;
+        comparison.schemes[2] = SchemeFigures::of(runs.to_vec()).unwrap();
+        assert!(row(&comparison.schemes[2]).contains("lossy (1 of 2 converged)"));
+        let verdict = crate::figures::verdict(&comparison.schemes).unwrap();
+        assert!(verdict.starts_with("traditional cost least"), "{verdict}");
     }
 }

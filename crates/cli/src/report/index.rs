@@ -1,0 +1,96 @@
+//! The page over many comparisons: one picture, one table, a link to each.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use recoup::model::simulate::Estimate;
+
+use super::page::{escape, foot, head, render_figure};
+use super::{make_folder, write_figure, write_file};
+use crate::output::percent;
+use crate::plot::{Dots, overview};
+
+/// One comparison, as the index shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// Its folder beneath the index.
+    pub(crate) folder: String,
+    /// Method and problem.
+    pub(crate) title: String,
+    /// Which scheme cost least.
+    pub(crate) verdict: String,
+    pub(crate) trials: u64,
+    /// Overheads by scheme, as fractions.
+    pub(crate) overheads: Vec<(String, Option<Estimate>)>,
+}
+
+/// Writes `index.html` and its plot into `folder` and returns the page's path.
+///
+/// # Errors
+/// When the folder cannot be written to.
+pub(crate) fn write(entries: &[Entry], folder: &Path, command: &str) -> Result<PathBuf> {
+    make_folder(folder)?;
+    let title = "What each scheme costs";
+    let mut html = head(title);
+    let _ = write!(
+        html,
+        "<header>\n<p>recoup</p>\n<h1>{title}</h1>\n<p class=\"verdict\">Every problem is solved under every scheme with \
+         the same failures, seed by seed. Overhead is the time of such a run over that of the undisturbed solve, less 1: \
+         checkpoints, work done again, recoveries and extra iterations.</p>\n</header>\n<main>\n"
+    );
+    if let Some(figure) = overview(&columns(entries))? {
+        write_figure(&figure, folder)?;
+        html.push_str(&render_figure(&figure));
+    }
+    html.push_str(&table(entries));
+    html.push_str(&foot(command));
+    let path = folder.join("index.html");
+    write_file(&path, html.as_bytes())?;
+    Ok(path)
+}
+
+fn columns(entries: &[Entry]) -> Vec<(String, Vec<Dots>)> {
+    let dots = |(name, overhead): &(String, Option<Estimate>)| Dots {
+        name: name.clone(),
+        measured: overhead.map(|of| Estimate { mean: 100.0 * of.mean, half_width: 100.0 * of.half_width }),
+        expected: None,
+    };
+    entries.iter().map(|entry| (entry.folder.clone(), entry.overheads.iter().map(dots).collect())).collect()
+}
+
+/// A row for each comparison, a column for each scheme.
+fn table(entries: &[Entry]) -> String {
+    let mut schemes: Vec<&str> = Vec::new();
+    for (name, _) in entries.iter().flat_map(|entry| &entry.overheads) {
+        if !schemes.contains(&name.as_str()) {
+            schemes.push(name);
+        }
+    }
+    let header: String = schemes.iter().map(|name| format!("<th scope=\"col\">{}</th>", escape(name))).collect();
+    let rows: String = entries.iter().map(|entry| row(entry, &schemes)).collect();
+    format!(
+        "<h2>Overheads</h2>\n<p>Means over the trials; below each, half the width of its 95 % confidence interval.</p>\n\
+         <table>\n<thead><tr><th scope=\"col\">problem</th>{header}<th scope=\"col\">trials</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n"
+    )
+}
+
+fn row(entry: &Entry, schemes: &[&str]) -> String {
+    let cells = schemes.iter().map(|scheme| {
+        let overhead = entry.overheads.iter().find(|(name, _)| name == scheme).and_then(|(_, overhead)| *overhead);
+        let value = overhead.map_or_else(|| "-".to_owned(), |of| percent(of.mean));
+        let width = overhead.map(|of| of.half_width).filter(|width| width.is_finite());
+        let width = width.map_or_else(String::new, |width| format!("<small>&plusmn; {}</small>", percent(width)));
+        format!("<td data-name=\"{}\">{value}{width}</td>", escape(scheme))
+    });
+    format!(
+        "<tr><th scope=\"row\"><a href=\"{folder}/index.html\">{title}</a><small>{verdict}</small></th>{cells}\
+         <td data-name=\"trials\">{trials}</td></tr>\n",
+        folder = escape(&entry.folder),
+        title = escape(&entry.title),
+        verdict = escape(&entry.verdict),
+        cells = cells.collect::<String>(),
+        trials = entry.trials,
+    )
+}

@@ -1,0 +1,229 @@
+//! What a comparison shows: the same numbers on the terminal, in the JSON and on the page, and pages that fit their screen.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Declared rates throughout, so that two runs give the same numbers.
+const COMPARE: &str = "compare --poisson3d 12 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1 \
+                       --failures inject --mtti 150 --virtual-time --t-iter 5 --pfs-bandwidth 2000 --codec-rate 1e9 \
+                       --trials 3";
+
+fn recoup(arguments: &str, dir: &Path) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let output = command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A number with its unit as it is shown, and how far from it the number itself may lie: half its last digit.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    value: f64,
+    off_by: f64,
+}
+
+impl Shown {
+    fn of(text: &str) -> Self {
+        if let Some((hours, minutes)) = text.split_once(" h ") {
+            let minutes: f64 = minutes.trim_end_matches(" min").parse().unwrap();
+            return Self { value: 3600.0 * hours.parse::<f64>().unwrap() + 60.0 * minutes, off_by: 30.0 };
+        }
+        let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+        let unit = match unit {
+            "" | "s" | "B" => 1.0,
+            "%" => 0.01,
+            "ms" => 1e-3,
+            "us" => 1e-6,
+            "KiB" => 1024.0,
+            other => panic!("unit {other} of {text}"),
+        };
+        let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        Self { value: number.parse::<f64>().unwrap() * unit, off_by: 0.5 * unit * 0.1_f64.powi(decimals as i32) }
+    }
+
+    fn stands_for(self, value: f64) -> bool {
+        // One rounding of the product, one of the digits.
+        (self.value - value).abs() <= self.off_by * (1.0 + 1e-9) + 2.0 * f64::EPSILON * value.abs()
+    }
+}
+
+/// Columns by their names and the JSON's keys.
+const KEYS: [(&str, &str); 11] = [
+    ("overhead", "overhead_fraction"),
+    ("expected", "expected_overhead_fraction"),
+    ("time", "seconds_total"),
+    ("executed", "iterations_executed"),
+    ("done again", "iterations_lost"),
+    ("failures", "failures"),
+    ("recoveries", "recoveries"),
+    ("checkpoints", "checkpoints"),
+    ("extra each", "extra_iterations_mean"),
+    ("version", "version_bytes"),
+    ("ratio", "ratio_mean"),
+];
+
+/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `-`, with the JSON. Returns how many numbers it held.
+fn check(cell: &str, run: &Value, column: &str) -> usize {
+    let key = KEYS.iter().find(|(name, _)| *name == column).unwrap_or_else(|| panic!("no key of {column}")).1;
+    if cell == "-" {
+        assert!(run[key].is_null(), "{column}: {run}");
+        return 0;
+    }
+    let names = [key.to_owned(), format!("{key}_ci95")];
+    let numbers = cell.split(" +- ").zip(&names);
+    numbers
+        .map(|(text, key)| {
+            let value = run[key].as_f64().unwrap_or_else(|| panic!("{key} in {run}"));
+            assert!(Shown::of(text).stands_for(value), "{column}: {text} stands for {value}");
+        })
+        .count()
+}
+
+/// The cells of a line whose columns are apart by two blanks or more.
+fn cells(line: &str) -> Vec<&str> {
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+#[test]
+fn terminal_json_and_page_show_the_same_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let json: Value = serde_json::from_str(&recoup(&format!("{COMPARE} --json --report page"), dir.path())).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    let terminal = recoup(COMPARE, dir.path());
+    let page = std::fs::read_to_string(dir.path().join("page/index.html")).unwrap();
+    let header = cells(terminal.lines().next().unwrap());
+    let mut compared = 0;
+    for run in runs {
+        let scheme = run["scheme"].as_str().unwrap();
+        let line = terminal.lines().find(|line| cells(line).first() == Some(&scheme)).unwrap();
+        let row = cells(line);
+        assert_eq!(row.len(), header.len(), "{line}");
+        compared += header.iter().zip(row).skip(1).map(|(column, cell)| check(cell, run, column)).sum::<usize>();
+        let row =
+            page.split(&format!("<th scope=\"row\">{scheme}</th>")).nth(1).unwrap().split("</tr>").next().unwrap();
+        for cell in row.split("<td data-name=\"").skip(1) {
+            let (column, rest) = cell.split_once("\">").unwrap();
+            let text = rest.replace("<small>&plusmn;", " +-").replace("</small>", "").replace("</td>", "");
+            compared += check(text.trim(), run, column);
+        }
+        let parts = ["checkpoints", "lost_work", "recoveries", "extra_iterations", "other"];
+        let sum: f64 = parts.iter().map(|part| run[format!("overhead_{part}")].as_f64().unwrap()).sum();
+        // A dozen roundings of means below 10.
+        assert!((sum - run["overhead_fraction"].as_f64().unwrap()).abs() <= 1e-13, "{run}");
+    }
+    // Six schemes: nine means on the terminal and eleven on the page, most with intervals.
+    assert!(compared > 6 * 25, "{compared} numbers");
+    let verdict = json["verdict"].as_str().unwrap();
+    assert!(terminal.replace('\n', " ").contains(verdict), "{terminal}");
+    assert!(page.contains(&verdict.replace("+-", "&plusmn;")), "{verdict}");
+    let figures: Value = serde_json::from_slice(&std::fs::read(dir.path().join("page/figures.json")).unwrap()).unwrap();
+    assert_eq!(figures["runs"], json["runs"]);
+}
+
+/// A browser without a screen; `None` where there is none.
+fn browser() -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name))).find(|program| program.is_file())
+}
+
+/// Shows each page in frames of several widths, and writes what it measured into the document.
+const MEASURE: &str = r#"<!doctype html><meta charset="utf-8"><body><script>
+const found = [];
+function measure(page, width) {
+  return new Promise(done => {
+    const frame = document.createElement('iframe');
+    frame.style.cssText = `width:${width}px;height:4000px;border:0`;
+    frame.onload = () => {
+      const doc = frame.contentDocument;
+      const texts = doc.createTreeWalker(doc.body, NodeFilter.SHOW_TEXT);
+      let smallest = 1e9, rightmost = 0, tiny = '';
+      for (let node; (node = texts.nextNode());) {
+        const holder = node.parentElement;
+        if (!node.data.trim() || !holder.getClientRects().length) continue;
+        const svg = holder.ownerSVGElement;
+        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+        const size = parseFloat(frame.contentWindow.getComputedStyle(holder).fontSize) * scale;
+        if (size < smallest) { smallest = size; tiny = node.data.trim(); }
+        rightmost = Math.max(rightmost, holder.getBoundingClientRect().right);
+      }
+      found.push({page, width, scroll: doc.documentElement.scrollWidth, rightmost, smallest, tiny});
+      done();
+    };
+    frame.src = page;
+    document.body.appendChild(frame);
+  });
+}
+(async () => {
+  for (const page of PAGES) for (const width of [400, 1200, 1440]) await measure(page, width);
+  document.body.innerHTML = '';
+  document.body.dataset.found = 'FOUND' + encodeURIComponent(JSON.stringify(found)) + 'END';
+})();
+</script></body>"#;
+
+/// What the browser measured on these pages of a folder.
+fn measured(browser: &Path, folder: &Path, pages: &[&str]) -> Vec<Value> {
+    std::fs::write(folder.join("measure.html"), MEASURE.replace("PAGES", &format!("{pages:?}"))).unwrap();
+    let profile = tempfile::tempdir().unwrap();
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--allow-file-access-from-files",
+            "--window-size=1600,4000",
+        ])
+        .args(["--virtual-time-budget=20000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", folder.join("measure.html").display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = dom.split("\"FOUND").nth(1).and_then(|rest| rest.split("END").next());
+    let found = found.unwrap_or_else(|| panic!("{dom}\n{}", String::from_utf8_lossy(&output.stderr)));
+    let text = found.split('%').enumerate().fold(Vec::new(), |mut bytes, (index, piece)| {
+        let plain = if index == 0 { piece } else { &piece[2..] };
+        bytes.extend((index > 0).then(|| u8::from_str_radix(&piece[..2], 16).unwrap()));
+        bytes.extend_from_slice(plain.as_bytes());
+        bytes
+    });
+    serde_json::from_slice(&text).unwrap()
+}
+
+#[test]
+fn pages_fit_phones_and_screens_and_their_text_can_be_read() {
+    let Some(browser) = browser() else {
+        eprintln!("SKIPPED: pages are looked at with Chromium, and there is none");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    recoup(&format!("{COMPARE} --report reports/cg"), dir.path());
+    let fixed = COMPARE.replace("--failures inject --mtti 150", "--failures at:5,12").replace(" --trials 3", "");
+    recoup(&format!("{fixed} --schemes none,traditional,lossy --report reports/fixed"), dir.path());
+    let index: Value = serde_json::from_str(&recoup("report reports --json", dir.path())).unwrap();
+    assert_eq!(index["comparisons"], serde_json::json!(["cg", "fixed"]));
+    let pages = ["index.html", "cg/index.html", "fixed/index.html"];
+    let found = measured(&browser, &dir.path().join("reports"), &pages);
+    let mut seen = BTreeMap::<&str, usize>::new();
+    for page in &found {
+        let number = |key: &str| page[key].as_f64().unwrap();
+        assert!(number("scroll") <= number("width") && number("rightmost") <= number("width"), "cut off: {page}");
+        assert!(number("smallest") >= 11.0, "too small to read: {page}");
+        *seen.entry(page["page"].as_str().unwrap()).or_default() += 1;
+    }
+    assert_eq!(seen.into_values().collect::<Vec<_>>(), [3, 3, 3]);
+}
+
+#[test]
+fn index_without_a_comparison_says_how_to_make_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_recoup")).args(["report", "."]).current_dir(dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("recoup compare .. --report ./NAME"));
+}
