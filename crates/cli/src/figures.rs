@@ -327,48 +327,35 @@ pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<Pair> {
     schemes.iter().enumerate().flat_map(of).collect()
 }
 
-/// Which scheme cost least, and whether the others' differences to it are more than chance, in plain words.
-pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Option<String> {
+/// Which scheme cost least, and whether the others' differences to it are more than chance: a sentence each, none where no
+/// scheme converged in all its trials.
+pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
     let overhead = |of: &SchemeFigures| of.get("overhead_fraction").filter(|_| of.trials == of.trials_converged);
     let known: Vec<(&SchemeFigures, Estimate)> = schemes.iter().filter_map(|of| Some((of, overhead(of)?))).collect();
-    let (best, least) = known.iter().min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean)).copied()?;
-    let others: Vec<&SchemeFigures> = known.iter().map(|(of, _)| *of).filter(|of| of.scheme != best.scheme).collect();
-    let mean = percent(least.mean);
+    let least = known.iter().min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean)).copied();
+    let Some((best, least)) = least else { return Vec::new() };
+    let others = known.iter().map(|(of, _)| *of).filter(|of| of.scheme != best.scheme);
+    let (scheme, mean) = (&best.scheme, percent(least.mean));
     let of_time = "of the undisturbed solve's time";
     if best.trials < 2 {
-        let listed = listed(&others, |of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
-        return Some(format!(
-            "{} took least in the one trial of seed {}: {mean} {of_time}{}. One trial says nothing of chance: --trials N \
-             says more.",
-            best.scheme,
-            best.first().seed,
-            listed.map_or_else(String::new, |listed| format!(" ({listed})")),
-        ));
+        let listed = others.filter_map(|of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
+        let (listed, seed) = (listed.collect::<Vec<_>>().join(", "), best.first().seed);
+        return vec![
+            format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time} (others: {listed})."),
+            "One trial says nothing of chance: --trials N says more.".to_owned(),
+        ];
     }
-    let pairs: Vec<Pair> = others.iter().filter_map(|of| Pair::of(of, best)).collect();
+    let pairs: Vec<Pair> = others.filter_map(|of| Pair::of(of, best)).collect();
     let said = |is_shown: bool| {
         let pairs = pairs.iter().filter(|pair| pair.shows_difference() == is_shown);
-        pairs.map(|pair| format!("{} {}", pair.scheme, pair.points())).collect::<Vec<_>>().join(", ")
+        let listed = pairs.map(|pair| format!("{} {}", pair.scheme, pair.points())).collect::<Vec<_>>().join(", ");
+        (!listed.is_empty()).then_some(listed)
     };
-    let (more, same) = (said(true), said(false));
-    let trials = best.trials;
-    let mut text = format!(
-        "{} cost least: {mean} +- {} {of_time}, mean of {trials} trials.",
-        best.scheme,
-        percent(least.half_width)
-    );
-    if !more.is_empty() {
-        text.push_str(&format!(" More, in points and trial by trial: {more}."));
-    }
-    if !same.is_empty() {
-        text.push_str(&format!(" No difference shown: {same}."));
-    }
-    Some(text)
-}
-
-fn listed(of: &[&SchemeFigures], say: impl Fn(&SchemeFigures) -> Option<String>) -> Option<String> {
-    let all: Vec<String> = of.iter().filter_map(|of| say(of)).collect();
-    (!all.is_empty()).then(|| all.join(", "))
+    let (trials, width) = (best.trials, percent(least.half_width));
+    let first = format!("{scheme} cost least: {mean} +- {width} {of_time}, mean of {trials} trials.");
+    let more = said(true).map(|listed| format!("More, in points and trial by trial: {listed}."));
+    let same = said(false).map(|listed| format!("No difference shown: {listed}."));
+    std::iter::once(first).chain(same).chain(more).collect()
 }
 
 #[cfg(test)]
@@ -406,7 +393,7 @@ mod tests {
     fn verdict_tells_a_difference_from_chance_and_from_one_trial() {
         let said = |seconds: [&[f64]; 2]| {
             let [ours, theirs] = seconds;
-            verdict(&[figures(SchemeChoice::Lossy, ours), figures(SchemeChoice::Traditional, theirs)]).unwrap()
+            verdict(&[figures(SchemeChoice::Lossy, ours), figures(SchemeChoice::Traditional, theirs)]).join(" ")
         };
         let apart = said([&[110.0, 140.0, 120.0], &[120.0, 151.0, 129.0]]);
         assert!(

@@ -77,8 +77,8 @@ pub(crate) struct Args {
 struct Report {
     /// Method and problem.
     title: String,
-    /// Which scheme cost least, and whether that is more than chance.
-    verdict: Option<String>,
+    /// Which scheme cost least, and whether that is more than chance, in sentences.
+    verdict: Vec<String>,
     runs: Vec<SchemeFigures>,
     /// Every two schemes under the same failures, where there are several trials.
     paired: Vec<Pair>,

@@ -73,11 +73,12 @@ fn entry(path: &Path) -> Result<Entry> {
         Some(Estimate { mean, half_width: run["overhead_fraction_ci95"].as_f64().unwrap_or(f64::INFINITY) })
     };
     let runs = json["runs"].as_array().with_context(|| format!("no runs in {}", path.display()))?;
+    let verdict = json["verdict"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let scheme = |run: &Value| run["scheme"].as_str().unwrap_or_default().to_owned();
     Ok(Entry {
         folder: path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
         title: text("title"),
-        verdict: text("verdict"),
+        verdict: verdict.filter(|sentence| !sentence.starts_with("More")).collect::<Vec<_>>().join(" "),
         trials: json["trials"].as_u64().unwrap_or(1),
         overheads: runs.iter().map(|run| (scheme(run), overhead(run))).collect(),
     })

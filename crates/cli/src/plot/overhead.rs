@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kuva::plot::ScatterPlot;
+use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
 use kuva::render::layout::TickFormat;
 use kuva::render::plots::Plot;
@@ -135,6 +136,7 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
     let (least, end) = ends(columns.iter().flat_map(|(_, dots)| dots))?;
     let step = 0.8 / schemes.len().max(1) as f64;
     let mut plots: Vec<Plot> = Vec::new();
+    let mut legend = Vec::new();
     for (index, scheme) in schemes.iter().enumerate() {
         let offset = (index as f64 - (schemes.len() - 1) as f64 / 2.0) * step;
         let found = columns.iter().zip(1..).filter_map(|((_, dots), position)| {
@@ -145,7 +147,14 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
         let scatter = ScatterPlot::new()
             .with_data(found.iter().map(|(x, measured)| (*x, measured.mean.min(end))))
             .with_y_err_asymmetric(found.iter().map(|(_, measured)| whisker(*measured, end)));
-        let scatter = scatter.with_color(canvas.colours.series(index + 1)).with_legend(*scheme);
+        let colour = canvas.colours.series(index + 1);
+        let scatter = scatter.with_color(colour.clone());
+        legend.push(LegendEntry {
+            label: (*scheme).to_owned(),
+            color: colour,
+            shape: LegendShape::Circle,
+            dasharray: None,
+        });
         plots.push(scatter.with_size(if canvas.is_narrow() { 3.5 } else { 5.0 }).into());
     }
     let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
@@ -157,6 +166,7 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
         .with_x_tick_format(TickFormat::Custom(Arc::new(move |value| named(&names, value))))
         .with_y_axis_min(least)
         .with_y_axis_max(end)
+        .with_legend_entries(legend)
         .with_y_label("overhead, %");
     Some(render_multiple(plots, layout))
 }

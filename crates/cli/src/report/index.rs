@@ -18,7 +18,7 @@ pub(crate) struct Entry {
     pub(crate) folder: String,
     /// Method and problem.
     pub(crate) title: String,
-    /// Which scheme cost least.
+    /// Which scheme cost least, and from which it does not differ.
     pub(crate) verdict: String,
     pub(crate) trials: u64,
     /// Overheads by scheme, as fractions.

@@ -45,8 +45,8 @@ impl Fact {
 pub(crate) struct Comparison {
     /// Headline: method and problem.
     pub(crate) title: String,
-    /// Which scheme cost least, and by how much.
-    pub(crate) verdict: Option<String>,
+    /// Which scheme cost least, and by how much, in sentences.
+    pub(crate) verdict: Vec<String>,
     pub(crate) facts: Vec<Fact>,
     /// Iterations of the undisturbed solve.
     pub(crate) baseline_iterations: u64,

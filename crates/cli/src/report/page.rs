@@ -14,9 +14,7 @@ const DECISIONS_MAX: usize = 25;
 pub(super) fn render(comparison: &Comparison, figures: &[Figure]) -> String {
     let mut html = head(&comparison.title);
     let _ = write!(html, "<header>\n<p>recoup</p>\n<h1>{}</h1>\n", escape(&comparison.title));
-    if let Some(text) = &comparison.verdict {
-        let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(text));
-    }
+    let _ = writeln!(html, "<p class=\"verdict\">{}</p>", escape(&comparison.verdict.join(" ")));
     html.push_str("</header>\n<main>\n<div class=\"figures\">\n");
     html.extend(figures.iter().map(render_figure));
     html.push_str("</div>\n<h2>Numbers</h2>\n");
@@ -185,7 +183,7 @@ mod tests {
         runs[1].solve.converged = false;
         comparison.schemes[2] = SchemeFigures::of(runs.to_vec()).unwrap();
         assert!(row(&comparison.schemes[2]).contains("lossy (1 of 2 converged)"));
-        let verdict = crate::figures::verdict(&comparison.schemes).unwrap();
+        let verdict = crate::figures::verdict(&comparison.schemes).join(" ");
         assert!(verdict.starts_with("traditional cost least"), "{verdict}");
     }
 }
