@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{CommError, MethodProfile, Variable, VariableMut};
+use crate::{CommError, MethodProfile, Resume, Variable, VariableMut};
 
 /// An owner of variables: a solver, or an application beside it.
 pub trait Registered {
@@ -17,32 +15,6 @@ pub trait Registered {
     /// Called before a restore with the names of the variables of a version: an owner whose variables come and go makes
     /// those of them its own that it knows. The others are not its business.
     fn make_room(&mut self, _saved: &[&str]) {}
-}
-
-/// How a solver continues from a version, in order of what the version must hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Resume {
-    /// From the iterate alone: `r = b - A x`, and the method starts anew from there.
-    Restarted,
-    /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
-    Deflated,
-    /// The recurrence goes on with a recomputed residual: the same count, other bits. The seed
-    /// paper's traditional checkpoint, for CG (x, p, rho).
-    Traditional,
-    /// Bit for bit the same continuation.
-    Exact,
-}
-
-impl fmt::Display for Resume {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Restarted => "restarted",
-            Self::Deflated => "deflated",
-            Self::Traditional => "traditional",
-            Self::Exact => "exact",
-        })
-    }
 }
 
 /// Why a method cannot go on.

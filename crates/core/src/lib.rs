@@ -18,6 +18,7 @@ mod manifest;
 mod operator;
 mod policy;
 mod profile;
+mod resume;
 mod store;
 mod variable;
 
@@ -31,12 +32,13 @@ pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
 };
 pub use frame::{Frame, FrameRecord, Place, Storage};
-pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, Resume, SolveError, Status};
+pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
 pub use profile::MethodProfile;
+pub use resume::Resume;
 pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

@@ -1,17 +1,6 @@
 //! CUDA C to the code of a device, by the runtime compiler.
 
-use crate::{DeviceError, sys};
-
-/// What a source became.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compiled {
-    /// The code of the device.
-    pub binary: Vec<u8>,
-    /// The same before registers were given out, as text.
-    pub ptx: String,
-    /// What the compiler said, registers and spilled bytes of every kernel among it.
-    pub log: String,
-}
+use crate::{Compiled, DeviceError, sys};
 
 /// Options under which every float operation means what it says.
 const OPTIONS: [&str; 7] = [

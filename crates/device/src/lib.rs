@@ -8,6 +8,7 @@
 //!
 //! Contexts, streams, events, device and pinned memory are those of [`driver`], once a [`Device`] is open.
 
+mod compiled;
 mod compiler;
 mod device;
 mod error;
@@ -15,6 +16,7 @@ mod sys;
 
 pub use cudarc::driver;
 
-pub use compiler::{Compiled, compile, find_compiler};
+pub use compiled::Compiled;
+pub use compiler::{compile, find_compiler};
 pub use device::{Device, DeviceInfo, Pinned, pinned, probe};
 pub use error::DeviceError;

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 
-use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Prediction, Scheme};
+use recoup_core::{Choice, Decision, Grain, Observation, Plan, Policy, Scheme};
 
-use super::candidates::{Candidate, best_states, candidates, choices, faithful};
+use super::ballot::{Ballot, faithful};
+use super::candidates::{Candidate, best_states, candidates, choices};
+use super::config::PolicyConfig;
 use super::cost::raw_bytes;
+use super::in_force::{InForce, SafePoints, Saved, is_probe_due, probe};
 use super::learned::{Extra, mtti_seconds};
 use super::remaining::History;
-use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
-use crate::decide::{Answer, Question, percent};
+use crate::decide::{Question, percent};
 use crate::interval::Interval;
 
 /// A scheme is left when another one's overhead is below this part of its own.
@@ -51,19 +53,6 @@ pub struct AutoPolicy {
     has_probed: bool,
     /// Taken once to be measured.
     explored: Vec<Choice>,
-}
-
-/// What one decision is made from.
-pub(super) struct Ballot {
-    question: Question,
-    pub(super) answer: Answer,
-    /// One for each scheme.
-    pub(super) candidates: Vec<Candidate>,
-    /// All of them.
-    all: Vec<Candidate>,
-    fallback_seconds: f64,
-    /// The time of the run so far and that which remains, over the latter.
-    pub(super) all_over_remaining: f64,
 }
 
 impl AutoPolicy {
@@ -360,32 +349,6 @@ impl AutoPolicy {
             interval_seconds,
             extra_iterations: ballot.prediction(choice),
         }
-    }
-}
-
-impl Ballot {
-    /// Whether the choice in force, which was measured, is expected to cost less under these other bounds: to take them once
-    /// costs none of the extra iterations that they would cost in the long run.
-    fn promises_more(&self, other: &Candidate, held: Choice) -> bool {
-        let overhead = |of: &Candidate| self.question.protection(&of.cost, self.fallback_seconds).overhead_fraction;
-        let is_other_grain = Choice { grain: held.grain, ..other.choice } == held;
-        let kept = self.all.iter().find(|of| of.choice == held && of.is_measured);
-        is_other_grain
-            && kept.is_some_and(|kept| {
-                let extra_iterations = other.cost.extra_iterations.min(kept.cost.extra_iterations);
-                let once = Candidate { cost: Cost { extra_iterations, ..other.cost }, ..*other };
-                overhead(&once) < overhead(kept)
-            })
-    }
-
-    /// How long a version of this choice is on its way behind the solver.
-    fn drain_seconds(&self, choice: Choice) -> f64 {
-        let found = self.all.iter().find(|of| of.choice == choice);
-        found.map_or(0.0, |of| self.question.timing(&of.cost).drain_seconds)
-    }
-
-    fn prediction(&self, choice: Choice) -> Option<Prediction> {
-        self.all.iter().find(|of| of.choice == choice).map(|of| of.extra)
     }
 }
 

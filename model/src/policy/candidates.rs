@@ -2,15 +2,12 @@
 
 use recoup_core::{Choice, Cost, Grain, Observation, Prediction, Resume, Scheme};
 
-use super::PolicyConfig;
-use super::auto::Ballot;
+use super::config::PolicyConfig;
 use super::cost::{measured, raw_bytes};
 use super::learned::Extra;
 use super::remaining::History;
 use crate::decide::Question;
 
-/// A part of all time too small to be worth a less faithful recovery.
-const FAITHFUL: f64 = 0.001;
 /// Another state of the same scheme is taken up when it costs less than this part of the one in force.
 const STATE_CHANGE: f64 = 0.9;
 /// The same state under other bounds is taken up below this part: nothing but the bounds changes.
@@ -102,20 +99,4 @@ pub(super) fn best_states(
         }
     }
     best.into_iter().map(|(candidate, _)| candidate).collect()
-}
-
-/// The most faithful of those that cost next to nothing more than `best`, and of several the cheapest.
-pub(super) fn faithful(best: Scheme, ballot: &Ballot) -> Scheme {
-    let (candidates, expected) = (&ballot.candidates, |scheme| ballot.answer.expected(scheme));
-    let Some(mut kept) = candidates.iter().find(|of| of.choice.scheme == best) else { return best };
-    // Overheads are parts of the time that remains.
-    let most = expected(best) + FAITHFUL * ballot.all_over_remaining;
-    for candidate in candidates.iter().filter(|of| expected(of.choice.scheme) <= most) {
-        let (ours, theirs) = (kept.choice, candidate.choice);
-        let is_cheaper = || expected(theirs.scheme) < expected(ours.scheme);
-        if theirs.resume > ours.resume || (theirs.resume == ours.resume && is_cheaper()) {
-            kept = candidate;
-        }
-    }
-    kept.choice.scheme
 }

@@ -2,7 +2,7 @@
 
 use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
 
-use super::PolicyConfig;
+use super::config::PolicyConfig;
 use crate::bound::Coding;
 use crate::decide::Machine;
 use crate::residual_bound::growth;

@@ -2,10 +2,11 @@
 
 use recoup_core::{Choice, Cost, Decision, Observation, Plan, Policy, Resume, Scheme};
 
+use super::config::PolicyConfig;
 use super::cost::raw_bytes;
+use super::in_force::{InForce, SafePoints, Saved, is_probe_due, probe};
 use super::learned::Extra;
 use super::remaining::History;
-use super::{InForce, PolicyConfig, SafePoints, Saved, is_probe_due, probe};
 use crate::decide::Question;
 use crate::interval::Interval;
 

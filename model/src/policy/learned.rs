@@ -2,8 +2,9 @@
 
 use recoup_core::{Bound, BoundRule, Choice, Cost, Grain, Observation, Prediction, PredictionSource, Resume, Scheme};
 
+use super::config::PolicyConfig;
+use super::in_force::Saved;
 use super::remaining::{History, Pace};
-use super::{PolicyConfig, Saved};
 use crate::extra_iterations::Stationary;
 
 /// The given MTTI counts as much as this many failures seen.

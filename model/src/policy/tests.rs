@@ -1,8 +1,11 @@
 //! Runs of policies against a machine whose costs are known.
 
-use recoup_core::{Cost, MethodProfile, Policy};
+use recoup_core::{
+    BoundRule, Choice, CodecId, Cost, Decision, Grain, MethodProfile, Observation, Plan, Policy, Resume, Scheme,
+};
 
 use super::candidates::candidates;
+use super::config::PolicyConfig;
 use super::cost::{LOSSLESS_GUESS, LOSSY_GUESS, bandwidth, raw_bytes};
 use super::learned::Extra;
 use super::remaining::History;

@@ -2,6 +2,7 @@
 //!
 //! Sources are formatted by rustfmt, so a look at lines and indentation is enough; nothing is parsed.
 
+mod circles;
 mod layout;
 mod rust;
 mod text;
@@ -44,6 +45,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let sources = sources(root)?;
     let mut complaints: Vec<String> = sources.iter().flat_map(check).collect();
     complaints.extend(layout::complaints(root, &sources));
+    complaints.extend(circles::complaints(&sources));
     complaints.extend(golden::complaints(root)?);
     if complaints.is_empty() {
         println!("tidy: {} files", sources.len());

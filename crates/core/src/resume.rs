@@ -1,0 +1,31 @@
+//! How far back a solver goes when it continues from a version.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How a solver continues from a version, in order of what the version must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resume {
+    /// From the iterate alone: `r = b - A x`, and the method starts anew from there.
+    Restarted,
+    /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
+    Deflated,
+    /// The recurrence goes on with a recomputed residual: the same count, other bits. The seed
+    /// paper's traditional checkpoint, for CG (x, p, rho).
+    Traditional,
+    /// Bit for bit the same continuation.
+    Exact,
+}
+
+impl fmt::Display for Resume {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Restarted => "restarted",
+            Self::Deflated => "deflated",
+            Self::Traditional => "traditional",
+            Self::Exact => "exact",
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! Circles of files: no two files of a crate may need each other, directly or through others.
+//!
+//! A file needs another one where it names an item of it by `crate::`, `super::` or `self::`. Names that a module only passes on
+//! lead to the file that defines them. The root of a crate is left out: it names all modules, and all may take what it
+//! passes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Source;
+
+/// A path of modules, from the root of its crate.
+type Path = Vec<String>;
+
+/// How many times a name may be passed on.
+const HOPS: usize = 8;
+
+/// One file of a crate.
+struct File<'a> {
+    source: &'a Source,
+    module: Path,
+    /// Paths that its code names, tests left out.
+    named: Vec<Path>,
+    /// Names its `use` declarations bring in, and where each comes from.
+    imports: BTreeMap<String, Path>,
+}
+
+/// A complaint for each group of files that need each other.
+pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
+    let mut crates = BTreeMap::<&str, Vec<File<'_>>>::new();
+    for source in sources {
+        if let Some((root, below)) = source.path.split_once("/src/").filter(|_| source.is_rust()) {
+            crates.entry(root).or_default().push(File::of(source, below));
+        }
+    }
+    crates.values().flat_map(|files| circles(files)).collect()
+}
+
+impl<'a> File<'a> {
+    fn of(source: &'a Source, below: &str) -> Self {
+        let mut module: Path = below.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
+        if ["mod", "lib", "main"].contains(&module.last().map_or("", String::as_str)) {
+            module.pop();
+        }
+        let code = source.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let tokens = tokens(code);
+        let children: Vec<&str> =
+            tokens.windows(2).filter(|pair| pair[0] == "mod").map(|pair| pair[1].as_str()).collect();
+        let (mut named, mut imports) = (Vec::new(), BTreeMap::new());
+        let mut position = 0;
+        while position < tokens.len() {
+            let is_use = tokens[position] == "use";
+            let begin = position + usize::from(is_use);
+            let is_child = |first: &String| is_use && children.contains(&first.as_str());
+            let begins = |first: &String| ["crate", "super", "self"].contains(&first.as_str()) || is_child(first);
+            let is_path = tokens.get(begin).is_some_and(begins);
+            if !is_path || (!is_use && tokens.get(begin + 1).is_none_or(|next| next != "::")) {
+                position += 1;
+                continue;
+            }
+            let mut leaves = Vec::new();
+            position = tree(&tokens, begin, &module, is_use, &mut leaves).max(position + 1);
+            for (path, name) in leaves {
+                if is_use {
+                    imports.insert(name, path.clone());
+                }
+                named.push(path);
+            }
+        }
+        Self { source, module, named, imports }
+    }
+
+    fn is_root(&self) -> bool {
+        self.module.is_empty()
+    }
+}
+
+/// Words and the signs that paths are made of, comments and texts left out.
+fn tokens(code: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    for line in code.lines() {
+        let line = line.split("//").next().unwrap_or_default();
+        let mut word = String::new();
+        let mut is_text = false;
+        let mut previous = ' ';
+        for sign in line.chars() {
+            if sign == '"' && previous != '\\' {
+                is_text = !is_text;
+            }
+            previous = sign;
+            if is_text {
+                continue;
+            }
+            if sign.is_alphanumeric() || sign == '_' {
+                word.push(sign);
+                continue;
+            }
+            if !word.is_empty() {
+                tokens.push(std::mem::take(&mut word));
+            }
+            match sign {
+                ':' if tokens.last().is_some_and(|last| last == ":") => {
+                    *tokens.last_mut().unwrap_or(&mut word) = "::".to_owned()
+                }
+                ':' | '{' | '}' | ',' | '*' | ';' => tokens.push(sign.to_string()),
+                ' ' => {}
+                _ => tokens.push("?".to_owned()),
+            }
+        }
+        if !word.is_empty() {
+            tokens.push(word);
+        }
+    }
+    tokens
+}
+
+/// Reads a path, or a tree of them where it is declared, from `position`; returns where it ends.
+fn tree(tokens: &[String], position: usize, from: &Path, is_use: bool, leaves: &mut Vec<(Path, String)>) -> usize {
+    let mut path = from.clone();
+    let mut at = position;
+    while let Some(token) = tokens.get(at) {
+        match token.as_str() {
+            "crate" => path.clear(),
+            "super" => drop(path.pop()),
+            "self" => {}
+            "{" if is_use => {
+                at += 1;
+                while tokens.get(at).is_some_and(|token| token != "}") {
+                    at = tree(tokens, at, &path, is_use, leaves);
+                    at += usize::from(tokens.get(at).is_some_and(|token| token == ","));
+                }
+                return at + 1;
+            }
+            name => path.push(name.to_owned()),
+        }
+        at += 1;
+        if tokens.get(at).is_none_or(|next| next != "::") {
+            break;
+        }
+        at += 1;
+        if tokens.get(at).is_some_and(|next| ["*", "?"].contains(&next.as_str())) {
+            at += 1;
+            break;
+        }
+    }
+    let renamed = tokens.get(at).is_some_and(|token| token == "as" && is_use);
+    let name = if renamed { tokens.get(at + 1) } else { path.last() };
+    leaves.push((path.clone(), name.cloned().unwrap_or_default()));
+    if renamed { at + 2 } else { at }
+}
+
+/// The file that defines what a path names: the deepest module on its way, or the one that module takes it from.
+fn defining<'f>(files: &'f [File<'_>], path: &[String], hops: usize) -> Option<&'f File<'f>> {
+    let deepest = (0..=path.len()).rev().find_map(|depth| {
+        let file = files.iter().find(|file| file.module == path[..depth])?;
+        Some((file, depth))
+    });
+    let (file, depth) = deepest?;
+    let passed_on = path.get(depth).and_then(|name| file.imports.get(name)).filter(|_| hops > 0);
+    match passed_on {
+        Some(origin) if origin[..] != path[..] => {
+            let full: Path = origin.iter().chain(&path[depth + 1..]).cloned().collect();
+            defining(files, &full, hops - 1)
+        }
+        _ => Some(file),
+    }
+}
+
+/// The files that each file needs, by their positions.
+fn needs(files: &[File<'_>]) -> Vec<BTreeSet<usize>> {
+    let position = |of: &File<'_>| files.iter().position(|file| file.source.path == of.source.path);
+    let of = |index: usize, file: &File<'_>| -> BTreeSet<usize> {
+        let defining = file.named.iter().filter_map(|path| defining(files, path, HOPS));
+        let others = defining.filter(|other| !other.is_root()).filter_map(position);
+        others.filter(|&other| other != index).collect()
+    };
+    files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| if file.is_root() { BTreeSet::new() } else { of(index, file) })
+        .collect()
+}
+
+/// One complaint for each group of files of a crate that reach each other.
+fn circles(files: &[File<'_>]) -> Vec<String> {
+    let needs = needs(files);
+    let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reachable(&needs, from)).collect();
+    let mut told = BTreeSet::<usize>::new();
+    let mut complaints = Vec::new();
+    for first in 0..files.len() {
+        if !reached[first].contains(&first) || told.contains(&first) {
+            continue;
+        }
+        let group: Vec<usize> =
+            reached[first].iter().copied().filter(|&other| reached[other].contains(&first)).collect();
+        told.extend(&group);
+        let name = |index: &usize| files[*index].source.file_name();
+        let arrows = group.iter().map(|from| {
+            let to: Vec<&str> = needs[*from].iter().filter(|to| group.contains(to)).map(name).collect();
+            format!("{} needs {}", name(from), to.join(", "))
+        });
+        let arrows = arrows.collect::<Vec<_>>().join("; ");
+        complaints.push(files[first].source.complaint(0, format!("a circle of files: {arrows}")));
+    }
+    complaints
+}
+
+fn reachable(needs: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut pending: Vec<usize> = needs[from].iter().copied().collect();
+    while let Some(next) = pending.pop() {
+        if found.insert(next) {
+            pending.extend(&needs[next]);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn circles_are_found_through_names_passed_on_and_through_parents() {
+        let sources = [
+            source("a/src/lib.rs", "mod one;\nmod two;\nmod three;\npub use one::First;\n"),
+            source(
+                "a/src/one.rs",
+                "use std::fmt;\nuse crate::two::{Second, inner::{self, Deep as Other}};\npub struct First;\n",
+            ),
+            source("a/src/two.rs", "pub mod inner;\npub struct Second;\n"),
+            source("a/src/two/inner.rs", "fn f() -> crate::First { crate::three::make() }\n"),
+            source(
+                "a/src/three.rs",
+                "// crate::one::First is only spoken of\nfn g() { \"crate::one\"; }\n#[cfg(test)]\nmod tests { use crate::one::First; }\n",
+            ),
+            source("b/src/lib.rs", "mod parent;\n"),
+            source("b/src/parent/mod.rs", "mod child;\nuse self::child::Child;\npub struct Parent;\n"),
+            source("b/src/parent/child.rs", "use super::Parent;\npub struct Child;\n"),
+        ];
+        let complaints = complaints(&sources);
+        assert_eq!(complaints.len(), 2, "{complaints:?}");
+        assert!(complaints[0].contains("one.rs needs inner.rs; inner.rs needs one.rs"), "{complaints:?}");
+        assert!(complaints[1].contains("mod.rs needs child.rs; child.rs needs mod.rs"), "{complaints:?}");
+    }
+}

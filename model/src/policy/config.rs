@@ -1,0 +1,102 @@
+//! What both policies are told once, and what follows from it.
+
+use recoup_core::{BoundRule, Choice, CodecId, Grain, MethodProfile, Observation, Plan, Resume, Scheme};
+
+/// What both policies are told once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyConfig {
+    /// Mean time to interrupt; infinite when nothing is expected to fail.
+    pub mtti_seconds: f64,
+    /// Codec of the iterate in lossy versions.
+    pub lossy_codec: CodecId,
+    /// Codec of lossless and exact versions.
+    pub lossless_codec: CodecId,
+    /// The rule behind the bound of lossy versions.
+    pub rule: BoundRule,
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`; `None` for the method's.
+    pub theta: Option<f64>,
+    /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
+    pub delta: f64,
+    /// Theta and delta may be made finer and coarser; not where they were asked for.
+    pub has_grains: bool,
+    /// What lossy versions hold enough for, unless told for all; `None` for what the method's directions are worth.
+    pub lossy_resume: Option<Resume>,
+    /// What every version must hold enough for, in place of what its scheme usually does.
+    pub resume: Option<Resume>,
+    /// Checkpoints drain behind the solver.
+    pub asynchronous: bool,
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations done; `None` for
+    /// the method's.
+    pub extra_fraction: Option<f64>,
+    /// The method's own numbers, until a solver says others ([`Observation::profile`]).
+    pub profile: MethodProfile,
+}
+
+impl PolicyConfig {
+    /// What one checkpoint of `scheme` does.
+    #[must_use]
+    pub fn plan(&self, scheme: Scheme) -> Plan {
+        let (codec, resume) = match scheme {
+            Scheme::None | Scheme::Traditional => (CodecId::Raw, Resume::Traditional),
+            Scheme::Exact => (self.lossless_codec, Resume::Exact),
+            Scheme::Lossless => (self.lossless_codec, Resume::Traditional),
+            Scheme::Lossy => (self.lossy_codec, self.lossy_resume()),
+        };
+        let resume = self.resume.unwrap_or(resume);
+        let (rule, theta, delta, grain) = (self.rule, self.theta(), self.delta, Grain::Usual);
+        Plan { scheme, codec, rule, theta, delta, resume, grain }
+    }
+
+    /// What one checkpoint of this choice does.
+    pub(super) fn plan_of(&self, choice: Choice) -> Plan {
+        let (resume, grain) = (choice.resume, choice.grain);
+        let (theta, delta) = (self.theta_of(grain), self.delta * grain.delta_factor());
+        Plan { resume, theta, delta, grain, ..self.plan(choice.scheme) }
+    }
+
+    /// Allowed growth of the residual under bounds this coarse.
+    pub(super) fn theta_of(&self, grain: Grain) -> f64 {
+        self.theta() * grain.theta_factor()
+    }
+
+    /// Allowed growth of the residual: as asked, else the method's.
+    pub(super) fn theta(&self) -> f64 {
+        self.theta.unwrap_or(self.profile.theta)
+    }
+
+    /// What lossy versions hold enough for: as asked, else what the method's directions are worth.
+    pub(super) fn lossy_resume(&self) -> Resume {
+        self.lossy_resume.unwrap_or(self.profile.lossy_resume)
+    }
+
+    /// Extra iterations to expect of a recovery from the iterate alone, as a fraction of those done.
+    pub(super) fn restarted_fraction(&self) -> f64 {
+        self.extra_fraction.unwrap_or(self.profile.restarted_fraction)
+    }
+
+    /// The same of a recovery from the iterate and a direction.
+    pub(super) fn deflated_fraction(&self) -> f64 {
+        self.restarted_fraction().min(self.profile.deflated_fraction)
+    }
+
+    /// Takes the solver's word for what its method costs.
+    pub(super) fn learn_profile(&mut self, seen: &Observation) {
+        self.profile = seen.profile.unwrap_or(self.profile);
+    }
+
+    /// Whether the bound of the iterate follows the residual, by as much as theta allows.
+    pub(super) fn follows_residual(&self) -> bool {
+        !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
+    }
+
+    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for another state, and errors are
+    /// held to what the residual has yet to fall.
+    pub(super) fn may_continue(&self) -> bool {
+        self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
+    }
+
+    /// Growth of the residual that the rule allows, where it follows the residual.
+    pub(super) fn promised_jump(&self, grain: Grain) -> Option<f64> {
+        self.follows_residual().then(|| 1.0 + self.theta_of(grain))
+    }
+}
