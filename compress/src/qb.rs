@@ -12,6 +12,7 @@ mod cuda;
 mod fitted;
 mod frame;
 mod group;
+mod int;
 mod kernels;
 mod lattice;
 mod run;

@@ -4,6 +4,7 @@
 //! Every pass multiplies a block into its target and finishes it (residual, sum, sweep) while it is in
 //! the first cache, so all passes give the bits of `apply` followed by the vector kernel.
 
+mod error;
 mod simd;
 
 use std::ops::Range;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
+pub use self::error::CsrError;
 use self::simd::Pattern;
 use crate::pool::BLOCK;
 use crate::simd::{dot_block, relax_block, residual_block};
@@ -25,36 +27,6 @@ pub struct Csr {
     values: Buffer<f64>,
     grid: [usize; 3],
     pool: Arc<Pool>,
-}
-
-/// Why arrays do not make a matrix.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CsrError {
-    /// Not as many columns as rows.
-    #[error("matrix has {rows} rows and {columns} columns, expected a square one")]
-    NotSquare {
-        /// Rows.
-        rows: usize,
-        /// Columns.
-        columns: usize,
-    },
-    /// A value is NaN or infinite.
-    #[error("matrix entry ({row}, {column}) is {value}, expected a finite number")]
-    NotFinite {
-        /// Row, from 0.
-        row: usize,
-        /// Column, from 0.
-        column: usize,
-        /// What stands there.
-        value: f64,
-    },
-    /// The arrays do not fit together.
-    #[error("matrix arrays do not fit together: {what}")]
-    Layout {
-        /// What does not fit.
-        what: &'static str,
-    },
 }
 
 impl Csr {

@@ -6,7 +6,7 @@
 //!
 //! A neighbour outside the tile takes the code of the nearest one inside that comes before.
 
-use super::kernels::Int;
+use super::int::Int;
 use super::tile::{EDGE, TILE};
 use crate::least_squares::Normal;
 

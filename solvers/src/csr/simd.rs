@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::CsrError;
+use super::error::CsrError;
 use crate::Pool;
 use crate::pool::BLOCK;
 use crate::simd::prefetch;

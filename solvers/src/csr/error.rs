@@ -1,0 +1,31 @@
+//! What can be wrong with the arrays of a matrix.
+
+/// Why arrays do not make a matrix.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CsrError {
+    /// Not as many columns as rows.
+    #[error("matrix has {rows} rows and {columns} columns, expected a square one")]
+    NotSquare {
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        columns: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("matrix entry ({row}, {column}) is {value}, expected a finite number")]
+    NotFinite {
+        /// Row, from 0.
+        row: usize,
+        /// Column, from 0.
+        column: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// The arrays do not fit together.
+    #[error("matrix arrays do not fit together: {what}")]
+    Layout {
+        /// What does not fit.
+        what: &'static str,
+    },
+}
