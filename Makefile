@@ -20,7 +20,7 @@ help:
 	@echo "make test             everything a change must pass (format, lints, docs, tests, examples)"
 	@echo "make bench            the benchmarks of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
-	@echo "make library          librecoup for C, Fortran and PETSc"
+	@echo "make library          librecoup for C, Fortran and PETSc, and libveloc-client over it"
 	@echo "make install PREFIX=  the program into PREFIX/bin (now $(PREFIX)), the plugin into PREFIX/lib/hdf5/plugin; librecoup,"
 	@echo "                      libveloc-client, headers, recoup.pc and CMake packages into PREFIX/lib, PREFIX/include and"
 	@echo "                      PREFIX/share; DESTDIR is honoured"
@@ -29,13 +29,12 @@ help:
 
 build:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-h5plugin -p recoup-veloc
-	scripts/veloc-client.sh target/release/librecoup_veloc.a $(VELOC)
+	$(RUN) $(CARGO) build --release --locked -p recoup-cli -p recoup-h5plugin
 
 library:
 	@scripts/bootstrap.sh build
-	$(RUN) $(CARGO) rustc --release --locked -p recoup-capi --lib --crate-type cdylib,staticlib -- \
-	    -C link-arg=-Wl,-soname,$(SONAME)
+	$(RUN) $(CARGO) build --release --locked -p recoup-capi
+	scripts/veloc-client.sh $(BUILT)/librecoup_c.so $(VELOC)
 
 demo: build
 	@rm -rf demo-report

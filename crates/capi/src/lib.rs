@@ -12,6 +12,7 @@ mod options;
 mod protected;
 mod statics;
 mod status;
+mod veloc;
 
 pub use calls::*;
 pub use comm::{CallbackComm, RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
@@ -24,3 +25,4 @@ pub use protected::{
     RECOUP_RANK_LOCAL, RECOUP_RECOMPUTED, RECOUP_RECURRENCE, RECOUP_REPLICATED, RECOUP_STATIC, RecoupRebuild,
 };
 pub use status::*;
+pub use veloc::recoup_veloc_init;

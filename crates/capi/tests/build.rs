@@ -12,7 +12,18 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn library_folder() -> PathBuf {
     let here = std::env::current_exe().expect("a test knows its program");
     let folder = here.ancestors().skip(1).find(|folder| folder.join("librecoup_c.so").exists());
-    folder.expect("cargo builds the library with its tests").to_owned()
+    let folder = folder.expect("cargo builds the library with its tests");
+    link(folder);
+    folder.to_owned()
+}
+
+/// Gives the library the name that programs linked with it look for, as its installation does.
+fn link(folder: &Path) {
+    let soname = folder.join(concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
+    match std::os::unix::fs::symlink("librecoup_c.so", soname) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
+        _ => (),
+    }
 }
 
 /// Whether a program is installed; says so when it is not.

@@ -1,4 +1,5 @@
-//! The C functions. Each takes its arguments apart, and turns an error into a line on standard error and -1.
+//! The C functions. Each takes its arguments apart, and turns an error into a line on standard error and -1. librecoup
+//! exports them, and `shim/veloc_calls.c` gives them the names of VELOC.
 //!
 //! One client serves the process; calls from several threads are made one after another. No panic leaves.
 
@@ -7,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use recoup_c::{Lent, RecoupComm};
+use recoup_core::{Comm, CommError};
 
 use crate::{Client, Config, Error, Parsed, Region, Selection, say};
 
@@ -110,20 +111,17 @@ fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_
     })
 }
 
-/// What `VELOC_Init` is made of: a communicator of callbacks in place of MPI's, of which a copy is made.
+/// Starts a client on all ranks of a communicator, of which the caller made a copy for it; `None` where it was lent none.
+/// What `VELOC_Init` is made of, which needs an MPI that nothing here knows.
 ///
 /// # Safety
-/// `comm` is null or points to a communicator whose callbacks keep their promises on any thread; `cfg` is null or a string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn recoup_veloc_init(comm: *const RecoupComm, cfg: *const c_char) -> c_int {
+/// `cfg` is null or a string.
+pub unsafe fn init(comm: impl FnOnce() -> Option<Result<Box<dyn Comm>, CommError>>, cfg: *const c_char) -> c_int {
     start("VELOC_Init", || {
         let refuse = || Error::Argument { call: "VELOC_Init", what: "no communicator".to_owned() };
-        // SAFETY: `comm` is null or points to a communicator.
-        let raw = *unsafe { comm.as_ref() }.ok_or_else(refuse)?;
-        // SAFETY: its callbacks do what they should.
-        let comm = unsafe { Lent::new(Some(raw)) }.ok_or_else(refuse)?.comm().dup()?;
+        let comm = comm().ok_or_else(refuse)??;
         // SAFETY: `cfg` is null or a string.
-        let config = config(unsafe { text(cfg) }, raw.rank == 0);
+        let config = config(unsafe { text(cfg) }, comm.rank() == 0);
         Client::of_ranks(comm, config)
     })
 }
@@ -133,7 +131,7 @@ pub unsafe extern "C" fn recoup_veloc_init(comm: *const RecoupComm, cfg: *const 
 /// # Safety
 /// `cfg` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Init_single(unique_id: c_uint, cfg: *const c_char) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_init_single(unique_id: c_uint, cfg: *const c_char) -> c_int {
     start("VELOC_Init_single", || {
         // SAFETY: as the caller promises.
         let config = config(unsafe { text(cfg) }, true)?;
@@ -143,13 +141,13 @@ pub unsafe extern "C" fn VELOC_Init_single(unique_id: c_uint, cfg: *const c_char
 
 /// Returns 1 from a start that worked to the end, and 0 before and after.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Initialized() -> c_int {
+pub extern "C" fn recoup_veloc_initialized() -> c_int {
     c_int::from(open().is_some())
 }
 
 /// Ends the client; with `drain` only when all copies have arrived.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Finalize(drain: c_int) -> c_int {
+pub extern "C" fn recoup_veloc_finalize(drain: c_int) -> c_int {
     code(|| {
         let taken = open().take();
         let first = Error::Order { call: "VELOC_Finalize", what: "VELOC_Init or VELOC_Init_single comes first" };
@@ -159,7 +157,7 @@ pub extern "C" fn VELOC_Finalize(drain: c_int) -> c_int {
 
 /// Protects `count` elements of `base_size` bytes.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Mem_protect(id: c_int, ptr: *mut c_void, count: usize, base_size: usize) -> c_int {
+pub extern "C" fn recoup_veloc_mem_protect(id: c_int, ptr: *mut c_void, count: usize, base_size: usize) -> c_int {
     with("VELOC_Mem_protect", |client| {
         let region = Region::new(ptr.cast(), count, base_size)?;
         client.protect(None, id, region).map(done)
@@ -171,7 +169,7 @@ pub extern "C" fn VELOC_Mem_protect(id: c_int, ptr: *mut c_void, count: usize, b
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Region_protect(
+pub unsafe extern "C" fn recoup_veloc_region_protect(
     id: c_int,
     ptr: *mut c_void,
     count: usize,
@@ -187,13 +185,13 @@ pub unsafe extern "C" fn VELOC_Region_protect(
 
 /// Forgets a region.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Mem_unprotect(id: c_int) -> c_int {
+pub extern "C" fn recoup_veloc_mem_unprotect(id: c_int) -> c_int {
     with("VELOC_Mem_unprotect", |client| client.unprotect(None, id).map(done))
 }
 
 /// Forgets all regions that have no name.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Mem_clear() -> c_int {
+pub extern "C" fn recoup_veloc_mem_clear() -> c_int {
     with("VELOC_Mem_clear", |client| {
         client.clear(None);
         Ok(CODE_SUCCESS)
@@ -205,7 +203,7 @@ pub extern "C" fn VELOC_Mem_clear() -> c_int {
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Region_unprotect(id: c_int, name: *const c_char) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_region_unprotect(id: c_int, name: *const c_char) -> c_int {
     with("VELOC_Region_unprotect", |client| {
         // SAFETY: as the caller promises.
         client.unprotect(Some(unsafe { text(name) }), id).map(done)
@@ -217,7 +215,7 @@ pub unsafe extern "C" fn VELOC_Region_unprotect(id: c_int, name: *const c_char) 
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Region_clear(name: *const c_char) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_region_clear(name: *const c_char) -> c_int {
     with("VELOC_Region_clear", |client| {
         // SAFETY: as the caller promises.
         let name = unsafe { text(name) };
@@ -231,7 +229,7 @@ pub unsafe extern "C" fn VELOC_Region_clear(name: *const c_char) -> c_int {
 
 /// Allows a region of doubles an error of at most `bound`. Not one of VELOC's calls.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Region_lossy(id: c_int, bound: f64) -> c_int {
+pub extern "C" fn recoup_veloc_region_lossy(id: c_int, bound: f64) -> c_int {
     with("VELOC_Region_lossy", |client| client.allow_error(id, bound).map(done))
 }
 
@@ -240,7 +238,7 @@ pub extern "C" fn VELOC_Region_lossy(id: c_int, bound: f64) -> c_int {
 /// # Safety
 /// `original` is null or a string; `routed` is null or has room for `VELOC_MAX_NAME` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Route_file(original: *const c_char, routed: *mut c_char) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_route_file(original: *const c_char, routed: *mut c_char) -> c_int {
     with("VELOC_Route_file", |client| {
         let refuse = |what: String| Error::Argument { call: "VELOC_Route_file", what };
         if routed.is_null() {
@@ -266,7 +264,7 @@ pub unsafe extern "C" fn VELOC_Route_file(original: *const c_char, routed: *mut 
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Cleanup(name: *const c_char) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_cleanup(name: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
     with("VELOC_Cleanup", |client| client.clean_up(unsafe { text(name) }).map(done))
 }
@@ -276,7 +274,7 @@ pub unsafe extern "C" fn VELOC_Cleanup(name: *const c_char) -> c_int {
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Checkpoint_begin(name: *const c_char, version: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_checkpoint_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
     with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(done))
 }
@@ -286,7 +284,7 @@ pub unsafe extern "C" fn VELOC_Checkpoint_begin(name: *const c_char, version: c_
 /// # Safety
 /// `ids` is null or holds `no_ids` numbers; protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Checkpoint_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_checkpoint_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
     with("VELOC_Checkpoint_selective", |client| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -301,32 +299,32 @@ pub unsafe extern "C" fn VELOC_Checkpoint_selective(mode: c_int, ids: *const c_i
 /// # Safety
 /// Protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Checkpoint_mem() -> c_int {
+pub unsafe extern "C" fn recoup_veloc_checkpoint_mem() -> c_int {
     // SAFETY: as the caller promises.
     with("VELOC_Checkpoint_mem", |client| unsafe { client.checkpoint_take(Selection::All) }.map(done))
 }
 
 /// Ends a checkpoint.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Checkpoint_end(success: c_int) -> c_int {
+pub extern "C" fn recoup_veloc_checkpoint_end(success: c_int) -> c_int {
     with("VELOC_Checkpoint_end", |client| client.checkpoint_end(success != 0).map(done))
 }
 
 /// Waits for the copy under way.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Checkpoint_wait() -> c_int {
+pub extern "C" fn recoup_veloc_checkpoint_wait() -> c_int {
     with("VELOC_Checkpoint_wait", |client| client.wait().map(done))
 }
 
 /// Returns 1 when no copy is under way and 0 while one is, as VELOC 1.8 does.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Checkpoint_finished() -> c_int {
+pub extern "C" fn recoup_veloc_checkpoint_finished() -> c_int {
     with("VELOC_Checkpoint_finished", |client| Ok(c_int::from(client.is_finished())))
 }
 
 /// Returns 0 when no copy is under way and -1 while one is, as VELOC after 1.8 does.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Checkpoint_finished_head() -> c_int {
+pub extern "C" fn recoup_veloc_checkpoint_finished_head() -> c_int {
     let answer = |client: &mut Client| Ok(if client.is_finished() { CODE_SUCCESS } else { CODE_FAILURE });
     with("VELOC_Checkpoint_finished", answer)
 }
@@ -336,7 +334,7 @@ pub extern "C" fn VELOC_Checkpoint_finished_head() -> c_int {
 /// # Safety
 /// `name` is null or a string; protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Checkpoint(name: *const c_char, version: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_checkpoint(name: *const c_char, version: c_int) -> c_int {
     with("VELOC_Checkpoint", |client| {
         // SAFETY: as the caller promises.
         client.checkpoint_begin(unsafe { text(name) }, version)?;
@@ -352,7 +350,7 @@ pub unsafe extern "C" fn VELOC_Checkpoint(name: *const c_char, version: c_int) -
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Restart_test(name: *const c_char, version: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_restart_test(name: *const c_char, version: c_int) -> c_int {
     with("VELOC_Restart_test", |client| {
         // SAFETY: as the caller promises.
         let found = client.restart_test(unsafe { text(name) }, version)?;
@@ -365,7 +363,7 @@ pub unsafe extern "C" fn VELOC_Restart_test(name: *const c_char, version: c_int)
 /// # Safety
 /// `name` is null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Restart_begin(name: *const c_char, version: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_restart_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
     with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(done))
 }
@@ -375,7 +373,7 @@ pub unsafe extern "C" fn VELOC_Restart_begin(name: *const c_char, version: c_int
 /// # Safety
 /// `ids` is null or holds `no_ids` numbers; protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Recover_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_recover_selective(mode: c_int, ids: *const c_int, no_ids: c_int) -> c_int {
     with("VELOC_Recover_selective", |client| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -387,7 +385,7 @@ pub unsafe extern "C" fn VELOC_Recover_selective(mode: c_int, ids: *const c_int,
 
 /// Bytes of a region of the version being restored.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Recover_size(id: c_int) -> c_int {
+pub extern "C" fn recoup_veloc_recover_size(id: c_int) -> c_int {
     with("VELOC_Recover_size", |client| {
         let bytes = client.recover_size(id)?;
         let refuse = |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes are no int") };
@@ -397,7 +395,7 @@ pub extern "C" fn VELOC_Recover_size(id: c_int) -> c_int {
 
 /// Returns the bytes of a region of the version being restored, and -1, without a message, for one that is not in it.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Recover_bytes(id: c_int) -> c_longlong {
+pub extern "C" fn recoup_veloc_recover_bytes(id: c_int) -> c_longlong {
     let bytes = open().as_ref().and_then(|client| client.recover_size(id).ok());
     bytes.and_then(|bytes| c_longlong::try_from(bytes).ok()).unwrap_or(-1)
 }
@@ -407,14 +405,14 @@ pub extern "C" fn VELOC_Recover_bytes(id: c_int) -> c_longlong {
 /// # Safety
 /// Protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Recover_mem() -> c_int {
+pub unsafe extern "C" fn recoup_veloc_recover_mem() -> c_int {
     // SAFETY: as the caller promises.
     with("VELOC_Recover_mem", |client| unsafe { client.recover(Selection::All) }.map(done))
 }
 
 /// Ends a restart.
 #[unsafe(no_mangle)]
-pub extern "C" fn VELOC_Restart_end(success: c_int) -> c_int {
+pub extern "C" fn recoup_veloc_restart_end(success: c_int) -> c_int {
     with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(done))
 }
 
@@ -423,7 +421,7 @@ pub extern "C" fn VELOC_Restart_end(success: c_int) -> c_int {
 /// # Safety
 /// `name` is null or a string; protected memory is there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn VELOC_Restart(name: *const c_char, version: c_int) -> c_int {
+pub unsafe extern "C" fn recoup_veloc_restart(name: *const c_char, version: c_int) -> c_int {
     with("VELOC_Restart", |client| {
         // SAFETY: as the caller promises.
         client.restart_begin(unsafe { text(name) }, version)?;

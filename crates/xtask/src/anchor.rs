@@ -66,6 +66,7 @@ pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -
     succeed(cargo(root).args(build))?;
     let target = root.join(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from));
     let petsc = driver(root, &target, "examples/embed/ksp.c", "anchor-petsc")?;
+    link(&target)?;
     let programs = Programs { petsc, ours: target.join("release/recoup") };
     let tables = if tables.is_empty() { Table::value_variants() } else { tables };
     for table in tables {
@@ -82,6 +83,15 @@ pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -
         println!();
     }
     Ok(())
+}
+
+/// Gives librecoup the name that programs linked with it look for, as its installation does.
+fn link(target: &Path) -> Result<()> {
+    let soname = target.join(concat!("release/librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
+    match std::os::unix::fs::symlink("librecoup_c.so", &soname) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => bail!("{}: {error}", soname.display()),
+        _ => Ok(()),
+    }
 }
 
 /// A program with PETSc and librecoup, compiled.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Place, assert_ends_well, crate_dir, has, library_dir};
+use crate::support::{Place, assert_ends_well, core_dir, crate_dir, has, library_dir};
 
 /// One program in C and one in C++, which includes the header as the programs of VELOC's own tree do.
 const PROJECT: &str = r#"
@@ -16,6 +16,12 @@ add_executable(in_c main.c)
 target_link_libraries(in_c PRIVATE m veloc::client)
 add_executable(in_cpp main.cpp)
 target_link_libraries(in_cpp PRIVATE veloc-client)
+# One that calls both interfaces, from one library of each kind.
+find_package(recoup REQUIRED)
+add_executable(in_both both.c)
+target_link_libraries(in_both PRIVATE veloc::client recoup::recoup)
+add_executable(in_both_static both.c)
+target_link_libraries(in_both_static PRIVATE veloc::static recoup::static)
 "#;
 
 const IN_C: &str = r#"
@@ -29,6 +35,14 @@ int main(int argc, char **argv) {
     x = 0;
     failed = failed || VELOC_Restart("x", 1) != VELOC_SUCCESS || x != 7;
     return VELOC_Finalize(1) != VELOC_SUCCESS || failed;
+}
+"#;
+
+const IN_BOTH: &str = r#"
+#include <recoup.h>
+#include <veloc.h>
+int main(int argc, char **argv) {
+    return argc != 2 || recoup_version() == NULL || VELOC_Init_single(3, argv[1]) || VELOC_Finalize(1);
 }
 "#;
 
@@ -59,13 +73,14 @@ int main(int argc, char **argv) {
 /// A prefix as `make install` leaves it.
 fn install(prefix: &Path) {
     let mut make = Command::new("make");
-    make.arg("-C").arg(crate_dir().join("../..")).arg("install-veloc");
+    make.arg("-C").arg(crate_dir().join("../..")).args(["install-library", "install-veloc"]);
     make.arg(format!("PREFIX={}", prefix.display())).arg(format!("VELOC={}", library_dir().display()));
+    make.arg(format!("BUILT={}", core_dir().display()));
     assert_ends_well(make);
 }
 
 fn build_project(prefix: &Path, folder: &Path) -> PathBuf {
-    for (name, text) in [("CMakeLists.txt", PROJECT), ("main.c", IN_C), ("main.cpp", IN_CPP)] {
+    for (name, text) in [("CMakeLists.txt", PROJECT), ("main.c", IN_C), ("main.cpp", IN_CPP), ("both.c", IN_BOTH)] {
         fs::write(folder.join(name), text).unwrap();
     }
     let binary = folder.join("build");
@@ -92,7 +107,7 @@ fn cmake_finds_the_client_in_a_prefix_that_was_moved() {
     moved.arg(&first).arg(&prefix);
     assert_ends_well(moved);
     let binary = build_project(&prefix, &root);
-    for name in ["in_c", "in_cpp"] {
+    for name in ["in_c", "in_cpp", "in_both", "in_both_static"] {
         // A program of one rank starts without mpirun.
         let mut command = Command::new(binary.join(name));
         command.arg(place.config()).env("OMPI_MCA_ess_singleton_isolated", "1");

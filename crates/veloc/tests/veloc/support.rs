@@ -14,23 +14,34 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// The library and its headers.
 struct Library {
-    /// Where it was put.
+    /// Where cargo puts librecoup.
+    deps: PathBuf,
+    /// Where libveloc-client was put.
     dir: PathBuf,
 }
 
 static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("veloc-client");
     let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let core = deps.join("librecoup_veloc.a");
+    let core = deps.join("librecoup_c.so");
     let script = crate_dir().join("../../scripts/veloc-client.sh");
     let made = Command::new(script).arg(&core).arg(&dir).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    Library { dir }
+    // It looks for librecoup beside itself.
+    let beside = dir.join(concat!("librecoup.so.", env!("CARGO_PKG_VERSION_MAJOR")));
+    fs::remove_file(&beside).ok();
+    std::os::unix::fs::symlink(core, beside).unwrap();
+    Library { deps, dir }
 });
 
 /// The folder of libveloc-client.
 pub(crate) fn library_dir() -> &'static Path {
     &LIBRARY.dir
+}
+
+/// The folder of librecoup as cargo calls it, `librecoup_c.so` and `librecoup_c.a`.
+pub(crate) fn core_dir() -> &'static Path {
+    &LIBRARY.deps
 }
 
 pub(crate) fn crate_dir() -> &'static Path {
