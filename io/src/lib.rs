@@ -11,6 +11,7 @@ mod direct;
 mod envelope;
 mod export;
 mod hdf5;
+mod import;
 mod left;
 mod memory;
 mod private;
@@ -22,8 +23,10 @@ mod throttle;
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{Array, write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store};
+pub use import::{ImportError, read_hdf5, read_npy};
 pub use memory::MemoryStore;
 pub use private::PrivateDir;
+pub use publish::put_whole;
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// What every manifest must satisfy, and its text under its checksum: for stores that keep manifests elsewhere.

@@ -142,6 +142,22 @@ pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result
     made.iter().zip(files).try_for_each(|(file, (path, _))| sync_file(file, path))
 }
 
+/// Puts a small file in the place of the one of that name, by one rename: whoever reads it meets the old one or the new one,
+/// whole. It is not made durable, as it only matters while its writer lives.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`].
+pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let draft = Path::new(&name);
+    let made = step(Step::CreateFile, draft, || {
+        no_link(&mut File::options()).write(true).create(true).truncate(true).open(draft)
+    });
+    write_at(&made?, draft, bytes, 0)?;
+    rename_to_remove(draft, path)
+}
+
 /// Removes a file; one that is gone is fine.
 fn remove_file(path: &Path) -> Result<(), StoreError> {
     step(Step::Remove, path, || match fs::remove_file(path) {

@@ -39,7 +39,9 @@ pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, Lo
 pub use gauss_seidel::{GaussSeidel, Relaxation};
 pub use gmres::{Gmres, GmresOptions, HARVEST_MAX, Side};
 pub use jacobi::Jacobi;
-pub use matrix_market::{MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector};
+pub use matrix_market::{
+    MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,
+};
 pub use pipecg::PipelinedCg;
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};
 pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};

@@ -8,7 +8,7 @@
 //! Design", NISTIR 5935 (1996), doi 10.6028/NIST.IR.5935.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -89,6 +89,17 @@ pub fn read_matrix(path: &Path) -> Result<Csr, MatrixMarketError> {
 pub fn read_vector(path: &Path) -> Result<Vec<f64>, MatrixMarketError> {
     let name = path.display().to_string();
     parse_vector(&name, open(path, &name)?)
+}
+
+/// Writes a vector to `path` in array format, every value with the digits that bring it back bit for bit.
+///
+/// # Errors
+/// When the file cannot be written; one that was there is overwritten.
+pub fn write_vector(path: &Path, values: &[f64]) -> io::Result<()> {
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    writeln!(file, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
+    values.iter().try_for_each(|value| writeln!(file, "{value:e}"))?;
+    file.flush()
 }
 
 /// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of rows. All entries pass
