@@ -122,7 +122,29 @@ fn branch_function(u: f64) -> f64 {
     sum
 }
 
-/// How far apart checkpoints are, as a user says it: `auto`, seconds (`0.5`) or iterations (`15it`).
+/// A duration as a user writes it, in seconds: a plain number of them (`0.5`), or one with us, ms, s, min, h or d behind it
+/// (`250ms`, `10 min`). `None` for what is no finite number from 0 on.
+///
+/// ```
+/// use recoup_model::interval::parse_seconds;
+///
+/// assert_eq!([parse_seconds("1h"), parse_seconds("250ms")], [Some(3600.0), Some(0.25)]);
+/// ```
+#[must_use]
+pub fn parse_seconds(text: &str) -> Option<f64> {
+    // A unit that ends like another comes first.
+    const UNITS: [(&str, f64); 6] =
+        [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86_400.0)];
+    let text = text.trim();
+    let unit = UNITS.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
+    let (number, unit_seconds) = unit.unwrap_or((text, 1.0));
+    let number: f64 = number.trim_end().parse().ok()?;
+    // Micro- and milliseconds are divided by whole numbers: that rounds once, and 250ms are 0.25 s.
+    let seconds = if unit_seconds < 1.0 { number / (1.0 / unit_seconds).round() } else { number * unit_seconds };
+    (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+}
+
+/// How far apart checkpoints are, as a user says it: `auto`, a duration (`0.5`, `10min`) or iterations (`15it`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interval {
@@ -136,7 +158,7 @@ pub enum Interval {
 
 /// Why a text is not an interval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("interval {text}: expected auto, seconds above 0, or iterations above 0 as in 15it")]
+#[error("interval {text}: expected auto, a duration above 0 as in 30s or 10min, or iterations above 0 as in 15it")]
 pub struct ParseIntervalError {
     /// What was given.
     pub text: String,
@@ -154,7 +176,7 @@ impl FromStr for Interval {
             let iterations = count.parse().ok().filter(|&iterations: &u64| iterations > 0);
             return iterations.map(Self::Iterations).ok_or_else(refused);
         }
-        let seconds = text.parse().ok().filter(|&seconds: &f64| seconds > 0.0 && seconds.is_finite());
+        let seconds = parse_seconds(text).filter(|&seconds| seconds > 0.0);
         seconds.map(Self::Seconds).ok_or_else(refused)
     }
 }
@@ -230,6 +252,26 @@ mod tests {
     fn without_failures_the_interval_is_infinite() {
         let case = of(f64::INFINITY, 5.0);
         assert!([case.young_seconds(), case.daly_seconds(), case.exact_seconds()].iter().all(|t| t.is_infinite()));
+    }
+
+    #[test]
+    fn durations_take_units_and_plain_numbers_are_seconds() {
+        for (text, seconds) in [
+            ("1h", 3600.0),
+            ("10min", 600.0),
+            ("250ms", 0.25),
+            ("90 us", 90e-6),
+            ("1.5d", 129_600.0),
+            ("30s", 30.0),
+            ("2e3", 2000.0),
+            ("0", 0.0),
+        ] {
+            assert_eq!(parse_seconds(text), Some(seconds), "{text}");
+        }
+        for text in ["", "h", "1w", "-1s", "nan", "inf", "1m", "infs", "1h30min", "5it"] {
+            assert_eq!(parse_seconds(text), None, "{text}");
+        }
+        assert_eq!("10min".parse(), Ok(Interval::Seconds(600.0)));
     }
 
     #[test]

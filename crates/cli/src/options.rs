@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use recoup::model::interval::parse_seconds;
 use recoup::solvers::{HARVEST_MAX, RightHandSide};
 
 /// Directions gmres-dr carries over where nothing else is said.
@@ -181,6 +182,26 @@ pub(crate) fn name_of(value: impl ValueEnum) -> String {
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| v.is_finite() && *v > 0.0);
     value.ok_or_else(|| "expected a finite number above 0".to_owned())
+}
+
+/// A duration above zero, in seconds: `90`, `1h`, `10min`, `250ms`.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn duration(text: &str) -> Result<f64, String> {
+    let seconds = parse_seconds(text).filter(|seconds| *seconds > 0.0);
+    seconds.ok_or_else(|| {
+        "expected a duration above 0: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d".to_owned()
+    })
+}
+
+/// A duration from zero on, in seconds.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn duration_or_zero(text: &str) -> Result<f64, String> {
+    let refused = "expected a duration: seconds, or with a unit as in 250ms, 90s, 10min, 1h, 2d";
+    parse_seconds(text).ok_or_else(|| refused.to_owned())
 }
 
 /// A number above 1, infinity included.

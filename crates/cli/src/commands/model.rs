@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use self::machine::{at_least_zero, below_one, positive};
 use crate::exit::Exit;
+use crate::options::{duration, duration_or_zero};
 use crate::output::{Output, Table, percent, seconds};
 
 /// What to plan, and for which machine.
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 enum Question {
     /// How long to compute between two checkpoints: Young's and Daly's intervals.
     #[command(after_help = "Example: a failure every 4 hours, 18 s per checkpoint: every 12 minutes\n  \
-                            recoup model interval --mtti 14400 --ckpt 18")]
+                            recoup model interval --mtti 4h --ckpt 18s")]
     Interval(IntervalArgs),
     /// What checkpoints, lost work and recoveries cost, as a fraction of the productive time.
     #[command(after_help = "Examples:\n  recoup model overhead --mtti 3600 --ckpt 120\n  \
@@ -57,10 +58,10 @@ enum Question {
 #[derive(Debug, clap::Args)]
 struct IntervalArgs {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     mtti: f64,
     /// Time of one checkpoint.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     ckpt: f64,
 }
 
@@ -69,29 +70,29 @@ struct OverheadArgs {
     #[command(flatten)]
     of: IntervalArgs,
     /// Time of one recovery; the checkpoint's when not given.
-    #[arg(long, value_name = "SECONDS", value_parser = at_least_zero)]
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     recover: Option<f64>,
     /// Iterations a recovery costs beyond the lost work, because the iterate was lossy.
     #[arg(long, value_name = "N", value_parser = at_least_zero, requires = "t_iter")]
     extra_iterations: Option<f64>,
     /// Time of one iteration.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     t_iter: Option<f64>,
 }
 
 #[derive(Debug, clap::Args)]
 struct BoundArgs {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     mtti: f64,
     /// Time of a traditional checkpoint.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     ckpt_traditional: f64,
     /// Time of a lossy checkpoint.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     ckpt_lossy: f64,
     /// Time of one iteration.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     t_iter: f64,
 }
 

@@ -9,8 +9,8 @@ use recoup::model::simulate::Estimate;
 use recoup::model::simulate_multilevel::MultilevelSimulation;
 use serde::Serialize;
 
-use super::machine::positive;
 use crate::exit::Exit;
+use crate::options::duration;
 use crate::output::{Output, Table, percent, seconds};
 
 /// Shown below the help.
@@ -25,13 +25,13 @@ Examples:
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
     mtti: f64,
     /// Time of one checkpoint on each level, weakest first: memory, partner or rs, pfs.
-    #[arg(long, value_name = "LEVEL:SECONDS,..")]
+    #[arg(long, value_name = "LEVEL:DURATION,..")]
     ckpt: Costs,
     /// Time of a recovery from each level; the checkpoint's when not given.
-    #[arg(long, value_name = "LEVEL:SECONDS,..")]
+    #[arg(long, value_name = "LEVEL:DURATION,..")]
     recover: Option<Costs>,
     /// Of all failures, those that take a process, a node with its memory, or the whole job with them.
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default())]
@@ -57,12 +57,12 @@ impl FromStr for Costs {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut costs = Vec::<(String, f64)>::new();
         for part in text.split(',') {
-            let (name, cost) = part.split_once(':').ok_or_else(|| format!("{part:?}: expected LEVEL:SECONDS"))?;
+            let (name, cost) = part.split_once(':').ok_or_else(|| format!("{part:?}: expected LEVEL:DURATION"))?;
             let survives = survives(name).ok_or_else(|| format!("{name:?}: expected memory, partner, rs or pfs"))?;
             if costs.last().and_then(|(before, _)| self::survives(before)).is_some_and(|before| before >= survives) {
                 return Err(format!("{name} survives no more than the level before it: weakest first"));
             }
-            costs.push((name.to_owned(), positive(cost)?));
+            costs.push((name.to_owned(), duration(cost)?));
         }
         Ok(Self(costs))
     }

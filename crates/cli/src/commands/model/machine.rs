@@ -8,6 +8,7 @@ use recoup::model::decide::Question;
 
 use super::scenario::Scenario;
 use crate::exit::Exit;
+use crate::options::duration;
 use crate::plot::grouped_bars;
 
 /// Shown below the help.
@@ -78,10 +79,10 @@ impl Given {
 #[derive(Debug, clap::Args)]
 pub(super) struct Machine {
     /// Mean time to interrupt of the job.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, required = false, required_unless_present = "scenario")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, required = false, required_unless_present = "scenario")]
     mtti: f64,
     /// Time of one iteration.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, required = false, required_unless_present = "scenario")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, required = false, required_unless_present = "scenario")]
     t_iter: f64,
     /// Iterations to convergence without failures.
     #[arg(long, value_name = "N", value_parser = positive, required = false, required_unless_present = "scenario")]
@@ -126,13 +127,13 @@ pub(super) struct Machine {
     speed_copy: f64,
 
     /// Time of a traditional checkpoint, instead of sizes and speeds.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, conflicts_with = "asynchronous")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "asynchronous")]
     ckpt: Option<f64>,
     /// Time of a lossless checkpoint.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, requires = "ckpt")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "ckpt")]
     ckpt_lossless: Option<f64>,
     /// Time of a lossy checkpoint.
-    #[arg(long, value_name = "SECONDS", value_parser = positive, requires = "ckpt")]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "ckpt")]
     ckpt_lossy: Option<f64>,
 }
 
