@@ -39,6 +39,12 @@ impl Schedule {
         (0..self.every.len()).filter(is_due).collect()
     }
 
+    /// The next version goes to all tiers.
+    pub(crate) fn call_all(&mut self) {
+        // The first takes every version; to call it overdue would say that it lacks the one before.
+        self.overdue.iter_mut().skip(1).for_each(|overdue| *overdue = true);
+    }
+
     /// Whether a tier lacks the version that it was last due to take.
     pub(crate) fn is_overdue(&self, tier: usize) -> bool {
         self.overdue[tier]

@@ -341,6 +341,11 @@ impl Store for Tiers {
         self.lock().schedule.every(tier)
     }
 
+    fn next_everywhere(&self) {
+        self.lock().schedule.call_all();
+        self.tiers.iter().for_each(|tier| tier.store.next_everywhere());
+    }
+
     fn finish(&self) {
         if let Some(drain) = self.drain() {
             drain.finish();

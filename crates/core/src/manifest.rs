@@ -85,6 +85,9 @@ pub struct ResidualRecord {
     pub verified_norm: Option<f64>,
     /// Encodings tried until the verified residual was small enough.
     pub tries: u32,
+    /// The solve had met its tolerance, and the iterate is here bit for bit: the version holds the solution.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_converged: bool,
 }
 
 /// One variable of one rank.

@@ -68,6 +68,10 @@ pub trait Store: Send + Sync {
         self.tiers().get(tier).map_or(1, |tier| tier.every)
     }
 
+    /// The next version goes to every tier, whatever their intervals: no later one may follow. To be said on all ranks, once
+    /// nothing is on its way ([`Store::finish`]).
+    fn next_everywhere(&self) {}
+
     /// Returns when what [`Store::publish`] left to be written behind it has come to its end, well or not: every rank calls
     /// it, and it is not collective. What failed is among the notes.
     fn finish(&self) {}

@@ -18,6 +18,7 @@ mod flip;
 mod guess;
 mod health;
 mod keeper;
+mod last;
 mod meter;
 mod reader;
 mod redistribute;

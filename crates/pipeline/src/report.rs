@@ -3,7 +3,7 @@
 use recoup_core::{BreakdownReason, Note, Phase, Progress};
 
 use crate::flip::Flipped;
-use crate::{DecisionRecord, Restored, Saved, Suspicion};
+use crate::{DecisionRecord, Outcome, Restored, Saved, Suspicion};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct RunReport {
     pub events: Vec<Event>,
     /// Versions that counted.
     pub saved: Vec<Saved>,
+    /// The version of the converged state, where one was asked for; not among `saved`.
+    pub last: Option<Saved>,
     /// Bits flipped, and what came of them.
     pub flips: FlipCounts,
     /// Breakdowns and stagnations, with no bit flipped on purpose, after which the run went back to a version.
@@ -154,6 +156,7 @@ impl RunReport {
             recoveries: 0,
             events: Vec::new(),
             saved: Vec::new(),
+            last: None,
             flips: FlipCounts::default(),
             breakdown_rollbacks: 0,
             failed: Vec::new(),
@@ -165,6 +168,19 @@ impl RunReport {
             seconds_blocking: 0.0,
             seconds_recovery: 0.0,
             seconds_lost_work: 0.0,
+        }
+    }
+    /// Takes in what became of checkpoints.
+    pub(crate) fn take(&mut self, outcomes: Vec<Outcome>) {
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Saved(saved) => self.saved.push(*saved),
+                Outcome::Failed { version, message } => self.failed.push((version, message)),
+                Outcome::Suspicious(suspicion) => self.failed.push((suspicion.version, suspicion.to_string())),
+                Outcome::Aborted { version } => {
+                    self.failed.push((version, "lost with the memory it was staged in".to_owned()));
+                }
+            }
         }
     }
 }

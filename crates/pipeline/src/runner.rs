@@ -11,7 +11,7 @@ use recoup_core::{
 use crate::flip::flip;
 use crate::health::{Health, Remedy};
 use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
-use crate::{Outcome, PipelineError, Restored, Session, Timing};
+use crate::{PipelineError, Restored, Session, Timing};
 
 /// When a run gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,9 @@ pub struct Runner<'a> {
     pub stop: Arc<AtomicBool>,
     /// How to save when stopping.
     pub stop_plan: Option<Plan>,
+    /// How to save the state that has converged, as the last version; `None` for not at all. It is no part of what protection
+    /// costs: it is made after the end, and is [`RunReport::last`] alone.
+    pub last_plan: Option<Plan>,
     /// When to give up.
     pub limits: RunLimits,
     /// Looks on.
@@ -372,35 +375,53 @@ impl<'a> Run<'_, 'a> {
     }
 
     fn finish(mut self, ended: Ended, solver: &mut dyn Iteration) -> Result<RunReport, PipelineError> {
-        let progress = solver.progress();
         self.report.ended = ended;
-        self.report.progress = progress;
+        self.report.progress = solver.progress();
+        self.save_stopped(solver)?;
+        let end = self.runner.clock.now();
+        self.save_converged(solver)?;
         if let Some(session) = &mut self.runner.session {
-            if let (Ended::Stopped, Some(plan)) = (ended, self.runner.stop_plan)
-                && progress.iteration > 0
-            {
-                session.checkpoint(plan, progress, &[solver])?;
-            }
-            session.wait()?;
-            let end = self.runner.clock.now();
             self.report.notes = session.finish()?;
-            self.report.seconds_finishing = crate::timing::since(self.runner.clock.now(), end);
-            for outcome in session.take_outcomes() {
-                match outcome {
-                    Outcome::Saved(saved) => self.report.saved.push(*saved),
-                    Outcome::Failed { version, message } => self.report.failed.push((version, message)),
-                    Outcome::Suspicious(suspicion) => {
-                        self.report.failed.push((suspicion.version, suspicion.to_string()));
-                    }
-                    Outcome::Aborted { version } => {
-                        self.report.failed.push((version, "lost with the memory it was staged in".to_owned()));
-                    }
-                }
-            }
             self.report.decisions = session.decisions().to_vec();
+            self.report.seconds_finishing = crate::timing::since(self.runner.clock.now(), end);
         }
         let seconds = crate::timing::since(self.runner.clock.now(), self.start);
         self.report.seconds_total = seconds - self.report.seconds_finishing;
         Ok(self.report)
+    }
+
+    /// The version of a run that is asked to stop, unless this very state was saved already; then all outcomes so far.
+    fn save_stopped(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
+        let progress = solver.progress();
+        let Some(session) = &mut self.runner.session else { return Ok(()) };
+        session.wait()?;
+        self.report.take(session.take_outcomes());
+        let is_saved = self.report.saved.last().is_some_and(|saved| saved.version == progress.iteration);
+        if let (Ended::Stopped, Some(plan)) = (self.report.ended, self.runner.stop_plan)
+            && progress.iteration > 0
+            && !is_saved
+        {
+            session.checkpoint_last(plan, progress, &[solver])?;
+            session.wait()?;
+            self.report.take(session.take_outcomes());
+        }
+        Ok(())
+    }
+
+    /// The version of a solve that has converged in this process; one that goes on from such a version has it.
+    fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
+        let progress = solver.progress();
+        let Some(session) = &mut self.runner.session else { return Ok(()) };
+        if let (Ended::Converged, Some(plan)) = (self.report.ended, self.runner.last_plan)
+            && progress.iteration > 0
+            && self.report.executed > 0
+        {
+            session.checkpoint_last(plan, progress, &[solver])?;
+            session.wait()?;
+            let saved = self.report.saved.len();
+            self.report.take(session.take_outcomes());
+            self.report.last = self.report.saved.drain(saved..).next_back();
+        }
+        Ok(())
     }
 }

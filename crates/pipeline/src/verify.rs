@@ -213,8 +213,7 @@ impl Verifier {
             norm: request.progress.residual_norm,
             rhs_norm: self.norms.rhs,
             true_norm: Some(self.norms.residual).filter(|_| !is_claimed),
-            verified_norm: None,
-            tries: 0,
+            ..ResidualRecord::default()
         };
         let mut bound = self.first_bound(request.plan, x, comm)?;
         loop {

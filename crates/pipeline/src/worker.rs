@@ -479,6 +479,7 @@ impl Worker {
     }
 
     fn manifest(&self, job: &Job, parts: Vec<Part>, tally: &Tally) -> Manifest {
+        let is_converged = job.progress.is_converged() && job.plan.scheme != Scheme::Lossy;
         let mut manifest = Manifest {
             format: FORMAT_VERSION,
             name: self.name.clone(),
@@ -488,7 +489,7 @@ impl Worker {
             scheme: job.plan.scheme,
             resume: job.plan.resume,
             rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
-            residual: tally.residual,
+            residual: ResidualRecord { is_converged, ..tally.residual },
             extra_iterations_predicted: job.predicted,
             measured: job.measured.clone(),
             variables: Vec::new(),

@@ -104,6 +104,10 @@ impl<S: Store> Store for CrashingStore<S> {
         self.inner.every(tier)
     }
 
+    fn next_everywhere(&self) {
+        self.inner.next_everywhere();
+    }
+
     fn finish(&self) {
         self.inner.finish();
     }

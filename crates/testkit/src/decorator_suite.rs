@@ -15,7 +15,7 @@ use recoup_core::{
 use crate::store_suite::Sample;
 
 /// The calls of a store and of its drafts.
-const CALLS: [&str; 21] = [
+const CALLS: [&str; 22] = [
     "is_shared",
     "begins_in_any_order",
     "begin",
@@ -24,6 +24,7 @@ const CALLS: [&str; 21] = [
     "can_follow",
     "tiers",
     "every",
+    "next_everywhere",
     "finish",
     "give_up",
     "take_notes",
@@ -102,6 +103,10 @@ impl Store for Recorder {
     fn every(&self, _tier: usize) -> u64 {
         self.note("every");
         7
+    }
+
+    fn next_everywhere(&self) {
+        self.note("next_everywhere");
     }
 
     fn finish(&self) {
@@ -183,6 +188,7 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     sample.publish(&store).unwrap();
     store.settle(&Solo, &|_| Vec::new()).unwrap();
     store.tiers();
+    store.next_everywhere();
     store.finish();
     store.give_up();
     store.discard_drafts().unwrap();

@@ -87,7 +87,7 @@ impl Sample {
             scheme: Scheme::Lossless,
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),
-            residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), verified_norm: None, tries: 1 },
+            residual: ResidualRecord { norm: 0.1, rhs_norm: 2.0, true_norm: Some(0.1), tries: 1, ..Default::default() },
             extra_iterations_predicted: None,
             measured: None,
             variables: self.parts.iter().map(|p| p.record.clone()).collect(),

@@ -154,6 +154,7 @@ impl Case<'_> {
             timing,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
+            last_plan: None,
             limits: RunLimits { iterations: most, executed: 4 * most },
             watch: Box::new(|_, _| {}),
         };

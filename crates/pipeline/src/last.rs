@@ -1,0 +1,24 @@
+//! The last version of a run: of a solve that has converged, or of one that is asked to stop.
+
+use recoup_core::{Plan, Progress, Registered};
+
+use crate::{Checkpointed, PipelineError, Session};
+
+impl Session {
+    /// Takes the last checkpoint of a run: as [`Session::checkpoint`], once all before it have an outcome, and into every
+    /// tier, as nobody knows which of them will be there when the run goes on. Collective.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn checkpoint_last(
+        &mut self,
+        plan: Plan,
+        progress: Progress,
+        owners: &[&dyn Registered],
+    ) -> Result<Checkpointed, PipelineError> {
+        self.wait()?;
+        self.store.finish();
+        self.store.next_everywhere();
+        self.checkpoint(plan, progress, owners)
+    }
+}
