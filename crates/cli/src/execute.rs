@@ -16,6 +16,7 @@ use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Sessi
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::agreed::Agreed;
+use crate::beside::Beside;
 use crate::exit::Exit;
 use crate::heartbeat::{CountedStore, Heartbeat};
 use crate::method::Setup;
@@ -24,6 +25,8 @@ use crate::options::FailureChoice;
 use crate::progress::Bar;
 use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::ranks::agree;
+use crate::saves::Saves;
+use crate::standing::ToldFailures;
 use crate::virtual_time::Machine;
 
 /// A run that only loses ends after this many times the iterations the undisturbed solve takes.
@@ -50,6 +53,7 @@ pub(crate) struct Execution<'a> {
     pub(crate) stop: Arc<AtomicBool>,
     /// The counters that survive a SIGKILL, where somebody reads them.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
+    pub(crate) beside: Beside,
 }
 
 /// One run, done.
@@ -57,6 +61,8 @@ pub(crate) struct Executed {
     pub(crate) report: RunReport,
     /// `||b - A x|| / ||b||`, computed anew from the last iterate.
     pub(crate) relative_residual: f64,
+    /// This rank's rows of it.
+    pub(crate) iterate: Vec<f64>,
 }
 
 impl<'a> Execution<'a> {
@@ -64,10 +70,12 @@ impl<'a> Execution<'a> {
     ///
     /// # Errors
     /// Exit 4 when there are versions but none is usable, exit 1 otherwise.
-    pub(crate) fn run(self) -> Result<Executed> {
+    pub(crate) fn run(mut self) -> Result<Executed> {
         let problem = self.setup.problem();
         let last = Rc::new(RefCell::new(Vec::new()));
-        let mut runner = self.runner()?;
+        let beside = std::mem::take(&mut self.beside);
+        let status = beside.status.clone();
+        let mut runner = self.runner(beside)?;
         let (setup, heartbeat, clock, iterate) = (self.setup, self.heartbeat, self.machine.clock, last.clone());
         if let Some(heartbeat) = &heartbeat {
             heartbeat.ready();
@@ -81,11 +89,15 @@ impl<'a> Execution<'a> {
         for (version, message) in &report.failed {
             tracing::debug!("version {version} does not count: {message}");
         }
-        let relative_residual = problem.relative_residual(&last.borrow())?;
-        Ok(Executed { report, relative_residual })
+        if let Some(status) = status {
+            status.conclude(report.ended, &report.progress);
+        }
+        let iterate = last.take();
+        let relative_residual = problem.relative_residual(&iterate)?;
+        Ok(Executed { report, relative_residual, iterate })
     }
 
-    fn runner(&self) -> Result<Runner<'a>> {
+    fn runner(&self, mut beside: Beside) -> Result<Runner<'a>> {
         let (setup, comm) = (self.setup, self.setup.problem().comm());
         let mut failures = failure_source(self.protection, self.seed);
         let mut stop = self.stop.clone();
@@ -93,27 +105,31 @@ impl<'a> Execution<'a> {
             stop = Arc::new(AtomicBool::new(false));
             failures = Box::new(Agreed::new(failures, comm.dup()?, self.stop.clone(), stop.clone()));
         }
+        if let Some(status) = beside.status.clone() {
+            failures = Box::new(ToldFailures { inner: failures, status });
+        }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
         let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
-            session: self.session()?,
+            session: self.session(beside.saves.clone())?,
             failures,
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             stop,
             stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
+            last_plan: beside.saves_last.then(|| self.protection.last_plan(setup.args().method)),
             limits: RunLimits { iterations: max_iterations, executed },
-            watch: Box::new(move |progress, executed| bar.show(progress, executed)),
+            watch: Box::new(move |progress, executed| {
+                bar.show(progress, executed);
+                beside.look(progress, executed);
+            }),
         })
     }
 
-    fn session(&self) -> Result<Option<Session>> {
-        let Some(store) = self.store.clone() else { return Ok(None) };
-        let store: Arc<dyn Store> = match &self.heartbeat {
-            Some(heartbeat) => Arc::new(CountedStore { inner: store, heartbeat: heartbeat.clone() }),
-            None => store,
-        };
+    fn session(&self, saves: Arc<Saves>) -> Result<Option<Session>> {
+        let Some(inner) = self.store.clone() else { return Ok(None) };
+        let store = Arc::new(CountedStore { inner, heartbeat: self.heartbeat.clone(), saves });
         let (problem, args) = (self.setup.problem(), self.setup.args());
         let config = SessionConfig {
             name: self.name.to_owned(),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use recoup::SystemClock;
 use recoup::core::{Clock, Comm, Damage, Draft, FrameRecord, Manifest, Note, Reads, Store, StoreError, Tier};
 
+use crate::saves::Saves;
 use crate::watched;
 
 /// Words of the file.
@@ -175,11 +176,14 @@ impl Heartbeat {
 /// A store that counts what is published.
 pub(crate) struct CountedStore {
     pub(crate) inner: Arc<dyn Store>,
-    pub(crate) heartbeat: Arc<Heartbeat>,
+    /// The counters of a life, where somebody reads them.
+    pub(crate) heartbeat: Option<Arc<Heartbeat>>,
+    pub(crate) saves: Arc<Saves>,
 }
 
 impl Store for CountedStore {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        self.saves.begun();
         self.inner.begin(version, rank)
     }
 
@@ -193,7 +197,9 @@ impl Store for CountedStore {
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         watched::committing(|| self.inner.publish(manifest, comm))?;
-        self.heartbeat.beat(|beat| {
+        self.saves.counted(manifest.version);
+        let Some(heartbeat) = &self.heartbeat else { return Ok(()) };
+        heartbeat.beat(|beat| {
             beat.checkpoints += 1;
             beat.raw_bytes += manifest.raw_bytes();
             beat.payload_bytes += manifest.payload_bytes();
@@ -215,6 +221,10 @@ impl Store for CountedStore {
 
     fn every(&self, tier: usize) -> u64 {
         self.inner.every(tier)
+    }
+
+    fn next_everywhere(&self) {
+        self.inner.next_everywhere();
     }
 
     fn finish(&self) {
@@ -268,7 +278,8 @@ mod tests {
     fn a_counted_store_passes_every_call_on() {
         let dir = tempfile::tempdir().unwrap();
         let heartbeat = Arc::new(Heartbeat::create(&dir.path().join("beat")).unwrap());
-        decorator_suite(|inner| CountedStore { inner: Arc::new(inner), heartbeat });
+        let (heartbeat, saves) = (Some(heartbeat), Arc::default());
+        decorator_suite(|inner| CountedStore { inner: Arc::new(inner), heartbeat, saves });
     }
 
     #[test]

@@ -42,14 +42,17 @@ pub(crate) struct ChildResult {
     pub(crate) converged: bool,
     pub(crate) reason: Option<String>,
     pub(crate) relative_residual: f64,
+    /// The version that holds the solution.
+    pub(crate) solution_version: Option<u64>,
     account: Account,
 }
 
 impl ChildResult {
     /// The result of a life.
-    pub(crate) fn new(solve: &SolveReport, account: Account) -> Self {
+    pub(crate) fn new(solve: &SolveReport, solution_version: Option<u64>, account: Account) -> Self {
         let (iterations, converged, reason) = (solve.iterations, solve.converged, solve.reason.clone());
-        Self { iterations, converged, reason, relative_residual: solve.relative_residual, account }
+        let relative_residual = solve.relative_residual;
+        Self { iterations, converged, reason, relative_residual, solution_version, account }
     }
 
     /// Leaves the result beside the heartbeat.

@@ -7,8 +7,10 @@
 
 mod account;
 mod agreed;
+mod beside;
 mod commands;
 mod curves;
+mod deadline;
 mod directory;
 mod execute;
 mod exit;
@@ -28,9 +30,13 @@ mod progress;
 mod protection;
 mod ranks;
 mod report;
+mod residual_log;
+mod results;
 mod roofline;
+mod saves;
 mod solved;
 mod spares;
+mod standing;
 mod tiers;
 mod virtual_time;
 mod watched;
@@ -74,9 +80,11 @@ enum Command {
     Inspect(commands::inspect::Args),
     /// Read, check and decode everything in a directory, and name whatever is damaged.
     Verify(commands::verify::Args),
+    /// How the runs in a directory stand: iteration, residual, newest version, and whether their processes are alive.
+    Status(commands::status::Args),
     /// Remove old versions, and what was set aside.
     Prune(commands::prune::Args),
-    /// Write the decoded variables of a version as .npy or plain .h5.
+    /// Write the decoded variables of a version as .npy, .mtx or plain .h5.
     Export(commands::export::Args),
     /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
     Model(commands::model::Args),
@@ -100,6 +108,7 @@ fn main() -> ExitCode {
         Command::Report(args) => commands::report::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),
         Command::Verify(args) => commands::verify::run(&args, &output),
+        Command::Status(args) => commands::status::run(&args, &output),
         Command::Prune(args) => commands::prune::run(&args, &output),
         Command::Export(args) => commands::export::run(&args, &output),
         Command::Model(args) => commands::model::run(&args, &output),

@@ -36,6 +36,11 @@ impl<'a> Setup<'a> {
         Ok(Self { problem, args, preconditioner, zeros, start: vec![0.0; problem.n()] })
     }
 
+    /// The same with another first guess than x = 0, of this rank's rows.
+    pub(crate) fn starting_at(self, start: Option<Vec<f64>>) -> Self {
+        Self { start: start.unwrap_or(self.start), ..self }
+    }
+
     /// Warns of an operator that the method or the preconditioner does not suit, in the first life of a run. Collective.
     ///
     /// # Errors
@@ -86,7 +91,7 @@ impl<'a> Setup<'a> {
         Ok((product_bytes / self.make()?.bytes_per_iteration()).min(1.0))
     }
 
-    /// A fresh solver at x = 0.
+    /// A fresh solver at the first guess.
     ///
     /// # Errors
     /// [`SolveError`] where A or b do not allow the method.
@@ -94,7 +99,7 @@ impl<'a> Setup<'a> {
         self.make_to(self.args.rtol)
     }
 
-    /// A fresh solver at x = 0 with another tolerance.
+    /// A fresh solver at the first guess with another tolerance.
     ///
     /// # Errors
     /// As [`Setup::make`].

@@ -13,7 +13,7 @@ use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 use crate::exit::Exit;
 use crate::method::profile;
 use crate::observed::Pace;
-use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, positive};
+use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, duration, positive};
 use crate::tiers::TierArgs;
 
 /// Codec of lossy versions when none is named.
@@ -48,8 +48,9 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "D", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) delta: Option<f64>,
 
-    /// Computing between two checkpoints: auto (optimal for the MTTI), seconds, or iterations as in 15it.
-    #[arg(long, value_name = "auto|S|Kit", default_value = "auto", help_heading = "Checkpoints")]
+    /// Computing between two checkpoints: auto (optimal for the MTTI), a duration as in 90s or 10min (a plain number is
+    /// seconds), or iterations as in 15it.
+    #[arg(long, value_name = "auto|DURATION|Kit", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) interval: Interval,
 
     /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; all
@@ -98,8 +99,8 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
     pub(crate) failures: Option<FailureChoice>,
 
-    /// Mean time to interrupt, seconds [default: a day].
-    #[arg(long, value_name = "S", value_parser = positive, help_heading = "Failures")]
+    /// Mean time to interrupt, as in 20s, 6h or 2d; a plain number is seconds [default: a day].
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Failures")]
     pub(crate) mtti: Option<f64>,
 
     /// Seed of the failures.
@@ -114,9 +115,9 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, help_heading = "Machine")]
     pub(crate) virtual_time: bool,
 
-    /// Time of one iteration, seconds: in virtual time what it is charged [default: measured once], in real time what it
-    /// takes at least, as on a machine with more to do.
-    #[arg(long, value_name = "S", value_parser = positive, help_heading = "Machine")]
+    /// Time of one iteration, as in 250ms; a plain number is seconds: in virtual time what it is charged [default: measured
+    /// once], in real time what it takes at least, as on a machine with more to do.
+    #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Machine")]
     pub(crate) t_iter: Option<f64>,
 
     /// Virtual speed of encoding and decoding, raw bytes per second [default: measured once].
@@ -278,7 +279,7 @@ impl ProtectionArgs {
         }
         let is_random = self.has_arrivals() || self.failures == Some(FailureChoice::Flips);
         if is_random && self.mtti_seconds().is_none() {
-            return usage("--failures inject, kill, kill:rank and flips need --mtti SECONDS");
+            return usage("--failures inject, kill, kill:rank and flips need --mtti DURATION");
         }
         if self.kills() && self.is_virtual() {
             return usage("--failures kill happens in real time; use --failures inject with --virtual-time");
@@ -353,6 +354,12 @@ impl ProtectionArgs {
             Some(fixed) => Box::new(FixedPolicy::new(fixed, self.interval, config)),
             None => Box::new(AutoPolicy::new(config).at(self.interval)),
         }
+    }
+
+    /// How to save the state that has converged: the iterate bit for bit, from which the same solve ends at once.
+    pub(crate) fn last_plan(&self, method: MethodKind) -> Plan {
+        let lossless = PolicyConfig { lossless_codec: LOSSLESS_CODEC, ..self.policy_config(method) };
+        Plan { resume: Resume::Restarted, ..lossless.plan(Scheme::Lossless) }
     }
 
     /// How to save when a run is asked to stop: as ever, or losslessly where the scheme is open.

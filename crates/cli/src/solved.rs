@@ -112,11 +112,24 @@ pub(crate) struct Solved {
     pub(crate) history: Vec<(u64, f64)>,
 }
 
-/// Solves from x = 0 to the tolerance or the iteration limit.
+/// Solves from the first guess to the tolerance or the iteration limit.
 ///
 /// # Errors
 /// Where A or b do not allow the method.
 pub(crate) fn solve(setup: &Setup<'_>, label: &str, stop: Option<&AtomicBool>) -> Result<Solved> {
+    solve_watched(setup, label, stop, &mut |_| {})
+}
+
+/// The same; `look` is called after every iteration.
+///
+/// # Errors
+/// As [`solve`].
+pub(crate) fn solve_watched(
+    setup: &Setup<'_>,
+    label: &str,
+    stop: Option<&AtomicBool>,
+    look: &mut dyn FnMut(&Progress),
+) -> Result<Solved> {
     let clock = SystemClock::new();
     let mut report = SolveReport::of(setup)?;
     let mut solver = setup.make()?;
@@ -129,6 +142,7 @@ pub(crate) fn solve(setup: &Setup<'_>, label: &str, stop: Option<&AtomicBool>) -
         progress = solver.step()?;
         history.push((progress.iteration, progress.relative_residual()));
         bar.show(&progress, progress.iteration);
+        look(&progress);
         // Ranks hear of signals at different iterations: with several of them only the system ends an undisturbed solve.
         if setup.problem().comm().size() == 1 && stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
             return Err(Exit::NotConverged.because("stopped during the undisturbed solve; nothing was saved"));

@@ -45,12 +45,13 @@ fn killed(case: (&str, f64, &str), seed: u64) -> u64 {
     run["failures"].as_u64().unwrap()
 }
 
-/// Committed versions, the lock, and at most one draft.
+/// Committed versions, the lock, the status, and at most one draft.
 fn check_directory(dir: &Path) {
     let names: Vec<String> =
         std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     let drafts = names.iter().filter(|n| n.starts_with("draft-")).count();
-    let is_known = |n: &String| n == "lock" || n.starts_with("draft-") || n.starts_with('v');
+    let is_file = |n: &String| n == "lock" || n.starts_with("status.json");
+    let is_known = |n: &String| is_file(n) || n.starts_with("draft-") || n.starts_with('v');
     assert!(drafts <= 1 && names.iter().all(is_known), "{names:?}");
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::account::{Account, Baseline, RunJson, Terms};
 use crate::commands::report::FIGURES;
 use crate::curves;
+use crate::beside::Beside;
 use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::facts::{self, command_line, problem_title};
@@ -259,6 +260,7 @@ impl Contest<'_> {
             baseline_iterations: Some(self.baseline_iterations()),
             stop: self.stop.clone(),
             heartbeat: None,
+            beside: Beside::default(),
         }
         .run()?;
         if executed.report.ended == Ended::Stopped {

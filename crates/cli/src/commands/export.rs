@@ -1,20 +1,23 @@
 //! `recoup export`: the decoded variables of a version, for other programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
-use recoup::core::{Manifest, Store};
+use anyhow::{Context, Result, anyhow, bail};
+use recoup::core::{Manifest, Store, Values};
 use recoup::io::{Array, Hdf5Store, write_npy, write_plain_hdf5};
 use recoup::pipeline::{Buffer, PipelineError};
+use recoup::solvers::write_vector;
 use serde::Serialize;
 
 use crate::directory::{DirectoryArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table};
+use crate::results::{FileKind, require_writable};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
   recoup export /tmp/versions --version 140 --to x.npy
+  recoup export /tmp/versions --solution --to x.npy
   recoup export /tmp/versions --to all.h5
   python3 -c \"import numpy; print(numpy.load('x.npy'))\"";
 
@@ -29,11 +32,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "V")]
     version: Option<u64>,
 
-    /// Target: FILE.npy for one variable, FILE.h5 for one or all.
+    /// The solution: the newest version of a run that has converged, which `recoup run` saves at its end.
+    #[arg(long, conflicts_with_all = ["version", "variable"])]
+    solution: bool,
+
+    /// Target: FILE.npy or FILE.mtx (Matrix Market array) for one variable, FILE.h5 for one or all.
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 
-    /// The variable [default: the iterate for .npy, all for .h5].
+    /// The variable [default: the iterate for .npy and .mtx, all for .h5].
     #[arg(long, value_name = "NAME")]
     variable: Option<String>,
 }
@@ -63,26 +70,40 @@ struct Written {
 /// # Errors
 /// When a version is missing or damaged, or the target cannot be written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
-    let is_npy = match args.to.extension().and_then(|e| e.to_str()) {
-        Some("npy") => true,
-        Some("h5" | "hdf5") => false,
-        _ => return Err(Exit::Usage.because(format!("--to {}: expected FILE.npy or FILE.h5", args.to.display()))),
-    };
+    let kind = FileKind::of(&args.to, "--to")?;
+    require_writable(&args.to, "--to")?;
     let name = args.directory.one_name()?;
     let store = args.directory.open(&name)?;
-    let version = chosen(args.version, &store)?;
+    let version = if args.solution { solution(&store)? } else { chosen(args.version, &store)? };
     let manifest = store.manifest(version)?;
-    let names = wanted(args.variable.as_deref(), is_npy, &manifest)?;
+    let is_one = args.solution || kind != FileKind::Hdf5;
+    let names = wanted(args.variable.as_deref(), is_one, &manifest)?;
     let variables: Vec<Written> = names.iter().map(|name| assemble(&store, &manifest, name)).collect::<Result<_>>()?;
     let arrays: Vec<Array<'_>> =
         variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.all() }).collect();
-    match arrays.first() {
-        Some(first) if is_npy => write_npy(&args.to, first)?,
+    match (kind, arrays.first()) {
+        (FileKind::Npy, Some(first)) => write_npy(&args.to, first)?,
+        (FileKind::Mtx, Some(first)) => write_mtx(&args.to, first)?,
         _ => write_plain_hdf5(&args.to, &arrays)?,
     }
     let to = args.to.display().to_string();
     output.emit(&Report { name, version, to, variables }, table)?;
     Ok(Exit::Done)
+}
+
+fn write_mtx(path: &Path, array: &Array<'_>) -> Result<()> {
+    let Values::F64(values) = array.values else {
+        bail!("{}: Matrix Market files are written of doubles; take .npy for {}", path.display(), array.name);
+    };
+    write_vector(path, values).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The newest version that holds a solution.
+fn solution(store: &Hdf5Store) -> Result<u64> {
+    let holds_it = |version: &u64| store.manifest(*version).is_ok_and(|manifest| manifest.residual.is_converged);
+    let missing = "no version holds a solution: the run has not converged, or had --no-save-last; --version V, or none, \
+                   gives an iterate on the way";
+    store.versions()?.into_iter().rev().find(holds_it).ok_or_else(|| Exit::NoCheckpoint.because(missing))
 }
 
 fn chosen(asked: Option<u64>, store: &Hdf5Store) -> Result<u64> {
@@ -99,16 +120,16 @@ fn chosen(asked: Option<u64>, store: &Hdf5Store) -> Result<u64> {
 }
 
 /// Names of the variables meant, each once.
-fn wanted(asked: Option<&str>, is_npy: bool, manifest: &Manifest) -> Result<Vec<String>> {
+fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for variable in &manifest.variables {
         let is_iterate = variable.role == recoup::core::Role::Iterate;
-        let is_meant = asked.map_or(!is_npy || is_iterate, |asked| asked == variable.name);
+        let is_meant = asked.map_or(!is_one || is_iterate, |asked| asked == variable.name);
         if is_meant && !names.contains(&variable.name) {
             names.push(variable.name.clone());
         }
     }
-    if is_npy {
+    if is_one {
         names.truncate(1);
     }
     if names.is_empty() {

@@ -10,4 +10,5 @@ pub(crate) mod prune;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod solve;
+pub(crate) mod status;
 pub(crate) mod verify;

@@ -8,9 +8,13 @@ use anyhow::Result;
 use recoup::SystemClock;
 use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Store};
-use recoup::pipeline::Ended;
+use recoup::pipeline::{Ended, RunReport};
+use serde::Serialize;
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
+use crate::beside::{Beside, Outside, Within};
+use crate::deadline::EndArgs;
+use crate::directory;
 use crate::execute::{Executed, Execution, Writing, memory, open_directory, stop_on_signals, stopped_note, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
@@ -23,8 +27,11 @@ use crate::output::{Output, Table, bytes, dropped, percent, seconds};
 use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
+use crate::residual_log::ResidualLog;
+use crate::results::ResultArgs;
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
+use crate::standing;
 use crate::tiers::Costs;
 use crate::virtual_time::{self, Machine, Measured};
 
@@ -32,14 +39,16 @@ use crate::virtual_time::{self, Machine, Measured};
 const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --interval 15it \\
       --dir /tmp/versions --failures at:60,140
-  recoup run --poisson3d 100 --method jacobi --rtol 1e-4 --scheme auto --dir /tmp/versions --mtti 20 --failures kill
+  recoup run --poisson3d 100 --method jacobi --rtol 1e-4 --scheme auto --dir /tmp/versions --mtti 20s --failures kill
+  recoup run --matrix A.mtx --method cg --dir versions --solution x.npy --residual-log r.csv --stop-before 5min
   mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 64 --method cg --dir /tmp/versions --mtti 20 \\
       --failures kill:rank
   recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --paper-regime cg \\
       --failures inject --seed 7 --json
 
 A run goes on from the versions it finds under --dir and --name; --fresh puts them aside first.
-SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end the run with code 75; the same command goes on.";
+SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end the run with code 75; the same command goes on.
+A run that converges saves the solution as its last version: recoup export D --solution --to x.npy.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]
@@ -60,6 +69,12 @@ pub(crate) struct Args {
     /// Directory of the versions.
     #[arg(long, value_name = "D", help_heading = "Checkpoints")]
     pub(crate) dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) results: ResultArgs,
+
+    #[command(flatten)]
+    pub(crate) end: EndArgs,
 
     /// Name of the run in it.
     #[arg(long, default_value = "solve", help_heading = "Checkpoints")]
@@ -95,6 +110,12 @@ impl Args {
         self.problem.mpi && self.protection.kills_nodes()
     }
 
+    /// Whether the state that has converged becomes a version.
+    pub(crate) fn saves_last(&self) -> bool {
+        let has_directory = self.dir.is_some() && !self.protection.tiers.is_memory_alone();
+        has_directory && self.scheme != SchemeChoice::None && !self.end.no_save_last
+    }
+
     fn check(&self) -> Result<()> {
         self.protection.check(&[self.scheme], self.method.method)?;
         let in_memory = self.protection.tiers.is_memory_alone();
@@ -106,6 +127,11 @@ impl Args {
         if self.problem.mpi && kills {
             let text = "--failures kill starts and kills a child of its own, which --mpi excludes: use inject or at:IT, or \
                         kill the job from outside and start it again";
+            return Err(Exit::Usage.because(text));
+        }
+        if kills && self.end.time_limit.is_some() {
+            let text =
+                "--time-limit is the time of one process, and --failures kill starts many: leave one of them out";
             return Err(Exit::Usage.because(text));
         }
         if self.problem.mpi && self.protection.is_virtual() {
@@ -127,25 +153,70 @@ impl Args {
 /// By the exit codes of the program.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     args.check()?;
+    let outside = Outside { stop: stop_on_signals()?, end: args.end.end() };
     if let Some(path) = &args.child {
-        return child(args, path);
+        return child(args, path, &outside);
     }
     check_memory(args)?;
-    let stop = stop_on_signals()?;
+    args.results.check(args.problem.mpi)?;
     let outcome = if args.protection.kills() && !args.kills_nodes() {
-        Some(killed(args, &stop)?)
+        Some(killed(args, &outside.stop)?)
     } else if args.spares.is_some() || args.kills_ranks() {
-        outliving(args, &stop)?
+        outliving(args, &outside)?
     } else {
-        Some(in_process(args, stop, None)?)
+        Some(in_process(args, outside, None)?)
     };
     let Some((report, note)) = outcome else { return Ok(Exit::Done) };
-    output.emit(&report, table)?;
+    output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
     }
-    let is_stopped = report.ended == ended_name(Ended::Stopped);
-    Ok(if is_stopped { Exit::Stopped } else { report.solve.exit() })
+    let is_stopped = report.run.ended == ended_name(Ended::Stopped);
+    Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    run: RunJson,
+    /// The version that holds the solution.
+    solution_version: Option<u64>,
+    /// The file that does.
+    solution: Option<PathBuf>,
+}
+
+impl Report {
+    fn new(args: &Args, run: RunJson, solution_version: Option<u64>) -> Self {
+        let is_written = run.ended != ended_name(Ended::Stopped);
+        Self { run, solution_version, solution: args.results.solution.clone().filter(|_| is_written) }
+    }
+}
+
+/// What to tell a user at the end.
+fn last_note(args: &Args, executed: &Executed) -> Option<String> {
+    let report = &executed.report;
+    let dir = args.dir.as_ref().filter(|_| report.ended == Ended::Converged);
+    match (dir, solution_version(args, report)) {
+        (Some(dir), Some(version)) if report.executed == 0 => {
+            Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
+        }
+        (Some(dir), Some(version)) => {
+            let dir = dir.display();
+            Some(format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy"))
+        }
+        (Some(dir), None) if args.saves_last() => {
+            Some(format!("the solution could not be saved in {}; the versions before it are whole", dir.display()))
+        }
+        _ => stopped_note(report.ended, args.dir.as_ref(), report),
+    }
+}
+
+/// The version that holds the solution: saved at the end, or gone on from.
+fn solution_version(args: &Args, report: &RunReport) -> Option<u64> {
+    let is_there = report.ended == Ended::Converged && report.executed == 0 && args.saves_last();
+    let found = is_there.then_some(report.progress.iteration).filter(|&version| version > 0);
+    report.last.as_ref().map(|last| last.version).or(found)
 }
 
 /// Refuses memory that another user may reach before anything long is done. The ranks of a job do so where they meet.
@@ -157,10 +228,10 @@ fn check_memory(args: &Args) -> Result<()> {
     Ok(())
 }
 
-type Outcome = (RunJson, Option<String>);
+type Outcome = (Report, Option<String>);
 
 /// The solve among processes that may be lost; nothing for a spare that was not needed.
-fn outliving(args: &Args, stop: &Arc<AtomicBool>) -> Result<Option<Outcome>> {
+fn outliving(args: &Args, outside: &Outside) -> Result<Option<Outcome>> {
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
     let fellows = fellows(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
@@ -183,23 +254,25 @@ fn outliving(args: &Args, stop: &Arc<AtomicBool>) -> Result<Option<Outcome>> {
     outlive(doom.as_ref(), |lives| {
         // Later lives go on from what the first one saved.
         let later = Args { fresh: args.fresh && !ranks::was_repaired(), ..args.clone() };
-        in_process(&later, stop.clone(), Some(lives))
+        in_process(&later, outside.clone(), Some(lives))
     })
 }
 
 /// The solve in this process, state dropped by request; one of several lives where ranks may be lost.
-fn in_process(args: &Args, stop: Arc<AtomicBool>, mut lives: Option<&mut Lives>) -> Result<Outcome> {
+fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> Result<Outcome> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
-    let setup = Setup::new(&problem, &args.method)?;
+    let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     setup.examine()?;
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
-    let undisturbed = undisturbed(args, &setup, &stop)?;
+    let undisturbed = undisturbed(args, &setup, &outside.stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
     let heartbeat = lives.as_mut().map(|lives| lives.begin(problem.comm())).transpose()?;
     let store = tiered(args, store(args, &machine, problem.comm())?, &problem)?;
+    let within = Within { store: store.as_deref(), clock: machine.clock.clone() };
+    let beside = Beside::of(args, &setup, &within, &outside)?;
     let executed = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -209,17 +282,28 @@ fn in_process(args: &Args, stop: Arc<AtomicBool>, mut lives: Option<&mut Lives>)
         machine: machine.clone(),
         seed: args.protection.seed,
         baseline_iterations: baseline.iterations,
-        stop,
+        stop: outside.stop,
         heartbeat,
+        beside,
     }
     .run()?;
     solve.judge(&executed.report.progress, executed.relative_residual);
+    write_solution(args, &executed, problem.comm())?;
     let account = all_ranks(Account::of(&executed.report), problem.comm())?;
     let account = if let Some(lives) = lives { lives.finish(account) } else { account };
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
-    let note = stopped_note(executed.report.ended, args.dir.as_ref(), &executed.report);
-    Ok((RunJson::new(solve, account, &terms), note))
+    let note = last_note(args, &executed);
+    let solution_version = solution_version(args, &executed.report);
+    Ok((Report::new(args, RunJson::new(solve, account, &terms), solution_version), note))
+}
+
+/// What a run that was not stopped has come to. Collective.
+fn write_solution(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<()> {
+    if executed.report.ended == Ended::Stopped {
+        return Ok(());
+    }
+    args.results.write(&executed.iterate, executed.report.ended == Ended::Converged, comm)
 }
 
 /// The bytes of all ranks. Collective.
@@ -361,7 +445,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     let (mut solve_report, baseline) = {
         let clock = SystemClock::new();
         let problem = Problem::load(&args.problem)?;
-        let setup = Setup::new(&problem, &args.method)?;
+        let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
         setup.examine()?;
         let mut report = SolveReport::of(&setup)?;
         report.seconds_setup = clock.now().as_secs_f64();
@@ -373,6 +457,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
         args.protection.tiers.clear(run_of(args), &Solo)?;
     }
     let memory = args.protection.tiers.memory(run_of(args))?;
+    begin_files(args, memory.open()?.is_some())?;
     let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, stop)?;
     solve_report.iterations = lives.last.iterations;
     solve_report.converged = lives.last.converged;
@@ -385,16 +470,30 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     };
     let note = (ended == Ended::Stopped).then(|| "stopped; the same command goes on".to_owned());
     let terms = terms(args, baseline, &Machine::real(), ended);
-    Ok((RunJson::new(solve_report, lives.account, &terms), note))
+    let solution_version = lives.last.solution_version;
+    Ok((Report::new(args, RunJson::new(solve_report, lives.account, &terms), solution_version), note))
+}
+
+/// The files all lives add to: begun anew, unless the run goes on from before.
+fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
+    let folder = args.dir.as_ref().map(|dir| dir.join(&args.name));
+    if let Some(folder) = folder.as_ref().filter(|_| args.fresh) {
+        standing::forget(folder);
+    }
+    let versions = |dir: &PathBuf| directory::open(dir, &args.name).and_then(|store| Ok(store.versions()?));
+    let goes_on = is_in_memory || args.dir.as_ref().is_some_and(|dir| versions(dir).is_ok_and(|v| !v.is_empty()));
+    if let Some(path) = &args.results.residual_log {
+        ResidualLog::open(path, Arc::new(SystemClock::new()), goes_on)?;
+    }
+    Ok(())
 }
 
 /// One life: a run without failures of its own, which tells its parent through files.
-fn child(args: &Args, path: &Path) -> Result<Exit> {
+fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     kill::die_with_parent();
     let heartbeat = Arc::new(Heartbeat::create(path)?);
-    let stop = stop_on_signals()?;
     let problem = Problem::load(&args.problem)?;
-    let setup = Setup::new(&problem, &args.method)?;
+    let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     let mut solve = SolveReport::of(&setup)?;
     let machine = Machine::real();
     let throttle = throttle(&args.protection, &machine, 1);
@@ -406,7 +505,9 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
         None => None,
     };
     let store = tiered(args, store, &problem)?;
-    let Executed { report, relative_residual } = Execution {
+    let within = Within { store: store.as_deref(), clock: machine.clock.clone() };
+    let beside = Beside::of(args, &setup, &within, outside)?;
+    let executed = Execution {
         setup: &setup,
         protection: &args.protection,
         scheme: args.scheme,
@@ -415,14 +516,17 @@ fn child(args: &Args, path: &Path) -> Result<Exit> {
         machine,
         seed: args.protection.seed,
         baseline_iterations: args.protection.baseline_iterations,
-        stop,
+        stop: outside.stop.clone(),
         heartbeat: Some(heartbeat),
+        beside,
     }
     .run()?;
-    solve.judge(&report.progress, relative_residual);
+    let report = &executed.report;
+    solve.judge(&report.progress, executed.relative_residual);
+    write_solution(args, &executed, problem.comm())?;
     forget(args, solve.converged, problem.comm());
     let is_stopped = report.ended == Ended::Stopped;
-    ChildResult::new(&solve, Account::of(&report)).write(path)?;
+    ChildResult::new(&solve, solution_version(args, report), Account::of(report)).write(path)?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 

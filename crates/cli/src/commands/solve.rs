@@ -1,5 +1,7 @@
 //! `recoup solve`: one undisturbed solve.
 
+use std::sync::Arc;
+
 use anyhow::Result;
 
 use crate::exit::Exit;
@@ -7,16 +9,20 @@ use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent};
 use crate::problem::Problem;
+use crate::ranks::agree;
+use crate::residual_log::ResidualLog;
+use crate::results::ResultArgs;
 use crate::roofline::{self, Roofline};
-use crate::solved::{SolveReport, solve};
+use crate::solved::{SolveReport, Solved, solve_watched};
 use recoup::SystemClock;
-use recoup::core::Clock;
+use recoup::core::{Clock, Comm, Progress};
 use serde::Serialize;
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
   recoup solve --poisson3d 64 --method cg --pc jacobi --rtol 1e-6
   recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth --method gmres --pc jacobi --rtol 1e-8
+  recoup solve --matrix A.mtx --rhs b.mtx --method cg --x0 guess.npy --solution x.npy --residual-log r.csv
   recoup solve --poisson3d 128 --operator stencil --method jacobi --roofline --threads 2 --json";
 
 /// Options of `recoup solve`.
@@ -27,6 +33,8 @@ pub(crate) struct Args {
     problem: ProblemArgs,
     #[command(flatten)]
     method: MethodArgs,
+    #[command(flatten)]
+    results: ResultArgs,
 
     /// Measure the memory bandwidth (STREAM triad) in between, and the fraction of it the solver reaches.
     #[arg(long, help_heading = "Machine")]
@@ -48,16 +56,30 @@ struct Report {
 /// Where the problem cannot be read or does not allow the method.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let clock = SystemClock::new();
+    args.results.check(args.problem.mpi)?;
     let problem = Problem::load(&args.problem)?;
-    let setup = Setup::new(&problem, &args.method)?;
+    let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     setup.examine()?;
     let seconds_setup = clock.now().as_secs_f64();
-    let mut solve = solve(&setup, "solve", None)?.report;
+    let mut log = log(args, problem.comm())?;
+    let mut look = |progress: &Progress| {
+        if let Some(log) = &mut log {
+            log.write(progress, progress.iteration);
+        }
+    };
+    let Solved { report: mut solve, iterate, .. } = solve_watched(&setup, "solve", None, &mut look)?;
+    args.results.write(&iterate, solve.converged, problem.comm())?;
     solve.seconds_setup += seconds_setup;
     let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };
     let exit = solve.exit();
     output.emit(&Report { solve, roofline }, table)?;
     Ok(exit)
+}
+
+/// The residual log, on rank 0. Collective.
+fn log(args: &Args, comm: &dyn Comm) -> Result<Option<ResidualLog>> {
+    let path = args.results.residual_log.as_ref().filter(|_| comm.rank() == 0);
+    agree(comm, path.map(|path| ResidualLog::open(path, Arc::new(SystemClock::new()), false)).transpose())
 }
 
 fn table(report: &Report) -> Table {

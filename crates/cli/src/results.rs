@@ -1,0 +1,210 @@
+//! What a solve starts from and what it leaves: `--x0`, `--solution`, `--residual-log`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use recoup::core::{Comm, Values};
+use recoup::io::{Array, read_hdf5, read_npy, write_npy, write_plain_hdf5};
+use recoup::solvers::{read_vector, write_vector};
+use rustix::fs::{Access, access};
+
+use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::ranks::{self, agree};
+
+/// Name of the iterate in HDF5 files.
+const ITERATE: &str = "x";
+
+/// Files a solve reads its first guess from, and writes its result to.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ResultArgs {
+    /// Write the solution: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset x).
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub(crate) solution: Option<PathBuf>,
+
+    /// Start from this vector instead of x = 0: FILE.npy, FILE.mtx or FILE.h5 (dataset x, or the only one). A run that goes
+    /// on from a version starts from that.
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub(crate) x0: Option<PathBuf>,
+
+    /// Write the residual of every iteration as it goes: columns executed, iteration, seconds, relative_residual. A run that
+    /// goes on adds to the file.
+    #[arg(long, value_name = "FILE.csv", help_heading = "Result")]
+    pub(crate) residual_log: Option<PathBuf>,
+}
+
+/// Kinds of files with one vector, by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// NumPy's format.
+    Npy,
+    /// Matrix Market, array format.
+    Mtx,
+    /// Plain HDF5.
+    Hdf5,
+}
+
+impl FileKind {
+    /// The kind a name stands for.
+    ///
+    /// # Errors
+    /// Exit 2, with the option that gave the name.
+    pub(crate) fn of(path: &Path, option: &str) -> Result<Self> {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
+        if ends(&[".npy"]) {
+            Ok(Self::Npy)
+        } else if ends(&[".mtx"]) || (option == "--x0" && ends(&[".mtx.gz"])) {
+            Ok(Self::Mtx)
+        } else if ends(&[".h5", ".hdf5"]) {
+            Ok(Self::Hdf5)
+        } else {
+            let text = format!("{option} {}: expected FILE.npy, FILE.mtx or FILE.h5", path.display());
+            Err(Exit::Usage.because(text))
+        }
+    }
+}
+
+impl ResultArgs {
+    /// Refuses files that cannot be read or written before anything long is done. Collective where there are ranks.
+    ///
+    /// # Errors
+    /// Exit 2 for names of another kind, exit 1 for places that cannot be used.
+    pub(crate) fn check(&self, mpi: bool) -> Result<()> {
+        if self.solution.is_none() && self.x0.is_none() && self.residual_log.is_none() {
+            return Ok(());
+        }
+        let comm = ranks::comm(mpi)?;
+        agree(comm.as_ref(), if comm.rank() == 0 { self.check_here() } else { Ok(()) })
+    }
+
+    fn check_here(&self) -> Result<()> {
+        if let Some(path) = &self.x0 {
+            FileKind::of(path, "--x0")?;
+            access(path, Access::READ_OK).with_context(|| format!("--x0 {}: cannot be read", path.display()))?;
+        }
+        if let Some(path) = &self.solution {
+            FileKind::of(path, "--solution")?;
+            require_writable(path, "--solution")?;
+        }
+        self.residual_log.as_ref().map_or(Ok(()), |path| require_writable(path, "--residual-log"))
+    }
+
+    /// This rank's rows of the first guess; `None` for x = 0. Collective.
+    ///
+    /// # Errors
+    /// Exit 1 for a file that is no vector of the problem's length with finite values.
+    pub(crate) fn start(&self, problem: &Problem) -> Result<Option<Vec<f64>>> {
+        let Some(path) = &self.x0 else { return Ok(None) };
+        let rows = usize::try_from(problem.unknowns()).unwrap_or(usize::MAX);
+        let x = agree(problem.comm(), read(path).and_then(|x| fitting(path, x, rows)))?;
+        let first = problem.operator.first_row() as usize;
+        Ok(Some(x[first..first + problem.n()].to_vec()))
+    }
+
+    /// Writes the solution of all ranks, where it is asked for, and says so. Collective.
+    ///
+    /// # Errors
+    /// When it cannot be written; the same on all ranks.
+    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm) -> Result<()> {
+        let Some(path) = &self.solution else { return Ok(()) };
+        let whole = gathered(own, comm)?;
+        agree(comm, if comm.rank() == 0 { write_vector_as(path, &whole) } else { Ok(()) })?;
+        if ranks::is_first() {
+            let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
+            eprintln!("{what} is in {}", path.display());
+        }
+        Ok(())
+    }
+}
+
+/// Rows of all ranks on rank 0, which other ranks need not hold.
+fn gathered(own: &[f64], comm: &dyn Comm) -> Result<Vec<f64>> {
+    if comm.size() == 1 {
+        return Ok(own.to_vec());
+    }
+    let bytes: Vec<u8> = own.iter().flat_map(|value| value.to_le_bytes()).collect();
+    if comm.rank() > 0 {
+        comm.exchange_bytes(&[(0, &bytes)], &[])?;
+        return Ok(Vec::new());
+    }
+    let others: Vec<usize> = (1..comm.size()).collect();
+    let parts = comm.exchange_bytes(&[], &others)?;
+    let rows = |part: &Vec<u8>| part.as_chunks::<8>().0.iter().map(|v| f64::from_le_bytes(*v)).collect::<Vec<_>>();
+    Ok(own.iter().copied().chain(parts.iter().flat_map(rows)).collect())
+}
+
+/// Writes a vector in the format its name stands for.
+fn write_vector_as(path: &Path, values: &[f64]) -> Result<()> {
+    let array = Array { name: ITERATE, dims: [values.len(), 1, 1], values: Values::F64(values) };
+    match FileKind::of(path, "--solution")? {
+        FileKind::Npy => write_npy(path, &array)?,
+        FileKind::Hdf5 => write_plain_hdf5(path, &[array])?,
+        FileKind::Mtx => write_vector(path, values).with_context(|| format!("cannot write {}", path.display()))?,
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<f64>> {
+    Ok(match FileKind::of(path, "--x0")? {
+        FileKind::Npy => read_npy(path)?,
+        FileKind::Hdf5 => read_hdf5(path, ITERATE)?,
+        FileKind::Mtx => read_vector(path)?,
+    })
+}
+
+/// The vector, if it has so many finite values.
+fn fitting(path: &Path, x: Vec<f64>, rows: usize) -> Result<Vec<f64>> {
+    let path = path.display();
+    if x.len() != rows {
+        anyhow::bail!("--x0 {path}: {rows} values expected, as A has rows, {} found", x.len());
+    }
+    match x.iter().position(|value| !value.is_finite()) {
+        Some(row) => anyhow::bail!("--x0 {path}: finite values expected, {} found at index {row}", x[row]),
+        None => Ok(x),
+    }
+}
+
+/// A file that is there can be written to, or one can be made.
+pub(crate) fn require_writable(path: &Path, option: &str) -> Result<()> {
+    let named = || format!("{option} {}", path.display());
+    if path.is_dir() {
+        anyhow::bail!("{}: a file expected, a directory found", named());
+    }
+    if path.exists() {
+        return access(path, Access::WRITE_OK).with_context(|| format!("{}: cannot be written to", named()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        anyhow::bail!("{}: there is no directory {}; make it first", named(), folder.display());
+    }
+    let modes = Access::WRITE_OK | Access::EXEC_OK;
+    access(folder, modes).with_context(|| format!("{}: no file can be made in {}", named(), folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup::comm::Threads;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_ranks_come_together_in_their_order() {
+        let seen = Threads::launch(3, |comm| gathered(&vec![comm.rank() as f64; comm.rank() + 1], &comm).unwrap());
+        assert_eq!(seen, [vec![0.0, 1.0, 1.0, 2.0, 2.0, 2.0], vec![], vec![]]);
+    }
+
+    #[test]
+    fn every_kind_of_file_brings_a_vector_back_bit_for_bit() {
+        let dir = tempfile::tempdir().unwrap();
+        let values = [0.1, -0.0, 1e-300, -7.25e20];
+        for name in ["x.npy", "x.mtx", "x.h5"] {
+            let path = dir.path().join(name);
+            write_vector_as(&path, &values).unwrap();
+            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&read(&path).unwrap()), bits(&values), "{name}");
+        }
+        assert!(FileKind::of(Path::new("x.txt"), "--x0").is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! What a solve starts from and what it leaves: first guesses, solutions, logs, and the last version.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn recoup(arguments: &str, dir: &Path) -> Output {
+    let program = env!("CARGO_BIN_EXE_recoup");
+    let mut command = Command::new(program);
+    command.args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
+    command.env_remove("SLURM_JOB_END_TIME").output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The JSON of a command that ended with 0, and what it said.
+fn json(arguments: &str, dir: &Path) -> (Value, String) {
+    let output = recoup(&format!("{arguments} --json"), dir);
+    assert_eq!(output.status.code(), Some(0), "{arguments}: {}", said(&output));
+    (serde_json::from_slice(&output.stdout).unwrap(), said(&output))
+}
+
+fn refused(arguments: &str, dir: &Path, code: i32) -> String {
+    let output = recoup(arguments, dir);
+    assert_eq!(output.status.code(), Some(code), "{arguments}: {}", said(&output));
+    said(&output)
+}
+
+const ROWS: usize = 300;
+/// `A x = b` with b = ones and A tridiagonal: 2.01 on the diagonal and -1 beside it.
+const PROBLEM: &str = "--matrix A.mtx --rtol 1e-8 --threads 1";
+
+fn directory() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{ROWS} {ROWS} {}\n", 2 * ROWS - 1);
+    for row in 1..=ROWS {
+        text += &format!("{row} {row} 2.01\n");
+        if row < ROWS {
+            text += &format!("{} {row} -1.0\n", row + 1);
+        }
+    }
+    std::fs::write(dir.path().join("A.mtx"), text).unwrap();
+    dir
+}
+
+fn npy(path: &Path) -> Vec<f64> {
+    let bytes = std::fs::read(path).unwrap();
+    bytes[128..].as_chunks::<8>().0.iter().map(|value| f64::from_le_bytes(*value)).collect()
+}
+
+/// `||b - A x|| / ||b||`, from the file and the definition of the problem alone.
+fn residual(x: &[f64]) -> f64 {
+    assert_eq!(x.len(), ROWS);
+    let at = |row: usize| x.get(row).copied().unwrap_or(0.0);
+    let of = |row: usize| 1.0 - 2.01 * x[row] + at(row + 1) + if row > 0 { x[row - 1] } else { 0.0 };
+    let square: f64 = (0..ROWS).map(|row| of(row).powi(2)).sum();
+    (square / ROWS as f64).sqrt()
+}
+
+#[test]
+fn a_solution_in_every_format_is_a_first_guess_that_needs_no_iteration() {
+    let dir = directory();
+    for file in ["x.npy", "x.mtx", "x.h5"] {
+        let (solved, told) = json(&format!("solve {PROBLEM} --method cg --solution {file}"), dir.path());
+        assert!(solved["iterations"].as_u64() > Some(50) && told.contains(file), "{solved} {told}");
+        let (again, _) = json(&format!("solve {PROBLEM} --method cg --x0 {file}"), dir.path());
+        assert_eq!(
+            (&again["iterations"], &again["converged"]),
+            (&Value::from(0), &Value::from(true)),
+            "{file}: {again}"
+        );
+    }
+    assert!(residual(&npy(&dir.path().join("x.npy"))) <= 1e-8);
+}
+
+#[test]
+fn files_that_cannot_serve_are_refused_before_the_solve() {
+    let dir = directory();
+    let solve = format!("solve {PROBLEM} --method cg");
+    json(&format!("solve --poisson3d 3 --method cg --solution short.npy"), dir.path());
+    std::fs::write(dir.path().join("nan.mtx"), "%%MatrixMarket matrix array real general\n1 1\nnan\n").unwrap();
+    std::fs::create_dir(dir.path().join("folder.npy")).unwrap();
+    for (options, code, expected) in [
+        ("--solution x.txt", 2, "expected FILE.npy, FILE.mtx or FILE.h5"),
+        ("--solution no/x.npy", 1, "there is no directory no"),
+        ("--solution folder.npy", 1, "a directory found"),
+        ("--residual-log no/r.csv", 1, "there is no directory no"),
+        ("--x0 none.npy", 1, "none.npy: cannot be read"),
+        ("--x0 short.npy", 1, "short.npy: 300 values expected, as A has rows, 27 found"),
+        ("--x0 nan.mtx", 1, "a finite number expected"),
+        ("--x0 A.mtx", 1, "A.mtx, line 1"),
+    ] {
+        let told = refused(&format!("{solve} {options}"), dir.path(), code);
+        assert!(told.contains(expected), "{options}: {told}");
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
+    let damaged = std::fs::read(dir.path().join("short.npy")).unwrap();
+    std::fs::write(dir.path().join("cut.npy"), &damaged[..damaged.len() - 3]).unwrap();
+    assert!(refused(&format!("{solve} --x0 cut.npy"), dir.path(), 1).contains("cut.npy: 27 values expected"));
+}
+
+#[test]
+fn the_last_version_of_a_converged_run_holds_its_solution_for_every_method_and_scheme() {
+    let methods =
+        ["jacobi", "gauss-seidel", "sor", "ssor", "cg", "cg-restarted", "pipecg", "gmres", "gmres-dr", "bicgstab"];
+    let schemes = ["lossy", "traditional", "lossless", "exact", "auto"];
+    for (method, scheme) in methods.into_iter().zip(schemes.into_iter().cycle()) {
+        let dir = directory();
+        let run = format!("run {PROBLEM} --method {method} --scheme {scheme} --dir d --interval 7it --solution s.npy");
+        let (run_report, told) = json(&run, dir.path());
+        let last = &run_report["iterations"];
+        assert_eq!(&run_report["solution_version"], last, "{method}: {run_report}");
+        assert!(told.contains("is the solution"), "{method}: {told}");
+        json("export d --solution --to x.npy", dir.path());
+        let x = npy(&dir.path().join("x.npy"));
+        assert!(residual(&x) <= 1e-8, "{method}, {scheme}: {}", residual(&x));
+        let bits = |x: &[f64]| x.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&x), bits(&npy(&dir.path().join("s.npy"))), "{method}: the file and the version agree");
+        let (again, told) = json(&run, dir.path());
+        assert_eq!(
+            (&again["iterations_executed"], &again["converged"]),
+            (&Value::from(0), &Value::from(true)),
+            "{method}"
+        );
+        assert!(told.contains("no iteration was needed"), "{method}: {told}");
+        assert_eq!(json("verify d", dir.path()).0["whole"], true);
+    }
+}
+
+#[test]
+fn the_last_version_is_no_checkpoint_of_the_scheme_and_can_be_left_out() {
+    let dir = directory();
+    let run = format!("run {PROBLEM} --method cg --scheme lossless --interval 20it --keep 1");
+    let (with, _) = json(&format!("{run} --dir d"), dir.path());
+    let (without, _) = json(&format!("{run} --dir e --no-save-last"), dir.path());
+    assert_eq!((&with["checkpoints"], &with["payload_bytes"]), (&without["checkpoints"], &without["payload_bytes"]));
+    assert_eq!(without["solution_version"], Value::Null);
+    let told = refused("export e --solution --to x.npy", dir.path(), 4);
+    assert!(told.contains("no version holds a solution"), "{told}");
+    let (more, _) = json(&format!("{run} --dir d --rtol 1e-11").replace("--rtol 1e-8", ""), dir.path());
+    assert_eq!(more["resumed_from"], with["iterations"], "a smaller tolerance goes on from the solution");
+}
+
+#[test]
+fn the_solution_reaches_the_directory_whatever_memory_keeps() {
+    let dir = directory();
+    std::fs::create_dir(dir.path().join("m")).unwrap();
+    let tiers = "--tiers memory,pfs --memory-dir m --pfs-every 1000 --dir d";
+    let (run, _) = json(&format!("run {PROBLEM} --method cg --scheme lossless --interval 20it {tiers}"), dir.path());
+    assert_eq!(run["solution_version"], run["iterations"]);
+    json("export d --solution --to x.mtx", dir.path());
+    let text = std::fs::read_to_string(dir.path().join("x.mtx")).unwrap();
+    let x: Vec<f64> = text.lines().skip(2).map(|line| line.parse().unwrap()).collect();
+    assert!(residual(&x) <= 1e-8);
+}
+
+/// The columns executed and iteration of a log with one header.
+fn log(path: &Path) -> Vec<(u64, u64)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("executed,iteration,seconds,relative_residual"));
+    let number = |text: Option<&str>| text.unwrap().parse().unwrap();
+    let row = |line: &str| {
+        let mut columns = line.split(',');
+        (number(columns.next()), number(columns.next()))
+    };
+    lines.map(row).collect()
+}
+
+#[test]
+fn a_residual_log_holds_every_iteration_and_is_added_to() {
+    let dir = directory();
+    let path = dir.path().join("r.csv");
+    let (solved, _) = json(&format!("solve {PROBLEM} --method cg --residual-log r.csv"), dir.path());
+    let lines = log(&path);
+    assert_eq!(lines.len() as u64, solved["iterations"].as_u64().unwrap());
+    assert!(lines.iter().enumerate().all(|(i, row)| *row == (i as u64 + 1, i as u64 + 1)));
+    let run = format!("run {PROBLEM} --method cg --scheme exact --dir d --interval 10it --residual-log r.csv");
+    assert_eq!(recoup(&format!("{run} --max-iterations 25"), dir.path()).status.code(), Some(3));
+    assert_eq!(log(&path).len(), 25, "a run that begins takes the place of what was there");
+    let (resumed, _) = json(&run, dir.path());
+    let lines = log(&path);
+    assert_eq!(lines[25], (26, resumed["resumed_from"].as_u64().unwrap() + 1));
+    assert_eq!(lines.last().unwrap().1, resumed["iterations"].as_u64().unwrap());
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_leaves_its_solution_and_its_log() {
+    let dir = directory();
+    let kills = "--failures kill --mtti 100ms --seed 3 --t-iter 2ms";
+    let files = "--solution x.npy --residual-log r.csv";
+    let run = format!("run {PROBLEM} --method cg --scheme lossless --interval 10it --dir d {kills} {files}");
+    let (report, _) = json(&run, dir.path());
+    assert!(report["failures"].as_u64() > Some(0), "{report}");
+    assert_eq!(report["solution_version"], report["iterations"], "{report}");
+    assert!(residual(&npy(&dir.path().join("x.npy"))) <= 1e-8);
+    let lines = log(&dir.path().join("r.csv"));
+    assert!(lines.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "{lines:?}");
+    assert_eq!(lines.last().map(|row| row.1), report["iterations"].as_u64());
+}
