@@ -8,6 +8,7 @@ use recoup::core::{Clock, Progress, Store};
 
 use crate::commands::run::Args;
 use crate::deadline::{Deadline, End};
+use crate::heartbeat::CountedStore;
 use crate::method::Setup;
 use crate::options::name_of;
 use crate::protection::SchemeChoice;
@@ -39,6 +40,8 @@ pub(crate) struct Outside {
 /// What a run writes to, and the time it knows.
 pub(crate) struct Within<'a> {
     pub(crate) store: Option<&'a dyn Store>,
+    /// Saves into the directory behind memory.
+    pub(crate) drains: Arc<Saves>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -58,7 +61,8 @@ impl Beside {
         Ok(Self {
             saves_last: args.saves_last(),
             log: agree(comm, log)?,
-            deadline: deadline.map(|end| Deadline::new(end, saves.clone(), outside.stop.clone())),
+            deadline: deadline
+                .map(|end| Deadline::new(end, [saves.clone(), within.drains.clone()], outside.stop.clone())),
             status: is_first.then(|| status(args, setup, &saves)).flatten().map(Arc::new),
             saves,
         })
@@ -76,6 +80,12 @@ impl Beside {
             status.look(progress, executed);
         }
     }
+}
+
+/// The same store, with what is written to it seen by `saves`.
+pub(crate) fn seen(store: Option<Arc<dyn Store>>, saves: &Arc<Saves>) -> Option<Arc<dyn Store>> {
+    let saves = saves.clone();
+    store.map(|inner| -> Arc<dyn Store> { Arc::new(CountedStore { inner, heartbeat: None, saves }) })
 }
 
 /// The status file, where there is a directory for it and time is real.

@@ -77,7 +77,8 @@ impl EndArgs {
 /// Raises a flag when it is time to stop.
 pub(crate) struct Deadline {
     end: End,
-    saves: Arc<Saves>,
+    /// Into the store, and from memory on to the directory behind it.
+    saves: [Arc<Saves>; 2],
     stop: Arc<AtomicBool>,
     /// The last safe point, and the longest way from one to the next.
     safe_at: Duration,
@@ -86,8 +87,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Watches over a run whose saves are seen by `saves`; raises `stop`.
-    pub(crate) fn new(end: End, saves: Arc<Saves>, stop: Arc<AtomicBool>) -> Self {
+    /// Watches over a run whose saves are seen by `saves`, one after the other; raises `stop`.
+    pub(crate) fn new(end: End, saves: [Arc<Saves>; 2], stop: Arc<AtomicBool>) -> Self {
         let safe_at = end.clock.now();
         Self { end, saves, stop, safe_at, longest_way: Duration::ZERO, has_told: false }
     }
@@ -116,7 +117,7 @@ impl Deadline {
 
     /// Time kept free before the end.
     fn margin(&self) -> Duration {
-        let save = self.saves.seen().longest.as_secs_f64();
+        let save: f64 = self.saves.iter().map(|saves| saves.seen().longest.as_secs_f64()).sum();
         let least = if self.end.is_slurms { MARGIN } else { 0.0 };
         let margin = self.end.args.stop_before.map_or((2.0 * save).max(least), |asked| asked + save);
         Duration::try_from_secs_f64(margin).unwrap_or(Duration::MAX)
@@ -133,7 +134,7 @@ mod tests {
         let args = EndArgs { stop_before, ..EndArgs::default() };
         let end = End { clock: Arc::default(), at: Duration::from_secs(end_seconds), args, is_slurms };
         let stop = Arc::new(AtomicBool::new(false));
-        Deadline { safe_at: Duration::ZERO, ..Deadline::new(end, Arc::default(), stop) }
+        Deadline { safe_at: Duration::ZERO, ..Deadline::new(end, Default::default(), stop) }
     }
 
     /// The first second at which it stops a run with a safe point every `way` seconds.

@@ -18,6 +18,7 @@ mod facts;
 mod figures;
 mod heartbeat;
 mod kill;
+mod last;
 mod lives;
 mod memory;
 mod method;

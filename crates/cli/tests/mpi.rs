@@ -114,6 +114,47 @@ fn a_job_that_was_killed_goes_on_from_its_versions() {
     assert!(iterations - executed >= 80, "the second job began anew: {run}");
 }
 
+#[test]
+fn ranks_give_one_solution_one_log_and_start_from_one_guess() {
+    let dir = tempfile::tempdir().unwrap();
+    let problem = "--poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1";
+    let solved = json(3, &format!("solve {problem} --solution x.npy --residual-log r.csv"), dir.path());
+    let lines = std::fs::read_to_string(dir.path().join("r.csv")).unwrap().lines().count() as u64;
+    assert_eq!(lines, solved["iterations"].as_u64().unwrap() + 1);
+    for again in [
+        alone(&format!("solve {problem} --x0 x.npy"), dir.path()),
+        json(2, &format!("solve {problem} --x0 x.npy"), dir.path()),
+    ] {
+        // The residual that met the tolerance on three ranks is summed in another order.
+        assert!(again["iterations"].as_u64().unwrap() <= 1, "{again}");
+    }
+    let refused = job(2, &format!("solve {problem} --solution no/x.npy"), dir.path());
+    assert!(
+        refused.status.code() == Some(1) && refused.stderr.matches("there is no directory").count() == 1,
+        "{refused}"
+    );
+}
+
+#[test]
+fn ranks_stop_together_before_the_end_and_save_the_solution_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 16 --rhs-kind random --method cg --pc jacobi --rtol 1e-8 --threads 1 --scheme lossy \
+               --interval 10it --dir d";
+    let stopped = job(3, &format!("{run} --t-iter 200ms --time-limit 2s"), dir.path());
+    assert_eq!(stopped.status.code(), Some(75), "{stopped}");
+    let report: Value = serde_json::from_str(&stopped.stdout).unwrap();
+    let resumed = json(2, run, dir.path());
+    assert_eq!(resumed["resumed_from"], report["iterations"], "{resumed}");
+    assert_eq!(resumed["solution_version"], resumed["iterations"], "{resumed}");
+    let status = alone("status d", dir.path())["runs"][0].clone();
+    assert_eq!((&status["state"], &status["ranks"]), (&Value::from("converged"), &Value::from(2)), "{status}");
+    alone("export d --solution --to x.npy", dir.path());
+    let again = json(2, &format!("{run} --solution y.npy"), dir.path());
+    assert_eq!(again["iterations_executed"], 0, "{again}");
+    let read = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(read("x.npy"), read("y.npy"));
+}
+
 /// The newest version in a folder.
 fn versions(folder: &Path) -> Option<u64> {
     let names = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());

@@ -74,6 +74,19 @@ fn a_run_stops_with_a_version_before_the_end_of_its_job() {
     }
 }
 
+/// A stop came one step behind a safe point, where GMRES is in the middle of a cycle and cannot be saved.
+#[test]
+fn a_run_with_safe_points_far_apart_stops_at_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = "run --poisson3d 12 --rhs-kind random --method gmres --restart 5 --rtol 1e-9 --threads 1 --scheme exact --dir d";
+    let output = command(&format!("{run} --t-iter 100ms --time-limit 2s"), dir.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{}", said(&output));
+    let (resumed, undisturbed) = (json(run, dir.path()), json(&format!("{run} --name other"), dir.path()));
+    let from = resumed["resumed_from"].as_u64().unwrap();
+    assert!(from > 0 && from % 5 == 0, "{resumed}");
+    assert_eq!(resumed["iterations"], undisturbed["iterations"], "an exact version loses nothing");
+}
+
 #[test]
 fn durations_that_are_none_and_ends_that_are_not_known_are_named() {
     let dir = tempfile::tempdir().unwrap();

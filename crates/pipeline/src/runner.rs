@@ -120,10 +120,16 @@ impl<'a> Run<'_, 'a> {
                 self.recover(make, solver, failure)?;
             } else if self.is_corrupted(make, solver)? || self.restarts_stalled(solver.as_mut())? {
                 continue;
-            } else if progress.is_safe_point && self.runner.stop.load(Ordering::Acquire) {
+            } else if self.is_to_stop(&solver.progress()) {
                 return Ok(Ended::Stopped);
             }
         }
+    }
+
+    /// A state that has converged is no state to stop in.
+    fn is_to_stop(&self, progress: &Progress) -> bool {
+        let is_safe = progress.is_safe_point && progress.status == Status::Running;
+        is_safe && self.runner.stop.load(Ordering::Acquire)
     }
 
     fn is_over_limit(&self, progress: &Progress) -> bool {
@@ -149,6 +155,10 @@ impl<'a> Run<'_, 'a> {
         self.report.history.push(Sample { iteration: progress.iteration, relative_residual, seconds });
         if let Some(failure) = failure {
             return Ok(Some((failure, Phase::Computing)));
+        }
+        if self.is_to_stop(&progress) {
+            // The version of the stop is this very one, and goes to every tier.
+            return Ok(None);
         }
         let Some(session) = &mut self.runner.session else { return Ok(None) };
         let Some(checkpoint) = session.step(solver)? else { return Ok(None) };

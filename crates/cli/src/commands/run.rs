@@ -8,17 +8,17 @@ use anyhow::Result;
 use recoup::SystemClock;
 use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Store};
-use recoup::pipeline::{Ended, RunReport};
-use serde::Serialize;
+use recoup::pipeline::Ended;
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
-use crate::beside::{Beside, Outside, Within};
+use crate::beside::{Beside, Outside, Within, seen};
 use crate::deadline::EndArgs;
 use crate::directory;
-use crate::execute::{Executed, Execution, Writing, memory, open_directory, stop_on_signals, stopped_note, throttle};
+use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
+use crate::last::{Report, last_note, solution_version, write_solution};
 use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
@@ -29,6 +29,7 @@ use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::residual_log::ResidualLog;
 use crate::results::ResultArgs;
+use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
 use crate::standing;
@@ -175,50 +176,6 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
 }
 
-/// What is printed.
-#[derive(Serialize)]
-struct Report {
-    #[serde(flatten)]
-    run: RunJson,
-    /// The version that holds the solution.
-    solution_version: Option<u64>,
-    /// The file that does.
-    solution: Option<PathBuf>,
-}
-
-impl Report {
-    fn new(args: &Args, run: RunJson, solution_version: Option<u64>) -> Self {
-        let is_written = run.ended != ended_name(Ended::Stopped);
-        Self { run, solution_version, solution: args.results.solution.clone().filter(|_| is_written) }
-    }
-}
-
-/// What to tell a user at the end.
-fn last_note(args: &Args, executed: &Executed) -> Option<String> {
-    let report = &executed.report;
-    let dir = args.dir.as_ref().filter(|_| report.ended == Ended::Converged);
-    match (dir, solution_version(args, report)) {
-        (Some(dir), Some(version)) if report.executed == 0 => {
-            Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
-        }
-        (Some(dir), Some(version)) => {
-            let dir = dir.display();
-            Some(format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy"))
-        }
-        (Some(dir), None) if args.saves_last() => {
-            Some(format!("the solution could not be saved in {}; the versions before it are whole", dir.display()))
-        }
-        _ => stopped_note(report.ended, args.dir.as_ref(), report),
-    }
-}
-
-/// The version that holds the solution: saved at the end, or gone on from.
-fn solution_version(args: &Args, report: &RunReport) -> Option<u64> {
-    let is_there = report.ended == Ended::Converged && report.executed == 0 && args.saves_last();
-    let found = is_there.then_some(report.progress.iteration).filter(|&version| version > 0);
-    report.last.as_ref().map(|last| last.version).or(found)
-}
-
 /// Refuses memory that another user may reach before anything long is done. The ranks of a job do so where they meet.
 fn check_memory(args: &Args) -> Result<()> {
     let is_kept = args.protection.tiers.has_memory() && !args.protection.is_in_process_memory();
@@ -270,8 +227,9 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
     let heartbeat = lives.as_mut().map(|lives| lives.begin(problem.comm())).transpose()?;
-    let store = tiered(args, store(args, &machine, problem.comm())?, &problem)?;
-    let within = Within { store: store.as_deref(), clock: machine.clock.clone() };
+    let drains = Arc::default();
+    let store = tiered(args, store(args, &machine, problem.comm())?, &problem, &drains)?;
+    let within = Within { store: store.as_deref(), drains, clock: machine.clock.clone() };
     let beside = Beside::of(args, &setup, &within, &outside)?;
     let executed = Execution {
         setup: &setup,
@@ -296,14 +254,6 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     let note = last_note(args, &executed);
     let solution_version = solution_version(args, &executed.report);
     Ok((Report::new(args, RunJson::new(solve, account, &terms), solution_version), note))
-}
-
-/// What a run that was not stopped has come to. Collective.
-fn write_solution(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<()> {
-    if executed.report.ended == Ended::Stopped {
-        return Ok(());
-    }
-    args.results.write(&executed.iterate, executed.report.ended == Ended::Converged, comm)
 }
 
 /// The bytes of all ranks. Collective.
@@ -409,7 +359,12 @@ fn run_of(args: &Args) -> Run<'_> {
 }
 
 /// The tiers over the directory's store, where memory that outlives the process is asked for. Collective.
-fn tiered(args: &Args, pfs: Option<Arc<dyn Store>>, problem: &Problem) -> Result<Option<Arc<dyn Store>>> {
+fn tiered(
+    args: &Args,
+    pfs: Option<Arc<dyn Store>>,
+    problem: &Problem,
+    drains: &Arc<Saves>,
+) -> Result<Option<Arc<dyn Store>>> {
     let protection = &args.protection;
     let tiers = &protection.tiers;
     if pfs.is_none() || !tiers.has_memory() || (protection.is_in_process_memory() && problem.comm().size() == 1) {
@@ -426,7 +381,7 @@ fn tiered(args: &Args, pfs: Option<Arc<dyn Store>>, problem: &Problem) -> Result
         max_bytes: protection.max_bytes,
         synchronous: protection.is_synchronous(),
     };
-    let pfs = pfs.filter(|_| !tiers.is_memory_alone());
+    let pfs = seen(pfs.filter(|_| !tiers.is_memory_alone()), drains);
     tiers.over(pfs, run_of(args), costs, problem.comm()).map(Some)
 }
 
@@ -504,8 +459,9 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
         Some(dir) => Some(open_directory(dir, &args.name, writing, problem.comm())?),
         None => None,
     };
-    let store = tiered(args, store, &problem)?;
-    let within = Within { store: store.as_deref(), clock: machine.clock.clone() };
+    let drains = Arc::default();
+    let store = tiered(args, store, &problem, &drains)?;
+    let within = Within { store: store.as_deref(), drains, clock: machine.clock.clone() };
     let beside = Beside::of(args, &setup, &within, outside)?;
     let executed = Execution {
         setup: &setup,
