@@ -299,6 +299,10 @@ impl Iteration for Bicgstab<'_> {
         ResidualKind::Recurrence
     }
 
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
     fn profile(&self) -> MethodProfile {
         Self::PROFILE
     }

@@ -370,6 +370,11 @@ impl Iteration for Cg<'_> {
         ResidualKind::Recurrence
     }
 
+    /// Restarted or not, the same variables mean the same.
+    fn method(&self) -> Option<&'static str> {
+        Some("cg")
+    }
+
     fn profile(&self) -> MethodProfile {
         if self.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
     }

@@ -198,6 +198,10 @@ impl Iteration for GaussSeidel<'_> {
         ResidualKind::True
     }
 
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
     fn profile(&self) -> MethodProfile {
         MethodProfile::STATIONARY
     }

@@ -484,6 +484,10 @@ impl Iteration for Gmres<'_> {
         ResidualKind::True
     }
 
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
     fn profile(&self) -> MethodProfile {
         if self.wanted > 0 { Self::DEFLATED_PROFILE } else { Self::PROFILE }
     }

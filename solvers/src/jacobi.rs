@@ -124,6 +124,10 @@ impl Iteration for Jacobi<'_> {
         ResidualKind::SweepBefore
     }
 
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
     fn profile(&self) -> MethodProfile {
         MethodProfile::STATIONARY
     }

@@ -26,7 +26,7 @@ const QUOTE_MAX: usize = 60;
 #[non_exhaustive]
 pub enum MatrixMarketError {
     /// The file cannot be opened or read; a cut gzip stream ends here too.
-    #[error("{path}, after line {line}: {source}")]
+    #[error("{path}{}: {source}", after(*.line))]
     Read {
         /// The file.
         path: String,
@@ -71,6 +71,11 @@ pub enum MatrixMarketError {
         /// Why not.
         source: CsrError,
     },
+}
+
+/// Where reading stopped; a file that cannot be opened has no lines.
+fn after(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(", after line {line}") }
 }
 
 /// Reads a square matrix from `path`, `.mtx` or `.mtx.gz` (told by its first bytes, not its name).
@@ -426,7 +431,8 @@ impl<'a, R: BufRead> Lines<'a, R> {
 
     fn unexpected<T>(&self, what: &'static str, expected: &str, found: &str) -> Result<T, MatrixMarketError> {
         let found = found.trim().chars().take(QUOTE_MAX).collect();
-        let (path, line) = (self.name.to_owned(), self.line);
+        // An empty file has no line, and what is missing is its first.
+        let (path, line) = (self.name.to_owned(), self.line.max(1));
         Err(MatrixMarketError::Unexpected { path, line, what, expected: expected.to_owned(), found })
     }
 
@@ -483,7 +489,7 @@ mod tests {
     fn every_refusal_names_file_line_expected_and_found() {
         let header = "%%MatrixMarket matrix coordinate real general\n";
         let cases = [
-            ("", "m.mtx, line 0: header:", "an empty file found"),
+            ("", "m.mtx, line 1: header:", "an empty file found"),
             ("hello\n", "m.mtx, line 1: header:", "hello found"),
             ("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n", "field: real or integer", "pattern"),
             ("%%MatrixMarket matrix coordinate complex general\n", "field: real or integer", "complex"),

@@ -414,6 +414,10 @@ impl Iteration for PipelinedCg<'_> {
         ResidualKind::Unknown
     }
 
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
     fn profile(&self) -> MethodProfile {
         Self::PROFILE
     }

@@ -91,6 +91,8 @@ fn version(version: u64, rank: usize) -> (Manifest, Frame<'static>) {
         version,
         ranks: RANKS,
         fingerprint: None,
+        nonzeros: None,
+        method: None,
         scheme: Scheme::Exact,
         resume: Resume::Exact,
         rule: BoundRule::Fixed(Bound::Lossless),

@@ -78,6 +78,8 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
         version,
         ranks: RANKS,
         fingerprint: None,
+        nonzeros: None,
+        method: None,
         scheme: Scheme::Traditional,
         resume: Resume::Traditional,
         rule: BoundRule::Fixed(Bound::Lossless),

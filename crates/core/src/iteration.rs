@@ -140,6 +140,12 @@ pub trait Iteration: Registered {
         ResidualKind::Unknown
     }
 
+    /// The name of the method, where its variables mean something to no other one: of another method's version the iterate
+    /// alone is restored. `None` where nobody says.
+    fn method(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How the method takes a recovery from lossy values.
     fn profile(&self) -> MethodProfile {
         MethodProfile::UNKNOWN
@@ -178,21 +184,21 @@ pub enum SolveError {
         found: usize,
     },
     /// A value that must be finite is not.
-    #[error("{what}: value {index} is {value}, expected a finite number")]
+    #[error("{what}: value {} is {value}, expected a finite number", .index + 1)]
     NotFinite {
         /// Which vector.
         what: &'static str,
-        /// First such position.
+        /// First such position, from 0; messages count from 1.
         index: usize,
         /// What stands there.
         value: f64,
     },
     /// A row has no usable diagonal.
-    #[error("{what} needs a usable diagonal: row {row} has {value}")]
+    #[error("{what} needs a usable diagonal: row {} has {value}", .row + 1)]
     Diagonal {
         /// The method or preconditioner.
         what: &'static str,
-        /// The row.
+        /// The row of the matrix given, from 0; messages count from 1.
         row: usize,
         /// Its diagonal entry.
         value: f64,

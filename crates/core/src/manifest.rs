@@ -24,6 +24,12 @@ pub struct Manifest {
     pub ranks: usize,
     /// The problem it belongs to; `None` when the session was given no operator.
     pub fingerprint: Option<Fingerprint>,
+    /// Nonzeros of A, where a solver that names its method saved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonzeros: Option<u64>,
+    /// The method that saved it, where it says its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// How it was saved.
     pub scheme: Scheme,
     /// The most faithful resume it holds enough for.

@@ -1,5 +1,7 @@
 //! What the pipeline reports: version, rank and variable are added here, once.
 
+use std::fmt;
+
 use recoup_core::{CodecError, CommError, Difference, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
@@ -59,10 +61,16 @@ pub enum PipelineError {
     #[error(transparent)]
     MissingNorm(#[from] MissingNorm),
     /// The versions belong to another problem.
-    #[error("version {version} belongs to another problem: {difference}")]
+    #[error("version {version} of run {name} belongs to another problem{}", apart(*.here, *.there, .difference))]
     OtherProblem {
         /// The version.
         version: u64,
+        /// The name of the run in its manifest.
+        name: String,
+        /// Of the problem at hand.
+        here: ProblemSize,
+        /// Of the version's.
+        there: ProblemSize,
         /// What differs.
         difference: Difference,
     },
@@ -129,6 +137,32 @@ pub enum PipelineError {
     /// The worker thread is gone.
     #[error("the checkpoint worker has ended")]
     WorkerGone,
+}
+
+/// How large a problem is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProblemSize {
+    /// Unknowns.
+    pub rows: u64,
+    /// Nonzeros of A, where they are known.
+    pub nonzeros: Option<u64>,
+}
+
+impl fmt::Display for ProblemSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} unknowns", self.rows)?;
+        self.nonzeros.map_or(Ok(()), |nonzeros| write!(f, " and {nonzeros} nonzeros"))
+    }
+}
+
+/// What tells two problems apart: sizes first, hashes where sizes do not.
+fn apart(here: ProblemSize, there: ProblemSize, difference: &Difference) -> String {
+    let has_other_pattern = here.nonzeros.zip(there.nonzeros).is_some_and(|(here, there)| here != there);
+    match difference {
+        Difference::Size { .. } => format!(": {there} there, {here} here"),
+        _ if has_other_pattern => format!(": {there} there, {here} here; {difference}"),
+        _ => format!(" of the same size ({here}): {difference}"),
+    }
 }
 
 impl RankError for PipelineError {

@@ -11,6 +11,7 @@ use crate::verify::Reference;
 pub(crate) struct Problem {
     pub(crate) reference: Reference,
     pub(crate) fingerprint: Fingerprint,
+    pub(crate) nonzeros: Option<u64>,
     /// Versions of another one are refused.
     pub(crate) is_fixed: bool,
 }

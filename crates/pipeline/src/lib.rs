@@ -40,7 +40,7 @@ mod worker;
 
 pub use codecs::{CodecTable, Codecs};
 pub use decision::DecisionRecord;
-pub use error::PipelineError;
+pub use error::{PipelineError, ProblemSize};
 pub use flip::Flipped;
 pub use guess::Guess;
 pub use reader::ChainReader;

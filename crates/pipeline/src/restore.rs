@@ -11,7 +11,7 @@ use crate::keeper::acts;
 use crate::redistribute::{self, Place, Wanted};
 use crate::staging::{self, Buffer};
 use crate::timing::since;
-use crate::{ChainReader, Guess, PipelineError, Session, Timing, registry};
+use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, Timing, registry};
 
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub struct Restored {
     pub scheme: Scheme,
     /// The most faithful resume it holds enough for.
     pub resume: Resume,
+    /// The method that saved it, where it is not the solver's: its iterate alone was restored.
+    pub other_method: Option<String>,
     /// The residual stored with it.
     pub residual: ResidualRecord,
     /// How good its iterate is for this problem, where it belongs to another one. Directions and what a recurrence needs
@@ -51,6 +53,17 @@ impl Restored {
     }
 }
 
+impl Restored {
+    /// Says which newer versions were not taken, and what the first fault of each was.
+    fn tell_skipped(&self) {
+        for Skipped { version, damage } in &self.skipped {
+            let (first, rest) = (damage.first().map_or("damaged", String::as_str), damage.len().saturating_sub(1));
+            let more = if rest > 0 { format!(" (and {rest} more faults)") } else { String::new() };
+            tracing::warn!("version {version} is passed over for version {}: {first}{more}", self.version);
+        }
+    }
+}
+
 /// A version that was passed over, and everything found wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
@@ -70,6 +83,8 @@ pub(crate) struct Candidate {
     frames_read: Vec<FrameRecord>,
     /// How its problem differs from the one at hand.
     pub(crate) difference: Option<Difference>,
+    /// The method that saved it, where it is not the solver's.
+    other_method: Option<String>,
 }
 
 /// Why a version is not the one.
@@ -88,7 +103,15 @@ impl Session {
     /// [`PipelineError::NoUsable`] when there are versions but none is whole,
     /// [`PipelineError::OtherProblem`], [`PipelineError::RankCount`].
     pub fn restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
-        let Some(restored) = self.restore_with(&mut [solver])? else { return Ok(None) };
+        let method = solver.method();
+        self.marks.method = method;
+        let Some(restored) = self.restored(&mut [solver], method)? else { return Ok(None) };
+        if let Some((other, method)) = restored.other_method.as_deref().zip(method) {
+            let version = restored.version;
+            tracing::warn!(
+                "version {version} was saved by {other}: {method} takes its iterate and starts anew from it"
+            );
+        }
         let mut how = restored.resume;
         loop {
             match (solver.resume(restored.version, how), less_faithful(how)) {
@@ -104,6 +127,15 @@ impl Session {
     /// # Errors
     /// As [`Session::restore`]. After an error no variable has been touched.
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
+        self.restored(owners, None)
+    }
+
+    /// As [`Session::restore_with`], for the variables of a method.
+    fn restored(
+        &mut self,
+        owners: &mut [&mut dyn Registered],
+        method: Option<&str>,
+    ) -> Result<Option<Restored>, PipelineError> {
         self.wait()?;
         self.give_up_drains();
         // Whatever is found, nothing must be coded against a version that may be set aside.
@@ -114,13 +146,14 @@ impl Session {
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            let candidate = self.candidate(version, owners, &mut reader);
+            let candidate = self.candidate((version, method), owners, &mut reader);
             match self.verdict(candidate)? {
                 Ok(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
                     give_out(&candidate, guess, owners);
-                    let mut restored = restored(&candidate.manifest, guess, skipped);
+                    let mut restored = restored(&candidate, guess, skipped);
+                    restored.tell_skipped();
                     restored.notes = self.notes()?;
                     restored.seconds = match self.timing {
                         Timing::Real => since(self.clock.now(), start),
@@ -177,7 +210,7 @@ impl Session {
     /// What this rank can make of a version.
     fn candidate(
         &self,
-        version: u64,
+        (version, method): (u64, Option<&str>),
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
     ) -> Result<Candidate, Refusal> {
@@ -190,13 +223,17 @@ impl Session {
         };
         let difference = self.check_problem(&manifest).map_err(Refusal::Foreign)?;
         let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
-        let wanted = match wanted(&manifest, owners, place) {
+        let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
+        let other_method = manifest.method.clone().filter(is_other);
+        // The variables of another method may bear the same names, and mean something else.
+        let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
+        let wanted = match wanted(&manifest, owners, place, resume) {
             Ok(wanted) => wanted,
             Err(error) => return Err(Refusal::Foreign(error)),
         };
         let mut variables = Vec::with_capacity(wanted.len());
         let mut damage = Vec::new();
-        let is_own = wanted.iter().all(|wanted| matches!(wanted, Wanted::Own(_)));
+        let is_own = other_method.is_none() && wanted.iter().all(|wanted| matches!(wanted, Wanted::Own(_)));
         for wanted in wanted {
             match read(reader, &manifest, wanted) {
                 Ok(decoded) => variables.push(decoded),
@@ -208,7 +245,9 @@ impl Session {
             _ => Ok(Vec::new()),
         };
         match (damage.as_slice(), frames_read) {
-            ([], Ok(frames_read)) => Ok(Candidate { manifest, variables, is_own, frames_read, difference }),
+            ([], Ok(frames_read)) => {
+                Ok(Candidate { manifest, variables, is_own, frames_read, difference, other_method })
+            }
             ([], Err(error)) => Err(Refusal::Damaged(vec![error.to_string()])),
             _ => Err(Refusal::Damaged(damage)),
         }
@@ -219,7 +258,10 @@ impl Session {
         let Some((problem, found)) = self.problem.as_ref().zip(manifest.fingerprint) else { return Ok(None) };
         match problem.fingerprint.difference(&found) {
             Some(difference) if problem.is_fixed || matches!(difference, Difference::Size { .. }) => {
-                Err(PipelineError::OtherProblem { version: manifest.version, difference })
+                let here = ProblemSize { rows: problem.fingerprint.rows, nonzeros: problem.nonzeros };
+                let there = ProblemSize { rows: found.rows, nonzeros: manifest.nonzeros };
+                let (version, name) = (manifest.version, manifest.name.clone());
+                Err(PipelineError::OtherProblem { version, name, here, there, difference })
             }
             difference => Ok(difference),
         }
@@ -276,13 +318,18 @@ impl Session {
     }
 }
 
-/// Where this rank finds the variables the owners expect from a version, each compared with what is registered.
-fn wanted(manifest: &Manifest, owners: &mut [&mut dyn Registered], place: Place) -> Result<Vec<Wanted>, PipelineError> {
-    let held = redistribute::names(manifest, place);
+/// Where this rank finds the variables the owners expect from a version for a resume, each compared with what is registered.
+fn wanted(
+    manifest: &Manifest,
+    owners: &mut [&mut dyn Registered],
+    place: Place,
+    resume: Resume,
+) -> Result<Vec<Wanted>, PipelineError> {
+    let held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
     let variables = registry::collect(&shared)?;
-    let saved = variables.iter().filter(|v| v.role.is_saved_for(manifest.resume));
+    let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
     saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
 }
 
@@ -324,12 +371,15 @@ fn followed(candidate: Candidate) -> Vec<Decoded> {
     candidate.variables.into_iter().filter(is_lossy).collect()
 }
 
-fn restored(manifest: &Manifest, guess: Option<Guess>, skipped: Vec<Skipped>) -> Restored {
+fn restored(candidate: &Candidate, guess: Option<Guess>, skipped: Vec<Skipped>) -> Restored {
+    let manifest = &candidate.manifest;
+    let is_iterate_alone = guess.is_some() || candidate.other_method.is_some();
     Restored {
         version: manifest.version,
         ranks: manifest.ranks,
         scheme: manifest.scheme,
-        resume: if guess.is_some() { Resume::Restarted } else { manifest.resume },
+        resume: if is_iterate_alone { Resume::Restarted } else { manifest.resume },
+        other_method: candidate.other_method.clone(),
         guess,
         residual: manifest.residual,
         seconds: 0.0,

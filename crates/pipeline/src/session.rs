@@ -22,7 +22,7 @@ use crate::staging::StagingSet;
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
 use crate::verify::{Known, Reference, Room, Verifier};
-use crate::worker::{Done, Job, Work, Worker};
+use crate::worker::{Done, Job, Work, Worker, was_told};
 use crate::{Outcome, PipelineError, Timing, cores, registry};
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -132,8 +132,9 @@ pub(crate) struct Marks {
     /// What the residual norms of the solver are, and the largest since it started or came back.
     residual_kind: ResidualKind,
     residual_peak: f64,
-    /// What the solver says of its method.
+    /// What the solver says of its method, and its name.
     pub(crate) profile: Option<MethodProfile>,
+    pub(crate) method: Option<&'static str>,
     /// Smallest relative residual saved or restored.
     best_saved: f64,
     /// It was said that a state is too bad to be saved.
@@ -160,9 +161,9 @@ impl Session {
         let reference = config.reference.clone();
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
         let fingerprint = verifier.as_ref().map(Verifier::fingerprint);
-        let is_fixed = config.same_operator;
+        let (is_fixed, nonzeros) = (config.same_operator, verifier.as_ref().and_then(Verifier::nonzeros));
         let problem = reference.zip(fingerprint);
-        let problem = problem.map(|(reference, fingerprint)| Problem { reference, fingerprint, is_fixed });
+        let problem = problem.map(|(reference, fingerprint)| Problem { reference, fingerprint, nonzeros, is_fixed });
         let threads = if config.synchronous { config.codecs.threads } else { 1 };
         let behind = Codecs { threads, ..config.codecs };
         let least = if config.timing == Timing::Real { 1 } else { 2 };
@@ -177,6 +178,7 @@ impl Session {
             clock: config.clock.clone(),
             verifier,
             fingerprint,
+            nonzeros,
             abort: config.abort.clone(),
             room: Room::new(),
             is_settled: false,
@@ -228,7 +230,7 @@ impl Session {
     /// the solver goes on.
     pub fn step(&mut self, solver: &dyn Iteration) -> Result<Option<Checkpointed>, PipelineError> {
         self.marks.residual_kind = solver.residual_kind();
-        self.marks.profile = Some(solver.profile());
+        (self.marks.profile, self.marks.method) = (Some(solver.profile()), solver.method());
         self.tolerance = solver.tolerance().unwrap_or(self.tolerance);
         self.stepped(solver.progress(), &[solver])
     }
@@ -335,7 +337,9 @@ impl Session {
         let predicted = self.predicted.filter(|_| plan.scheme != Scheme::None);
         let measured = self.policy.is_adaptive().then(|| self.meter.measured());
         let known = std::mem::take(&mut self.known);
-        let job = Job { plan, progress, claim, known, measured, predicted, staging, stage_seconds, wait_seconds };
+        let method = self.marks.method;
+        let job =
+            Job { plan, progress, claim, known, measured, predicted, method, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
@@ -541,6 +545,7 @@ impl Session {
                 }
                 self.meter.saved(saved, self.synchronous);
             }
+            Outcome::Failed { message, .. } if was_told(&self.outcomes, message) => {}
             Outcome::Failed { version, message } => tracing::error!(version, %message, "the version does not count"),
             Outcome::Suspicious(suspicion) => {
                 tracing::warn!(%suspicion, "not saved: the state is corrupted");

@@ -46,6 +46,7 @@ pub(crate) struct Verifier {
     energy: EnergyNorm,
     norms: Norms,
     fingerprint: Fingerprint,
+    nonzeros: u64,
     search: Option<VerifiedSearch>,
     residual: Vec<f64>,
     /// Largest `1 / |a_ii|` of all ranks, where the diagonal is known.
@@ -136,12 +137,26 @@ impl Verifier {
             abs_product: None,
         };
         let fingerprint = fingerprint(&reference, comm)?;
+        let mut nonzeros = [reference.operator.nonzeros() as f64];
+        comm.sum(&mut nonzeros)?;
+        let nonzeros = nonzeros[0] as u64;
         let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
         let residual = vec![0.0; operator.rows()];
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
         let (search, iterate_peak, measured) = (None, 0.0, None);
-        Ok(Self { reference, energy, norms, fingerprint, search, residual, inverse_diagonal, iterate_peak, measured })
+        Ok(Self {
+            reference,
+            energy,
+            norms,
+            fingerprint,
+            nonzeros,
+            search,
+            residual,
+            inverse_diagonal,
+            iterate_peak,
+            measured,
+        })
     }
 
     /// Measures a staged iterate, and holds the residual norm its method claims against the true one. Returns that and
@@ -188,6 +203,11 @@ impl Verifier {
 
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// Nonzeros of A, of all ranks; `None` where the operator counts none.
+    pub(crate) fn nonzeros(&self) -> Option<u64> {
+        Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
     /// Whether a staged variable is an iterate of this problem: doubles, one per row.

@@ -46,6 +46,8 @@ pub(crate) struct Job {
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
     pub(crate) predicted: Option<Prediction>,
+    /// The name of the method, where it has one.
+    pub(crate) method: Option<&'static str>,
     pub(crate) staging: StagingSet,
     pub(crate) stage_seconds: f64,
     pub(crate) wait_seconds: f64,
@@ -136,6 +138,16 @@ pub enum Outcome {
     },
 }
 
+/// Whether the last version that failed did so for the same reason, whatever numbers stand in it.
+pub(crate) fn was_told(outcomes: &[Outcome], message: &str) -> bool {
+    let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    let last = outcomes.iter().rev().find_map(|outcome| match outcome {
+        Outcome::Failed { message, .. } => Some(words(message)),
+        _ => None,
+    });
+    last.is_some_and(|last| last == words(message))
+}
+
 /// What the worker gives back: the outcome, and the buffers to be used again.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
@@ -154,6 +166,7 @@ pub(crate) struct Worker {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) verifier: Option<Verifier>,
     pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) nonzeros: Option<u64>,
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) room: Room,
     /// The version before was published, so nothing is left that a draft could meet.
@@ -486,6 +499,8 @@ impl Worker {
             version: job.progress.iteration,
             ranks: parts.len(),
             fingerprint: self.fingerprint,
+            nonzeros: self.nonzeros.filter(|_| job.method.is_some()),
+            method: job.method.map(str::to_owned),
             scheme: job.plan.scheme,
             resume: job.plan.resume,
             rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },

@@ -84,6 +84,8 @@ impl Sample {
             version: self.version,
             ranks: self.ranks,
             fingerprint: None,
+            nonzeros: None,
+            method: None,
             scheme: Scheme::Lossless,
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),

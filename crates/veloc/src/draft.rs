@@ -42,6 +42,8 @@ impl Records {
             version,
             ranks,
             fingerprint: None,
+            nonzeros: None,
+            method: None,
             scheme: if is_lossy { Scheme::Lossy } else { Scheme::Traditional },
             resume: Resume::Exact,
             rule: BoundRule::Fixed(Bound::Lossless),

@@ -13,11 +13,11 @@ pub enum CsrError {
         columns: usize,
     },
     /// A value is NaN or infinite.
-    #[error("matrix entry ({row}, {column}) is {value}, expected a finite number")]
+    #[error("matrix entry ({}, {}) is {value}, expected a finite number", .row + 1, .column + 1)]
     NotFinite {
-        /// Row, from 0.
+        /// Row, from 0; messages count from 1.
         row: usize,
-        /// Column, from 0.
+        /// Column, from 0; messages count from 1.
         column: usize,
         /// What stands there.
         value: f64,

@@ -20,9 +20,9 @@ use crate::{Csr, CsrError, Pool};
 #[non_exhaustive]
 pub enum DistributedError {
     /// The rows of this rank are not rows of a matrix; they are counted from its first.
-    #[error("rows from {first_row} on: {source}")]
+    #[error("rows from {} on: {source}", .first_row + 1)]
     Matrix {
-        /// The first row of this rank.
+        /// The first row of this rank, from 0; messages count from 1.
         first_row: usize,
         /// Why not.
         source: CsrError,

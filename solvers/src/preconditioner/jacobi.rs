@@ -27,7 +27,7 @@ impl JacobiPreconditioner {
             *value = 1.0;
             zeros += 1;
         }
-        check_reciprocals(what, &diagonal)?;
+        check_reciprocals(what, a, &diagonal)?;
         Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, 5), zeros })
     }
 
@@ -41,7 +41,7 @@ impl JacobiPreconditioner {
 /// `1 / a_ii`, for the method `what`.
 pub(crate) fn inverse_diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError> {
     let mut diagonal = diagonal(what, a)?;
-    check_reciprocals(what, &diagonal)?;
+    check_reciprocals(what, a, &diagonal)?;
     diagonal.iter_mut().for_each(|value| *value = value.recip());
     Ok(diagonal)
 }
@@ -52,9 +52,10 @@ fn diagonal(what: &'static str, a: &dyn Operator) -> Result<Vec<f64>, SolveError
 }
 
 /// Refuses a value that cannot be divided by.
-fn check_reciprocals(what: &'static str, diagonal: &[f64]) -> Result<(), SolveError> {
-    let row = diagonal.iter().position(|value| !value.recip().is_finite());
-    row.map_or(Ok(()), |row| Err(SolveError::Diagonal { what, row, value: diagonal[row] }))
+fn check_reciprocals(what: &'static str, a: &dyn Operator, diagonal: &[f64]) -> Result<(), SolveError> {
+    let unusable = diagonal.iter().position(|value| !value.recip().is_finite());
+    let refused = |at: usize| SolveError::Diagonal { what, row: a.first_row() as usize + at, value: diagonal[at] };
+    unusable.map_or(Ok(()), |at| Err(refused(at)))
 }
 
 impl Preconditioner for JacobiPreconditioner {
