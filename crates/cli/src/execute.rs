@@ -24,13 +24,16 @@ use crate::observed::{Observed, Pulse};
 use crate::options::FailureChoice;
 use crate::progress::Bar;
 use crate::protection::{ProtectionArgs, SchemeChoice};
-use crate::ranks::agree;
+use crate::ranks::{agree, is_first};
 use crate::saves::Saves;
 use crate::standing::ToldFailures;
 use crate::virtual_time::Machine;
 
 /// A run that only loses ends after this many times the iterations the undisturbed solve takes.
 const EXECUTED_FACTOR: u64 = 100;
+
+/// Versions named with the reason they share.
+const VERSIONS_SHOWN: usize = 5;
 
 /// How often and how long a directory is waited for that another process has just left.
 const BUSY_TRIES: u32 = 40;
@@ -54,6 +57,8 @@ pub(crate) struct Execution<'a> {
     /// The counters that survive a SIGKILL, where somebody reads them.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     pub(crate) beside: Beside,
+    /// Where versions of an earlier run come from, as people are told.
+    pub(crate) origin: Option<String>,
 }
 
 /// One run, done.
@@ -81,9 +86,12 @@ impl<'a> Execution<'a> {
             heartbeat.ready();
         }
         let (begin, pace) = (clock.now(), self.protection.pace(&clock));
+        let mut origin = self.origin.filter(|_| is_first());
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
             let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
-            Ok(Box::new(Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone())))
+            // Restores after a failure are no news.
+            let observed = Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone());
+            Ok(Box::new(observed.announcing(origin.take())))
         };
         let report = runner.run(&mut make).map_err(explain)?;
         for (version, message) in &report.failed {
@@ -162,6 +170,26 @@ impl Execution<'_> {
         let is_behind_memory = tiers.has_memory() && !tiers.is_memory_alone();
         self.protection.pfs_bandwidth.filter(|_| !is_behind_memory).map(|all| all / ranks as f64)
     }
+}
+
+/// Why versions do not count, each reason once, with the versions.
+pub(crate) fn failures_to_save(failed: &[(u64, String)]) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (version, message) in failed {
+        // The number of the version is all that tells two drafts of one full disk apart.
+        let reason =
+            message.replace(&format!("{version:012}"), "*").replace(&format!("version {version}"), "the version");
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, versions)) => versions.push(version.to_string()),
+            None => reasons.push((reason, vec![version.to_string()])),
+        }
+    }
+    let line = |(reason, versions): (String, Vec<String>)| {
+        let (shown, all) = (versions.iter().take(VERSIONS_SHOWN).cloned().collect::<Vec<_>>(), versions.len());
+        let more = if all > shown.len() { format!(" and {} more", all - shown.len()) } else { String::new() };
+        format!("not saved: {}{more}: {reason}", shown.join(", "))
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 /// Adds what to do, and the exit code.

@@ -25,6 +25,7 @@ mod method;
 mod observed;
 mod options;
 mod output;
+mod planned;
 mod plot;
 mod problem;
 mod progress;
@@ -39,21 +40,25 @@ mod solved;
 mod spares;
 mod standing;
 mod tiers;
+mod version;
 mod virtual_time;
 mod watched;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use anyhow::Result;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 
+use crate::exit::Exit;
 use crate::output::Output;
 
 /// Checkpoints for iterative solvers that forget only what the solver can win back.
 #[derive(Debug, Parser)]
-#[command(name = "recoup", version, propagate_version = true, max_term_width = 100, after_help = exit::HELP)]
+#[command(name = "recoup", version, long_version = version::LONG.as_str(), propagate_version = true)]
+#[command(max_term_width = 100, after_help = exit::HELP)]
 struct Cli {
     /// Print one JSON object on stdout instead of a table.
     #[arg(long, global = true)]
@@ -96,36 +101,50 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit());
     let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
 
-    let output = Output::new(cli.json, cli.json_file);
-    let outcome = match cli.command {
-        Command::Solve(args) => commands::solve::run(&args, &output),
-        Command::Run(args) => commands::run::run(&args, &output),
-        Command::Compare(args) => commands::compare::run(&args, &output),
-        Command::Report(args) => commands::report::run(&args, &output),
-        Command::Inspect(args) => commands::inspect::run(&args, &output),
-        Command::Verify(args) => commands::verify::run(&args, &output),
-        Command::Status(args) => commands::status::run(&args, &output),
-        Command::Prune(args) => commands::prune::run(&args, &output),
-        Command::Export(args) => commands::export::run(&args, &output),
-        Command::Model(args) => commands::model::run(&args, &output),
-        Command::Completions(args) => commands::completions::run(&args, Cli::command()),
-        Command::Man(args) => commands::man::run(&args, Cli::command()),
-    };
+    let outcome = Output::new(cli.json, cli.json_file).and_then(|output| run(&cli.command, &output));
     ranks::conclude(outcome).into()
+}
+
+fn run(command: &Command, output: &Output) -> Result<Exit> {
+    match command {
+        Command::Solve(args) => commands::solve::run(args, output),
+        Command::Run(args) => commands::run::run(args, output),
+        Command::Compare(args) => commands::compare::run(args, output),
+        Command::Report(args) => commands::report::run(args, output),
+        Command::Inspect(args) => commands::inspect::run(args, output),
+        Command::Verify(args) => commands::verify::run(args, output),
+        Command::Status(args) => commands::status::run(args, output),
+        Command::Prune(args) => commands::prune::run(args, output),
+        Command::Export(args) => commands::export::run(args, output),
+        Command::Model(args) => commands::model::run(args, output),
+        Command::Completions(args) => commands::completions::run(args, Cli::command()),
+        Command::Man(args) => commands::man::run(args, Cli::command()),
+    }
+}
+
+/// What the program understands. A value that begins with a minus sign is a value: the option says why it is refused.
+fn command_line() -> clap::Command {
+    with_numbers(Cli::command())
+}
+
+fn with_numbers(command: clap::Command) -> clap::Command {
+    let takes_values = |arg: &clap::Arg| arg.get_action().takes_values();
+    command
+        .mut_args(|arg| if takes_values(&arg) { arg.allow_negative_numbers(true) } else { arg })
+        .mut_subcommands(with_numbers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
     }
 }

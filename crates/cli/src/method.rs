@@ -136,7 +136,8 @@ impl<'a> Setup<'a> {
         let method = "a sweep over rows";
         let needed = SolveError::Operator { method, needed: "assembled rows (--operator csr)" };
         let matrix = self.problem.rows.as_deref().ok_or(needed)?;
-        Ok(Box::new(GaussSeidel::new(self.problem.system(), matrix, relaxation, &self.start, stop)?))
+        let solver = GaussSeidel::new(self.problem.system(), matrix, relaxation, &self.start, stop);
+        Ok(Box::new(solver.map_err(|error| in_global_rows(self.problem, error))?))
     }
 }
 
@@ -175,10 +176,21 @@ fn check(args: &MethodArgs) -> Result<()> {
     Ok(())
 }
 
+/// A row of those of this rank, by its number among the rows of all.
+fn in_global_rows(problem: &Problem, error: SolveError) -> SolveError {
+    match error {
+        SolveError::Diagonal { what, row, value } => {
+            SolveError::Diagonal { what, row: problem.operator.first_row() as usize + row, value }
+        }
+        other => other,
+    }
+}
+
 /// The preconditioner, and the zeros that one of the diagonal replaced.
 fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<(Box<dyn Preconditioner + 'a>, usize)> {
     let needs_rows = || Exit::Usage.because(format!("--pc {} needs assembled rows: --operator csr", name_of(args.pc)));
     let rows = || -> Result<&'a Csr> { problem.rows.as_deref().ok_or_else(needs_rows) };
+    let global = |error| in_global_rows(problem, error);
     let mut zeros = 0;
     let preconditioner: Box<dyn Preconditioner + 'a> = match args.pc {
         PcKind::None => Box::new(Identity),
@@ -187,10 +199,10 @@ fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<(Box<dy
             zeros = jacobi.zeros();
             Box::new(jacobi)
         }
-        PcKind::Bjacobi => Box::new(BlockJacobi::new(rows()?, BLOCK_ROWS)?),
-        PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0))?),
-        PcKind::Ilu0 => Box::new(Ilu0::new(rows()?)?),
-        PcKind::Ic0 => Box::new(Ic0::new(rows()?)?),
+        PcKind::Bjacobi => Box::new(BlockJacobi::new(rows()?, BLOCK_ROWS).map_err(global)?),
+        PcKind::Ssor => Box::new(SsorPreconditioner::new(rows()?, args.omega.unwrap_or(1.0)).map_err(global)?),
+        PcKind::Ilu0 => Box::new(Ilu0::new(rows()?).map_err(global)?),
+        PcKind::Ic0 => Box::new(Ic0::new(rows()?).map_err(global)?),
     };
     Ok((preconditioner, zeros))
 }

@@ -22,6 +22,8 @@ pub(crate) struct Observed<'a> {
     last: LastIterate,
     pulse: Option<Pulse>,
     pace: Option<Pace>,
+    /// Where versions of an earlier run come from, until it is said.
+    origin: Option<String>,
 }
 
 /// The least time of a step, in real time.
@@ -61,7 +63,13 @@ impl<'a> Observed<'a> {
         pulse: Option<Pulse>,
         pace: Option<Pace>,
     ) -> Self {
-        Self { method, last, pulse, pace }
+        Self { method, last, pulse, pace, origin: None }
+    }
+
+    /// The same, which says from which version of `origin` it goes on.
+    pub(crate) fn announcing(mut self, origin: Option<String>) -> Self {
+        self.origin = origin;
+        self
     }
 
     fn advance(&mut self) -> Result<Progress, SolveError> {
@@ -121,6 +129,9 @@ impl Iteration for Observed<'_> {
 
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         let progress = self.method.resume(iteration, how)?;
+        if let Some(origin) = self.origin.take() {
+            eprintln!("going on from version {iteration} in {origin} (--fresh starts anew)");
+        }
         if let Some(pulse) = &self.pulse {
             pulse.heartbeat.beat(|beat| (beat.restored, beat.iteration) = (iteration, iteration));
         }
@@ -129,6 +140,10 @@ impl Iteration for Observed<'_> {
 
     fn residual_kind(&self) -> ResidualKind {
         self.method.residual_kind()
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        self.method.method()
     }
 
     fn profile(&self) -> MethodProfile {

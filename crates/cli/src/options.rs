@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use recoup::model::interval::parse_seconds;
 use recoup::solvers::{HARVEST_MAX, RightHandSide};
 
@@ -12,10 +12,11 @@ const DEFAULT_HARVEST: usize = 8;
 
 /// `A x = b`.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("problem").args(["poisson3d", "matrix"]).required(true))]
 pub(crate) struct ProblemArgs {
     /// 3D Poisson equation on N x N x N inner points: 7-point stencil, Dirichlet boundary.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1625),
-          required_unless_present = "matrix", conflicts_with = "matrix", help_heading = "Problem")]
+          help_heading = "Problem")]
     pub(crate) poisson3d: Option<u32>,
 
     /// Matrix Market file, .mtx or .mtx.gz.

@@ -2,12 +2,17 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::fs::{Access, access};
 use serde::Serialize;
 
-use crate::ranks;
+use crate::exit::Exit;
+use crate::{ranks, version};
+
+/// The number of the schema that docs/json.md states: one more whenever a key goes or changes its meaning.
+const SCHEMA: u32 = 1;
 
 /// Characters of a line of text.
 const LINE: usize = 100;
@@ -19,13 +24,32 @@ pub(crate) struct Output {
     file: Option<PathBuf>,
 }
 
+/// What every JSON object begins with.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    /// The version of the program.
+    recoup: &'static str,
+    schema: u32,
+    /// The command line, word by word.
+    command: Vec<String>,
+    #[serde(flatten)]
+    report: &'a T,
+}
+
 impl Output {
     /// JSON, or tables for people; the JSON goes to `file`, too.
-    pub(crate) fn new(json: bool, file: Option<PathBuf>) -> Self {
-        Self { json, file }
+    ///
+    /// # Errors
+    /// Exit 2 for a file that could not be written once there is something to write.
+    pub(crate) fn new(json: bool, file: Option<PathBuf>) -> Result<Self> {
+        if let Some(file) = &file {
+            check_file("--json-file", file)?;
+        }
+        Ok(Self { json, file })
     }
 
-    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first prints.
+    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first prints. Then it writes the
+    /// file: what can be printed is not lost with it.
     ///
     /// # Errors
     /// When stdout or the file cannot be written to.
@@ -33,17 +57,59 @@ impl Output {
         if !ranks::is_first() {
             return Ok(());
         }
+        let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let document = Document { recoup: version::NUMBER, schema: SCHEMA, command, report: value };
+        let printed = self.print(&document, table);
         if let Some(path) = &self.file {
-            std::fs::write(path, serde_json::to_vec(value)?).with_context(|| format!("writing {}", path.display()))?;
+            let written = std::fs::write(path, serde_json::to_vec(&document)?);
+            written.with_context(|| format!("writing {}", path.display()))?;
         }
+        printed
+    }
+
+    fn print<T: Serialize, D: fmt::Display>(
+        &self,
+        document: &Document<'_, T>,
+        table: impl FnOnce(&T) -> D,
+    ) -> Result<()> {
         let mut stdout = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut stdout, value)?;
+            serde_json::to_writer(&mut stdout, document)?;
             writeln!(stdout)?;
         } else {
-            write!(stdout, "{}", table(value))?;
+            write!(stdout, "{}", table(document.report))?;
         }
         Ok(stdout.flush()?)
+    }
+}
+
+/// Refuses a file that cannot be written, before anything long is done.
+fn check_file(option: &str, file: &Path) -> Result<()> {
+    let refused = |what: &str| Err(Exit::Usage.because(format!("{option} {}: {what}", file.display())));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let target = if file.exists() { file } else { folder };
+    match () {
+        () if file.is_dir() => refused("a directory, expected a file"),
+        () if !folder.is_dir() => refused(&format!("there is no directory {}", folder.display())),
+        () if access(target, Access::WRITE_OK).is_err() => refused("not allowed to write there"),
+        () => Ok(()),
+    }
+}
+
+/// Refuses a folder of reports that cannot be made or written, before anything long is done.
+///
+/// # Errors
+/// Exit 2.
+pub(crate) fn check_folder(option: &str, folder: Option<&Path>) -> Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
+    let whole = std::path::absolute(folder).with_context(|| format!("{option} {}", folder.display()))?;
+    let refused = |what: String| Err(Exit::Usage.because(format!("{option} {}: {what}", folder.display())));
+    match whole.ancestors().find(|above| above.exists()) {
+        Some(above) if !above.is_dir() => refused(format!("{} is no directory", above.display())),
+        Some(above) if access(above, Access::WRITE_OK).is_err() => {
+            refused(format!("not allowed to write to {}", above.display()))
+        }
+        _ => Ok(()),
     }
 }
 

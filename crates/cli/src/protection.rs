@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::method::profile;
 use crate::observed::Pace;
 use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, duration, positive};
-use crate::tiers::TierArgs;
+use crate::tiers::{TierArgs, check_memory_dir};
 
 /// Codec of lossy versions when none is named.
 pub(crate) const LOSSY_CODEC: CodecId = CodecId::Qb;
@@ -28,8 +28,8 @@ const DELTA: f64 = 0.05;
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// Codec of the iterate in lossy versions, of everything in lossless ones [default: qb, or pco or sz3 where the
-    /// storage is so slow that their ratio pays; zstd].
+    /// Codec of the iterate in lossy versions, of everything in lossless ones (zstd, pco and raw) [default: qb, or pco or
+    /// sz3 where the storage is so slow that their ratio pays; zstd].
     #[arg(long, value_name = "qb|zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
     pub(crate) codec: Option<CodecId>,
 
@@ -274,6 +274,7 @@ impl ProtectionArgs {
     /// Exit 2 or 5.
     pub(crate) fn check(&self, schemes: &[SchemeChoice], method: MethodKind) -> Result<()> {
         let usage = |text: &str| Err(Exit::Usage.because(text));
+        check_memory_dir(&self.tiers.memory_dir, self.tiers.has_memory() && !self.is_in_process_memory())?;
         if self.is_virtual() && self.tiers.has_memory() && !self.is_in_process_memory() {
             return usage("--virtual-time charges one tier: take --tiers pfs or memory");
         }
@@ -307,7 +308,17 @@ impl ProtectionArgs {
         if schemes.contains(&SchemeChoice::Lossy) && !Codec::is_lossy(codec.as_ref()) {
             tracing::warn!("codec {id} stores exactly whatever the bound: lossy versions will not be smaller");
         }
-        Ok(())
+        let may_be_lossy = |scheme: &SchemeChoice| matches!(scheme, SchemeChoice::Lossy | SchemeChoice::Auto);
+        let exact = schemes.iter().find(|scheme| matches!(scheme, SchemeChoice::Lossless | SchemeChoice::Exact));
+        match exact {
+            Some(scheme) if needs_bound(id) && !schemes.iter().any(may_be_lossy) => {
+                let text = format!(
+                    "--codec {id} saves bytes under an error bound only: --scheme {scheme} takes zstd, pco or raw"
+                );
+                Err(Exit::Usage.because(text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What the policies are told.
@@ -315,7 +326,7 @@ impl ProtectionArgs {
         PolicyConfig {
             mtti_seconds: self.mtti_seconds().unwrap_or(MTTI_SECONDS),
             lossy_codec: self.codec.unwrap_or(LOSSY_CODEC),
-            lossless_codec: self.codec.unwrap_or(LOSSLESS_CODEC),
+            lossless_codec: self.codec.filter(|&id| !needs_bound(id)).unwrap_or(LOSSLESS_CODEC),
             rule: self.bound,
             theta: self.theta,
             delta: self.delta.unwrap_or(DELTA),
@@ -340,11 +351,14 @@ impl ProtectionArgs {
 
     /// The codec that sets the pace of a scheme.
     pub(crate) fn codec_of(&self, scheme: SchemeChoice) -> CodecId {
-        self.codec.unwrap_or(match scheme {
-            SchemeChoice::Lossy | SchemeChoice::Auto => LOSSY_CODEC,
-            SchemeChoice::Lossless | SchemeChoice::Exact => LOSSLESS_CODEC,
-            SchemeChoice::None | SchemeChoice::Traditional => CodecId::Raw,
-        })
+        let given = |or: CodecId| self.codec.unwrap_or(or);
+        match scheme {
+            SchemeChoice::Lossy | SchemeChoice::Auto => given(LOSSY_CODEC),
+            SchemeChoice::Lossless | SchemeChoice::Exact => {
+                self.codec.filter(|&id| !needs_bound(id)).unwrap_or(LOSSLESS_CODEC)
+            }
+            SchemeChoice::None | SchemeChoice::Traditional => given(CodecId::Raw),
+        }
     }
 
     /// The policy of a scheme.
@@ -367,6 +381,11 @@ impl ProtectionArgs {
         let fixed = scheme.fixed().unwrap_or(Scheme::Lossless);
         (fixed != Scheme::None).then(|| self.policy_config(method).plan(fixed))
     }
+}
+
+/// Whether a codec has nothing, or hardly anything, to offer for values that must not change: it is made for bounds.
+fn needs_bound(id: CodecId) -> bool {
+    matches!(id, CodecId::Qb | CodecId::Zfp | CodecId::Sz3)
 }
 
 /// Whether the method keeps a direction that serves a deflated resume.

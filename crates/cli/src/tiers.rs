@@ -57,7 +57,7 @@ pub(crate) struct TierArgs {
     pub(crate) files: FileKind,
 
     /// Where memory tiers are.
-    #[arg(long, value_name = "D", default_value = "/dev/shm", help_heading = "Machine")]
+    #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Machine")]
     pub(crate) memory_dir: PathBuf,
 
     /// So many ranks in a row share a node and its memory: what is lost together [default: those of one machine; on a
@@ -158,6 +158,24 @@ pub(crate) struct Costs {
     pub(crate) max_bytes: Option<u64>,
     /// The solver waits until a version is wherever it goes.
     pub(crate) synchronous: bool,
+}
+
+/// Where memory is by itself.
+pub(crate) const MEMORY_DIR: &str = "/dev/shm";
+
+/// Refuses a folder for memory that is not there: it would be made on a disk.
+///
+/// # Errors
+/// Exit 2.
+pub(crate) fn check_memory_dir(folder: &Path, is_used: bool) -> Result<()> {
+    if folder.is_dir() || (folder == Path::new(MEMORY_DIR) && !is_used) {
+        return Ok(());
+    }
+    let text = format!(
+        "--memory-dir {}: there is no such directory; name one in memory, such as {MEMORY_DIR}",
+        folder.display()
+    );
+    Err(Exit::Usage.because(text))
 }
 
 impl TierArgs {

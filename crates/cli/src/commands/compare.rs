@@ -10,16 +10,17 @@ use recoup::pipeline::Ended;
 use serde::Serialize;
 
 use crate::account::{Account, Baseline, RunJson, Terms};
+use crate::beside::Beside;
 use crate::commands::report::FIGURES;
 use crate::curves;
-use crate::beside::Beside;
 use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::facts::{self, command_line, problem_title};
 use crate::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
 use crate::method::Setup;
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, seconds, wrapped};
+use crate::output::{Output, Table, check_folder, seconds, wrapped};
+use crate::planned;
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::report::{self, Curve};
@@ -27,10 +28,12 @@ use crate::solved::{SolveReport, Solved, solve};
 use crate::virtual_time::{self, Machine, MachineRates, Measured};
 
 /// What the help shows after the options.
-const EXAMPLES: &str = "Examples:
-  recoup compare --poisson3d 64 --rhs-kind random --method cg --pc jacobi --paper-regime cg --trials 30 --report report
-  recoup compare --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth --method gmres --pc jacobi --rtol 1e-8 \\
-      --failures at:100,200,300 --interval 60it --schemes traditional,lossless,lossy --dir /tmp/versions
+const EXAMPLES: &str = "Examples, from the root of the repository:
+  recoup compare --poisson3d 24 --rhs-kind random --method cg --pc jacobi \\
+      --paper-regime cg --trials 5 --report report
+  recoup compare --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth \\
+      --method gmres --pc jacobi --rtol 1e-8 --failures at:100,200,300 \\
+      --interval 60it --schemes traditional,lossless,lossy --dir /tmp/compared
 
 Failures are injected at random where an MTTI is given and --failures is not.";
 
@@ -110,6 +113,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         args.protection.failures = Some(FailureChoice::Inject);
     }
     args.protection.check(&args.schemes, args.method.method)?;
+    check_folder("--report", args.report.as_deref())?;
     if args.protection.kills() {
         let text = "compare drops state in-process: use --failures inject or at:IT (or run with --failures kill)";
         return Err(Exit::Usage.because(text));
@@ -124,6 +128,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
     setup.examine()?;
+    planned::check(&args.protection, &setup)?;
     let undisturbed = settled(&setup, &stop)?;
     if !undisturbed.report.converged {
         let reason = undisturbed.report.reason.unwrap_or_default();
@@ -261,6 +266,7 @@ impl Contest<'_> {
             stop: self.stop.clone(),
             heartbeat: None,
             beside: Beside::default(),
+            origin: None,
         }
         .run()?;
         if executed.report.ended == Ended::Stopped {

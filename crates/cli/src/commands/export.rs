@@ -16,10 +16,10 @@ use crate::results::{FileKind, require_writable};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
-  recoup export /tmp/versions --version 140 --to x.npy
+  recoup export /tmp/versions --to x.npy
   recoup export /tmp/versions --solution --to x.npy
   recoup export /tmp/versions --to all.h5
-  python3 -c \"import numpy; print(numpy.load('x.npy'))\"";
+  python3 -c \"import numpy; print(numpy.load('x.npy')[:5])\"";
 
 /// Options of `recoup export`.
 #[derive(clap::Args, Debug)]

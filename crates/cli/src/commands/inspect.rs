@@ -1,6 +1,7 @@
 //! `recoup inspect`: what a directory holds, from the manifests alone.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -11,6 +12,7 @@ use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
 use crate::memory::{Run, RunMemory, Shelf};
 use crate::output::{Output, Table, bytes};
+use crate::tiers::{MEMORY_DIR, check_memory_dir};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -25,7 +27,7 @@ pub(crate) struct Args {
     directory: DirectoryArgs,
 
     /// Where memory tiers are.
-    #[arg(long, value_name = "D", default_value = "/dev/shm")]
+    #[arg(long, value_name = "D", default_value = MEMORY_DIR)]
     memory_dir: PathBuf,
 }
 
@@ -73,6 +75,8 @@ struct PlaceReport {
 /// What a manifest says.
 #[derive(Serialize)]
 struct Content {
+    /// Null in versions of older builds, and of programs that do not say.
+    method: Option<String>,
     scheme: String,
     resume: String,
     rule: String,
@@ -114,6 +118,7 @@ struct VariableReport {
 /// # Errors
 /// When the directory cannot be read or is not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    check_memory_dir(&args.memory_dir, false)?;
     let mut runs = Vec::new();
     for name in args.directory.names()? {
         let store = args.directory.open(&name)?;
@@ -126,7 +131,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         let versions = versions.into_iter().map(|version| describe(&store, &memory, version)).collect();
         runs.push(RunReport { versions, set_aside: store.set_aside()?, name });
     }
-    output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, table)?;
+    output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, tables)?;
     Ok(Exit::Done)
 }
 
@@ -185,6 +190,7 @@ impl Content {
     fn of(store: &dyn Store, manifest: &Manifest) -> Self {
         let residual = manifest.residual;
         Self {
+            method: manifest.method.clone(),
             scheme: manifest.scheme.to_string(),
             resume: manifest.resume.to_string(),
             rule: manifest.rule.to_string(),
@@ -241,38 +247,40 @@ fn role_name(role: &serde_json::Value) -> String {
     role.as_str().map(str::to_owned).or(attached).unwrap_or_default()
 }
 
-fn table(report: &Report) -> Table {
-    let mut table = Table::new(&[
-        "version",
-        "variable",
-        "role",
-        "values",
-        "codec",
-        "bound",
-        "error",
-        "size",
-        "ratio",
-        "chain",
-        "||r||/||b||",
-        "verified",
-        "N'",
-        "in",
-    ]);
+/// Versions first, then what each holds: one table of both would be wider than a terminal.
+struct Tables([Table; 2]);
+
+impl fmt::Display for Tables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [versions, variables] = &self.0;
+        write!(f, "{versions}\n{variables}")
+    }
+}
+
+fn tables(report: &Report) -> Tables {
+    let mut versions =
+        Table::new(&["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"]);
+    let mut variables = Table::new(&["version", "variable", "role", "values", "codec", "bound", "error", "size"]);
     for run in &report.runs {
         for version in &run.versions {
             let label = format!("{}/{}", run.name, version.version);
             match (&version.content, &version.damage) {
-                (Some(content), _) => content_rows(&mut table, &label, (content, &tier_names(&version.tiers))),
+                (Some(content), _) => {
+                    versions.row(version_row(&label, content, &tier_names(&version.tiers)));
+                    variable_rows(&mut variables, &label, content);
+                }
                 (None, damage) => {
-                    table.row([label, damage.clone().unwrap_or_default()]);
+                    let damage = damage.clone().unwrap_or_default();
+                    versions.row([label.as_str(), "damaged"]).note(format!("{label}: {damage}"));
                 }
             }
         }
         if !run.set_aside.is_empty() {
-            table.note(format!("{}: set aside {} (recoup prune removes them)", run.name, run.set_aside.join(", ")));
+            let set_aside = run.set_aside.join(", ");
+            variables.note(format!("{}: set aside {set_aside} (recoup prune removes them)", run.name));
         }
     }
-    table
+    Tables([versions, variables])
 }
 
 /// How far a version is from its key.
@@ -280,27 +288,39 @@ fn behind(chain: &[u64]) -> String {
     chain.first().map_or_else(|| "key".to_owned(), |key| format!("{} after {key}", chain.len()))
 }
 
-fn content_rows(table: &mut Table, label: &str, (content, tiers): (&Content, &str)) {
+fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
     let relative = |norm: Option<f64>| norm.map_or_else(|| "-".to_owned(), |n| format!("{:.2e}", n / content.rhs_norm));
     let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
+    [
+        label.to_owned(),
+        content.scheme.clone(),
+        format!("{:.2}", content.ratio),
+        bytes(content.payload_bytes as f64),
+        behind(&content.chain),
+        relative(Some(content.residual_norm)),
+        relative(content.verified_residual_norm),
+        extra,
+        tiers.to_owned(),
+    ]
+}
+
+fn variable_rows(table: &mut Table, label: &str, content: &Content) {
     for (position, variable) in content.variables.iter().enumerate() {
-        let first = position == 0;
-        let once = |text: String| if first { text } else { String::new() };
         table.row([
-            once(format!("{label} {}", content.scheme)),
+            if position == 0 { label.to_owned() } else { String::new() },
             variable.name.clone(),
             variable.role.clone(),
             variable.len.to_string(),
             variable.codec.clone(),
-            variable.bound.clone(),
-            format!("{:.1e}", variable.achieved_error),
+            three_digits(&variable.bound),
+            if variable.achieved_error == 0.0 { "0".to_owned() } else { format!("{:.2e}", variable.achieved_error) },
             bytes(variable.payload_bytes as f64),
-            once(format!("{:.2}", content.ratio)),
-            once(behind(&content.chain)),
-            once(relative(Some(content.residual_norm))),
-            once(relative(content.verified_residual_norm)),
-            once(extra.clone()),
-            once(tiers.to_owned()),
         ]);
     }
+}
+
+/// A bound as people read it; JSON has all its digits.
+fn three_digits(bound: &str) -> String {
+    let parts = bound.split_once(':').and_then(|(kind, value)| Some((kind, value.parse::<f64>().ok()?)));
+    parts.map_or_else(|| bound.to_owned(), |(kind, value)| format!("{kind}:{value:.2e}"))
 }

@@ -34,15 +34,15 @@ enum Question {
     Interval(IntervalArgs),
     /// What checkpoints, lost work and recoveries cost, as a fraction of the productive time.
     #[command(after_help = "Examples:\n  recoup model overhead --mtti 3600 --ckpt 120\n  \
-                            recoup model overhead --mtti 3600 --ckpt 25 --extra-iterations 20 --t-iter 1.2")]
+                            recoup model overhead --mtti 3600 --ckpt 25 \\\n      --extra-iterations 20 --t-iter 1.2")]
     Overhead(OverheadArgs),
     /// How many extra iterations a lossy recovery may cost and still pay (Theorem 1).
-    #[command(after_help = "Example:\n  recoup model bound --mtti 3600 --ckpt-traditional 120 --ckpt-lossy 25 \
-                            --t-iter 1.2")]
+    #[command(after_help = "Example:\n  recoup model bound --mtti 3600 --ckpt-traditional 120 \\\n      \
+                            --ckpt-lossy 25 --t-iter 1.2")]
     Bound(BoundArgs),
     /// Extra iterations expected of a stationary method restarted from a lossy iterate (Theorem 2).
-    #[command(after_help = "Example:\n  recoup model stationary --iterations 3941 --spectral-radius 0.99998 \
-                            --error-bound 1e-4")]
+    #[command(after_help = "Example:\n  recoup model stationary --iterations 3941 \\\n      \
+                            --spectral-radius 0.99998 --error-bound 1e-4")]
     Stationary(StationaryArgs),
     /// Which levels of checkpoints to use, memory, other nodes and the file system, and how often each.
     #[command(after_help = levels::EXAMPLES)]
@@ -109,6 +109,16 @@ struct StationaryArgs {
     error_bound: f64,
 }
 
+/// What is said of a machine whose every hour goes into failures.
+const NO_PROGRESS: &str = "no progress on this machine: checkpoints, lost work and recoveries take all the time";
+
+/// Says so where one of the overheads has no bound.
+fn note_no_progress(table: &mut Table, overheads: impl IntoIterator<Item = f64>) {
+    if overheads.into_iter().any(f64::is_infinite) {
+        table.note(NO_PROGRESS);
+    }
+}
+
 /// Answers one question.
 ///
 /// # Errors
@@ -131,11 +141,18 @@ struct Intervals {
     young_s: f64,
     daly_s: f64,
     exact_s: f64,
+    /// Overhead at the first of them; null where nothing gets done.
+    overhead_fraction: f64,
 }
 
 fn interval(args: &IntervalArgs) -> Intervals {
     let of = Checkpointing { mtti_seconds: args.mtti, checkpoint_seconds: args.ckpt };
-    Intervals { young_s: of.young_seconds(), daly_s: of.daly_seconds(), exact_s: of.exact_seconds() }
+    Intervals {
+        young_s: of.young_seconds(),
+        daly_s: of.daly_seconds(),
+        exact_s: of.exact_seconds(),
+        overhead_fraction: Timing::synchronous(of).overhead_fraction(),
+    }
 }
 
 fn interval_table(found: &Intervals) -> Table {
@@ -143,6 +160,7 @@ fn interval_table(found: &Intervals) -> Table {
     table.row(["Young", &seconds(found.young_s)]);
     table.row(["Daly, higher order", &seconds(found.daly_s)]);
     table.row(["exact for exponential failures", &seconds(found.exact_s)]);
+    note_no_progress(&mut table, [found.overhead_fraction]);
     table
 }
 
@@ -167,12 +185,17 @@ fn overhead_table(found: &Overhead) -> Table {
     let mut table = Table::pairs();
     table.row(["overhead over productive time", &percent(found.overhead_fraction)]);
     table.row(["at the interval", &seconds(found.interval_s)]);
+    note_no_progress(&mut table, [found.overhead_fraction]);
     table
 }
 
 #[derive(Debug, Serialize)]
 struct Bound {
     max_extra_iterations: f64,
+    /// What traditional checkpoints cost; null where nothing gets done with them.
+    overhead_traditional: f64,
+    /// What lossy ones cost without an extra iteration.
+    overhead_lossy: f64,
 }
 
 fn bound(args: &BoundArgs) -> Bound {
@@ -182,12 +205,22 @@ fn bound(args: &BoundArgs) -> Bound {
         lossy_seconds: args.ckpt_lossy,
         iteration_seconds: args.t_iter,
     };
-    Bound { max_extra_iterations: of.max_extra_iterations() }
+    let overhead = |checkpoint_seconds| {
+        Timing::synchronous(Checkpointing { mtti_seconds: args.mtti, checkpoint_seconds }).overhead_fraction()
+    };
+    Bound {
+        max_extra_iterations: of.max_extra_iterations(),
+        overhead_traditional: overhead(args.ckpt_traditional),
+        overhead_lossy: overhead(args.ckpt_lossy),
+    }
 }
 
 fn bound_table(found: &Bound) -> Table {
     let mut table = Table::pairs();
     table.row(["lossy pays up to extra iterations", &format!("{:.1}", found.max_extra_iterations)]);
+    table.row(["overhead of traditional checkpoints", &percent(found.overhead_traditional)]);
+    table.row(["overhead of lossy ones, at best", &percent(found.overhead_lossy)]);
+    note_no_progress(&mut table, [found.overhead_traditional, found.overhead_lossy]);
     table
 }
 

@@ -8,13 +8,13 @@ use anyhow::Result;
 use recoup::SystemClock;
 use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Store};
-use recoup::pipeline::Ended;
+use recoup::pipeline::{Ended, RunReport};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
 use crate::beside::{Beside, Outside, Within, seen};
 use crate::deadline::EndArgs;
 use crate::directory;
-use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
+use crate::execute::{Execution, Writing, failures_to_save, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
@@ -24,6 +24,7 @@ use crate::memory::Run;
 use crate::method::Setup;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, dropped, percent, seconds};
+use crate::planned;
 use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
@@ -38,18 +39,22 @@ use crate::virtual_time::{self, Machine, Measured};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
-  recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --interval 15it \\
-      --dir /tmp/versions --failures at:60,140
-  recoup run --poisson3d 100 --method jacobi --rtol 1e-4 --scheme auto --dir /tmp/versions --mtti 20s --failures kill
-  recoup run --matrix A.mtx --method cg --dir versions --solution x.npy --residual-log r.csv --stop-before 5min
-  mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 64 --method cg --dir /tmp/versions --mtti 20 \\
-      --failures kill:rank
-  recoup run --poisson3d 64 --rhs-kind random --method cg --pc jacobi --scheme lossy --paper-regime cg \\
-      --failures inject --seed 7 --json
+  recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
+      --scheme lossy --interval 15it --dir /tmp/versions --failures at:40,70
+  recoup run --poisson3d 32 --method jacobi --rtol 1e-4 --scheme auto \\
+      --dir /tmp/killed --mtti 1s --failures kill
+  recoup run --matrix tests/data/sherman5.mtx.gz --method gmres --pc jacobi \\
+      --dir /tmp/stopped --solution /tmp/x.npy --residual-log /tmp/r.csv \\
+      --stop-before 5min
+  mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 40 \\
+      --method jacobi --rtol 1e-4 --dir /tmp/spared --mtti 2s --failures kill:rank
+  recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
+      --scheme lossy --paper-regime cg --failures inject --seed 7 --json
 
-A run goes on from the versions it finds under --dir and --name; --fresh puts them aside first.
-SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end the run with code 75; the same command goes on.
-A run that converges saves the solution as its last version: recoup export D --solution --to x.npy.";
+A run goes on from the versions it finds under --dir and --name; --fresh puts
+them aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and
+end the run with code 75; the same command goes on. A run that converges saves the
+solution as its last version: recoup export D --solution --to x.npy.";
 
 /// Options of `recoup run`.
 #[derive(clap::Args, Clone, Debug)]
@@ -223,6 +228,7 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     setup.examine()?;
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
+    planned::check(&args.protection, &setup)?;
     let undisturbed = undisturbed(args, &setup, &outside.stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
@@ -243,17 +249,26 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
         stop: outside.stop,
         heartbeat,
         beside,
+        origin: origin(args),
     }
     .run()?;
+    planned::tell_missed(&args.protection, &executed.report);
     solve.judge(&executed.report.progress, executed.relative_residual);
     write_solution(args, &executed, problem.comm())?;
-    let account = all_ranks(Account::of(&executed.report), problem.comm())?;
+    let account = all_ranks(account(&executed.report), problem.comm())?;
     let account = if let Some(lives) = lives { lives.finish(account) } else { account };
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed);
     let solution_version = solution_version(args, &executed.report);
     Ok((Report::new(args, RunJson::new(solve, account, &terms), solution_version), note))
+}
+
+/// The sums of one process, and why versions failed: each reason once.
+fn account(report: &RunReport) -> Account {
+    let mut account = Account::of(report);
+    account.notes.extend(failures_to_save(&report.failed));
+    account
 }
 
 /// The bytes of all ranks. Collective.
@@ -335,22 +350,25 @@ fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<d
     let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
     let writing = Writing { throttle, ranks_per_file: args.protection.tiers.ranks_per_file(comm)? };
     let store = open_directory(dir, &args.name, writing, comm)?;
-    let prepared = if comm.rank() == 0 { prepare(args, dir, store.as_ref()) } else { Ok(()) };
+    let prepared = if comm.rank() == 0 { prepare(args, store.as_ref()) } else { Ok(()) };
     agree(comm, prepared)?;
     Ok(Some(store))
 }
 
-/// Puts versions of an earlier run aside when asked, or names the newest.
-fn prepare(args: &Args, dir: &Path, store: &dyn Store) -> Result<()> {
+/// Puts versions of an earlier run aside when asked.
+fn prepare(args: &Args, store: &dyn Store) -> Result<()> {
     if args.fresh {
         let aside = store.set_aside_newer(None)?;
         if !aside.is_empty() {
             tracing::warn!("{} versions put aside; recoup prune removes them", aside.len());
         }
-    } else if let Some(version) = store.versions()?.last() {
-        eprintln!("going on from what is in {}: newest version {version} (--fresh starts anew)", dir.display());
     }
     Ok(())
+}
+
+/// Where the versions are that the first life of a run goes on from, for people.
+fn origin(args: &Args) -> Option<String> {
+    args.dir.as_ref().filter(|_| !ranks::was_repaired()).map(|dir| dir.display().to_string())
 }
 
 /// Which run's memory is meant.
@@ -475,6 +493,7 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
         stop: outside.stop.clone(),
         heartbeat: Some(heartbeat),
         beside,
+        origin: None,
     }
     .run()?;
     let report = &executed.report;
@@ -482,7 +501,7 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     write_solution(args, &executed, problem.comm())?;
     forget(args, solve.converged, problem.comm());
     let is_stopped = report.ended == Ended::Stopped;
-    ChildResult::new(&solve, solution_version(args, report), Account::of(report)).write(path)?;
+    ChildResult::new(&solve, solution_version(args, report), account(report)).write(path)?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 
@@ -517,6 +536,9 @@ fn table(report: &RunJson) -> Table {
     table.row(["recoveries".to_owned(), report.recoveries.to_string()]);
     table.row(["extra iterations each".to_owned(), optional(report.extra_iterations_mean, |v| format!("{v:.1}"))]);
     table.row(["checkpoints".to_owned(), report.checkpoints.to_string()]);
+    if report.failed_checkpoints > 0 {
+        table.row(["failed checkpoints".to_owned(), report.failed_checkpoints.to_string()]);
+    }
     table.row(["interval".to_owned(), optional(report.interval_seconds, seconds)]);
     table.row(["ratio".to_owned(), optional(report.ratio_mean, |v| format!("{v:.2}"))]);
     table.row(["written".to_owned(), bytes(report.payload_bytes as f64)]);

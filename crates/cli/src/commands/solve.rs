@@ -19,11 +19,14 @@ use recoup::core::{Clock, Comm, Progress};
 use serde::Serialize;
 
 /// What the help shows after the options.
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup solve --poisson3d 64 --method cg --pc jacobi --rtol 1e-6
-  recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth --method gmres --pc jacobi --rtol 1e-8
-  recoup solve --matrix A.mtx --rhs b.mtx --method cg --x0 guess.npy --solution x.npy --residual-log r.csv
-  recoup solve --poisson3d 128 --operator stencil --method jacobi --roofline --threads 2 --json";
+  recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth \\
+      --method gmres --pc jacobi --rtol 1e-8
+  recoup solve --matrix tests/data/sherman5.mtx.gz --method gmres --pc jacobi \\
+      --solution /tmp/x.npy --residual-log /tmp/residuals.csv
+  recoup solve --poisson3d 48 --operator stencil --method jacobi --rtol 1e-3 \\
+      --roofline --threads 2 --json";
 
 /// Options of `recoup solve`.
 #[derive(clap::Args, Debug)]

@@ -14,7 +14,8 @@ const EXAMPLES: &str = "Examples:
   recoup verify /tmp/versions
   recoup verify /tmp/versions --name solve --json
 
-Exit codes: 0 all is whole, 1 something is damaged but a version of each run is usable, 4 a run has none.";
+Exit codes: 0 all is whole, 1 something is damaged but a version of each run is
+usable, 4 a run has none.";
 
 /// Options of `recoup verify`.
 #[derive(clap::Args, Debug)]

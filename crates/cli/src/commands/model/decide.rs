@@ -29,8 +29,8 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     };
     let groups: Vec<_> =
         found.expected_overhead.iter().map(|(scheme, of)| (scheme.to_string(), vec![100.0 * of])).collect();
-    args.given.draw(&groups, &["expected"])?;
-    output.emit(&found, table)
+    output.emit(&found, table)?;
+    args.given.draw(&groups, &["expected"])
 }
 
 /// An infinite overhead or interval is `null` in JSON.
@@ -123,5 +123,6 @@ fn table(found: &Decided) -> Table {
         table.note(format!("lossy beats traditional up to {most:.1} extra iterations per recovery"));
     }
     table.note(format!("why: {}", found.why));
+    super::note_no_progress(&mut table, found.expected_overhead.values().copied());
     table
 }

@@ -15,11 +15,12 @@ use crate::output::{Output, Table, percent, seconds};
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
-Levels are named by the worst failure they survive: memory a lost process, partner or rs (copies and sums on other nodes) a
-lost node, pfs a lost job.
+Levels are named by the worst failure they survive: memory a lost process,
+partner or rs (copies and sums on other nodes) a lost node, pfs a lost job.
 Examples:
   recoup model levels --mtti 3600 --ckpt memory:0.2,pfs:40
-  recoup model levels --mtti 3600 --ckpt memory:0.2,partner:0.6,pfs:40 --failure-shares process:0.5,node:0.4,job:0.1";
+  recoup model levels --mtti 3600 --ckpt memory:0.2,partner:0.6,pfs:40 \\
+      --failure-shares process:0.5,node:0.4,job:0.1";
 
 /// The levels there are, and the failures they answer for.
 #[derive(Debug, clap::Args)]
@@ -190,6 +191,7 @@ fn table(found: &Found) -> Table {
         percent(found.simulated_half_width)
     ));
     table.note(format!("with {} alone {}", last(found), percent(found.last_alone_overhead)));
+    super::note_no_progress(&mut table, [found.expected_overhead, found.last_alone_overhead]);
     table
 }
 

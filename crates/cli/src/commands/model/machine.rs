@@ -9,14 +9,16 @@ use recoup::model::decide::Question;
 use super::scenario::Scenario;
 use crate::exit::Exit;
 use crate::options::duration;
+use crate::output::check_folder;
 use crate::plot::grouped_bars;
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
 Sizes take K, M, G, T (powers of 1000) and Ki, Mi, Gi, Ti (powers of 1024).
-Examples: 78.8 GB over 2048 ranks and a file system that takes 120 s for it
+Examples: 78.8 GB over 2048 ranks, a file system that takes 120 s for it
   recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 --ranks 2048 \\
-      --bytes 78.8G --bandwidth 657M --ratio-lossless 1.3 --ratio-lossy 20 --extra-iterations 20
+      --bytes 78.8G --bandwidth 657M --ratio-lossless 1.3 --ratio-lossy 20 \\
+      --extra-iterations 20
 The same from measured times
   recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 \\
       --ckpt 120 --ckpt-lossless 95 --ckpt-lossy 25 --extra-iterations 20";
@@ -48,12 +50,12 @@ impl Given {
     /// # Errors
     /// As [`Scenario::read`]; [`Exit::Usage`] where neither is given.
     pub(super) fn subject(&self) -> Result<Subject> {
+        check_folder("--report", self.report.as_deref())?;
         match (&self.scenario, &self.machine) {
             (Some(path), _) => Ok(Subject::File(Box::new(Scenario::read(path)?))),
             (None, Some(machine)) => Ok(Subject::Numbers(machine.question())),
-            (None, None) => {
-                Err(Exit::Usage.because("--scenario, or --mtti, --t-iter, --iterations and --bytes or --ckpt"))
-            }
+            (None, None) => Err(Exit::Usage
+                .because("give --scenario FILE.toml, or --mtti, --t-iter, --iterations and --bytes or --ckpt")),
         }
     }
 

@@ -18,11 +18,12 @@ use crate::output::{Output, Table, percent, seconds};
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
-Takes what `recoup model decide` takes, and:
-  --trials 1000 --seed 1
-Examples:
-  recoup model simulate --scenario paper.toml --policy auto --report report
-  recoup model simulate --mtti 3600 --t-iter 1.2 --iterations 5875 --ckpt 120 --ckpt-lossy 25";
+Takes what `recoup model decide` takes, and --trials 1000 --seed 1.
+Examples, from the root of the repository:
+  recoup model simulate --scenario crates/cli/scenarios/paper.toml \\
+      --policy auto --trials 20 --report report
+  recoup model simulate --mtti 3600 --t-iter 1.2 --iterations 5875 --ckpt 120 \\
+      --ckpt-lossy 25";
 
 /// The machine, the job and the runs.
 #[derive(Debug, clap::Args)]
@@ -66,8 +67,8 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     }
     let bars = |of: &SimulatedScheme| vec![100.0 * of.expected_overhead, 100.0 * of.overhead_fraction];
     let groups: Vec<_> = found.schemes.iter().map(|(scheme, of)| (scheme.to_string(), bars(of))).collect();
-    args.given.draw(&groups, &["formula", "simulated"])?;
-    output.emit(&found, table)
+    output.emit(&found, table)?;
+    args.given.draw(&groups, &["formula", "simulated"])
 }
 
 /// What was found; an infinite overhead or interval is `null` in JSON.
@@ -218,6 +219,7 @@ fn table(found: &Simulated) -> Table {
         table.note(title.as_str());
     }
     table.note(format!("{} runs per scheme from seed {}", found.trials, found.seed));
+    super::note_no_progress(&mut table, found.schemes.values().map(|of| of.expected_overhead));
     for said in found.auto.iter().flat_map(|auto| &auto.decisions) {
         table.note(format!("auto, iteration {} of the first run: {}", said.iteration, said.why));
     }

@@ -1,0 +1,232 @@
+//! What the program says when something is missing, wrong or surprising: every message names it, and what to do.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
+const SAVE: &str = "--scheme traditional --interval 3it --sync --dir d";
+
+fn recoup(arguments: &str, dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    command.args(arguments.split_whitespace()).current_dir(dir).env("COLUMNS", "80").stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+/// Stdout and stderr of a command that ends with `code`.
+fn told(arguments: &str, dir: &Path, code: i32) -> (String, String) {
+    let output = recoup(arguments, dir);
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{arguments}\n{err}");
+    (out, err)
+}
+
+/// Stderr of a command that ends with `code` and prints nothing.
+fn refused(arguments: &str, dir: &Path, code: i32) -> String {
+    let (out, err) = told(arguments, dir, code);
+    assert_eq!(out, "", "{arguments}");
+    err
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("afile"), "").unwrap();
+    let decide = "model decide --mtti 3600 --t-iter 1 --iterations 100 --ckpt 10";
+    let cases = [
+        ("solve --method cg".to_owned(), "<--poisson3d <N>|--matrix <FILE>>"),
+        ("solve --poisson3d 4 --matrix a.mtx --method cg".to_owned(), "cannot be used with"),
+        (
+            "solve --poisson3d 4 --method cg --rtol -1".to_owned(),
+            "'-1' for '--rtol <E>': expected a finite number above 0",
+        ),
+        ("model overhead --mtti -5 --ckpt 1".to_owned(), "'-5' for '--mtti <SECONDS>': expected a number above 0"),
+        (format!("solve {CG} --json-file nodir/x"), "--json-file nodir/x: there is no directory nodir"),
+        (format!("solve {CG} --json-file ."), "--json-file .: a directory, expected a file"),
+        (format!("compare {CG} --report afile"), "afile is no directory"),
+        (format!("{decide} --report afile/below"), "afile is no directory"),
+        (format!("run {CG} --scheme lossless --codec zfp --dir d"), "--scheme lossless takes zstd, pco or raw"),
+        (format!("run {CG} --scheme exact --codec qb --dir d"), "--scheme exact takes zstd, pco or raw"),
+        (format!("run {CG} {SAVE} --failures flip:3:zzz"), "cg has no variable zzz: it has x, p, rho, r"),
+        (format!("compare {CG} --failures flip:3:zzz"), "cg has no variable zzz"),
+        (
+            format!("run {CG} {SAVE} --tiers memory,pfs --memory-dir nodir"),
+            "--memory-dir nodir: there is no such directory",
+        ),
+        ("inspect d --memory-dir nodir".to_owned(), "--memory-dir nodir: there is no such directory"),
+    ];
+    for (command, words) in cases {
+        let err = refused(&command, dir.path(), 2);
+        assert!(err.contains(words), "{command}\n{err}");
+        assert!(!err.contains("solving"), "{command}\n{err}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "something was written");
+}
+
+#[test]
+fn codec_for_bounds_leaves_the_exact_schemes_of_a_comparison_to_zstd() {
+    let dir = tempfile::tempdir().unwrap();
+    let schemes = "--schemes lossless,lossy --interval 3it --failures at:7";
+    told(&format!("compare {CG} --codec zfp {schemes}"), dir.path(), 0);
+}
+
+/// A file that cannot be written once the solve is done, as on a full disk, took the results with it.
+#[test]
+fn results_are_printed_before_a_file_is_written() {
+    if !Path::new("/dev/full").exists() {
+        eprintln!("SKIPPED: there is no /dev/full");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (out, err) = told(&format!("solve {CG} --json --json-file /dev/full"), dir.path(), 1);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["converged"], true);
+    assert!(err.contains("writing /dev/full"), "{err}");
+}
+
+#[test]
+fn files_are_read_from_line_1_and_rows_are_counted_from_1() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("empty.mtx", "");
+    write("zero.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.0\n1 2 1.0\n2 1 1.0\n");
+    for (file, method, words) in [
+        ("none.mtx", "cg", "error: none.mtx: No such file"),
+        ("empty.mtx", "cg", "empty.mtx, line 1: header"),
+        ("zero.mtx", "jacobi", "row 2 has 0"),
+        ("zero.mtx", "gauss-seidel", "row 2 has 0"),
+        ("zero.mtx", "gmres --pc ssor", "row 2 has 0"),
+    ] {
+        let err = refused(&format!("solve --matrix {file} --method {method}"), dir.path(), 1);
+        assert!(err.contains(words) && !err.contains("line 0"), "{file} {method}\n{err}");
+    }
+}
+
+/// PETSc's PCJACOBI takes 1 for a zero on the diagonal, too. [[4, 1], [1, 0]] is solved by GMRES in two steps.
+#[test]
+fn zero_on_the_diagonal_is_1_for_the_preconditioner_and_that_is_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.0\n1 2 1.0\n2 1 1.0\n";
+    std::fs::write(dir.path().join("a.mtx"), text).unwrap();
+    let (_, err) = told("solve --matrix a.mtx --method gmres --pc jacobi", dir.path(), 0);
+    assert_eq!(err.matches("the diagonal is zero in 1 of 2 rows").count(), 1, "{err}");
+}
+
+#[test]
+fn failures_that_never_came_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, err) = told(&format!("run {CG} {SAVE} --failures at:5,100000"), dir.path(), 0);
+    assert!(err.contains("no failure struck at iteration 100000: the solve ended at 1"), "{err}");
+    let (_, err) = told(&format!("run {CG} {SAVE} --fresh --failures at:5"), dir.path(), 0);
+    assert!(!err.contains("no failure struck"), "{err}");
+}
+
+#[test]
+fn a_run_says_which_version_it_goes_on_from_and_why_not_from_the_newest() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    let newest = dir.path().join("d/solve/v000000000009/rank-000000.h5");
+    let mut bytes = std::fs::read(&newest).unwrap();
+    let middle = bytes.len() / 2;
+    bytes.truncate(middle);
+    std::fs::write(&newest, bytes).unwrap();
+    let (_, err) = told(&format!("run {CG} {SAVE}"), dir.path(), 0);
+    assert!(err.contains("version 9 is passed over for version 6: "), "{err}");
+    assert_eq!(err.matches("going on from version 6 in d (--fresh starts anew)").count(), 1, "{err}");
+}
+
+#[test]
+fn iterate_of_another_methods_version_is_taken_and_both_methods_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    let other = CG.replace("cg", "bicgstab");
+    let (out, err) = told(&format!("run {other} {SAVE} --json"), dir.path(), 0);
+    assert!(err.contains("version 9 was saved by cg: bicgstab takes its iterate and starts anew from it"), "{err}");
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&report["resumed_from"], &report["converged"]), (&Value::from(9), &Value::from(true)));
+}
+
+#[test]
+fn another_problems_versions_are_told_apart_by_size_and_name_first() {
+    let dir = tempfile::tempdir().unwrap();
+    told(&format!("run {CG} {SAVE} --max-iterations 10"), dir.path(), 3);
+    let err = refused(&format!("run {} {SAVE}", CG.replace("poisson3d 8", "poisson3d 9")), dir.path(), 1);
+    // Seven entries in each of n^3 rows, but for those that would lie outside of the six faces.
+    let sizes = "512 unknowns and 3200 nonzeros there, 729 unknowns and 4617 nonzeros here";
+    assert!(err.contains(&format!("of run solve belongs to another problem: {sizes}")), "{err}");
+    assert!(!err.contains("hash"), "{err}");
+    let err = refused(&format!("run {CG} --rhs-kind random {SAVE}"), dir.path(), 1);
+    assert!(err.contains("another problem of the same size (512 unknowns and 3200 nonzeros): another right-hand side"));
+}
+
+/// A limit on file sizes stands for a full disk: every version fails in the same way.
+#[test]
+fn failed_versions_are_a_row_and_their_reason_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let solve = CG.replace("poisson3d 8", "poisson3d 16");
+    let command = format!("ulimit -f 64; trap '' XFSZ; exec {} run {solve} {SAVE}", env!("CARGO_BIN_EXE_recoup"));
+    let output = Command::new("bash").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    let failed =
+        out.lines().find(|line| line.starts_with("failed checkpoints")).unwrap_or_else(|| panic!("{out}{err}"));
+    assert!(failed.split_whitespace().last().unwrap().parse::<u32>().unwrap() > 1, "{out}");
+    assert_eq!(out.lines().filter(|line| line.starts_with("not saved: 3, 6, ")).count(), 1, "{out}");
+    assert_eq!((out.matches("not saved").count(), err.matches("does not count").count()), (1, 1), "{out}{err}");
+}
+
+#[test]
+fn machines_without_progress_are_named_by_every_question() {
+    let dir = tempfile::tempdir().unwrap();
+    for question in [
+        "interval --mtti 10 --ckpt 100",
+        "overhead --mtti 10 --ckpt 100",
+        "bound --mtti 10 --ckpt-traditional 100 --ckpt-lossy 50 --t-iter 1",
+        "levels --mtti 10 --ckpt pfs:100 --trials 2",
+        "decide --mtti 10 --t-iter 1 --iterations 100 --ckpt 100",
+        "simulate --mtti 10 --t-iter 1 --iterations 100 --ckpt 100 --trials 2",
+    ] {
+        let (out, _) = told(&format!("model {question}"), dir.path(), 0);
+        assert!(out.contains("no progress on this machine"), "{question}\n{out}");
+    }
+    assert!(!told("model overhead --mtti 3600 --ckpt 100", dir.path(), 0).0.contains("no progress"));
+}
+
+#[test]
+fn help_wraps_at_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in ["", "solve", "run", "compare", "inspect", "verify", "prune", "export", "model", "model decide"] {
+        for help in ["-h", "--help"] {
+            let (out, _) = told(&format!("{command} {help}"), dir.path(), 0);
+            // clap does not break the line of usage.
+            let lines = out.lines().filter(|line| !line.starts_with("Usage: "));
+            let longest = lines.max_by_key(|line| line.chars().count()).unwrap();
+            assert!(longest.chars().count() <= 80, "{command} {help}: {longest}");
+        }
+    }
+}
+
+#[test]
+fn long_version_names_commit_target_features_and_codecs() {
+    let dir = tempfile::tempdir().unwrap();
+    let (long, _) = told("--version", dir.path(), 0);
+    for key in ["commit: ", "target: ", "features: ", "codecs: raw, zstd, pco, zfp"] {
+        assert!(long.lines().any(|line| line.starts_with(key)), "{long}");
+    }
+    assert_eq!(told("-V", dir.path(), 0).0.lines().count(), 1);
+}
+
+#[test]
+fn listing_of_versions_fits_100_columns_with_3_digits() {
+    let dir = tempfile::tempdir().unwrap();
+    let lossy = "--scheme lossy --interval 3it --sync --dir d";
+    told(&format!("run --poisson3d 16 --rhs-kind random --method cg --rtol 1e-8 {lossy}"), dir.path(), 0);
+    let (out, _) = told("inspect d", dir.path(), 0);
+    let longest = out.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 100, "{longest} columns\n{out}");
+    let bounds = out.split_whitespace().filter_map(|word| word.strip_prefix("absolute:"));
+    let digits: Vec<usize> = bounds.map(|bound| bound.split('e').next().unwrap().len()).collect();
+    assert!(!digits.is_empty() && digits.iter().all(|&digits| digits == "1.23".len()), "{out}");
+}
