@@ -104,16 +104,6 @@ fn files_are_read_from_line_1_and_rows_are_counted_from_1() {
     }
 }
 
-/// PETSc's PCJACOBI takes 1 for a zero on the diagonal, too. [[4, 1], [1, 0]] is solved by GMRES in two steps.
-#[test]
-fn zero_on_the_diagonal_is_1_for_the_preconditioner_and_that_is_said_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let text = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.0\n1 2 1.0\n2 1 1.0\n";
-    std::fs::write(dir.path().join("a.mtx"), text).unwrap();
-    let (_, err) = told("solve --matrix a.mtx --method gmres --pc jacobi", dir.path(), 0);
-    assert_eq!(err.matches("the diagonal is zero in 1 of 2 rows").count(), 1, "{err}");
-}
-
 #[test]
 fn failures_that_never_came_are_named() {
     let dir = tempfile::tempdir().unwrap();

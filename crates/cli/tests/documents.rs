@@ -1,0 +1,182 @@
+//! The documents run: every command block of README, docs and help, as it is printed, in order, in one folder.
+//!
+//! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a command of [`RUN`] and those
+//! that go on from them. `/tmp/` and `/usr/local/` mean places in the folder, which has links to the repository's `tests` and
+//! `crates`. What builds or installs ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that
+//! begin with `mpirun` run where the program is built with MPI, the others where it is not. Any other first word is an error:
+//! a new kind of line needs a rule here.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// First words of lines that run.
+const RUN: [&str; 6] = ["recoup", "mpirun", "h5dump", "python3", "export", "newest="];
+/// First words of lines that build or install.
+const SKIPPED: [&str; 8] =
+    ["make", "cargo", "scripts/with-env.sh", "scripts/bootstrap.sh", "pip", "mpicc", "cc", "ctest"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The documents people read, with commands or without.
+fn documents() -> Vec<PathBuf> {
+    let mut found = vec!["README.md", "BENCHMARKS.md", "CONTRIBUTING.md", "crates/python/README.md"]
+        .into_iter()
+        .map(|name| root().join(name))
+        .collect::<Vec<_>>();
+    for folder in ["docs", "docs/paper", "crates/capi/docs", "crates/veloc/docs"] {
+        let files = std::fs::read_dir(root().join(folder)).unwrap().flatten().map(|entry| entry.path());
+        found.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    found
+}
+
+/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to.
+fn commands(markdown: &str) -> Vec<String> {
+    let mut is_inside = false;
+    let mut lines = Vec::new();
+    for line in markdown.lines() {
+        match line.strip_prefix("```") {
+            Some(language) => is_inside = !is_inside && language == "sh",
+            None if is_inside => lines.push(line),
+            None => {}
+        }
+    }
+    joined(&lines)
+}
+
+/// The commands below `Example` in a help text.
+fn examples(help: &str) -> Vec<String> {
+    let below = help.lines().skip_while(|line| !line.contains("Example"));
+    let mut lines: Vec<&str> = Vec::new();
+    for line in below.map(str::trim) {
+        let goes_on = lines.last().is_some_and(|last| last.ends_with('\\'));
+        let has_word = line.split(' ').next().is_some_and(|word| RUN.contains(&word));
+        if goes_on || has_word {
+            lines.push(line);
+        }
+    }
+    joined(&lines)
+}
+
+fn joined(lines: &[&str]) -> Vec<String> {
+    let text = lines.join("\n").replace("\\\n", " ");
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+/// Whether a line is to run in this build, on this machine.
+fn runs(line: &str, place: &Path) -> bool {
+    let first = line.split([' ', '\t']).next().unwrap();
+    let first = if first.starts_with("newest=") { "newest=" } else { first };
+    if SKIPPED.contains(&first) {
+        return false;
+    }
+    assert!(RUN.contains(&first), "{line}\nno rule says what becomes of {first}: see crates/cli/tests/documents.rs");
+    let is_here = match first {
+        "mpirun" => cfg!(feature = "mpi"),
+        _ if cfg!(feature = "mpi") => return false,
+        "h5dump" => has("h5dump --version", place),
+        "python3" => has("python3 -c 'import numpy, h5py'", place),
+        _ => true,
+    };
+    if !is_here {
+        eprintln!("SKIPPED: {line}");
+    }
+    is_here
+}
+
+fn has(command: &str, place: &Path) -> bool {
+    let mut shell = shell(command, place);
+    shell.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+}
+
+/// A shell in the folder, with the program, the plugin and what MPI needs to run there.
+fn shell(script: &str, place: &Path) -> Command {
+    let mut shell = Command::new("bash");
+    let path = std::env::var("PATH").unwrap_or_default();
+    shell.args(["-e", "-c", script]).current_dir(place).stdin(Stdio::null());
+    shell.env("PATH", format!("{}:{path}", place.join("bin").display())).env("COLUMNS", "80");
+    for (name, value) in [
+        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
+        ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    ] {
+        shell.env(name, value);
+    }
+    shell
+}
+
+/// An empty folder with all that the lines name.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for folder in ["tmp", "bin", "usr/local/lib/hdf5/plugin"] {
+        std::fs::create_dir_all(at(folder)).unwrap();
+    }
+    symlink(env!("CARGO_BIN_EXE_recoup"), at("bin/recoup")).unwrap();
+    for folder in ["tests", "crates"] {
+        symlink(root().join(folder), at(folder)).unwrap();
+    }
+    // Built beside the program, as a dependency of these tests.
+    let built = Path::new(env!("CARGO_BIN_EXE_recoup")).parent().unwrap().join("deps/librecoup_h5plugin.so");
+    if built.exists() {
+        symlink(built, at("usr/local/lib/hdf5/plugin/librecoup_h5plugin.so")).unwrap();
+    }
+    place
+}
+
+/// Runs what is to run, in one shell, and names the first line that fails.
+fn run_all(name: &str, lines: &[String], place: &Path) {
+    let mut script = String::new();
+    for line in lines.iter().filter(|line| runs(line, place)) {
+        let here = |folder: &str| format!("{}/{folder}/", place.display());
+        let line = line.replace("/tmp/", &here("tmp")).replace("/usr/local/", &here("usr/local"));
+        // The line itself comes last on stderr where it fails.
+        writeln!(script, "line='{}'; {line}", line.replace('\'', "'\\''")).unwrap();
+    }
+    let trap = "trap 'code=$?; [ $code = 0 ] || echo \"ended with $code: $line\" >&2' EXIT";
+    let output = shell(&format!("{trap}\n{script}"), place).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}\n{}\n{stderr}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn commands_in_the_documents_run_as_printed() {
+    for document in documents() {
+        let lines = commands(&std::fs::read_to_string(&document).unwrap());
+        if !lines.is_empty() {
+            run_all(&document.display().to_string(), &lines, place().path());
+        }
+    }
+}
+
+#[test]
+fn examples_in_the_help_run_as_printed() {
+    let place = place();
+    for command in [
+        "solve",
+        "run",
+        "compare",
+        "inspect",
+        "verify",
+        "export",
+        "prune",
+        "model interval",
+        "model overhead",
+        "model bound",
+        "model stationary",
+        "model levels",
+        "model decide",
+        "model simulate",
+    ] {
+        let help = shell(&format!("recoup {command} -h"), place.path()).output().unwrap();
+        let lines = examples(&String::from_utf8(help.stdout).unwrap());
+        assert!(!lines.is_empty(), "{command}: no example found in its help");
+        run_all(command, &lines, place.path());
+    }
+}

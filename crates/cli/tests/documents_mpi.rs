@@ -1,0 +1,4 @@
+//! The lines of the documents that start MPI jobs.
+
+#[path = "documents.rs"]
+mod documents;

@@ -1,0 +1,132 @@
+//! docs/json.md names every key that a command prints, and none that no command prints.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const CG: &str = "--poisson3d 8 --method cg --rtol 1e-8 --threads 1";
+const VIRTUAL: &str = "--virtual-time --t-iter 20 --pfs-bandwidth 273 --codec-rate 200M --mtti 900 --failures inject";
+/// Objects whose keys are names: any of them is `*`.
+const NAMED: [&str; 3] = ["expected_overhead", "schemes", "auto.checkpoints_mean"];
+
+/// All keys of the value, as docs/json.md writes them.
+fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(entries) => {
+            for (key, inner) in entries {
+                let key = if NAMED.contains(&path) { "*" } else { key };
+                let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                keys(inner, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, &format!("{path}[]"), found)),
+        _ => {}
+    }
+}
+
+/// The keys that the tables name, by the headings they stand under.
+fn documented() -> BTreeMap<String, BTreeSet<String>> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")).unwrap();
+    let mut sections: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut heading = String::new();
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            title.clone_into(&mut heading);
+        }
+        let Some((first, _)) = line.strip_prefix("| `").and_then(|row| row.split_once(" | ")) else { continue };
+        let names = first.split(", ").map(|name| name.trim_matches('`').to_owned());
+        sections.entry(heading.clone()).or_default().extend(names);
+    }
+    sections
+}
+
+/// The keys of all objects these command lines print.
+fn printed(commands: &[String], dir: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for arguments in commands {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments}: {e}\n{error}"));
+        let words = value["command"].as_array().unwrap();
+        assert_eq!(words.len(), 2 + arguments.split_whitespace().count(), "{words:?}");
+        keys(&value, "", &mut found);
+    }
+    found
+}
+
+/// Each command with the tables it fills, and the lines that print all there is.
+fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
+    let of = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<String>>();
+    let scenario = |name: &str| scenarios.join(name).display().to_string();
+    let decide = "--mtti 3600 --t-iter 1 --iterations 100 --ckpt 10 --ckpt-lossy 3";
+    let (paper, levels) = (scenario("paper.toml"), scenario("three-levels.toml"));
+    vec![
+        ("recoup solve", vec![format!("solve {CG} --roofline")]),
+        (
+            "recoup run",
+            vec![
+                format!("run {CG} --scheme lossy --interval 3it --dir d --failures at:7"),
+                format!("run {CG} --scheme lossy {VIRTUAL}"),
+            ],
+        ),
+        ("recoup inspect", of(&["inspect d"])),
+        ("recoup verify", of(&["verify d"])),
+        ("recoup export", of(&["export d --to x.h5"])),
+        ("recoup prune", of(&["prune d --keep 1"])),
+        ("recoup model interval", of(&["model interval --mtti 3600 --ckpt 10"])),
+        ("recoup model overhead", of(&["model overhead --mtti 3600 --ckpt 10"])),
+        ("recoup model bound", of(&["model bound --mtti 3600 --ckpt-traditional 120 --ckpt-lossy 25 --t-iter 1"])),
+        (
+            "recoup model stationary",
+            of(&["model stationary --iterations 3941 --spectral-radius 0.99998 --error-bound 1e-4"]),
+        ),
+        ("recoup model levels", of(&["model levels --mtti 3600 --ckpt memory:0.2,pfs:40 --trials 2"])),
+        (
+            "recoup model decide",
+            vec![format!("model decide {decide}"), format!("model decide --scenario {levels}")],
+        ),
+        (
+            "recoup model simulate",
+            vec![
+                format!("model simulate {decide} --trials 2"),
+                format!("model simulate --scenario {paper} --policy auto --trials 2"),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn keys_of_every_command_are_those_of_the_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let documented = documented();
+    let common = &documented["Every command"];
+    for (command, lines) in cases(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")) {
+        let expected: BTreeSet<String> = documented[command].union(common).cloned().collect();
+        let found = printed(&lines, dir.path());
+        let only = |a: &BTreeSet<String>, b: &BTreeSet<String>| a.difference(b).cloned().collect::<Vec<_>>();
+        assert_eq!(only(&found, &expected), Vec::<String>::new(), "{command} prints what docs/json.md does not name");
+        assert_eq!(only(&expected, &found), Vec::<String>::new(), "docs/json.md names what {command} does not print");
+    }
+}
+
+/// `compare` has a table of its own, which names each key of one run as `run` does, and what is averaged.
+#[test]
+fn keys_of_a_comparison_are_those_of_the_schema() {
+    let dir = tempfile::tempdir().unwrap();
+    let documented = documented();
+    let found = printed(&[format!("compare {CG} --paper-regime cg --trials 2 --seed 3")], dir.path());
+    let means: BTreeSet<String> = documented["recoup run"].iter().map(|key| format!("runs[].{key}")).collect();
+    let baseline: BTreeSet<String> = documented["recoup solve"].iter().map(|key| format!("baseline.{key}")).collect();
+    let known = |key: &String| {
+        let mean = key.strip_suffix("_ci95").unwrap_or(key);
+        means.contains(mean) || baseline.contains(key) || documented["Every command"].contains(key)
+    };
+    let own: BTreeSet<String> = found.into_iter().filter(|key| !known(key)).collect();
+    assert_eq!(own, documented["recoup compare"]);
+}
