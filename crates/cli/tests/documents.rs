@@ -3,14 +3,17 @@
 //! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a command of [`RUN`] and those
 //! that go on from them. `/tmp/` and `/usr/local/` mean places in the folder, which has links to the repository's `tests` and
 //! `crates`. What builds or installs ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that
-//! begin with `mpirun` run where the program is built with MPI, the others where it is not. Any other first word is an error:
-//! a new kind of line needs a rule here.
+//! begin with `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs an Open MPI that
+//! survives lost ranks, whose `mpirun` says nothing by its exit code then: an error the program prints counts. Any other first
+//! word is an error: a new kind of line needs a rule here.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fmt::Write as _;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use recoup_testkit::mpirun;
 
 /// First words of lines that run.
 const RUN: [&str; 6] = ["recoup", "mpirun", "h5dump", "python3", "export", "newest="];
@@ -77,7 +80,8 @@ fn runs(line: &str, place: &Path) -> bool {
     }
     assert!(RUN.contains(&first), "{line}\nno rule says what becomes of {first}: see crates/cli/tests/documents.rs");
     let is_here = match first {
-        "mpirun" => cfg!(feature = "mpi"),
+        "mpirun" if line.contains("--with-ft") => cfg!(feature = "mpi") && mpirun::surviving().is_some(),
+        "mpirun" => cfg!(feature = "mpi") && mpirun::is_there(),
         _ if cfg!(feature = "mpi") => return false,
         "h5dump" => has("h5dump --version", place),
         "python3" => has("python3 -c 'import numpy, h5py'", place),
@@ -100,15 +104,23 @@ fn shell(script: &str, place: &Path) -> Command {
     let path = std::env::var("PATH").unwrap_or_default();
     shell.args(["-e", "-c", script]).current_dir(place).stdin(Stdio::null());
     shell.env("PATH", format!("{}:{path}", place.join("bin").display())).env("COLUMNS", "80");
-    for (name, value) in [
-        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-        ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
-        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-    ] {
-        shell.env(name, value);
+    for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
+        shell.env(name, "1").env(format!("{name}_CONFIRM"), "1");
     }
     shell
+}
+
+/// What stands for `mpirun`: more ranks than cores, a limit of time, and the MPI that survives lost ranks where that is asked for.
+fn start_jobs() -> String {
+    let surviving = mpirun::surviving().unwrap_or_default();
+    let folder = surviving.display();
+    format!(
+        "#!/bin/bash\n\
+         case \" $* \" in *\" --with-ft \"*) ;; *) PATH=${{PATH#*:}} exec timeout 100 mpirun --oversubscribe \"$@\" ;; esac\n\
+         export LD_LIBRARY_PATH={folder}/lib OPAL_PREFIX={folder}\n\
+         timeout 100 {folder}/bin/mpirun --oversubscribe --bind-to none \"$@\" 2> >(tee \"$0.said\" >&2)\n\
+         [ $? != 124 ] && ! grep -q '^error: ' \"$0.said\"\n"
+    )
 }
 
 /// An empty folder with all that the lines name.
@@ -119,6 +131,8 @@ fn place() -> tempfile::TempDir {
         std::fs::create_dir_all(at(folder)).unwrap();
     }
     symlink(env!("CARGO_BIN_EXE_recoup"), at("bin/recoup")).unwrap();
+    std::fs::write(at("bin/mpirun"), start_jobs()).unwrap();
+    std::fs::set_permissions(at("bin/mpirun"), std::fs::Permissions::from_mode(0o755)).unwrap();
     for folder in ["tests", "crates"] {
         symlink(root().join(folder), at(folder)).unwrap();
     }
@@ -174,9 +188,12 @@ fn examples_in_the_help_run_as_printed() {
         "model decide",
         "model simulate",
     ] {
-        let help = shell(&format!("recoup {command} -h"), place.path()).output().unwrap();
-        let lines = examples(&String::from_utf8(help.stdout).unwrap());
+        let [lines, wide] = ["80", "100"].map(|columns| {
+            let help = shell(&format!("COLUMNS={columns} recoup {command} -h"), place.path()).output().unwrap();
+            examples(&String::from_utf8(help.stdout).unwrap())
+        });
         assert!(!lines.is_empty(), "{command}: no example found in its help");
+        assert_eq!(lines, wide, "{command}: a line of its examples is longer than a terminal and is broken");
         run_all(command, &lines, place.path());
     }
 }

@@ -52,7 +52,8 @@ fn printed(commands: &[String], dir: &Path) -> BTreeSet<String> {
         command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).stdin(Stdio::null());
         let output = command.output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments}: {e}\n{error}"));
+        let value: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{arguments}: {e}\n{error}"));
         let words = value["command"].as_array().unwrap();
         assert_eq!(words.len(), 2 + arguments.split_whitespace().count(), "{words:?}");
         keys(&value, "", &mut found);
@@ -87,10 +88,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
             of(&["model stationary --iterations 3941 --spectral-radius 0.99998 --error-bound 1e-4"]),
         ),
         ("recoup model levels", of(&["model levels --mtti 3600 --ckpt memory:0.2,pfs:40 --trials 2"])),
-        (
-            "recoup model decide",
-            vec![format!("model decide {decide}"), format!("model decide --scenario {levels}")],
-        ),
+        ("recoup model decide", vec![format!("model decide {decide}"), format!("model decide --scenario {levels}")]),
         (
             "recoup model simulate",
             vec![

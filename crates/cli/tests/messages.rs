@@ -145,7 +145,7 @@ fn another_problems_versions_are_told_apart_by_size_and_name_first() {
     let err = refused(&format!("run {} {SAVE}", CG.replace("poisson3d 8", "poisson3d 9")), dir.path(), 1);
     // Seven entries in each of n^3 rows, but for those that would lie outside of the six faces.
     let sizes = "512 unknowns and 3200 nonzeros there, 729 unknowns and 4617 nonzeros here";
-    assert!(err.contains(&format!("of run solve belongs to another problem: {sizes}")), "{err}");
+    assert!(err.contains(&format!("of run solve belongs to another problem: another size, {sizes}")), "{err}");
     assert!(!err.contains("hash"), "{err}");
     let err = refused(&format!("run {CG} --rhs-kind random {SAVE}"), dir.path(), 1);
     assert!(err.contains("another problem of the same size (512 unknowns and 3200 nonzeros): another right-hand side"));

@@ -159,7 +159,7 @@ impl fmt::Display for ProblemSize {
 fn apart(here: ProblemSize, there: ProblemSize, difference: &Difference) -> String {
     let has_other_pattern = here.nonzeros.zip(there.nonzeros).is_some_and(|(here, there)| here != there);
     match difference {
-        Difference::Size { .. } => format!(": {there} there, {here} here"),
+        Difference::Size { .. } => format!(": another size, {there} there, {here} here"),
         _ if has_other_pattern => format!(": {there} there, {here} here; {difference}"),
         _ => format!(" of the same size ({here}): {difference}"),
     }

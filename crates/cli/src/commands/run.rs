@@ -47,7 +47,8 @@ const EXAMPLES: &str = "Examples:
       --dir /tmp/stopped --solution /tmp/x.npy --residual-log /tmp/r.csv \\
       --stop-before 5min
   mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 40 \\
-      --method jacobi --rtol 1e-4 --dir /tmp/spared --mtti 2s --failures kill:rank
+      --method jacobi --rtol 1e-4 --dir /tmp/spared --mtti 2s \\
+      --failures kill:rank
   recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
       --scheme lossy --paper-regime cg --failures inject --seed 7 --json
 
