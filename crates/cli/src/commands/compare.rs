@@ -121,9 +121,6 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     if args.problem.mpi {
         return Err(Exit::Usage.because("compare puts runs of one rank side by side: leave --mpi out"));
     }
-    if let Some(folder) = &args.report {
-        report::make_folder(folder)?;
-    }
     let stop = stop_on_signals()?;
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;

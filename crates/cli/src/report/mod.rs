@@ -122,7 +122,7 @@ pub(crate) fn write(comparison: &Comparison, folder: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// When something else is there, or it may not be made.
-pub(crate) fn make_folder(folder: &Path) -> Result<()> {
+fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the report's folder {}", folder.display()))
 }
 
