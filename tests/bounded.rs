@@ -83,6 +83,7 @@ impl Small {
             timing: Timing::Real,
             stop: Arc::new(AtomicBool::new(false)),
             stop_plan: None,
+            last_plan: None,
             limits: RunLimits { iterations: 40, executed: 400 },
             watch: Box::new(move |_, _| counts()),
         };

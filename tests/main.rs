@@ -13,6 +13,7 @@ mod disk_full;
 mod faults;
 mod golden;
 mod golden_cases;
+mod last;
 mod one_rank;
 mod qb_cases;
 mod qb_streams;

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 /// The exit codes, as the help shows them.
 pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not converged, 4 no usable checkpoint, \
-                               5 a part is not available here, 75 stopped by a signal: start it again";
+                               5 a part is not available here, 75 stopped with a version, by a signal or before the end of \
+                               the job: start it again";
 
 /// Why the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(crate) enum Exit {
     NoCheckpoint = 4,
     /// A part (MPI, a GPU, a codec) is not in this build or on this machine.
     NotAvailable = 5,
-    /// A signal stopped it: the same command goes on. The code of `EX_TEMPFAIL` in sysexits.h.
+    /// A signal or the end of its job stopped it: the same command goes on. The code of `EX_TEMPFAIL` in sysexits.h.
     Stopped = 75,
 }
 
