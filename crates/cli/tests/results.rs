@@ -81,7 +81,7 @@ fn a_solution_in_every_format_is_a_first_guess_that_needs_no_iteration() {
 fn files_that_cannot_serve_are_refused_before_the_solve() {
     let dir = directory();
     let solve = format!("solve {PROBLEM} --method cg");
-    json(&format!("solve --poisson3d 3 --method cg --solution short.npy"), dir.path());
+    json("solve --poisson3d 3 --method cg --solution short.npy", dir.path());
     std::fs::write(dir.path().join("nan.mtx"), "%%MatrixMarket matrix array real general\n1 1\nnan\n").unwrap();
     std::fs::create_dir(dir.path().join("folder.npy")).unwrap();
     for (options, code, expected) in [
