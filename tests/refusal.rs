@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use recoup::core::{Difference, Evidence, Resume, Scheme};
+use recoup::core::{Difference, Evidence, Registered, Resume, Scheme};
 use recoup::pipeline::PipelineError;
 use recoup::solvers::{Csr, RightHandSide};
 
@@ -96,8 +96,10 @@ fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
     }
 }
 
+/// The variables of another method may bear the same names, and mean something else: of a solver that says its name the
+/// iterate alone is taken. Registered variables are all wanted.
 #[test]
-fn a_version_without_a_registered_variable_is_refused_by_name() {
+fn of_another_methods_version_the_iterate_is_taken_or_a_missing_variable_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let problem = Problem::poisson(8);
     let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 3).build().unwrap();
@@ -108,6 +110,11 @@ fn a_version_without_a_registered_variable_is_refused_by_name() {
     }
     drop(session);
     let mut session = problem.builder(dir.path(), plan(Scheme::Exact), 3).build().unwrap();
-    let refused = session.restore(problem.solver("cg").unwrap().as_mut());
+    let mut solver = problem.solver("cg").unwrap();
+    let owner: &mut dyn Registered = solver.as_mut();
+    let refused = session.restore_with(&mut [owner]);
     assert!(matches!(&refused, Err(PipelineError::Variable { variable, .. }) if variable == "p"), "{refused:?}");
+    let restored = session.restore(solver.as_mut()).unwrap().unwrap();
+    let expected = (3, Resume::Restarted, Some("jacobi"));
+    assert_eq!((restored.version, restored.resume, restored.other_method.as_deref()), expected);
 }
