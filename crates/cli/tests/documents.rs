@@ -116,7 +116,8 @@ fn start_jobs() -> String {
     let folder = surviving.display();
     format!(
         "#!/bin/bash\n\
-         case \" $* \" in *\" --with-ft \"*) ;; *) PATH=${{PATH#*:}} exec timeout 100 mpirun --oversubscribe \"$@\" ;; esac\n\
+         others=$(PATH=${{PATH#*:}} command -v mpirun)\n\
+         case \" $* \" in *\" --with-ft \"*) ;; *) exec timeout 100 \"$others\" --oversubscribe \"$@\" ;; esac\n\
          export LD_LIBRARY_PATH={folder}/lib OPAL_PREFIX={folder}\n\
          timeout 100 {folder}/bin/mpirun --oversubscribe --bind-to none \"$@\" 2> >(tee \"$0.said\" >&2)\n\
          [ $? != 124 ] && ! grep -q '^error: ' \"$0.said\"\n"
