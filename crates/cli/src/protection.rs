@@ -370,10 +370,11 @@ impl ProtectionArgs {
         }
     }
 
-    /// How to save the state that has converged: the iterate bit for bit, from which the same solve ends at once.
+    /// How to save the state that has converged: the iterate as it is, from which the same solve ends at once, and which
+    /// every HDF5 program reads.
     pub(crate) fn last_plan(&self, method: MethodKind) -> Plan {
-        let lossless = PolicyConfig { lossless_codec: LOSSLESS_CODEC, ..self.policy_config(method) };
-        Plan { resume: Resume::Restarted, ..lossless.plan(Scheme::Lossless) }
+        let raw = PolicyConfig { resume: None, ..self.policy_config(method) };
+        Plan { resume: Resume::Restarted, ..raw.plan(Scheme::Traditional) }
     }
 
     /// How to save when a run is asked to stop: as ever, or losslessly where the scheme is open.

@@ -38,7 +38,8 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to.
+/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to. Whole scripts, fenced as `bash`,
+/// have tests of their own.
 fn commands(markdown: &str) -> Vec<String> {
     let mut is_inside = false;
     let mut lines = Vec::new();

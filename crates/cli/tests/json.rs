@@ -79,6 +79,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
         ("recoup inspect", of(&["inspect d"])),
         ("recoup verify", of(&["verify d"])),
         ("recoup export", of(&["export d --to x.h5"])),
+        ("recoup status", of(&["status d"])),
         ("recoup prune", of(&["prune d --keep 1"])),
         ("recoup model interval", of(&["model interval --mtti 3600 --ckpt 10"])),
         ("recoup model overhead", of(&["model overhead --mtti 3600 --ckpt 10"])),
@@ -113,18 +114,23 @@ fn keys_of_every_command_are_those_of_the_schema() {
     }
 }
 
-/// `compare` has a table of its own, which names each key of one run as `run` does, and what is averaged.
+/// `compare` has a table of its own, for means, and lists what `run` and `solve` print as well.
 #[test]
 fn keys_of_a_comparison_are_those_of_the_schema() {
     let dir = tempfile::tempdir().unwrap();
     let documented = documented();
-    let found = printed(&[format!("compare {CG} --paper-regime cg --trials 2 --seed 3")], dir.path());
-    let means: BTreeSet<String> = documented["recoup run"].iter().map(|key| format!("runs[].{key}")).collect();
-    let baseline: BTreeSet<String> = documented["recoup solve"].iter().map(|key| format!("baseline.{key}")).collect();
-    let known = |key: &String| {
-        let mean = key.strip_suffix("_ci95").unwrap_or(key);
-        means.contains(mean) || baseline.contains(key) || documented["Every command"].contains(key)
+    let compare = format!("compare {CG} --paper-regime cg --trials 2 --seed 3 --report reports/cg");
+    let found = printed(&[compare], dir.path());
+    let of = |command: &str, before: &str| -> BTreeSet<String> {
+        documented[command].iter().map(|key| format!("{before}.{key}")).collect()
     };
+    let (first, baseline) = (of("recoup run", "runs[].first_trial"), of("recoup solve", "baseline"));
+    let common = &documented["Every command"];
+    let known = |key: &String| first.contains(key) || baseline.contains(key) || common.contains(key);
     let own: BTreeSet<String> = found.into_iter().filter(|key| !known(key)).collect();
-    assert_eq!(own, documented["recoup compare"]);
+    let means: BTreeSet<String> = own.iter().map(|key| key.strip_suffix("_ci95").unwrap_or(key).to_owned()).collect();
+    let pairs = documented["recoup compare"].iter().map(|key| key.strip_suffix("_ci95").unwrap_or(key).to_owned());
+    assert_eq!(means, pairs.collect());
+    let index = printed(&["report reports".to_owned()], dir.path());
+    assert_eq!(index, documented["recoup report"].union(common).cloned().collect());
 }

@@ -42,7 +42,7 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
             "solve --poisson3d 4 --method cg --rtol -1".to_owned(),
             "'-1' for '--rtol <E>': expected a finite number above 0",
         ),
-        ("model overhead --mtti -5 --ckpt 1".to_owned(), "'-5' for '--mtti <SECONDS>': expected a number above 0"),
+        ("model overhead --mtti -5 --ckpt 1".to_owned(), "'-5' for '--mtti <DURATION>': expected a duration above 0"),
         (format!("solve {CG} --json-file nodir/x"), "--json-file nodir/x: there is no directory nodir"),
         (format!("solve {CG} --json-file ."), "--json-file .: a directory, expected a file"),
         (format!("compare {CG} --report afile"), "afile is no directory"),

@@ -128,7 +128,7 @@ fn status_tells_a_run_that_computes_from_one_that_was_killed() {
 /// The script of the page.
 fn script() -> String {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/slurm.md")).unwrap();
-    page.split("```sh\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
+    page.split("```bash\n").nth(1).unwrap().split("```").next().unwrap().to_owned()
 }
 
 fn program(path: &Path, text: &str) {
