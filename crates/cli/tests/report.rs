@@ -236,3 +236,30 @@ fn index_without_a_comparison_says_how_to_make_one() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("recoup compare .. --report ./NAME"));
 }
+
+#[test]
+fn comparison_that_is_stopped_keeps_its_finished_trials() {
+    let dir = tempfile::tempdir().unwrap();
+    let endless = COMPARE.replace("--trials 3", "--trials 100000");
+    // On a busy machine the first trial may take its time.
+    for wait in (1..7).map(|doubled| std::time::Duration::from_millis(500 << doubled)) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        let arguments = format!("{endless} --schemes traditional,lossy --json");
+        let child = command.args(arguments.split_whitespace()).current_dir(dir.path()).stdin(Stdio::null());
+        let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(wait);
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(75), "{stderr}");
+        if stderr.contains("before the first trial ended") || stderr.contains("undisturbed") {
+            continue;
+        }
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["runs"][0]["trials"].as_u64().unwrap() > 0, "{report}");
+        assert!(report["notes"][0].as_str().unwrap().contains("of 200000 runs were finished"), "{}", report["notes"]);
+        return;
+    }
+    panic!("no trial ended within a minute");
+}
