@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::account::{RunJson, ended_name};
 use crate::commands::run::Args;
 use crate::execute::{Executed, stopped_note};
+use crate::results::Unwritten;
 
 /// What is printed.
 #[derive(Serialize)]
@@ -28,6 +29,13 @@ impl Report {
         let is_written = run.ended != ended_name(Ended::Stopped);
         Self { run, solution_version, solution: args.results.solution.clone().filter(|_| is_written) }
     }
+}
+
+/// How a run ended: what is printed, what is told beside it, and what is told last.
+pub(crate) struct Ending {
+    pub(crate) report: Report,
+    pub(crate) note: Option<String>,
+    pub(crate) unwritten: Unwritten,
 }
 
 /// What to tell a user at the end.
@@ -59,10 +67,10 @@ pub(crate) fn solution_version(args: &Args, report: &RunReport) -> Option<u64> {
 /// Writes what a run that was not stopped has come to, where that is asked for. Collective.
 ///
 /// # Errors
-/// When it cannot be written; the same on all ranks.
-pub(crate) fn write_solution(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<()> {
+/// When a rank is lost.
+pub(crate) fn write_solution(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Unwritten> {
     if executed.report.ended == Ended::Stopped {
-        return Ok(());
+        return Ok(Unwritten::default());
     }
     args.results.write(&executed.iterate, executed.report.ended == Ended::Converged, comm)
 }

@@ -105,17 +105,37 @@ impl ResultArgs {
 
     /// Writes the solution of all ranks, where it is asked for, and says so. Collective.
     ///
+    /// What rank 0 could not write is given back, to be told after the results, which it must not cost.
+    ///
     /// # Errors
-    /// When it cannot be written; the same on all ranks.
-    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm) -> Result<()> {
-        let Some(path) = &self.solution else { return Ok(()) };
+    /// When a rank is lost.
+    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm) -> Result<Unwritten> {
+        let Some(path) = &self.solution else { return Ok(Unwritten::default()) };
         let whole = gathered(own, comm)?;
-        agree(comm, if comm.rank() == 0 { write_vector_as(path, &whole) } else { Ok(()) })?;
-        if ranks::is_first() {
+        if comm.rank() > 0 {
+            return Ok(Unwritten::default());
+        }
+        let written = write_vector_as(path, &whole);
+        if written.is_ok() {
             let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
             eprintln!("{what} is in {}", path.display());
         }
-        Ok(())
+        Ok(Unwritten(written.err()))
+    }
+}
+
+/// Why a result is not where it was to be.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Unwritten(Option<anyhow::Error>);
+
+impl Unwritten {
+    /// The error, once everything else has been said.
+    ///
+    /// # Errors
+    /// What the file system refused.
+    pub(crate) fn told(self) -> Result<()> {
+        self.0.map_or(Ok(()), |error| Err(error.context("the solution could not be written")))
     }
 }
 

@@ -202,3 +202,19 @@ fn a_run_that_is_killed_again_and_again_leaves_its_solution_and_its_log() {
     assert!(lines.windows(2).all(|pair| pair[1].0 == pair[0].0 + 1), "{lines:?}");
     assert_eq!(lines.last().map(|row| row.1), report["iterations"].as_u64());
 }
+
+#[test]
+fn solution_that_cannot_be_written_costs_no_other_result() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", dir.path().join("x.npy")).unwrap();
+    for command in ["solve --poisson3d 6 --method cg", "run --poisson3d 6 --method cg --scheme none"] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_recoup"));
+        let arguments = format!("{command} --solution x.npy --json");
+        let output = program.args(arguments.split_whitespace()).current_dir(dir.path()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("the solution could not be written: x.npy: no space left on device"), "{stderr}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["converged"], true, "{report}");
+    }
+}

@@ -18,7 +18,7 @@ use crate::execute::{Execution, Writing, failures_to_save, memory, open_director
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
-use crate::last::{Report, last_note, solution_version, write_solution};
+use crate::last::{Ending, Report, last_note, solution_version, write_solution};
 use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
@@ -29,7 +29,7 @@ use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::residual_log::ResidualLog;
-use crate::results::ResultArgs;
+use crate::results::{ResultArgs, Unwritten};
 use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
@@ -173,11 +173,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     } else {
         Some(in_process(args, outside, None)?)
     };
-    let Some((report, note)) = outcome else { return Ok(Exit::Done) };
+    let Some(Ending { report, note, unwritten }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
     }
+    unwritten.told()?;
     let is_stopped = report.run.ended == ended_name(Ended::Stopped);
     Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
 }
@@ -191,10 +192,8 @@ fn check_memory(args: &Args) -> Result<()> {
     Ok(())
 }
 
-type Outcome = (Report, Option<String>);
-
 /// The solve among processes that may be lost; nothing for a spare that was not needed.
-fn outliving(args: &Args, outside: &Outside) -> Result<Option<Outcome>> {
+fn outliving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
     let fellows = fellows(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
@@ -222,7 +221,7 @@ fn outliving(args: &Args, outside: &Outside) -> Result<Option<Outcome>> {
 }
 
 /// The solve in this process, state dropped by request; one of several lives where ranks may be lost.
-fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> Result<Outcome> {
+fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> Result<Ending> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
@@ -255,14 +254,15 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     .run()?;
     planned::tell_missed(&args.protection, &executed.report);
     solve.judge(&executed.report.progress, executed.relative_residual);
-    write_solution(args, &executed, problem.comm())?;
+    let unwritten = write_solution(args, &executed, problem.comm())?;
     let account = all_ranks(account(&executed.report), problem.comm())?;
     let account = if let Some(lives) = lives { lives.finish(account) } else { account };
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed);
     let solution_version = solution_version(args, &executed.report);
-    Ok((Report::new(args, RunJson::new(solve, account, &terms), solution_version), note))
+    let report = Report::new(args, RunJson::new(solve, account, &terms), solution_version);
+    Ok(Ending { report, note, unwritten })
 }
 
 /// The sums of one process, and why versions failed: each reason once.
@@ -415,7 +415,7 @@ fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
 }
 
 /// The parent of a run that is killed: the undisturbed solve, then life after life.
-fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
+fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
     let (mut solve_report, baseline) = {
         let clock = SystemClock::new();
         let problem = Problem::load(&args.problem)?;
@@ -445,7 +445,8 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Outcome> {
     let note = (ended == Ended::Stopped).then(|| "stopped; the same command goes on".to_owned());
     let terms = terms(args, baseline, &Machine::real(), ended);
     let solution_version = lives.last.solution_version;
-    Ok((Report::new(args, RunJson::new(solve_report, lives.account, &terms), solution_version), note))
+    let report = Report::new(args, RunJson::new(solve_report, lives.account, &terms), solution_version);
+    Ok(Ending { report, note, unwritten: Unwritten::default() })
 }
 
 /// The files all lives add to: begun anew, unless the run goes on from before.
@@ -499,10 +500,11 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     .run()?;
     let report = &executed.report;
     solve.judge(&report.progress, executed.relative_residual);
-    write_solution(args, &executed, problem.comm())?;
+    let unwritten = write_solution(args, &executed, problem.comm())?;
     forget(args, solve.converged, problem.comm());
     let is_stopped = report.ended == Ended::Stopped;
     ChildResult::new(&solve, solution_version(args, report), account(report)).write(path)?;
+    unwritten.told()?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 

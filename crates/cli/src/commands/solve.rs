@@ -71,11 +71,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         }
     };
     let Solved { report: mut solve, iterate, .. } = solve_watched(&setup, "solve", None, &mut look)?;
-    args.results.write(&iterate, solve.converged, problem.comm())?;
+    let unwritten = args.results.write(&iterate, solve.converged, problem.comm())?;
     solve.seconds_setup += seconds_setup;
     let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };
     let exit = solve.exit();
     output.emit(&Report { solve, roofline }, table)?;
+    unwritten.told()?;
     Ok(exit)
 }
 
