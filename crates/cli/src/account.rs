@@ -7,9 +7,8 @@ use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::figures::Parts;
 use crate::heartbeat::Beat;
-use crate::lives::RepairJson;
+use crate::parts::Parts;
 use crate::protection::SchemeChoice;
 use crate::solved::SolveReport;
 use crate::virtual_time::MachineRates;
@@ -284,6 +283,38 @@ impl DecisionJson {
             extra: ExtraJson::of(record.extra_iterations.as_slice()),
             why: record.why.clone(),
         }
+    }
+}
+
+/// One interruption by lost ranks: from the last step before it to the first after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RepairJson {
+    /// Processes lost.
+    pub(crate) lost: u64,
+    /// Ranks that went on.
+    pub(crate) ranks: usize,
+    /// Versions saved before.
+    pub(crate) saved: u64,
+    /// The version they went on from; 0 for the start.
+    pub(crate) version: u64,
+    /// From the last step to the error that told of the loss: what was left of a step, the library's detection, and the
+    /// news of it to all ranks. A loss in the middle of a recovery adds all time since the repair before.
+    pub(crate) seconds_notice: f64,
+    /// Sharing the places among those alive: new communicators.
+    pub(crate) seconds_repair: f64,
+    /// Problem, solver and session made anew.
+    pub(crate) seconds_rebuild: f64,
+    /// Agreeing on a version, bringing its parts to who reads them, reading it.
+    pub(crate) seconds_restore: f64,
+    /// All of these.
+    pub(crate) seconds: f64,
+}
+
+impl RepairJson {
+    /// Each phase as long as the slowest rank took.
+    pub(crate) fn stretch(&mut self, other: &Self) {
+        self.seconds_notice = self.seconds_notice.max(other.seconds_notice);
+        self.seconds_repair = self.seconds_repair.max(other.seconds_repair);
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use recoup::core::{Clock, Progress, Store};
 
-use crate::commands::run::Args;
 use crate::deadline::{Deadline, End};
 use crate::heartbeat::CountedStore;
 use crate::method::Setup;
@@ -14,6 +13,7 @@ use crate::options::name_of;
 use crate::protection::SchemeChoice;
 use crate::ranks::{agree, was_repaired};
 use crate::residual_log::ResidualLog;
+use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
 use crate::standing::{About, StatusFile};
 

@@ -1,6 +1,7 @@
 //! How the program ends: the exit codes scripts depend on.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// The exit codes, as the help shows them.
@@ -64,6 +65,15 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     line
 }
 
+/// The reader of our output is gone.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| {
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        cause.downcast_ref::<io::Error>().map(io::Error::kind).or(json)
+    });
+    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
+}
+
 /// An error that knows its exit code.
 #[derive(Debug)]
 struct ExitError {
@@ -100,5 +110,13 @@ mod tests {
     #[test]
     fn other_errors_end_with_failed() {
         assert_eq!(Exit::of(&anyhow::anyhow!("disk on fire")), Exit::Failed);
+    }
+
+    #[test]
+    fn broken_pipe_is_recognised_under_json_too() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(is_broken_pipe(&anyhow::Error::from(pipe())));
+        assert!(is_broken_pipe(&anyhow::Error::from(serde_json::Error::io(pipe()))));
+        assert!(!is_broken_pipe(&anyhow::anyhow!("other")));
     }
 }

@@ -8,9 +8,9 @@ use recoup::pipeline::{Ended, RunReport};
 use serde::Serialize;
 
 use crate::account::{RunJson, ended_name};
-use crate::commands::run::Args;
 use crate::execute::{Executed, stopped_note};
 use crate::results::Unwritten;
+use crate::run_args::RunArgs as Args;
 
 /// What is printed.
 #[derive(Serialize)]

@@ -10,7 +10,7 @@ use recoup::SystemClock;
 use recoup::core::{Clock, Comm};
 use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
+use crate::account::{Account, RepairJson};
 use crate::heartbeat::{Beat, Heartbeat, Steps};
 
 /// The sums while lives come and go.
@@ -59,38 +59,6 @@ impl Sums {
         self.begin_life(last.start_version);
         self.account.add_last(last, took.as_secs_f64());
         self.account
-    }
-}
-
-/// One interruption by lost ranks: from the last step before it to the first after it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RepairJson {
-    /// Processes lost.
-    lost: u64,
-    /// Ranks that went on.
-    ranks: usize,
-    /// Versions saved before.
-    saved: u64,
-    /// The version they went on from; 0 for the start.
-    version: u64,
-    /// From the last step to the error that told of the loss: what was left of a step, the library's detection, and the
-    /// news of it to all ranks. A loss in the middle of a recovery adds all time since the repair before.
-    seconds_notice: f64,
-    /// Sharing the places among those alive: new communicators.
-    seconds_repair: f64,
-    /// Problem, solver and session made anew.
-    seconds_rebuild: f64,
-    /// Agreeing on a version, bringing its parts to who reads them, reading it.
-    seconds_restore: f64,
-    /// All of these.
-    seconds: f64,
-}
-
-impl RepairJson {
-    /// Each phase as long as the slowest rank took.
-    fn stretch(&mut self, other: &Self) {
-        self.seconds_notice = self.seconds_notice.max(other.seconds_notice);
-        self.seconds_repair = self.seconds_repair.max(other.seconds_repair);
     }
 }
 

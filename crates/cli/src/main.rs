@@ -25,6 +25,7 @@ mod method;
 mod observed;
 mod options;
 mod output;
+mod parts;
 mod planned;
 mod plot;
 mod problem;
@@ -35,6 +36,7 @@ mod report;
 mod residual_log;
 mod results;
 mod roofline;
+mod run_args;
 mod saves;
 mod solved;
 mod spares;
@@ -77,7 +79,7 @@ enum Command {
     /// Solve a linear system, undisturbed.
     Solve(commands::solve::Args),
     /// Solve a linear system under failures, protected by checkpoints.
-    Run(commands::run::Args),
+    Run(run_args::RunArgs),
     /// The same problem and the same failures under every scheme, side by side.
     Compare(commands::compare::Args),
     /// One page over the reports of several comparisons.

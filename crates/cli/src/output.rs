@@ -113,15 +113,6 @@ pub(crate) fn check_folder(option: &str, folder: Option<&Path>) -> Result<()> {
     }
 }
 
-/// The reader of our output is gone.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kinds = error.chain().filter_map(|cause| {
-        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-        cause.downcast_ref::<io::Error>().map(io::Error::kind).or(json)
-    });
-    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
-}
-
 /// Text in columns: the first to the left, all others to the right.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
@@ -286,13 +277,5 @@ mod tests {
         assert_eq!(bytes(1.5 * 1024.0 * 1024.0), "1.50 MiB");
         assert_eq!(percent(0.4115), "41.15 %");
         assert_eq!(percent(f64::INFINITY), "unbounded");
-    }
-
-    #[test]
-    fn broken_pipe_is_recognised_under_json_too() {
-        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
-        assert!(is_broken_pipe(&anyhow::Error::from(pipe())));
-        assert!(is_broken_pipe(&anyhow::Error::from(serde_json::Error::io(pipe()))));
-        assert!(!is_broken_pipe(&anyhow::anyhow!("other")));
     }
 }

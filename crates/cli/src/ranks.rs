@@ -9,7 +9,7 @@ use anyhow::Result;
 use recoup::comm::Solo;
 use recoup::core::Comm;
 
-use crate::exit::{Exit, message};
+use crate::exit::{Exit, is_broken_pipe, message};
 use crate::watched::Watched;
 
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
@@ -107,7 +107,7 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
             exit
         }
         // The reader of a pipe left: nothing is wrong, and there is nobody to tell.
-        Err(error) if crate::output::is_broken_pipe(&error) => {
+        Err(error) if is_broken_pipe(&error) => {
             job::end(Exit::Done);
             Exit::Done
         }

@@ -12,7 +12,6 @@ use recoup::pipeline::{Ended, RunReport};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
 use crate::beside::{Beside, Outside, Within, seen};
-use crate::deadline::EndArgs;
 use crate::directory;
 use crate::execute::{Execution, Writing, failures_to_save, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
@@ -22,137 +21,20 @@ use crate::last::{Ending, Report, last_note, solution_version, write_solution};
 use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
-use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, dropped, percent, seconds};
 use crate::planned;
 use crate::problem::Problem;
-use crate::protection::{MTTI_SECONDS, ProtectionArgs, SchemeChoice};
+use crate::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::residual_log::ResidualLog;
-use crate::results::{ResultArgs, Unwritten};
+use crate::results::Unwritten;
+use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
 use crate::standing;
 use crate::tiers::Costs;
 use crate::virtual_time::{self, Machine, Measured};
-
-/// What the help shows after the options.
-const EXAMPLES: &str = "Examples:
-  recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
-      --scheme lossy --interval 15it --dir /tmp/versions --failures at:40,70
-  recoup run --poisson3d 32 --method jacobi --rtol 1e-4 --scheme auto \\
-      --dir /tmp/killed --mtti 1s --failures kill
-  recoup run --matrix tests/data/sherman5.mtx.gz --method gmres --pc jacobi \\
-      --dir /tmp/stopped --solution /tmp/x.npy --residual-log /tmp/r.csv \\
-      --stop-before 5min
-  mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 40 \\
-      --method jacobi --rtol 1e-4 --dir /tmp/spared --mtti 2s \\
-      --failures kill:rank
-  recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
-      --scheme lossy --paper-regime cg --failures inject --seed 7 --json
-
-A run goes on from the versions it finds under --dir and --name; --fresh puts
-them aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and
-end the run with code 75; the same command goes on. A run that converges saves the
-solution as its last version: recoup export D --solution --to x.npy.";
-
-/// Options of `recoup run`.
-#[derive(clap::Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
-    #[command(flatten)]
-    pub(crate) problem: ProblemArgs,
-    #[command(flatten)]
-    pub(crate) method: MethodArgs,
-
-    /// How versions are saved.
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Checkpoints")]
-    pub(crate) scheme: SchemeChoice,
-
-    #[command(flatten)]
-    pub(crate) protection: ProtectionArgs,
-
-    /// Directory of the versions.
-    #[arg(long, value_name = "D", help_heading = "Checkpoints")]
-    pub(crate) dir: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) results: ResultArgs,
-
-    #[command(flatten)]
-    pub(crate) end: EndArgs,
-
-    /// Name of the run in it.
-    #[arg(long, default_value = "solve", help_heading = "Checkpoints")]
-    pub(crate) name: String,
-
-    /// Put versions of an earlier run aside, and start anew.
-    #[arg(long, help_heading = "Checkpoints")]
-    pub(crate) fresh: bool,
-
-    /// Of the processes of an MPI job so many wait for the place of one that is lost; needs an MPI that survives that
-    /// (Open MPI 5, mpirun --with-ft ulfm). Where none is left, fewer ranks go on.
-    #[arg(long, value_name = "S", requires = "mpi", help_heading = "Failures")]
-    pub(crate) spares: Option<usize>,
-
-    /// Where a child writes what survives its end.
-    #[arg(long, hide = true)]
-    pub(crate) child: Option<PathBuf>,
-}
-
-impl Args {
-    /// No failure strikes inside this process.
-    fn is_undisturbed(&self) -> bool {
-        self.protection.is_undisturbed() || self.child.is_some() || self.kills_ranks()
-    }
-
-    /// Whether ranks of an MPI job are killed, one by one or by nodes.
-    fn kills_ranks(&self) -> bool {
-        self.protection.kills_ranks() || self.kills_nodes()
-    }
-
-    /// Whether nodes of an MPI job are killed.
-    fn kills_nodes(&self) -> bool {
-        self.problem.mpi && self.protection.kills_nodes()
-    }
-
-    /// Whether the state that has converged becomes a version.
-    pub(crate) fn saves_last(&self) -> bool {
-        let has_directory = self.dir.is_some() && !self.protection.tiers.is_memory_alone();
-        has_directory && self.scheme != SchemeChoice::None && !self.end.no_save_last
-    }
-
-    fn check(&self) -> Result<()> {
-        self.protection.check(&[self.scheme], self.method.method)?;
-        let in_memory = self.protection.tiers.is_memory_alone();
-        let needs_dir = self.scheme != SchemeChoice::None && !self.protection.is_virtual() && !in_memory;
-        let kills = self.protection.kills() && !self.kills_nodes();
-        if self.protection.kills_ranks() && !self.problem.mpi {
-            return Err(Exit::Usage.because("--failures kill:rank needs --mpi: one process has no ranks to lose"));
-        }
-        if self.problem.mpi && kills {
-            let text = "--failures kill starts and kills a child of its own, which --mpi excludes: use inject or at:IT, or \
-                        kill the job from outside and start it again";
-            return Err(Exit::Usage.because(text));
-        }
-        if kills && self.end.time_limit.is_some() {
-            let text =
-                "--time-limit is the time of one process, and --failures kill starts many: leave one of them out";
-            return Err(Exit::Usage.because(text));
-        }
-        if self.problem.mpi && self.protection.is_virtual() {
-            return Err(Exit::Usage.because("virtual time is the time of one rank: leave --mpi out"));
-        }
-        let kills_all = kills && !in_memory && self.scheme != SchemeChoice::None;
-        if (needs_dir || kills_all) && self.dir.is_none() {
-            return Err(
-                Exit::Usage.because("--dir D is needed to keep versions in (or --tiers memory, or --scheme none)")
-            );
-        }
-        Ok(())
-    }
-}
 
 /// Runs and reports.
 ///

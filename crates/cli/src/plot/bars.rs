@@ -7,8 +7,9 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
-use super::{Canvas, Words, own_ids, scalable, standalone};
-use crate::figures::{Parts, SchemeFigures};
+use super::canvas::{Canvas, Words, own_ids, scalable, standalone};
+use crate::figures::SchemeFigures;
+use crate::parts::Parts;
 
 pub(super) const PARTS: Words = Words {
     name: "parts",

@@ -10,7 +10,7 @@ use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 use recoup::model::simulate::Estimate;
 
-use super::{Canvas, Figure, Words, figure, mark_entry};
+use super::canvas::{Canvas, Figure, Words, figure, mark_entry};
 use crate::figures::SchemeFigures;
 
 pub(super) const WORDS: Words = Words {

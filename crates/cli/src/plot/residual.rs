@@ -10,7 +10,7 @@ use kuva::render::layout::TickFormat;
 use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
-use super::{Canvas, Words, mark_entry};
+use super::canvas::{Canvas, Words, mark_entry};
 use crate::report::{Curve, EventKind, Sample};
 
 pub(super) const OVER_TIME: Words = Words {
