@@ -6,26 +6,9 @@ use std::path::Path;
 
 use recoup_core::{ElementType, StoreError, Values};
 
+use crate::array::Array;
 use crate::hdf5::plain_file;
 use crate::publish::refused;
-
-/// Values with a name and extents.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a> {
-    /// Name of the dataset.
-    pub name: &'a str,
-    /// Extents, fastest first; `[n, 1, 1]` for a vector.
-    pub dims: [usize; 3],
-    /// As many as the extents multiply to.
-    pub values: Values<'a>,
-}
-
-impl Array<'_> {
-    /// Bytes of all values.
-    pub(crate) fn bytes(&self) -> u64 {
-        (self.values.len() * self.values.element().size()) as u64
-    }
-}
 
 /// Writes one array in NumPy's format 1.0, little-endian, C order.
 ///

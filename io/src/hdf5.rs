@@ -12,6 +12,7 @@ mod blocks;
 mod damage;
 mod drafts;
 mod encode;
+mod entries;
 mod lookup3;
 mod plain;
 mod rank_file;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, Store, StoreError, by_rank_0};
 
+use self::entries::entries;
 use crate::check::{check, is_plain_name};
 use crate::envelope;
 use crate::memory::damaged;
@@ -428,16 +430,6 @@ fn version_number(name: &str) -> Option<u64> {
 
 fn is_ours(name: &str) -> bool {
     name == LOCK || name == SET_ASIDE || name.starts_with("draft-") || version_number(name).is_some()
-}
-
-/// The names in a directory, sorted; those that are not Unicode are not ours and left out.
-fn entries(path: &Path) -> Result<Vec<String>, StoreError> {
-    let failed = |source| refused("read", path, source);
-    let entries: io::Result<Vec<_>> = fs::read_dir(path).map_err(failed)?.collect();
-    let names = entries.map_err(failed)?.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.collect();
-    names.sort_unstable();
-    Ok(names)
 }
 
 fn refuse_file(path: &Path) -> Result<(), StoreError> {

@@ -5,6 +5,7 @@
 //! and named, and no byte that fails its checksum is handed out. FORMAT.md states the layout. Must not know
 //! what a payload means: codecs, solvers and policies are elsewhere.
 
+mod array;
 mod check;
 mod clock;
 mod direct;
@@ -20,8 +21,9 @@ mod regular;
 mod sys;
 mod throttle;
 
+pub use array::Array;
 pub use clock::{SystemClock, VirtualClock};
-pub use export::{Array, write_npy, write_plain_hdf5};
+pub use export::{write_npy, write_plain_hdf5};
 pub use hdf5::{Access, Hdf5Store};
 pub use import::{ImportError, read_hdf5, read_npy};
 pub use memory::MemoryStore;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_void};
 use recoup::core::Resume;
 use recoup::pipeline::Known;
 
-use crate::comm::RecoupComm;
+use crate::callbacks::RecoupComm;
 use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
 use crate::lent::Lent;
 use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
@@ -13,25 +13,10 @@ use crate::options::Options;
 use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
 use crate::status::{Failure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
-/// For `how`: the version belongs to another problem, and its iterate came back only if its residual for this one is not above that
-/// of the program's own. Directions and what a recurrence needs are as they were. Only with the option same_operator=no.
-pub const RECOUP_FIRST_GUESS: i32 = -1;
-/// For `how`: from the iterate alone; the method starts anew from there.
-pub const RECOUP_RESTARTED: i32 = 0;
-/// For `how`: the directions are back too, for a deflated restart.
-pub const RECOUP_DEFLATED: i32 = 1;
-/// For `how`: what the recurrence needs is back; the residual is recomputed.
-pub const RECOUP_TRADITIONAL: i32 = 2;
-/// For `how`: everything is back, bit for bit.
-pub const RECOUP_EXACT: i32 = 3;
-
 /// recoup_due: it is time to save, and the iterate is enough.
 pub const RECOUP_DUE_ITERATE: i32 = 1;
 /// recoup_due: it is time to save, with directions and what else is protected for such a resume.
 pub const RECOUP_DUE_DIRECTION: i32 = 2;
-const _: () = assert!(Resume::Restarted as i32 == RECOUP_RESTARTED && Resume::Deflated as i32 == RECOUP_DEFLATED);
-const _: () = assert!(Resume::Traditional as i32 == RECOUP_TRADITIONAL && Resume::Exact as i32 == RECOUP_EXACT);
-
 /// Opens a handle, and writes it to `handle`. Nothing is read or written yet.
 ///
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use recoup::core::{Plan, Progress, Registered, Scheme, Status};
 use recoup::pipeline::{Known, Outcome, Session};
 
-use crate::calls::RECOUP_FIRST_GUESS;
+use crate::how::RECOUP_FIRST_GUESS;
 use crate::lent::Lent;
 use crate::operator::CallbackOperator;
 use crate::options::Options;

@@ -11,7 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use crate::comm::RecoupComm;
+use crate::callbacks::RecoupComm;
 
 /// The channel of the operator; those of communicators follow.
 pub(crate) const OPERATOR: u32 = 0;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use recoup::core::{Clock, Comm, CommError};
 use recoup::io::SystemClock;
 
-use crate::comm::{CallbackComm, RecoupComm};
+use crate::callbacks::RecoupComm;
+use crate::comm::CallbackComm;
 use crate::home::{Home, Inside};
 
 /// The bit that says a rank has nothing under way.

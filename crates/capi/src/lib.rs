@@ -2,10 +2,12 @@
 #![doc = include_str!("../docs/petsc.md")]
 #![expect(unsafe_code, reason = "the C interface takes pointers and calls back")]
 
+mod callbacks;
 mod calls;
 mod comm;
 mod handle;
 mod home;
+mod how;
 mod lent;
 mod operator;
 mod options;
@@ -14,10 +16,12 @@ mod statics;
 mod status;
 mod veloc;
 
+pub use callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
 pub use calls::*;
-pub use comm::{CallbackComm, RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
+pub use comm::CallbackComm;
 pub use handle::{RecoupHandle, RecoupStats};
 pub use home::Inside;
+pub use how::*;
 pub use lent::Lent;
 pub use operator::{RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
 pub use protected::{

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use crate::comm::RecoupComm;
+use crate::callbacks::RecoupComm;
 use crate::lent::Lent;
 
 /// What `VELOC_Init` is made of: a communicator of callbacks in place of MPI's, of which a copy is made.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::StoreError;
 
-use super::entries;
+use super::entries::entries;
 use crate::publish;
 
 /// The drafts of one store.
@@ -157,7 +157,7 @@ mod tests {
     use recoup_core::Store;
     use recoup_testkit::store_suite::Sample;
 
-    use crate::hdf5::entries;
+    use crate::hdf5::entries::entries;
     use crate::{Access, Hdf5Store};
     use crate::{left, publish};
 

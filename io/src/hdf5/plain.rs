@@ -3,7 +3,7 @@
 use super::blocks::{SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Datatype, Link, UNDEFINED};
 use super::rank_file::extents;
-use crate::export::Array;
+use crate::array::Array;
 
 /// The bytes before and after the arrays' own, which follow each other from the end of the first.
 pub(crate) fn plain_file(arrays: &[Array<'_>]) -> (Vec<u8>, Vec<u8>) {

@@ -8,7 +8,7 @@
 
 use recoup_core::SolveError;
 
-use super::Preconditioner;
+use super::solve::Preconditioner;
 use crate::{Csr, Pool};
 
 const NAME: &str = "the block Jacobi preconditioner";

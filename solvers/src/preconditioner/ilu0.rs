@@ -8,7 +8,7 @@
 
 use recoup_core::SolveError;
 
-use super::Preconditioner;
+use super::solve::Preconditioner;
 use super::triangular::Triangle;
 use crate::{Csr, Pool};
 

@@ -2,7 +2,7 @@
 
 use recoup_core::{Operator, SolveError};
 
-use super::Preconditioner;
+use super::solve::Preconditioner;
 use crate::simd::scale_block;
 use crate::{Pool, Vector};
 

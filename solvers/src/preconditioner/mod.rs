@@ -4,6 +4,7 @@ mod block_jacobi;
 mod ic0;
 mod ilu0;
 mod jacobi;
+mod solve;
 mod ssor;
 mod triangular;
 
@@ -12,61 +13,5 @@ pub use ic0::Ic0;
 pub use ilu0::Ilu0;
 pub use jacobi::JacobiPreconditioner;
 pub(crate) use jacobi::inverse_diagonal;
+pub use solve::{Identity, Preconditioner};
 pub use ssor::SsorPreconditioner;
-
-use recoup_core::SolveError;
-
-use crate::Pool;
-
-/// An approximation of A that is cheap to solve with. Static: a restore builds it again from A.
-pub trait Preconditioner {
-    /// Its name on the command line.
-    fn name(&self) -> &'static str;
-
-    /// `z = M^-1 r`.
-    ///
-    /// # Errors
-    /// [`SolveError`] when a rank is lost.
-    fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError>;
-
-    /// M when it is a diagonal, so that solvers may fuse the division by it into their passes.
-    fn diagonal(&self) -> Option<&[f64]> {
-        None
-    }
-
-    /// `M^-1` is the identity.
-    fn is_identity(&self) -> bool {
-        false
-    }
-
-    /// Bytes it keeps.
-    fn bytes(&self) -> u64;
-
-    /// Bytes of its own, and of A, that [`Preconditioner::apply`] reads; r and z not counted.
-    fn bytes_per_apply(&self) -> u64 {
-        self.bytes()
-    }
-}
-
-/// No preconditioner.
-#[derive(Clone, Copy, Debug)]
-pub struct Identity;
-
-impl Preconditioner for Identity {
-    fn name(&self) -> &'static str {
-        "none"
-    }
-
-    fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        z.copy_from_slice(r);
-        Ok(())
-    }
-
-    fn is_identity(&self) -> bool {
-        true
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-}

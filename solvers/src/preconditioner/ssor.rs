@@ -7,7 +7,7 @@
 
 use recoup_core::{Operator, SolveError};
 
-use super::Preconditioner;
+use super::solve::Preconditioner;
 use crate::{Csr, Pool};
 
 const NAME: &str = "the SSOR preconditioner";

@@ -5,30 +5,44 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::CommError;
 
-use super::sys::{Fault, Raw};
+use super::fault::Fault;
 
 /// No rank is lost.
 const NONE: usize = usize::MAX;
 
+/// A communicator, as its family knows it.
+pub(super) trait Member: Copy + PartialEq {
+    /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to `MPI_ERR_REVOKED` of Open MPI 5.
+    fn is_loss(fault: Fault) -> bool;
+    /// No call on it will succeed any more, on any rank.
+    fn revoke(self);
+    /// Whether a rank has revoked it.
+    fn is_revoked(self) -> bool;
+    /// The first rank known to be gone.
+    fn failed_rank(self) -> Option<usize>;
+    /// Gives it back to the library, unless MPI has ended.
+    fn free(self);
+}
+
 /// The communicators of one rank, from the start or a repair on.
 #[derive(Debug)]
-pub(super) struct Family {
-    members: Mutex<Vec<Raw>>,
+pub(super) struct Members<M> {
+    members: Mutex<Vec<M>>,
     /// The first rank found to be lost.
     lost: AtomicUsize,
 }
 
-impl Family {
+impl<M: Member> Members<M> {
     pub(super) fn new() -> Self {
         Self { members: Mutex::new(Vec::new()), lost: AtomicUsize::new(NONE) }
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Raw>> {
+    fn members(&self) -> MutexGuard<'_, Vec<M>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A communicator that is lost with the others.
-    pub(super) fn join(&self, raw: Raw) {
+    pub(super) fn join(&self, raw: M) {
         self.members().push(raw);
         if self.lost().is_some() {
             raw.revoke();
@@ -36,7 +50,7 @@ impl Family {
     }
 
     /// Gives a communicator back.
-    pub(super) fn leave(&self, raw: Raw) {
+    pub(super) fn leave(&self, raw: M) {
         self.members().retain(|member| *member != raw);
         if self.lost().is_none() {
             raw.free();
@@ -51,9 +65,9 @@ impl Family {
     /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on all members end.
     ///
     /// Collective calls that are begun and asked about were seen to end with an internal error instead of saying so.
-    pub(super) fn suffer(&self, fault: Fault, raw: Raw) {
+    pub(super) fn suffer(&self, fault: Fault, raw: M) {
         let failed = raw.failed_rank();
-        if fault.is_loss() || failed.is_some() || raw.is_revoked() {
+        if M::is_loss(fault) || failed.is_some() || raw.is_revoked() {
             self.lose(failed.unwrap_or(0));
         }
     }

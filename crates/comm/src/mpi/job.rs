@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use recoup_core::CommError;
 
-use super::Mpi;
-use super::family::Family;
-use super::sys::{self, Fault, Pause, Pending, Raw};
+use super::comm::Mpi;
+use super::fault::Fault;
+use super::sys::{self, Family, Pause, Pending, Raw};
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;

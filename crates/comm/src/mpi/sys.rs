@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use mpi_sys as ffi;
 
-use super::family::Family;
+use super::family::{Member, Members};
+use super::fault::Fault;
 
 /// Values in one message at most: their number is a C int.
 pub(super) const MESSAGE_MAX: usize = 1 << 30;
@@ -25,20 +26,6 @@ const YIELDS: u32 = 2000;
 const LOOKS_MAX: u32 = 500_000;
 /// How long it sleeps.
 const NAP: Duration = Duration::from_micros(50);
-
-/// MPI said no: the class of its error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    /// `MPI_ERR_...`.
-    pub(super) class: i32,
-}
-
-impl Fault {
-    /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to `MPI_ERR_REVOKED` of Open MPI 5.
-    pub(super) fn is_loss(self) -> bool {
-        ulfm().is_some() && (74..=77).contains(&self.class)
-    }
-}
 
 /// What user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library has it.
 struct Ulfm {
@@ -234,21 +221,6 @@ impl Raw {
         Ok(*new)
     }
 
-    /// No call on it will succeed any more, on any rank.
-    pub(super) fn revoke(self) {
-        if let Some(ulfm) = ulfm() {
-            // SAFETY: a communicator. What is revoked already stays so.
-            let _revoked = call(|| unsafe { (ulfm.revoke)(self.0) });
-        }
-    }
-
-    /// Whether a rank has revoked it.
-    pub(super) fn is_revoked(self) -> bool {
-        let mut flag = 0;
-        // SAFETY: a communicator and a valid place.
-        ulfm().is_some_and(|ulfm| call(|| unsafe { (ulfm.is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0)
-    }
-
     /// A communicator of the ranks that are alive. Waits for them inside the library.
     pub(super) fn shrink(self) -> Result<Self, Fault> {
         let ulfm = ulfm().ok_or(Fault { class: ffi::MPI_ERR_OTHER as i32 })?;
@@ -268,8 +240,39 @@ impl Raw {
         call(|| unsafe { (ulfm.agree)(self.0, &raw mut flag) }).is_ok() && flag != 0
     }
 
-    /// The first rank known to be gone.
-    pub(super) fn failed_rank(self) -> Option<usize> {
+    /// The ranks that come with the same `color`, in the order of `key`. Waits inside the library.
+    pub(super) fn split(self, color: usize, key: usize) -> Result<Self, Fault> {
+        // SAFETY: a constant of the library.
+        let mut part = Self(unsafe { ffi::RSMPI_COMM_NULL });
+        // SAFETY: a communicator and a valid place.
+        call(|| unsafe { ffi::MPI_Comm_split(self.0, color as c_int, key as c_int, &raw mut part.0) })?;
+        part.return_errors()?;
+        Ok(part)
+    }
+}
+
+/// Communicators of MPI that are lost together.
+pub(super) type Family = Members<Raw>;
+
+impl Member for Raw {
+    fn is_loss(fault: Fault) -> bool {
+        ulfm().is_some() && (74..=77).contains(&fault.class)
+    }
+
+    fn revoke(self) {
+        if let Some(ulfm) = ulfm() {
+            // SAFETY: a communicator. What is revoked already stays so.
+            let _revoked = call(|| unsafe { (ulfm.revoke)(self.0) });
+        }
+    }
+
+    fn is_revoked(self) -> bool {
+        let mut flag = 0;
+        // SAFETY: a communicator and a valid place.
+        ulfm().is_some_and(|ulfm| call(|| unsafe { (ulfm.is_revoked)(self.0, &raw mut flag) }).is_ok() && flag != 0)
+    }
+
+    fn failed_rank(self) -> Option<usize> {
         let ulfm = ulfm()?;
         // SAFETY: a constant of the library.
         let (mut failed, mut all) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
@@ -283,18 +286,7 @@ impl Raw {
         found.ok().and_then(|()| usize::try_from(rank).ok())
     }
 
-    /// The ranks that come with the same `color`, in the order of `key`. Waits inside the library.
-    pub(super) fn split(self, color: usize, key: usize) -> Result<Self, Fault> {
-        // SAFETY: a constant of the library.
-        let mut part = Self(unsafe { ffi::RSMPI_COMM_NULL });
-        // SAFETY: a communicator and a valid place.
-        call(|| unsafe { ffi::MPI_Comm_split(self.0, color as c_int, key as c_int, &raw mut part.0) })?;
-        part.return_errors()?;
-        Ok(part)
-    }
-
-    /// Gives the communicator back, unless MPI has ended.
-    pub(super) fn free(mut self) {
+    fn free(mut self) {
         if IS_UP.load(Ordering::Acquire) {
             // SAFETY: a communicator made by `dup`, freed once. What fails is lost: there is nobody to tell.
             let _freed = call(|| unsafe { ffi::MPI_Comm_free(&raw mut self.0) });

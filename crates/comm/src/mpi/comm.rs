@@ -1,0 +1,237 @@
+//! One communicator of a job.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use recoup_core::{Comm, CommError};
+
+use super::fault::Fault;
+use super::sys::{Family, MESSAGE_MAX, Pending, Raw, Wire};
+
+/// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
+const VALUES: i32 = 1;
+const LENGTH: i32 = 2;
+const BYTES: i32 = 3;
+
+/// A communicator of an MPI job.
+#[derive(Debug)]
+pub struct Mpi {
+    raw: Raw,
+    rank: usize,
+    size: usize,
+    family: Arc<Family>,
+    /// Values of all ranks, kept for the next sum.
+    room: RefCell<Vec<f64>>,
+}
+
+impl Mpi {
+    pub(super) fn new(raw: Raw, family: Arc<Family>) -> Result<Self, Fault> {
+        let (rank, size) = (raw.rank()?, raw.size()?);
+        family.join(raw);
+        Ok(Self { raw, rank, size, family, room: RefCell::new(Vec::new()) })
+    }
+
+    fn pending(&self) -> Pending<'_> {
+        Pending::new(self.raw, &self.family)
+    }
+
+    /// The `own` values of all ranks, equally many, one after the other in `all`.
+    fn gather_equal<T: Wire>(&self, own: &[T], all: &mut [T]) -> Result<(), CommError> {
+        let mut pending = self.pending();
+        pending.gather(own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+    }
+
+    /// What a fault means to the callers of a communicator.
+    fn error(&self, fault: Fault) -> CommError {
+        self.family.error(fault)
+    }
+
+    fn begin_exchange<'b>(
+        &self,
+        pending: &mut Pending<'b>,
+        sends: &'b [(usize, &[f64])],
+        receives: &'b mut [(usize, &mut [f64])],
+    ) -> Result<(), Fault> {
+        for (from, target) in receives {
+            pending.receive((*from, VALUES), target);
+        }
+        for (to, values) in sends {
+            pending.send((*to, VALUES), values)?;
+        }
+        Ok(())
+    }
+
+    /// Contents, into room of the right length.
+    fn swap_bytes(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), Fault> {
+        let mut pending = self.pending();
+        for (from, target) in receives {
+            for piece in target.chunks_mut(MESSAGE_MAX) {
+                pending.receive((*from, BYTES), piece);
+            }
+        }
+        for (to, bytes) in sends {
+            for piece in bytes.chunks(MESSAGE_MAX) {
+                pending.send((*to, BYTES), piece)?;
+            }
+        }
+        pending.wait()
+    }
+
+    /// The lengths of what comes from each rank of `from`.
+    fn swap_lengths(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<usize>, Fault> {
+        let own: Vec<[i64; 1]> = sends.iter().map(|(_, bytes)| [bytes.len() as i64]).collect();
+        let mut lengths = vec![[0_i64; 1]; from.len()];
+        let mut pending = self.pending();
+        for (from, length) in from.iter().zip(&mut lengths) {
+            pending.receive((*from, LENGTH), length);
+        }
+        for ((to, _), length) in sends.iter().zip(&own) {
+            pending.send((*to, LENGTH), length)?;
+        }
+        pending.wait()?;
+        drop(pending);
+        Ok(lengths.into_iter().map(|[length]| length as usize).collect())
+    }
+
+    fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+        let mut pending = self.pending();
+        for piece in bytes.chunks_mut(MESSAGE_MAX) {
+            pending.broadcast(root, piece)?;
+        }
+        pending.wait()
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        self.family.leave(self.raw);
+    }
+}
+
+impl Comm for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        self.sum_while(values, &mut || {})
+    }
+
+    fn sum_while(&self, values: &mut [f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        if self.size == 1 || values.is_empty() {
+            work();
+            return Ok(());
+        }
+        let mut all = self.room.borrow_mut();
+        all.clear();
+        all.resize(values.len() * self.size, 0.0);
+        let mut pending = self.pending();
+        let begun = pending.gather(values, &mut all);
+        work();
+        begun.and_then(|()| pending.wait()).map_err(|fault| self.error(fault))?;
+        drop(pending);
+        let (first, others) = all.split_at(values.len());
+        values.copy_from_slice(first);
+        for part in others.chunks_exact(values.len()) {
+            values.iter_mut().zip(part).for_each(|(sum, value)| *sum += value);
+        }
+        Ok(())
+    }
+
+    fn min(&self, value: i64) -> Result<i64, CommError> {
+        let mut all = vec![0; self.size];
+        self.gather_equal(&[value], &mut all)?;
+        Ok(all.into_iter().fold(value, i64::min))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let mut length = [bytes.len() as i64];
+        let mut pending = self.pending();
+        let told = pending.broadcast(root, &mut length).and_then(|()| pending.wait());
+        drop(pending);
+        told.map_err(|fault| self.error(fault))?;
+        bytes.resize(length[0] as usize, 0);
+        self.broadcast_bytes(root, bytes).map_err(|fault| self.error(fault))
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+        let mut lengths = vec![0_i64; self.size];
+        self.gather_equal(&[bytes.len() as i64], &mut lengths)?;
+        let total = lengths.iter().sum::<i64>();
+        if total == 0 {
+            // Some libraries take such a call for a mistake.
+            return Ok(vec![Vec::new(); self.size]);
+        }
+        if total > MESSAGE_MAX as i64 {
+            let own = |rank| if rank == self.rank { bytes.to_vec() } else { Vec::new() };
+            let mut all: Vec<Vec<u8>> = (0..self.size).map(own).collect();
+            for (root, bytes) in all.iter_mut().enumerate() {
+                self.broadcast(root, bytes)?;
+            }
+            return Ok(all);
+        }
+        let counts: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
+        let starts: Vec<i32> =
+            counts.iter().scan(0, |end, &count| Some(std::mem::replace(end, *end + count))).collect();
+        let mut all = vec![0; total as usize];
+        let mut pending = self.pending();
+        let gathered = pending.gather_parts(bytes, (&mut all, [&counts, &starts]));
+        let gathered = gathered.and_then(|()| pending.wait());
+        drop(pending);
+        gathered.map_err(|fault| self.error(fault))?;
+        let part = |(&start, &count): (&i32, &i32)| all[start as usize..(start + count) as usize].to_vec();
+        Ok(starts.iter().zip(&counts).map(part).collect())
+    }
+
+    fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError> {
+        self.exchange_while(sends, receives, &mut || {})
+    }
+
+    fn exchange_while(
+        &self,
+        sends: &[(usize, &[f64])],
+        receives: &mut [(usize, &mut [f64])],
+        work: &mut dyn FnMut(),
+    ) -> Result<(), CommError> {
+        let expected: Vec<(usize, usize)> = receives.iter().map(|(rank, target)| (*rank, target.len())).collect();
+        let mut pending = self.pending();
+        let begun = self.begin_exchange(&mut pending, sends, receives);
+        work();
+        begun.map_err(|fault| self.error(fault))?;
+        pending.finish();
+        // All are taken even when one does not fit, so that the next exchange finds its own.
+        let mut wrong_length = None;
+        for (index, outcome) in pending.outcomes().enumerate() {
+            let found = outcome.map_err(|fault| self.error(fault))?;
+            if let Some(&(rank, expected)) = expected.get(index).filter(|(_, expected)| *expected != found) {
+                wrong_length.get_or_insert(CommError::Length { rank, expected, found });
+            }
+        }
+        wrong_length.map_or(Ok(()), Err)
+    }
+
+    fn exchange_bytes(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, CommError> {
+        let lengths = self.swap_lengths(sends, from).map_err(|fault| self.error(fault))?;
+        let mut received: Vec<_> = from.iter().zip(lengths).map(|(&from, length)| (from, vec![0; length])).collect();
+        self.swap_bytes(sends, &mut received).map_err(|fault| self.error(fault))?;
+        Ok(received.into_iter().map(|(_, bytes)| bytes).collect())
+    }
+
+    fn barrier(&self) -> Result<(), CommError> {
+        let mut pending = self.pending();
+        pending.barrier().and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
+    }
+
+    fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
+        let dup = self
+            .raw
+            .dup(&self.family)
+            .and_then(|raw| Self::new(raw, Arc::clone(&self.family)))
+            .map_err(|fault| self.error(fault))?;
+        Ok(Box::new(dup))
+    }
+}

@@ -1,0 +1,8 @@
+//! What the library answers when it says no.
+
+/// MPI said no: the class of its error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    /// `MPI_ERR_...`.
+    pub(super) class: i32,
+}
