@@ -41,7 +41,7 @@ impl Csr {
             return Err(CsrError::Layout { what: "columns and values differ in length" });
         }
         let pattern = Pattern::new(&pool, &row_starts, &columns)?;
-        let (rows, values) = (pattern.rows(), Buffer::copy_of(&pool, &values, 3));
+        let (rows, values) = (pattern.rows(), Buffer::copy_of(&*pool, &values, 3));
         let matrix = Self { pattern, values, grid: [rows, 1, 1], pool };
         if let Some(entry) = matrix.values.iter().position(|value| !value.is_finite()) {
             let row = row_starts.partition_point(|&start| start <= entry) - 1;
@@ -76,7 +76,7 @@ impl Csr {
     /// The same matrix, multiplied by the threads of `pool` and moved to memory they touched first.
     #[must_use]
     pub fn with_pool(self, pool: Arc<Pool>) -> Self {
-        let (pattern, values) = (self.pattern.moved_to(&pool), self.values.copied_by(&pool));
+        let (pattern, values) = (self.pattern.moved_to(&pool), self.values.copied_by(&*pool));
         Self { pattern, values, grid: self.grid, pool }
     }
 

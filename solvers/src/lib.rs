@@ -29,6 +29,7 @@ mod stencil;
 mod symmetry;
 mod sys;
 mod system;
+mod team;
 pub mod vector;
 
 pub use bicgstab::Bicgstab;

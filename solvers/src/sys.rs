@@ -11,11 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::Pool;
-use crate::pool::{Partition, Team};
-
-/// A job lent to the pool's threads: called once for each part.
-pub(crate) type Job<'a> = &'a (dyn Fn(usize) + Sync);
+use crate::team::{Alone, BLOCK, Crew, Job, Partition, Team};
 
 /// Forgets how long `job` lives.
 ///
@@ -191,17 +187,18 @@ row_slices_of_tuples!(A 0, B 1, C 2, D 3, E 4);
 /// Calls `body` once per part with its rows, these rows of `vectors`, and its piece of `scratch`,
 /// which is cut into as many equal pieces as there are threads.
 pub(crate) fn for_slabs<V: RowSlices>(
-    pool: &Pool,
+    pool: &impl Crew,
     partition: Partition,
     vectors: V,
     scratch: &mut [f64],
     body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
 ) {
     let lent = vectors.lend(partition.n);
-    let piece = scratch.len() / pool.threads();
+    let threads = pool.threads();
+    let piece = scratch.len() / threads;
     let scratch = Disjoint::new(scratch);
     pool.run(partition.chunks(), &|part| {
-        let rows = partition.rows(&partition.part(part, pool.threads()));
+        let rows = partition.rows(&partition.part(part, threads));
         if !rows.is_empty() {
             // SAFETY: the pool calls each part once, and the rows of two parts do not overlap.
             let view = unsafe { V::view(&lent, &rows) };
@@ -213,7 +210,7 @@ pub(crate) fn for_slabs<V: RowSlices>(
 
 /// Sums what `body` adds to its last argument over the blocks of each chunk, then over the chunks.
 pub(crate) fn sum_blocks<V: RowSlices>(
-    pool: &Pool,
+    pool: &impl Crew,
     partition: Partition,
     vectors: V,
     sums: &mut [f64],
@@ -277,7 +274,7 @@ impl<T: Plain> Buffer<T> {
     ///
     /// # Panics
     /// When `len` values exceed the address space.
-    pub(crate) fn zeros(pool: &Pool, len: usize, slot: usize) -> Self {
+    pub(crate) fn zeros(pool: &impl Crew, len: usize, slot: usize) -> Self {
         let bytes = len.checked_mul(size_of::<T>()).expect("vector fits the address space");
         let huge = bytes >= HUGE_PAGE;
         let (align, offset) = if huge { (HUGE_PAGE, slot % SLOTS * SLOT_BYTES) } else { (64, slot % SLOTS * 256) };
@@ -295,33 +292,35 @@ impl<T: Plain> Buffer<T> {
     }
 
     /// Writes the zeros with the threads that will use them.
-    fn touch(&mut self, pool: &Pool) {
+    fn touch(&mut self, pool: &impl Crew) {
         // SAFETY: the allocation holds `len` values here, nobody else knows it yet, and any bytes are a `MaybeUninit`.
         let room = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast::<MaybeUninit<T>>(), self.len) };
-        pool.for_rows(self.len, room, |_rows, room| {
+        for_slabs(pool, Partition::new(self.len, BLOCK), room, &mut [], |_rows, room, _scratch| {
             // SAFETY: in bounds of `room`; zero bytes are a value of every `Plain` type.
             unsafe { std::ptr::write_bytes(room.as_mut_ptr(), 0, room.len()) };
         });
     }
 
     /// A copy of `values`.
-    pub(crate) fn copy_of(pool: &Pool, values: &[T], slot: usize) -> Self {
+    pub(crate) fn copy_of(pool: &impl Crew, values: &[T], slot: usize) -> Self {
         let mut buffer = Self::zeros(pool, values.len(), slot);
-        pool.for_rows(values.len(), &mut buffer[..], |rows, target| target.copy_from_slice(&values[rows]));
+        for_slabs(pool, Partition::new(values.len(), BLOCK), &mut buffer[..], &mut [], |rows, target, _scratch| {
+            target.copy_from_slice(&values[rows]);
+        });
         buffer
     }
 }
 
 impl<T: Plain> Buffer<T> {
     /// The same values in memory the threads of `pool` touch first.
-    pub(crate) fn copied_by(&self, pool: &Pool) -> Self {
+    pub(crate) fn copied_by(&self, pool: &impl Crew) -> Self {
         Self::copy_of(pool, self, self.slot)
     }
 }
 
 impl<T: Plain> Clone for Buffer<T> {
     fn clone(&self) -> Self {
-        self.copied_by(&Pool::new(1))
+        self.copied_by(&Alone)
     }
 }
 

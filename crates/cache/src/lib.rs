@@ -5,6 +5,7 @@
 //! never a value; nothing is kept or read where another user could have put, read or exchanged it. Must not know solvers,
 //! codecs, or what a payload means. Builds on `io` for the manifest's text and checks and for private directories alone.
 
+mod as_store;
 mod code;
 mod drain;
 mod gf256;

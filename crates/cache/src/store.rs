@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Place, Reads, Sealed, Store, StoreError, VariableRecord,
-    agreed,
-};
+use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +17,7 @@ use crate::layout::segment;
 use crate::node::Node;
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
-use crate::shelf::{Part, PartFile, Shelf};
+use crate::shelf::{Part, Shelf};
 
 /// Versions in the memory of a node, guarded against its loss.
 ///
@@ -135,7 +132,7 @@ impl NodeStore {
     }
 
     /// The guards the next version gets.
-    fn due(&self) -> u64 {
+    pub(crate) fn due(&self) -> u64 {
         let state = self.lock();
         let is_due = |guard: &Guard| state.sequence.is_multiple_of(guard.every);
         let due =
@@ -253,7 +250,7 @@ impl NodeStore {
     }
 
     /// Start and commit of one version.
-    fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
+    pub(crate) fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
         agreed(comm, self.prepare(manifest, comm))?;
         self.nodes(comm)?;
         let mask = self.due();
@@ -269,113 +266,11 @@ impl NodeStore {
         self.shelf.put(version, Part::Commit, &text)
     }
 
-    fn require(&self, version: u64) -> Result<(), StoreError> {
+    pub(crate) fn require(&self, version: u64) -> Result<(), StoreError> {
         match self.shelf.get(version, Part::Commit) {
             Ok(_) => Ok(()),
             Err(_) => Err(StoreError::Missing { version }),
         }
-    }
-}
-
-impl Store for NodeStore {
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
-        if self.require(version).is_ok() {
-            return Err(StoreError::Exists { version });
-        }
-        if rank == self.rank || !self.shelf.has_place(version)? {
-            self.shelf.clear(version)?;
-        }
-        Ok(Box::new(NodeDraft { file: self.shelf.start(version, Part::Blob(rank))?, name: Part::Blob(rank).file() }))
-    }
-
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        let version = manifest.version;
-        let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
-            // Where a rank is lost others may have seen this one's mark, and count the version: settling will tell.
-            if !matches!(error, StoreError::Comm(_)) {
-                // The first error is the one to report; a draft that stays never counts.
-                self.shelf.remove(version).ok();
-            }
-        })?;
-        let mut state = self.lock();
-        state.sequence += 1;
-        state.guarded.insert(version, mask);
-        for rank in std::mem::take(&mut state.adopted) {
-            if let Err(error) = Shelf::new(&self.node, rank).remove_all() {
-                tracing::warn!(rank, %error, "the shelf of a rank that is no more is left over");
-            }
-        }
-        Ok(())
-    }
-
-    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
-        crate::settle::settle(self, comm, reads)
-    }
-
-    fn can_follow(&self, _version: u64, parent: u64) -> bool {
-        let guards = self.lock().guarded.get(&parent).copied();
-        guards.is_some_and(|guards| self.due() & !guards == 0)
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        std::mem::take(&mut self.lock().notes)
-    }
-
-    fn discard_drafts(&self) -> Result<(), StoreError> {
-        self.shelf.remove_drafts()
-    }
-
-    fn versions(&self) -> Result<Vec<u64>, StoreError> {
-        self.shelf.versions()
-    }
-
-    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        self.require(version)?;
-        let text = self.shelf.get(version, Part::Manifest).map_err(|what| lie(version, what))?;
-        open_manifest(&text, version)
-    }
-
-    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
-        payload.clear();
-        self.require(version)?;
-        read(&self.shelf, version, frame, payload).map_err(|what| {
-            payload.clear();
-            let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
-            StoreError::Frame { version, variable, rank, run, what }
-        })
-    }
-
-    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        let manifest = match self.manifest(version) {
-            Err(StoreError::Manifest { what, .. }) => return Ok(vec![Damage::Manifest { what }]),
-            other => other?,
-        };
-        let held = self.shelf.parts(version)?;
-        let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&Part::Blob(frame.rank));
-        let mut payload = Vec::new();
-        let damage = |frame: &FrameRecord| {
-            let what = read(&self.shelf, version, frame, &mut payload).err()?;
-            Some(Damage::Frame { frame: Box::new(frame.clone()), what })
-        };
-        Ok(manifest.frames.iter().filter(is_here).filter_map(damage).collect())
-    }
-
-    /// What is set aside in memory is gone: nobody will look at it.
-    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
-        let newer: Vec<u64> =
-            self.shelf.versions()?.into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();
-        newer.iter().rev().try_for_each(|&version| self.shelf.remove(version))?;
-        Ok(newer)
-    }
-
-    fn remove(&self, version: u64) -> Result<(), StoreError> {
-        self.require(version)?;
-        self.lock().guarded.remove(&version);
-        self.shelf.remove(version)
     }
 }
 
@@ -384,39 +279,6 @@ fn check_guard(guard: &Guard, nodes: &[usize]) -> Result<(), StoreError> {
         Protection::Partner(partners) => partners.resolve(nodes).map(drop),
         Protection::Erasure { data, parity } => groups(*data, *parity, nodes).map(drop),
     }
-}
-
-/// One rank's payloads on their way to its shelf.
-struct NodeDraft {
-    file: PartFile,
-    name: String,
-}
-
-impl Draft for NodeDraft {
-    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
-        frames.iter_mut().try_for_each(|frame| {
-            frame.record.place = Some(Place { file: self.name.clone(), offset: self.file.len() });
-            self.file.append(&frame.payload)
-        })
-    }
-
-    fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
-        let file = recoup_core::FileRecord {
-            name: self.name,
-            bytes: self.file.len(),
-            structure_crc32c: crc32c::crc32c(&[]),
-            opaque: Vec::new(),
-        };
-        self.file.finish()?;
-        Ok(Sealed { files: vec![file] })
-    }
-}
-
-/// One frame, its checksum verified.
-fn read(shelf: &Shelf, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), String> {
-    let place = frame.place.as_ref().ok_or("no place")?;
-    shelf.get_at(version, &place.file, (place.offset, frame.payload_bytes), payload)?;
-    check_frame(frame, payload)
 }
 
 pub(crate) fn check_frame(frame: &FrameRecord, payload: &[u8]) -> Result<(), String> {
