@@ -38,9 +38,9 @@ use recoup_core::{Codec, CodecError, CodecId, ValuesMut};
 pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
-pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
 #[cfg(feature = "cuda")]
-pub use qb::{QbCuda, Timing as CudaTiming, cuda_source};
+pub use qb::cuda::{QbCuda, Timing as CudaTiming, source as cuda_source};
+pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]
 pub use sz3::Sz3;

@@ -8,7 +8,7 @@ mod block;
 mod choice;
 mod coder;
 #[cfg(feature = "cuda")]
-mod cuda;
+pub(crate) mod cuda;
 mod fitted;
 mod frame;
 mod group;
@@ -29,8 +29,6 @@ use recoup_core::{
 pub use self::choice::Way;
 use self::choice::{Plan, Problem};
 use self::coder::Coder;
-#[cfg(feature = "cuda")]
-pub use self::cuda::{QbCuda, Timing, source as cuda_source};
 use self::frame::{DTYPE, Header, Mode, damaged, preface};
 use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
 pub use self::simd::Level;

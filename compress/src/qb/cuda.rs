@@ -7,6 +7,7 @@
 
 mod lanes;
 mod sys;
+mod timing;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,6 +20,7 @@ use recoup_device::{Device, DeviceError};
 
 use self::lanes::{Element, Job, Lanes, Source};
 use self::sys::{Kernels, Parameters};
+pub use self::timing::Timing;
 use super::choice::{Plan, Problem};
 use super::frame::{ENTRY, HEADER, Header, Mode, STRIDES};
 use super::lattice::{Absolute, Exact, Lattice, Relative};
@@ -39,17 +41,6 @@ pub struct QbCuda {
     host: Qb,
     device: Device,
     state: Mutex<State>,
-}
-
-/// Seconds of the kernels.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timing {
-    /// Encoding, with blocks put one after the other.
-    pub encode_seconds: f64,
-    /// Decoding them.
-    pub decode_seconds: f64,
-    /// Bytes of the blocks.
-    pub bytes: usize,
 }
 
 /// What is made when first needed.
@@ -179,7 +170,7 @@ impl QbCuda {
         Exact: Lattice<T>,
     {
         let (header, table) = Header::parse::<T>(source)?;
-        let fits_slots = |words: u32| words as usize <= lanes::raw_words::<T>(BLOCK);
+        let fits_slots = |words: u32| words as usize <= sys::raw_words::<T>(BLOCK);
         let stride = match header.shape {
             Shape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
             _ => return self.host.decode_floats((source, threads), None, target),

@@ -1,24 +1,10 @@
 //! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
 
-use recoup_core::{Decision, Observation, Plan, Prediction, Progress, Registered, Resume, Store, Tier, from_rank_0};
+use recoup_core::{Decision, Observation, Progress, Registered, Resume, Store, Tier, from_rank_0};
 
+use crate::decision_log::DecisionRecord;
 use crate::timing::since;
 use crate::{PipelineError, Session, registry};
-
-/// One line of the decision log.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DecisionRecord {
-    /// The iteration it was taken at.
-    pub iteration: u64,
-    /// How versions are saved from now on.
-    pub plan: Plan,
-    /// The interval in force.
-    pub interval_seconds: f64,
-    /// Extra iterations expected of a recovery from such versions; `None` where nothing is saved.
-    pub extra_iterations: Option<Prediction>,
-    /// The reasons, in numbers.
-    pub why: String,
-}
 
 impl Session {
     /// Rank 0 asks the policy; every rank gets its answer.

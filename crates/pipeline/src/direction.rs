@@ -7,7 +7,7 @@
 use recoup_core::{Bound, Clock, Comm, Operator, agreed, summed};
 
 use crate::PipelineError;
-use crate::verify::{Encoded, Reference, Request, Room, Times, largest, unpadded};
+use crate::encoding::{Encoded, Reference, Request, Room, Times, largest, unpadded};
 use crate::version::encode;
 
 /// Bounds tried before the direction is saved without loss.

@@ -5,7 +5,14 @@ use std::fmt;
 use recoup_core::{CodecError, CommError, Difference, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
-use crate::Skipped;
+/// A version that was passed over, and everything found wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The version.
+    pub version: u64,
+    /// One line per damaged frame, file or manifest.
+    pub damage: Vec<String>,
+}
 
 /// Why a checkpoint or a restore could not be done.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::verify::Reference;
+use crate::encoding::Reference;
 
 /// The problem at hand, and what it is recognised by.
 pub(crate) struct Problem {

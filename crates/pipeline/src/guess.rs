@@ -6,8 +6,8 @@
 
 use recoup_core::{Registered, Role, Values, Variable, summed};
 
+use crate::candidate::Candidate;
 use crate::fingerprint::Problem;
-use crate::restore::Candidate;
 use crate::staging::Buffer;
 use crate::{PipelineError, Session};
 

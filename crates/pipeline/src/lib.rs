@@ -7,11 +7,14 @@
 //! Must not know a solver, a codec or a file format: owners come as `Registered`, codecs as a
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
+mod candidate;
 mod chain;
 mod codecs;
 mod cores;
 mod decision;
+mod decision_log;
 mod direction;
+mod encoding;
 mod error;
 mod fingerprint;
 mod flip;
@@ -20,6 +23,7 @@ mod health;
 mod keeper;
 mod last;
 mod meter;
+mod outcome;
 mod reader;
 mod redistribute;
 mod registry;
@@ -39,20 +43,20 @@ mod whole;
 mod worker;
 
 pub use codecs::{CodecTable, Codecs};
-pub use decision::DecisionRecord;
-pub use error::{PipelineError, ProblemSize};
+pub use decision_log::DecisionRecord;
+pub use encoding::{Known, Reference};
+pub use error::{PipelineError, ProblemSize, Skipped};
 pub use flip::Flipped;
 pub use guess::Guess;
+pub use outcome::{Outcome, Saved, Spent};
 pub use reader::ChainReader;
 pub use registry::Variables;
 pub use report::{Corrupted, Ended, Event, EventKind, FlipCounts, RunReport, Sample};
-pub use restore::{Restored, Skipped};
+pub use restore::Restored;
 pub use retention::{Retention, Sweep};
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};
 pub use session::{Checkpointed, Session, SessionConfig};
 pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};
-pub use verify::{Known, Reference};
 pub use whole::Whole;
-pub use worker::{Outcome, Saved, Spent};

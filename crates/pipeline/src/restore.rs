@@ -1,11 +1,13 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, FrameRecord, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError,
-    StoreError, VariableMut, agreed, from_rank_0,
+    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
+    VariableMut, agreed, from_rank_0,
 };
 
+use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
+use crate::error::Skipped;
 use crate::guess::is_given;
 use crate::keeper::acts;
 use crate::redistribute::{self, Place, Wanted};
@@ -62,29 +64,6 @@ impl Restored {
             tracing::warn!("version {version} is passed over for version {}: {first}{more}", self.version);
         }
     }
-}
-
-/// A version that was passed over, and everything found wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// The version.
-    pub version: u64,
-    /// One line per damaged frame, file or manifest.
-    pub damage: Vec<String>,
-}
-
-/// The values of one version on this rank, decoded and compared but not yet given out.
-pub(crate) struct Candidate {
-    manifest: Manifest,
-    pub(crate) variables: Vec<Decoded>,
-    /// The next version may be coded against it: every rank has what it wrote.
-    is_own: bool,
-    /// What is read to restore it, of all ranks, where that is charged.
-    frames_read: Vec<FrameRecord>,
-    /// How its problem differs from the one at hand.
-    pub(crate) difference: Option<Difference>,
-    /// The method that saved it, where it is not the solver's.
-    other_method: Option<String>,
 }
 
 /// Why a version is not the one.

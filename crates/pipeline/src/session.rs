@@ -13,16 +13,18 @@ use recoup_core::{
 
 use crate::chain::{Base, Chains};
 use crate::codecs::Codecs;
-use crate::decision::DecisionRecord;
+use crate::decision_log::DecisionRecord;
+use crate::encoding::{Known, Reference, Room};
 use crate::fingerprint::Problem;
 use crate::keeper::{Keeper, Limits, acts};
 use crate::meter::Meter;
+use crate::outcome::was_told;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
-use crate::verify::{Known, Reference, Room, Verifier};
-use crate::worker::{Done, Job, Work, Worker, was_told};
+use crate::verify::Verifier;
+use crate::worker::{Done, Job, Work, Worker};
 use crate::{Outcome, PipelineError, Timing, cores, registry};
 
 /// Staging buffers of a session: one being drained while the solver fills the other.

@@ -14,12 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::chain::{Base, Chains, Follow, payload_hash};
 use crate::codecs::Codecs;
 use crate::direction::encode_recurrence;
+use crate::encoding::{Encoded, Known, Request, Room};
 use crate::keeper::{Keeper, Swept, acts};
+use crate::outcome::{Outcome, Saved, Spent};
 use crate::rivals::Rivals;
 use crate::staging::{Staged, StagingSet};
 use crate::suspicion::{Claim, Suspicion};
 use crate::timing::since;
-use crate::verify::{Encoded, Known, Request, Room, Verifier};
+use crate::verify::Verifier;
 use crate::version::{Coding, encode, lend};
 use crate::{PipelineError, cores};
 
@@ -60,92 +62,6 @@ impl Job {
         let direction_squared = self.known.direction_squared.filter(|_| directions.count() == 1);
         Known { direction_squared, ..self.known }
     }
-}
-
-/// Where the time of one checkpoint went.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spent {
-    /// The copy into the staging buffer; blocks the solver.
-    pub stage_seconds: f64,
-    /// Waiting for a free staging buffer, and for the whole drain when checkpoints are
-    /// synchronous; blocks the solver.
-    pub wait_seconds: f64,
-    /// Encoding and decoding again, behind the solver.
-    pub encode_seconds: f64,
-    /// Products with the operator for the verified bound, behind the solver.
-    pub verify_seconds: f64,
-    /// Writing, syncing and publishing, behind the solver.
-    pub write_seconds: f64,
-}
-
-impl Spent {
-    /// What the solver waited for.
-    #[must_use]
-    pub fn blocking_seconds(&self) -> f64 {
-        self.stage_seconds + self.wait_seconds
-    }
-
-    /// What ran behind it.
-    #[must_use]
-    pub fn drain_seconds(&self) -> f64 {
-        self.encode_seconds + self.verify_seconds + self.write_seconds
-    }
-}
-
-/// A version that counts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Saved {
-    /// The version, and the iteration it was taken at.
-    pub version: u64,
-    /// How it was saved.
-    pub plan: Plan,
-    /// The bound of the iterate.
-    pub bound: Bound,
-    /// Largest error of the iterate found on this rank.
-    pub achieved_error: f64,
-    /// Bytes of this rank's values.
-    pub raw_bytes: u64,
-    /// Bytes of this rank's payloads.
-    pub payload_bytes: u64,
-    /// The residual, before and after.
-    pub residual: ResidualRecord,
-    /// Extra iterations that a recovery from it was expected to cost.
-    pub extra_iterations: Option<Prediction>,
-    /// Where the time went.
-    pub spent: Spent,
-    /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
-    pub dropped: Vec<u64>,
-}
-
-/// How a checkpoint ended.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// The version counts.
-    Saved(Box<Saved>),
-    /// It does not, and the version before it is untouched.
-    Failed {
-        /// The version that is not.
-        version: u64,
-        /// Why.
-        message: String,
-    },
-    /// It does not: memory was corrupted before it was staged.
-    Suspicious(Suspicion),
-    /// It was dropped because the state in memory was lost.
-    Aborted {
-        /// The version that is not.
-        version: u64,
-    },
-}
-
-/// Whether the last version that failed did so for the same reason, whatever numbers stand in it.
-pub(crate) fn was_told(outcomes: &[Outcome], message: &str) -> bool {
-    let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-    let last = outcomes.iter().rev().find_map(|outcome| match outcome {
-        Outcome::Failed { message, .. } => Some(words(message)),
-        _ => None,
-    });
-    last.is_some_and(|last| last == words(message))
 }
 
 /// What the worker gives back: the outcome, and the buffers to be used again.

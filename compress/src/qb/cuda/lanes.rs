@@ -9,8 +9,8 @@ use recoup_device::{Device, DeviceError, Pinned, pinned};
 use super::super::frame::Entry;
 use super::super::lattice::Scalar;
 use super::super::shape::BLOCK;
-use super::Timing;
-use super::sys::{self, Kernels, Parameters};
+use super::sys::{self, Kernels, Parameters, raw_words};
+use super::timing::Timing;
 
 /// Blocks of a slice: 64 MiB of doubles.
 pub(super) const SLICE_BLOCKS: usize = 2048;
@@ -36,11 +36,6 @@ impl Element for f32 {
     fn lanes(all: &mut Lanes) -> &mut Vec<Lane<f32>> {
         &mut all.singles
     }
-}
-
-/// Words of `values` values stored as they are, with the word before them.
-pub(super) fn raw_words<T>(values: usize) -> usize {
-    (4 + values * size_of::<T>()).div_ceil(4)
 }
 
 /// Lanes already made, used again for the next frame.

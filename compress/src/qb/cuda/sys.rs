@@ -12,10 +12,14 @@ use recoup_device::{Device, DeviceError};
 
 use super::super::kernels::GROUP;
 use super::super::shape::BLOCK;
-use super::lanes::raw_words;
 
 /// Threads of a thread block: a warp for each group of a block.
 const THREADS: u32 = (BLOCK / GROUP * 32) as u32;
+
+/// Words of `values` values stored as they are, with the word before them.
+pub(super) fn raw_words<T>(values: usize) -> usize {
+    (4 + values * size_of::<T>()).div_ceil(4)
+}
 
 /// What a kernel is told of a lattice; `Parameters` in qb.cuh.
 #[derive(Clone, Copy, Debug, PartialEq)]
