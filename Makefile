@@ -12,12 +12,13 @@ VELOC_VERSION = 1.8.0
 INTO    = $(DESTDIR)$(PREFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build library test bench doc install install-program install-library install-veloc clean
+.PHONY: help demo program build library test soak bench doc install install-program install-library install-veloc clean
 
 help:
 	@echo "make demo             solve under injected failures, every scheme side by side (minutes)"
 	@echo "make build            the program, target/release/recoup, and the HDF5 filter plugin beside it"
 	@echo "make test             everything a change must pass (format, lints, docs, tests, examples)"
+	@echo "make soak             long real runs beyond make test: kills, sweeps, seeds (an hour and more)"
 	@echo "make bench            the benchmarks of BENCHMARKS.md"
 	@echo "make doc              the API's documentation: target/doc/recoup/index.html"
 	@echo "make library          librecoup for C, Fortran and PETSc, and libveloc-client over it"
@@ -26,6 +27,10 @@ help:
 	@echo "                      PREFIX/share; DESTDIR is honoured"
 	@echo "make clean            remove what was built"
 	@echo "Missing distribution packages are installed by apt-get, as root or through sudo."
+
+program:
+	@scripts/bootstrap.sh build
+	$(RUN) $(CARGO) build --release --locked -p recoup-cli
 
 build:
 	@scripts/bootstrap.sh build
@@ -36,13 +41,18 @@ library:
 	$(RUN) $(CARGO) build --release --locked -p recoup-capi
 	scripts/veloc-client.sh $(BUILT)/librecoup_c.so $(VELOC)
 
-demo: build
+demo: program
 	@rm -rf demo-report
 	@$(RUN) scripts/demo.sh
 
 test:
 	@scripts/bootstrap.sh test
-	$(RUN) $(CARGO) xtask ci
+	CARGO_INCREMENTAL=0 $(RUN) $(CARGO) xtask ci
+
+# Long real runs, an hour and more: kills on the wall clock, sweeps over problems, methods and seeds.
+soak:
+	@scripts/bootstrap.sh test
+	$(RUN) $(CARGO) test --release --locked --workspace -- --ignored --nocapture
 
 bench:
 	@scripts/bootstrap.sh test
