@@ -132,6 +132,8 @@ impl Standing {
 /// Keeps the file of a run up to date, from a thread of its own: an iteration may take minutes.
 pub(crate) struct StatusFile {
     shared: Arc<Shared>,
+    /// What the file said before.
+    before: Option<Standing>,
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -177,7 +179,7 @@ impl StatusFile {
             }
         };
         let thread = std::thread::Builder::new().name("recoup-status".to_owned()).spawn(keep).ok();
-        Self { shared, end: Some(end), thread }
+        Self { shared, before, end: Some(end), thread }
     }
 
     /// After an iteration.
@@ -208,7 +210,8 @@ impl StatusFile {
 }
 
 impl Drop for StatusFile {
-    /// The last word; without a conclusion the run has failed.
+    /// The last word; without a conclusion the run has failed. One that never began, as where the versions are another problem's,
+    /// leaves what the file said of the run before.
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {
@@ -218,6 +221,9 @@ impl Drop for StatusFile {
             let mut standing = self.shared.lock();
             if standing.state == State::Running {
                 standing.state = State::Failed;
+                if let Some(before) = self.before.take().filter(|_| standing.executed == 0) {
+                    *standing = before;
+                }
             }
         }
         self.shared.write();

@@ -218,3 +218,16 @@ fn solution_that_cannot_be_written_costs_no_other_result() {
         assert_eq!(report["converged"], true, "{report}");
     }
 }
+
+#[test]
+fn a_run_that_is_refused_leaves_the_status_of_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    json("run --poisson3d 6 --method cg --dir d", dir.path());
+    let (before, _) = json("status d", dir.path());
+    refused("run --poisson3d 7 --method cg --dir d", dir.path(), 1);
+    let (after, _) = json("status d", dir.path());
+    for key in ["state", "iteration", "process", "relative_residual", "newest_version"] {
+        assert_eq!(before["runs"][0][key], after["runs"][0][key], "{key}");
+    }
+    assert_eq!(after["runs"][0]["state"], "converged");
+}
