@@ -22,7 +22,7 @@ use crate::shelf::{Part, Shelf};
 /// Versions in the memory of a node, guarded against its loss.
 ///
 /// One store is one rank's. It outlives the process where its directory does, as `/dev/shm` does. A rank that takes a lost
-/// one's place opens an empty store and gets the parts back by [`Store::settle`].
+/// one's place opens an empty store and gets the parts back by [`recoup_core::Store::settle`].
 #[derive(Debug)]
 pub struct NodeStore {
     pub(crate) node: Node,
