@@ -1,6 +1,6 @@
 //! The end of a run: where its solution is, and what is said of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use recoup::core::Comm;
@@ -46,15 +46,18 @@ pub(crate) fn last_note(args: &Args, executed: &Executed) -> Option<String> {
         (Some(dir), Some(version)) if report.executed == 0 => {
             Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
         }
-        (Some(dir), Some(version)) => {
-            let dir = dir.display();
-            Some(format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy"))
-        }
+        (Some(dir), Some(version)) => Some(solution_note(dir, version)),
         (Some(dir), None) if args.saves_last() => {
             Some(format!("the solution could not be saved in {}; the versions before it are whole", dir.display()))
         }
         _ => stopped_note(report.ended, args.dir.as_ref(), report),
     }
+}
+
+/// Where the solution is, and how to take it out.
+pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
+    let dir = dir.display();
+    format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
 /// The version that holds the solution: saved at the end, or gone on from.

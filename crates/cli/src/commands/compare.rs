@@ -269,6 +269,9 @@ impl Contest<'_> {
         if executed.report.ended == Ended::Stopped {
             return Ok(None);
         }
+        if trial == 0 && self.args.schemes.first() == Some(&scheme) {
+            planned::tell_missed(protection, &executed.report);
+        }
         let mut report = SolveReport::of(setup)?;
         report.judge(&executed.report.progress, executed.relative_residual);
         let terms = Terms {

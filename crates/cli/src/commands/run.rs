@@ -17,7 +17,7 @@ use crate::execute::{Execution, Writing, failures_to_save, memory, open_director
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
-use crate::last::{Ending, Report, last_note, solution_version, write_solution};
+use crate::last::{Ending, Report, last_note, solution_note, solution_version, write_solution};
 use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
@@ -324,9 +324,10 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
         Exit::Stopped => Ended::Stopped,
         _ => Ended::NotConverged,
     };
-    let note = (ended == Ended::Stopped).then(|| "stopped; the same command goes on".to_owned());
     let terms = terms(args, baseline, &Machine::real(), ended);
     let solution_version = lives.last.solution_version;
+    let solution = args.dir.as_deref().zip(solution_version).map(|(dir, version)| solution_note(dir, version));
+    let note = if ended == Ended::Stopped { Some("stopped; the same command goes on".to_owned()) } else { solution };
     let report = Report::new(args, RunJson::new(solve_report, lives.account, &terms), solution_version);
     Ok(Ending { report, note, unwritten: Unwritten::default() })
 }
