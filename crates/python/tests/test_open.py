@@ -18,7 +18,7 @@ def test_versions_of_the_program_open_as_what_it_exports(program, tmp_path):
     report = run(
         program,
         "run --poisson3d 16 --rhs-kind random --method cg --rtol 1e-8 --scheme lossy --interval 7it --key-every 3 "
-        "--keep 3 --dir d --failures none",
+        "--keep 3 --dir d --failures none --no-save-last",
         tmp_path,
     )
     directory = recoup.open(tmp_path / "d")
