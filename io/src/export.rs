@@ -1,24 +1,23 @@
 //! Decoded values as files for other programs: `.npy`, and plain HDF5.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use recoup_core::{ElementType, StoreError, Values};
 
 use crate::array::Array;
 use crate::hdf5::plain_file;
-use crate::publish::refused;
+use crate::publish::put_result;
 
 /// Writes one array in NumPy's format 1.0, little-endian, C order.
 ///
 /// # Errors
-/// [`StoreError::Full`] or [`StoreError::Io`]; a file that was there is overwritten.
+/// [`StoreError::Full`] or [`StoreError::Io`]; then a file that was there is as it was.
 ///
 /// # Panics
 /// When the extents do not multiply to the number of values.
 pub fn write_npy(path: impl AsRef<Path>, array: &Array<'_>) -> Result<(), StoreError> {
-    write(path.as_ref(), |file| {
+    put_result(path.as_ref(), |file| {
         file.write_all(&npy_header(array))?;
         write_values(file, array)
     })
@@ -27,29 +26,20 @@ pub fn write_npy(path: impl AsRef<Path>, array: &Array<'_>) -> Result<(), StoreE
 /// Writes an HDF5 file with one uncompressed dataset per array, under the root group.
 ///
 /// # Errors
-/// [`StoreError::Full`] or [`StoreError::Io`]; a file that was there is overwritten.
+/// [`StoreError::Full`] or [`StoreError::Io`]; then a file that was there is as it was.
 ///
 /// # Panics
 /// When the extents do not multiply to the number of values.
 pub fn write_plain_hdf5(path: impl AsRef<Path>, arrays: &[Array<'_>]) -> Result<(), StoreError> {
     let (superblock, tail) = plain_file(arrays);
-    write(path.as_ref(), |file| {
+    put_result(path.as_ref(), |file| {
         file.write_all(&superblock)?;
         arrays.iter().try_for_each(|array| write_values(file, array))?;
         file.write_all(&tail)
     })
 }
 
-fn write(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), StoreError> {
-    let written = File::create(path).and_then(|file| {
-        let mut file = BufWriter::with_capacity(1 << 20, file);
-        fill(&mut file)?;
-        file.flush()
-    });
-    written.map_err(|source| refused("write", path, source))
-}
-
-fn write_values(file: &mut impl Write, array: &Array<'_>) -> io::Result<()> {
+fn write_values(file: &mut (impl Write + ?Sized), array: &Array<'_>) -> io::Result<()> {
     assert_eq!(array.dims.iter().product::<usize>(), array.values.len(), "extents of {}", array.name);
     match array.values {
         Values::F64(values) => values.iter().try_for_each(|v| file.write_all(&v.to_le_bytes())),

@@ -28,7 +28,7 @@ pub use hdf5::{Access, Hdf5Store};
 pub use import::{ImportError, read_hdf5, read_npy};
 pub use memory::MemoryStore;
 pub use private::PrivateDir;
-pub use publish::put_whole;
+pub use publish::{put_result, put_whole};
 pub use throttle::{SLICE_BYTES, Throttle};
 
 /// What every manifest must satisfy, and its text under its checksum: for stores that keep manifests elsewhere.

@@ -4,7 +4,7 @@
 //! Under test each step can be watched and made to fail. Must not know what the bytes mean.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -158,6 +158,34 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     rename_to_remove(draft, path)
 }
 
+/// Writes a result whole: beside its place, durable, then put there by one rename, so that a full disk costs neither the file
+/// that was there nor leaves a piece of the new one. What is no regular file, and a file in a directory in which none may be
+/// made, is written in place.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`].
+pub fn put_result(path: &Path, fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> Result<(), StoreError> {
+    // A link stays one: what it names is replaced.
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let filled = |file: &File| {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        fill(&mut out)?;
+        out.flush()
+    };
+    let draft = place.with_file_name(format!(".{}.{}.new", file_name(&place), std::process::id()));
+    let make = || no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft);
+    let is_special = fs::metadata(&place).is_ok_and(|found| !found.is_file());
+    let drafted = if is_special { None } else { step(Step::CreateFile, &draft, make).ok() };
+    let Some(file) = drafted else {
+        let file = step(Step::OpenFile, path, || File::create(&place))?;
+        return step(Step::Write, path, || filled(&file));
+    };
+    let written = step(Step::Write, path, || filled(&file)).and_then(|()| sync_file(&file, path));
+    written.and_then(|()| rename_to_remove(&draft, &place)).inspect_err(|_| {
+        remove_file(&draft).ok();
+    })
+}
+
 /// Removes a file; one that is gone is fine.
 fn remove_file(path: &Path) -> Result<(), StoreError> {
     step(Step::Remove, path, || match fs::remove_file(path) {
@@ -242,6 +270,10 @@ fn exchange(_: &Path, _: &Path) -> io::Result<()> {
 /// Kernels say that a file system lacks the step in several ways.
 fn cannot_exchange(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+}
+
+fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
 }
 
 fn parent(path: &Path) -> &Path {

@@ -8,7 +8,7 @@
 //! Design", NISTIR 5935 (1996), doi 10.6028/NIST.IR.5935.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -96,15 +96,13 @@ pub fn read_vector(path: &Path) -> Result<Vec<f64>, MatrixMarketError> {
     parse_vector(&name, open(path, &name)?)
 }
 
-/// Writes a vector to `path` in array format, every value with the digits that bring it back bit for bit.
+/// Writes a vector in array format, every value with the digits that bring it back bit for bit.
 ///
 /// # Errors
-/// When the file cannot be written; one that was there is overwritten.
-pub fn write_vector(path: &Path, values: &[f64]) -> io::Result<()> {
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    writeln!(file, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
-    values.iter().try_for_each(|value| writeln!(file, "{value:e}"))?;
-    file.flush()
+/// What the writer refuses.
+pub fn write_vector(out: &mut (impl Write + ?Sized), values: &[f64]) -> io::Result<()> {
+    writeln!(out, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
+    values.iter().try_for_each(|value| writeln!(out, "{value:e}"))
 }
 
 /// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of rows. All entries pass

@@ -109,10 +109,7 @@ pub(crate) struct DecisionJson {
 impl Account {
     /// The sums of one process.
     pub(crate) fn of(report: &RunReport) -> Self {
-        let resumed = report.events.first().and_then(|event| match &event.kind {
-            EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),
-            _ => None,
-        });
+        let resumed = report.resumed_from();
         let saved = &report.saved;
         let interval = report.decisions.last().map(|d| d.interval_seconds).filter(|s| s.is_finite());
         Self {
@@ -182,10 +179,11 @@ impl Account {
         self.notes.clone_from(&last.notes);
     }
 
-    /// Iterations executed that are neither the baseline's nor lost work, per recovery.
+    /// Iterations executed that are neither the baseline's nor lost work, per recovery; `None` for a run that went on from an
+    /// earlier one, whose own extra iterations nobody can tell from its.
     pub(crate) fn extra_iterations_mean(&self, baseline_iterations: Option<u64>) -> Option<f64> {
-        let baseline = baseline_iterations.filter(|_| self.recoveries > 0)?;
-        let needed = (self.start_version + self.executed) as f64 - self.lost as f64;
+        let baseline = baseline_iterations.filter(|_| self.recoveries > 0 && self.start_version == 0)?;
+        let needed = self.executed as f64 - self.lost as f64;
         Some((needed - baseline as f64) / self.recoveries as f64)
     }
 
@@ -397,13 +395,10 @@ impl RunJson {
         solve.seconds_solve = computing.max(0.0);
         solve.seconds_per_iteration = solve.seconds_solve / account.executed.max(1) as f64;
         let iteration_seconds = terms.baseline.iteration_seconds.unwrap_or(solve.seconds_per_iteration);
-        let productive = terms
-            .baseline
-            .iterations
-            .map(|n| n.saturating_sub(account.start_version) as f64)
-            .map(|iterations| iterations * iteration_seconds)
-            .filter(|&productive| productive > 0.0);
-        let extra = account.extra_iterations_mean(terms.baseline.iterations).filter(|_| solve.converged);
+        // A run that goes on from an earlier one does a part of the work, the cost of the rest nobody knows.
+        let whole = terms.baseline.iterations.filter(|_| account.start_version == 0);
+        let productive = whole.map(|n| n as f64 * iteration_seconds).filter(|&productive| productive > 0.0);
+        let extra = account.extra_iterations_mean(whole).filter(|_| solve.converged);
         let mtti = terms.mtti_seconds.filter(|_| terms.has_arrivals);
         let expected = productive.zip(mtti).and_then(|(productive_seconds, mtti_seconds)| {
             account.expected(&Expected {

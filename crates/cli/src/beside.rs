@@ -12,7 +12,7 @@ use crate::method::Setup;
 use crate::options::name_of;
 use crate::protection::SchemeChoice;
 use crate::ranks::{agree, was_repaired};
-use crate::residual_log::ResidualLog;
+use crate::residual_log::{LogLost, ResidualLog};
 use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
 use crate::standing::{About, StatusFile};
@@ -53,8 +53,8 @@ impl Beside {
     pub(crate) fn of(args: &Args, setup: &Setup<'_>, within: &Within<'_>, outside: &Outside) -> Result<Self> {
         let comm = setup.problem().comm();
         let (saves, is_first) = (Arc::<Saves>::default(), comm.rank() == 0);
-        let goes_on = within.store.is_some_and(|store| store.versions().is_ok_and(|versions| !versions.is_empty()));
-        let adds = goes_on || was_repaired() || args.child.is_some();
+        let newest = within.store.and_then(|store| store.versions().ok()?.last().copied());
+        let adds = newest.is_some() || was_repaired() || args.child.is_some();
         let path = args.results.residual_log.as_ref().filter(|_| is_first);
         let log = path.map(|path| ResidualLog::open(path, within.clock.clone(), adds)).transpose();
         let deadline = outside.end.clone().filter(|_| within.store.is_some() && !args.protection.is_virtual());
@@ -63,9 +63,14 @@ impl Beside {
             log: agree(comm, log)?,
             deadline: deadline
                 .map(|end| Deadline::new(end, [saves.clone(), within.drains.clone()], outside.stop.clone())),
-            status: is_first.then(|| status(args, setup, &saves)).flatten().map(Arc::new),
+            status: is_first.then(|| status(args, setup, newest.unwrap_or(0), &saves)).flatten().map(Arc::new),
             saves,
         })
+    }
+
+    /// Tells of lines of the log that could not be written.
+    pub(crate) fn log_lost(&self) -> Option<LogLost> {
+        self.log.as_ref().map(ResidualLog::lost)
     }
 
     /// After an iteration, of which so many were executed in this process.
@@ -89,7 +94,7 @@ pub(crate) fn seen(store: Option<Arc<dyn Store>>, saves: &Arc<Saves>) -> Option<
 }
 
 /// The status file, where there is a directory for it and time is real.
-fn status(args: &Args, setup: &Setup<'_>, saves: &Arc<Saves>) -> Option<StatusFile> {
+fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Option<StatusFile> {
     let is_memory = args.protection.tiers.is_memory_alone() || args.protection.is_virtual();
     let dir = args.dir.as_ref().filter(|_| args.scheme != SchemeChoice::None && !is_memory)?;
     let about = About {
@@ -99,6 +104,7 @@ fn status(args: &Args, setup: &Setup<'_>, saves: &Arc<Saves>) -> Option<StatusFi
         interval: args.protection.interval.to_string(),
         rtol: setup.args().rtol,
         folder: &dir.join(&args.name),
+        newest,
         is_fresh: args.fresh && args.child.is_none() && !was_repaired(),
     };
     Some(StatusFile::start(&about, saves.clone()))

@@ -1,7 +1,7 @@
 //! One protected run: a store, a session, failures, and a runner that brings the solver through them.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration,
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
 use recoup::model::Rng;
 use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
-use recoup::pipeline::{Ended, PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
+use recoup::pipeline::{PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
 use crate::agreed::Agreed;
@@ -25,6 +25,7 @@ use crate::options::FailureChoice;
 use crate::progress::Bar;
 use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::ranks::{agree, is_first};
+use crate::residual_log::LogLost;
 use crate::saves::Saves;
 use crate::standing::ToldFailures;
 use crate::virtual_time::Machine;
@@ -68,6 +69,8 @@ pub(crate) struct Executed {
     pub(crate) relative_residual: f64,
     /// This rank's rows of it.
     pub(crate) iterate: Vec<f64>,
+    /// Of the residual log, where there is one.
+    pub(crate) log_lost: Option<LogLost>,
 }
 
 impl<'a> Execution<'a> {
@@ -79,19 +82,19 @@ impl<'a> Execution<'a> {
         let problem = self.setup.problem();
         let last = Rc::new(RefCell::new(Vec::new()));
         let beside = std::mem::take(&mut self.beside);
-        let status = beside.status.clone();
+        let (status, log_lost) = (beside.status.clone(), beside.log_lost());
         let mut runner = self.runner(beside)?;
         let (setup, heartbeat, clock, iterate) = (self.setup, self.heartbeat, self.machine.clock, last.clone());
         if let Some(heartbeat) = &heartbeat {
             heartbeat.ready();
         }
         let (begin, pace) = (clock.now(), self.protection.pace(&clock));
-        let mut origin = self.origin.filter(|_| is_first());
+        let (mut origin, told) = (self.origin.filter(|_| is_first()), status.clone());
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
             let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
             // Restores after a failure are no news.
             let observed = Observed::new(setup.make()?, iterate.clone(), pulse, pace.clone());
-            Ok(Box::new(observed.announcing(origin.take())))
+            Ok(Box::new(observed.announcing(origin.take(), told.clone())))
         };
         let report = runner.run(&mut make).map_err(explain)?;
         for (version, message) in &report.failed {
@@ -102,7 +105,7 @@ impl<'a> Execution<'a> {
         }
         let iterate = last.take();
         let relative_residual = problem.relative_residual(&iterate)?;
-        Ok(Executed { report, relative_residual, iterate })
+        Ok(Executed { report, relative_residual, iterate, log_lost })
     }
 
     fn runner(&self, mut beside: Beside) -> Result<Runner<'a>> {
@@ -295,18 +298,4 @@ pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, stop.clone()).context(refused)?;
     }
     Ok(stop)
-}
-
-/// What to tell a user whose run was stopped.
-pub(crate) fn stopped_note(ended: Ended, dir: Option<&PathBuf>, report: &RunReport) -> Option<String> {
-    if ended != Ended::Stopped {
-        return None;
-    }
-    let version = report.saved.last().map(|saved| saved.version);
-    Some(match (dir, version) {
-        (Some(dir), Some(version)) => {
-            format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
-        }
-        _ => "stopped; nothing was saved: the same command starts anew".to_owned(),
-    })
 }

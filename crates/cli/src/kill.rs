@@ -26,6 +26,7 @@ use crate::lives::Sums;
 use crate::memory::RunMemory;
 use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
+use crate::results::Results;
 use crate::solved::SolveReport;
 
 /// Lives at most.
@@ -42,17 +43,16 @@ pub(crate) struct ChildResult {
     pub(crate) converged: bool,
     pub(crate) reason: Option<String>,
     pub(crate) relative_residual: f64,
-    /// The version that holds the solution.
-    pub(crate) solution_version: Option<u64>,
+    pub(crate) results: Results,
     account: Account,
 }
 
 impl ChildResult {
     /// The result of a life.
-    pub(crate) fn new(solve: &SolveReport, solution_version: Option<u64>, account: Account) -> Self {
+    pub(crate) fn new(solve: &SolveReport, results: Results, account: Account) -> Self {
         let (iterations, converged, reason) = (solve.iterations, solve.converged, solve.reason.clone());
         let relative_residual = solve.relative_residual;
-        Self { iterations, converged, reason, relative_residual, solution_version, account }
+        Self { iterations, converged, reason, relative_residual, results, account }
     }
 
     /// Leaves the result beside the heartbeat.

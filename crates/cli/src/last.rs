@@ -7,9 +7,9 @@ use recoup::core::Comm;
 use recoup::pipeline::{Ended, RunReport};
 use serde::Serialize;
 
-use crate::account::{RunJson, ended_name};
-use crate::execute::{Executed, stopped_note};
-use crate::results::Unwritten;
+use crate::account::RunJson;
+use crate::execute::Executed;
+use crate::results::Results;
 use crate::run_args::RunArgs as Args;
 
 /// What is printed.
@@ -17,40 +17,26 @@ use crate::run_args::RunArgs as Args;
 pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) run: RunJson,
-    /// The version that holds the solution.
-    solution_version: Option<u64>,
-    /// The file that does.
-    solution: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(crate) results: Results,
 }
 
-impl Report {
-    /// The report of a run, and where its solution is.
-    pub(crate) fn new(args: &Args, run: RunJson, solution_version: Option<u64>) -> Self {
-        let is_written = run.ended != ended_name(Ended::Stopped);
-        Self { run, solution_version, solution: args.results.solution.clone().filter(|_| is_written) }
-    }
-}
-
-/// How a run ended: what is printed, what is told beside it, and what is told last.
+/// How a run ended: what is printed, and what is told beside it.
 pub(crate) struct Ending {
     pub(crate) report: Report,
     pub(crate) note: Option<String>,
-    pub(crate) unwritten: Unwritten,
 }
 
 /// What to tell a user at the end.
-pub(crate) fn last_note(args: &Args, executed: &Executed) -> Option<String> {
+pub(crate) fn last_note(args: &Args, executed: &Executed, results: &Results) -> Option<String> {
     let report = &executed.report;
     let dir = args.dir.as_ref().filter(|_| report.ended == Ended::Converged);
-    match (dir, solution_version(args, report)) {
+    match (dir, results.solution_version) {
         (Some(dir), Some(version)) if report.executed == 0 => {
             Some(format!("version {version} in {} is the solution already: no iteration was needed", dir.display()))
         }
         (Some(dir), Some(version)) => Some(solution_note(dir, version)),
-        (Some(dir), None) if args.saves_last() => {
-            Some(format!("the solution could not be saved in {}; the versions before it are whole", dir.display()))
-        }
-        _ => stopped_note(report.ended, args.dir.as_ref(), report),
+        _ => stopped_note(report, args.dir.as_ref()),
     }
 }
 
@@ -60,20 +46,53 @@ pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
     format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
-/// The version that holds the solution: saved at the end, or gone on from.
-pub(crate) fn solution_version(args: &Args, report: &RunReport) -> Option<u64> {
-    let is_there = report.ended == Ended::Converged && report.executed == 0 && args.saves_last();
-    let found = is_there.then_some(report.progress.iteration).filter(|&version| version > 0);
-    report.last.as_ref().map(|last| last.version).or(found)
+/// What to tell a user whose run was stopped.
+fn stopped_note(report: &RunReport, dir: Option<&PathBuf>) -> Option<String> {
+    if report.ended != Ended::Stopped {
+        return None;
+    }
+    Some(match (dir, newest(report)) {
+        (Some(dir), Some(version)) => {
+            format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
+        }
+        _ => "stopped; nothing was saved: the same command starts anew".to_owned(),
+    })
 }
 
-/// Writes what a run that was not stopped has come to, where that is asked for. Collective.
+/// The newest version that this process saved or went on from.
+fn newest(report: &RunReport) -> Option<u64> {
+    report.saved.last().map(|saved| saved.version).or_else(|| report.resumed_from())
+}
+
+/// Writes what a run has come to, where that is asked for, and says what could not be. Collective.
 ///
 /// # Errors
 /// When a rank is lost.
-pub(crate) fn write_solution(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Unwritten> {
-    if executed.report.ended == Ended::Stopped {
-        return Ok(Unwritten::default());
+pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Results> {
+    let (report, is_converged) = (&executed.report, executed.report.ended == Ended::Converged);
+    let is_new = is_converged && args.saves_last() && report.progress.iteration > 0;
+    let gone_on_from = (is_new && report.executed == 0).then_some(report.progress.iteration);
+    let solution_version = report.last.as_ref().map(|last| last.version).or(gone_on_from);
+    let mut results = Results { solution_version, ..Results::default() };
+    if report.ended != Ended::Stopped {
+        args.results.write(&executed.iterate, is_converged, comm, &mut results)?;
     }
-    args.results.write(&executed.iterate, executed.report.ended == Ended::Converged, comm)
+    if comm.rank() == 0 {
+        let unsaved = (is_new && solution_version.is_none()).then(|| unsaved(args, report));
+        results.unwritten.extend(unsaved);
+        results.unwritten.extend(executed.log_lost.as_ref().and_then(|lost| lost.get().cloned()));
+    }
+    Ok(results)
+}
+
+/// Why no version holds the solution, and what to do.
+fn unsaved(args: &Args, report: &RunReport) -> String {
+    let dir = args.dir.as_deref().unwrap_or(Path::new(".")).display();
+    let failed = report.failed.last().filter(|(version, _)| *version == report.progress.iteration);
+    let why = failed.map_or("memory was found corrupted", |(_, message)| message.as_str());
+    let again = match newest(report) {
+        Some(version) => format!("make room, and the same command goes on from version {version}"),
+        None => "make room, and start the same command again".to_owned(),
+    };
+    format!("the solution, as a version in {dir}: {why}; {again}")
 }

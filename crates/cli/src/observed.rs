@@ -12,6 +12,7 @@ use recoup::core::{
 use recoup::solvers::Method;
 
 use crate::heartbeat::Heartbeat;
+use crate::standing::StatusFile;
 
 /// Where the iterate of the last solver rests.
 pub(crate) type LastIterate = Rc<RefCell<Vec<f64>>>;
@@ -24,6 +25,7 @@ pub(crate) struct Observed<'a> {
     pace: Option<Pace>,
     /// Where versions of an earlier run come from, until it is said.
     origin: Option<String>,
+    status: Option<Arc<StatusFile>>,
 }
 
 /// The least time of a step, in real time.
@@ -63,12 +65,12 @@ impl<'a> Observed<'a> {
         pulse: Option<Pulse>,
         pace: Option<Pace>,
     ) -> Self {
-        Self { method, last, pulse, pace, origin: None }
+        Self { method, last, pulse, pace, origin: None, status: None }
     }
 
-    /// The same, which says from which version of `origin` it goes on.
-    pub(crate) fn announcing(mut self, origin: Option<String>) -> Self {
-        self.origin = origin;
+    /// The same, which says from which version of `origin` it goes on, and tells every restore to `status`.
+    pub(crate) fn announcing(mut self, origin: Option<String>, status: Option<Arc<StatusFile>>) -> Self {
+        (self.origin, self.status) = (origin, status);
         self
     }
 
@@ -131,6 +133,9 @@ impl Iteration for Observed<'_> {
         let progress = self.method.resume(iteration, how)?;
         if let Some(origin) = self.origin.take() {
             eprintln!("going on from version {iteration} in {origin} (--fresh starts anew)");
+        }
+        if let Some(status) = &self.status {
+            status.resumed(&progress);
         }
         if let Some(pulse) = &self.pulse {
             pulse.heartbeat.beat(|beat| (beat.restored, beat.iteration) = (iteration, iteration));

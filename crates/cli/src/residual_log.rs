@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek, SeekFrom, Write as _};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -14,10 +14,15 @@ const HEADER: &str = "executed,iteration,seconds,relative_residual";
 /// Longer than any line.
 const LINE_MAX: u64 = 256;
 
+/// Why the rest of a log is missing, where it is.
+pub(crate) type LogLost = Arc<OnceLock<String>>;
+
 /// The lines of a solve, through all its processes.
 pub(crate) struct ResidualLog {
     /// `None` once it could not be written to.
     file: Option<File>,
+    path: PathBuf,
+    lost: LogLost,
     clock: Arc<dyn Clock>,
     since: Duration,
     /// What the processes before this one had come to.
@@ -34,14 +39,20 @@ impl ResidualLog {
             let mut file = File::options().create(true).read(true).write(true).truncate(!adds).open(path)?;
             let length = file.seek(SeekFrom::End(0))?;
             if length == 0 {
-                writeln!(file, "{HEADER}")?;
+                file.write_all(format!("{HEADER}\n").as_bytes())?;
                 return Ok((file, (0, 0.0)));
             }
             let before = continued(&mut file, length)?;
             Ok((file, before))
         };
         let (file, before) = open().with_context(|| format!("--residual-log {}", path.display()))?;
-        Ok(Self { file: Some(file), since: clock.now(), clock, before })
+        let (path, lost, since) = (path.to_owned(), LogLost::default(), clock.now());
+        Ok(Self { file: Some(file), path, lost, since, clock, before })
+    }
+
+    /// Tells, once it is so, that lines are missing: the log itself goes where the solver is watched.
+    pub(crate) fn lost(&self) -> LogLost {
+        self.lost.clone()
     }
 
     /// After an iteration, of which so many were executed in this process.
@@ -51,8 +62,13 @@ impl ResidualLog {
         let (iteration, residual) = (progress.iteration, progress.relative_residual());
         let line = format!("{},{iteration},{seconds:.6},{residual:e}\n", self.before.0 + executed);
         // One call for each line: a kill leaves whole lines.
+        let whole = file.stream_position();
         if let Err(error) = file.write_all(line.as_bytes()) {
-            tracing::warn!(%error, "the residual log ends here");
+            // Best effort: a run that goes on cuts off what is no line, too.
+            whole.and_then(|whole| file.set_len(whole)).ok();
+            let text = format!("--residual-log {}: ends before iteration {iteration}: {error}", self.path.display());
+            tracing::warn!("{text}");
+            self.lost.set(text).ok();
             self.file = None;
         }
     }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use recoup::core::{Comm, Values};
-use recoup::io::{Array, read_hdf5, read_npy, write_npy, write_plain_hdf5};
+use recoup::io::{Array, put_result, read_hdf5, read_npy, write_npy, write_plain_hdf5};
 use recoup::solvers::{read_vector, write_vector};
 use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::problem::Problem;
 use crate::ranks::{self, agree};
 
@@ -105,37 +106,51 @@ impl ResultArgs {
 
     /// Writes the solution of all ranks, where it is asked for, and says so. Collective.
     ///
-    /// What rank 0 could not write is given back, to be told after the results, which it must not cost.
+    /// What rank 0 could not write is told in `results`, which it must not cost.
     ///
     /// # Errors
     /// When a rank is lost.
-    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm) -> Result<Unwritten> {
-        let Some(path) = &self.solution else { return Ok(Unwritten::default()) };
+    pub(crate) fn write(&self, own: &[f64], converged: bool, comm: &dyn Comm, results: &mut Results) -> Result<()> {
+        let Some(path) = &self.solution else { return Ok(()) };
         let whole = gathered(own, comm)?;
         if comm.rank() > 0 {
-            return Ok(Unwritten::default());
+            return Ok(());
         }
-        let written = write_vector_as(path, &whole);
-        if written.is_ok() {
-            let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
-            eprintln!("{what} is in {}", path.display());
+        match write_vector_as(path, &whole) {
+            Ok(()) => {
+                let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
+                eprintln!("{what} is in {}", path.display());
+                results.solution = Some(path.clone());
+            }
+            Err(error) => results.unwritten.push(format!("--solution: {}", exit::message(&error))),
         }
-        Ok(Unwritten(written.err()))
+        Ok(())
     }
 }
 
-/// Why a result is not where it was to be.
-#[derive(Debug, Default)]
+/// Where the results of a solve are, and which are not where they were to be.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[must_use]
-pub(crate) struct Unwritten(Option<anyhow::Error>);
+pub(crate) struct Results {
+    /// The version that holds the solution.
+    pub(crate) solution_version: Option<u64>,
+    /// The file that does.
+    pub(crate) solution: Option<PathBuf>,
+    /// What could not be written, and why.
+    pub(crate) unwritten: Vec<String>,
+}
 
-impl Unwritten {
-    /// The error, once everything else has been said.
+impl Results {
+    /// The error of what could not be written, once everything else has been said.
     ///
     /// # Errors
-    /// What the file system refused.
-    pub(crate) fn told(self) -> Result<()> {
-        self.0.map_or(Ok(()), |error| Err(error.context("the solution could not be written")))
+    /// Exit 1.
+    pub(crate) fn told(&self) -> Result<()> {
+        match self.unwritten.as_slice() {
+            [] => Ok(()),
+            [one] => Err(Exit::Failed.because(format!("not written: {one}"))),
+            all => Err(Exit::Failed.because(format!("not written:\n  {}", all.join("\n  ")))),
+        }
     }
 }
 
@@ -161,7 +176,7 @@ fn write_vector_as(path: &Path, values: &[f64]) -> Result<()> {
     match FileKind::of(path, "--solution")? {
         FileKind::Npy => write_npy(path, &array)?,
         FileKind::Hdf5 => write_plain_hdf5(path, &[array])?,
-        FileKind::Mtx => write_vector(path, values).with_context(|| format!("cannot write {}", path.display()))?,
+        FileKind::Mtx => put_result(path, |out| write_vector(out, values))?,
     }
     Ok(())
 }

@@ -82,6 +82,8 @@ pub(crate) struct About<'a> {
     pub(crate) rtol: f64,
     /// The directory of the run's versions.
     pub(crate) folder: &'a Path,
+    /// The newest of them, which the run is about to go on from; 0 for the start.
+    pub(crate) newest: u64,
     /// Nothing of an earlier run counts.
     pub(crate) is_fresh: bool,
 }
@@ -102,7 +104,7 @@ impl Standing {
             scheme: about.scheme.clone(),
             interval: about.interval.clone(),
             interval_seconds: None,
-            iteration: 0,
+            iteration: about.newest,
             executed: 0,
             relative_residual: None,
             rtol: about.rtol,
@@ -184,9 +186,20 @@ impl StatusFile {
 
     /// After an iteration.
     pub(crate) fn look(&self, progress: &Progress, executed: u64) {
+        self.stand(progress);
+        self.shared.lock().executed = executed;
+    }
+
+    /// The run goes on from a version: that is where it stands, long before its first step is done.
+    pub(crate) fn resumed(&self, progress: &Progress) {
+        self.stand(progress);
+        self.shared.write();
+    }
+
+    fn stand(&self, progress: &Progress) {
         let residual = progress.relative_residual();
         let mut standing = self.shared.lock();
-        (standing.iteration, standing.executed) = (progress.iteration, executed);
+        standing.iteration = progress.iteration;
         standing.relative_residual = residual.is_finite().then_some(residual);
     }
 
@@ -197,11 +210,8 @@ impl StatusFile {
 
     /// The run has come to its end.
     pub(crate) fn conclude(&self, ended: Ended, progress: &Progress) {
-        let mut standing = self.shared.lock();
-        let residual = progress.relative_residual();
-        standing.iteration = progress.iteration;
-        standing.relative_residual = residual.is_finite().then_some(residual);
-        standing.state = match ended {
+        self.stand(progress);
+        self.shared.lock().state = match ended {
             Ended::Converged => State::Converged,
             Ended::Stopped => State::Stopped,
             Ended::NotConverged | Ended::Breakdown => State::NotConverged,
@@ -274,7 +284,7 @@ mod tests {
 
     fn about(folder: &Path) -> About<'_> {
         let (method, scheme, interval) = ("cg".to_owned(), "lossy".to_owned(), "auto".to_owned());
-        About { ranks: 1, method, scheme, interval, rtol: 1e-6, folder, is_fresh: false }
+        About { ranks: 1, method, scheme, interval, rtol: 1e-6, folder, newest: 0, is_fresh: false }
     }
 
     #[test]

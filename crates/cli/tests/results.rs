@@ -213,9 +213,57 @@ fn solution_that_cannot_be_written_costs_no_other_result() {
         let output = program.args(arguments.split_whitespace()).current_dir(dir.path()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(stderr.contains("the solution could not be written: x.npy: no space left on device"), "{stderr}");
+        assert!(stderr.contains("not written: --solution: x.npy: no space left on device"), "{stderr}");
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(report["converged"], true, "{report}");
+    }
+}
+
+/// No file may grow beyond 2 KiB, as on a device that is full.
+fn cramped(arguments: &str, dir: &Path) -> Output {
+    let script = "trap '' XFSZ; ulimit -f 4; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_recoup")]).args(arguments.split_whitespace());
+    command.current_dir(dir).stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn results_that_find_no_room_are_named_and_nothing_older_is_lost() {
+    let kills = "--failures kill --mtti 1h --t-iter 1us";
+    for options in ["run --scheme lossy --dir d", "solve", &format!("run --scheme lossy --dir d {kills}")] {
+        let (command, options) = options.split_once(' ').unwrap_or((options, ""));
+        let dir = directory();
+        for file in ["x.npy", "x.mtx", "x.h5"] {
+            std::fs::write(dir.path().join(file), "older").unwrap();
+            let run =
+                format!("{command} {PROBLEM} --method cg {options} --solution {file} --residual-log r.csv --json");
+            let output = cramped(&run, dir.path());
+            assert_eq!(output.status.code(), Some(1), "{run}: {}", said(&output));
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!((&report["converged"], &report["solution"]), (&Value::from(true), &Value::Null), "{report}");
+            let unwritten = report["unwritten"].as_array().unwrap();
+            let has = |text: &str| unwritten.iter().any(|line| line.as_str().unwrap().contains(text));
+            assert!(has(file) && has("r.csv: ends before iteration"), "{report}");
+            assert_eq!((has("make room"), unwritten.len()), (command == "run", if command == "run" { 3 } else { 2 }));
+            assert_eq!(std::fs::read_to_string(dir.path().join(file)).unwrap(), "older");
+            assert!(!log(&dir.path().join("r.csv")).is_empty(), "whole lines alone");
+        }
+        let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut left: Vec<String> = left.map(|name| name.into_string().unwrap()).filter(|name| name != "d").collect();
+        left.sort();
+        assert_eq!(left, ["A.mtx", "r.csv", "x.h5", "x.mtx", "x.npy"], "no drafts");
+    }
+}
+
+#[test]
+fn a_run_that_went_on_compares_its_cost_with_no_solve_it_did_not_do() {
+    let dir = directory();
+    let run = format!("run {PROBLEM} --method cg --scheme lossy --dir d --interval 10it --t-iter 1us --failures at:60");
+    assert_eq!(recoup(&format!("{run} --max-iterations 25"), dir.path()).status.code(), Some(3));
+    let (resumed, _) = json(&run, dir.path());
+    assert!(resumed["resumed_from"].as_u64() > Some(0) && resumed["failures"] == 1, "{resumed}");
+    for key in ["overhead_fraction", "expected_overhead_fraction", "extra_iterations_mean"] {
+        assert_eq!(resumed[key], Value::Null, "{key}");
     }
 }
 
@@ -230,4 +278,50 @@ fn a_run_that_is_refused_leaves_the_status_of_the_one_before() {
         assert_eq!(before["runs"][0][key], after["runs"][0][key], "{key}");
     }
     assert_eq!(after["runs"][0]["state"], "converged");
+}
+
+/// Turns bits all over the values of a version.
+fn damage(dir: &Path, version: u64) {
+    let path = dir.join(format!("d/solve/v{version:012}/rank-000000.h5"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_export_of_a_damaged_version_names_one_that_is_whole() {
+    let dir = directory();
+    let run = format!("run {PROBLEM} --method cg --scheme exact --interval 20it --keep 3 --dir d");
+    let newest = json(&run, dir.path()).0["iterations"].as_u64().unwrap();
+    damage(dir.path(), newest);
+    for which in ["", "--solution", &format!("--version {newest}")] {
+        let told = refused(&format!("export d {which} --to x.npy"), dir.path(), 4);
+        assert!(
+            told.contains(&format!("version {newest} is damaged")) && told.contains("--version 140 is whole"),
+            "{told}"
+        );
+    }
+    json("export d --version 140 --to x.npy", dir.path());
+    for version in json("inspect d", dir.path()).0["runs"][0]["versions"].as_array().unwrap() {
+        let version = version["version"].as_u64().unwrap();
+        if version != newest {
+            damage(dir.path(), version);
+        }
+    }
+    assert!(refused("export d --to x.npy", dir.path(), 4).contains("no other version is whole"));
+}
+
+#[test]
+fn a_run_that_goes_on_stands_at_its_version_before_its_first_step_is_done() {
+    let dir = directory();
+    let run = format!("run {PROBLEM} --method cg --scheme exact --interval 20it --dir d");
+    assert_eq!(recoup(&format!("{run} --max-iterations 50"), dir.path()).status.code(), Some(3));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let arguments = format!("{run} --t-iter 1h");
+    let mut child = command.args(arguments.split_whitespace()).current_dir(dir.path()).spawn().unwrap();
+    let standing = || json("status d", dir.path()).0["runs"][0].clone();
+    let mine = std::iter::repeat_with(standing).take(2000).find(|run| run["process"] == child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(mine.unwrap()["iteration"], 40);
 }

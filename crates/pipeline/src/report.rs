@@ -170,6 +170,15 @@ impl RunReport {
             seconds_lost_work: 0.0,
         }
     }
+
+    /// The version of an earlier run that this one went on from.
+    pub fn resumed_from(&self) -> Option<u64> {
+        self.events.first().and_then(|event| match &event.kind {
+            EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),
+            _ => None,
+        })
+    }
+
     /// Takes in what became of checkpoints.
     pub(crate) fn take(&mut self, outcomes: Vec<Outcome>) {
         for outcome in outcomes {

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use recoup::core::{Manifest, Store, Values};
-use recoup::io::{Array, Hdf5Store, write_npy, write_plain_hdf5};
+use recoup::io::{Array, Hdf5Store, put_result, write_npy, write_plain_hdf5};
 use recoup::pipeline::{Buffer, PipelineError};
 use recoup::solvers::write_vector;
 use serde::Serialize;
@@ -75,10 +75,16 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let name = args.directory.one_name()?;
     let store = args.directory.open(&name)?;
     let version = if args.solution { solution(&store)? } else { chosen(args.version, &store)? };
-    let manifest = store.manifest(version)?;
-    let is_one = args.solution || kind != FileKind::Hdf5;
-    let names = wanted(args.variable.as_deref(), is_one, &manifest)?;
-    let variables: Vec<Written> = names.iter().map(|name| assemble(&store, &manifest, name)).collect::<Result<_>>()?;
+    let decode = |version| decoded(args, kind, &store, version);
+    let variables = match decode(version)? {
+        Ok(variables) => variables,
+        Err(damage) => {
+            let others = store.versions()?.into_iter().rev().filter(|other| *other != version);
+            let whole = others.into_iter().find(|other| matches!(decode(*other), Ok(Ok(_))));
+            let instead = whole.map_or("no other version is whole".to_owned(), |v| format!("--version {v} is whole"));
+            return Err(Exit::NoCheckpoint.because(format!("version {version} is damaged: {damage}; {instead}")));
+        }
+    };
     let arrays: Vec<Array<'_>> =
         variables.iter().map(|v| Array { name: &v.name, dims: v.dims, values: v.values.all() }).collect();
     match (kind, arrays.first()) {
@@ -95,15 +101,22 @@ fn write_mtx(path: &Path, array: &Array<'_>) -> Result<()> {
     let Values::F64(values) = array.values else {
         bail!("{}: Matrix Market files are written of doubles; take .npy for {}", path.display(), array.name);
     };
-    write_vector(path, values).with_context(|| format!("cannot write {}", path.display()))
+    Ok(put_result(path, |out| write_vector(out, values))?)
 }
 
 /// The newest version that holds a solution.
 fn solution(store: &Hdf5Store) -> Result<u64> {
-    let holds_it = |version: &u64| store.manifest(*version).is_ok_and(|manifest| manifest.residual.is_converged);
+    let mut damage = String::new();
+    for version in store.versions()?.into_iter().rev() {
+        match store.manifest(version) {
+            Ok(manifest) if manifest.residual.is_converged => return Ok(version),
+            Ok(_) => {}
+            Err(error) => damage = format!("{damage}; version {version} cannot be read: {error}"),
+        }
+    }
     let missing = "no version holds a solution: the run has not converged, or had --no-save-last; --version V, or none, \
                    gives an iterate on the way";
-    store.versions()?.into_iter().rev().find(holds_it).ok_or_else(|| Exit::NoCheckpoint.because(missing))
+    Err(Exit::NoCheckpoint.because(format!("{missing}{damage}")))
 }
 
 fn chosen(asked: Option<u64>, store: &Hdf5Store) -> Result<u64> {
@@ -139,10 +152,20 @@ fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<
     Ok(names)
 }
 
+/// The variables meant, of one version; within, why they cannot be read.
+fn decoded(args: &Args, kind: FileKind, store: &Hdf5Store, version: u64) -> Result<Result<Vec<Written>, String>> {
+    let manifest = match store.manifest(version) {
+        Ok(manifest) => manifest,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let is_one = args.solution || kind != FileKind::Hdf5;
+    let names = wanted(args.variable.as_deref(), is_one, &manifest)?;
+    Ok(names.iter().map(|name| assemble(store, &manifest, name)).collect())
+}
+
 /// The parts of all ranks together.
-fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Written> {
-    let damaged =
-        |errors: Vec<PipelineError>| anyhow!(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Written, String> {
+    let damaged = |errors: Vec<PipelineError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let whole = reader(store).whole(manifest, name).map_err(damaged)?;
     Ok(Written {
         name: whole.name.clone(),

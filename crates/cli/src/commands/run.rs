@@ -17,7 +17,7 @@ use crate::execute::{Execution, Writing, failures_to_save, memory, open_director
 use crate::exit::Exit;
 use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
-use crate::last::{Ending, Report, last_note, solution_note, solution_version, write_solution};
+use crate::last::{self, Ending, Report, last_note, solution_note};
 use crate::lives::Lives;
 use crate::memory::Run;
 use crate::method::Setup;
@@ -27,7 +27,6 @@ use crate::problem::Problem;
 use crate::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
 use crate::residual_log::ResidualLog;
-use crate::results::Unwritten;
 use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve};
@@ -55,12 +54,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     } else {
         Some(in_process(args, outside, None)?)
     };
-    let Some(Ending { report, note, unwritten }) = outcome else { return Ok(Exit::Done) };
+    let Some(Ending { report, note }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
     if let Some(note) = note.filter(|_| is_first()) {
         eprintln!("{note}");
     }
-    unwritten.told()?;
+    report.results.told()?;
     let is_stopped = report.run.ended == ended_name(Ended::Stopped);
     Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
 }
@@ -136,15 +135,13 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     .run()?;
     planned::tell_missed(&args.protection, &executed.report);
     solve.judge(&executed.report.progress, executed.relative_residual);
-    let unwritten = write_solution(args, &executed, problem.comm())?;
+    let results = last::results(args, &executed, problem.comm())?;
     let account = all_ranks(account(&executed.report), problem.comm())?;
     let account = if let Some(lives) = lives { lives.finish(account) } else { account };
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
-    let note = last_note(args, &executed);
-    let solution_version = solution_version(args, &executed.report);
-    let report = Report::new(args, RunJson::new(solve, account, &terms), solution_version);
-    Ok(Ending { report, note, unwritten })
+    let note = last_note(args, &executed, &results);
+    Ok(Ending { report: Report { run: RunJson::new(solve, account, &terms), results }, note })
 }
 
 /// The sums of one process, and why versions failed: each reason once.
@@ -325,11 +322,10 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
         _ => Ended::NotConverged,
     };
     let terms = terms(args, baseline, &Machine::real(), ended);
-    let solution_version = lives.last.solution_version;
-    let solution = args.dir.as_deref().zip(solution_version).map(|(dir, version)| solution_note(dir, version));
+    let results = lives.last.results;
+    let solution = args.dir.as_deref().zip(results.solution_version).map(|(dir, version)| solution_note(dir, version));
     let note = if ended == Ended::Stopped { Some("stopped; the same command goes on".to_owned()) } else { solution };
-    let report = Report::new(args, RunJson::new(solve_report, lives.account, &terms), solution_version);
-    Ok(Ending { report, note, unwritten: Unwritten::default() })
+    Ok(Ending { report: Report { run: RunJson::new(solve_report, lives.account, &terms), results }, note })
 }
 
 /// The files all lives add to: begun anew, unless the run goes on from before.
@@ -383,11 +379,10 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     .run()?;
     let report = &executed.report;
     solve.judge(&report.progress, executed.relative_residual);
-    let unwritten = write_solution(args, &executed, problem.comm())?;
+    let results = last::results(args, &executed, problem.comm())?;
     forget(args, solve.converged, problem.comm());
     let is_stopped = report.ended == Ended::Stopped;
-    ChildResult::new(&solve, solution_version(args, report), account(report)).write(path)?;
-    unwritten.told()?;
+    ChildResult::new(&solve, results, account(report)).write(path)?;
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 

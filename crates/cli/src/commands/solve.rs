@@ -1,5 +1,6 @@
 //! `recoup solve`: one undisturbed solve.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -11,7 +12,7 @@ use crate::output::{Output, Table, bytes, percent};
 use crate::problem::Problem;
 use crate::ranks::agree;
 use crate::residual_log::ResidualLog;
-use crate::results::ResultArgs;
+use crate::results::{ResultArgs, Results};
 use crate::roofline::{self, Roofline};
 use crate::solved::{SolveReport, Solved, solve_watched};
 use recoup::SystemClock;
@@ -49,6 +50,10 @@ pub(crate) struct Args {
 struct Report {
     #[serde(flatten)]
     solve: SolveReport,
+    /// The file that holds the solution.
+    solution: Option<PathBuf>,
+    /// What could not be written, and why.
+    unwritten: Vec<String>,
     #[serde(flatten)]
     roofline: Option<Roofline>,
 }
@@ -71,12 +76,15 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         }
     };
     let Solved { report: mut solve, iterate, .. } = solve_watched(&setup, "solve", None, &mut look)?;
-    let unwritten = args.results.write(&iterate, solve.converged, problem.comm())?;
+    let mut results = Results::default();
+    args.results.write(&iterate, solve.converged, problem.comm(), &mut results)?;
+    results.unwritten.extend(log.and_then(|log| log.lost().get().cloned()));
     solve.seconds_setup += seconds_setup;
     let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };
     let exit = solve.exit();
-    output.emit(&Report { solve, roofline }, table)?;
-    unwritten.told()?;
+    let Results { solution, unwritten, .. } = results.clone();
+    output.emit(&Report { solve, solution, unwritten, roofline }, table)?;
+    results.told()?;
     Ok(exit)
 }
 

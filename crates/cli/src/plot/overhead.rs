@@ -53,45 +53,60 @@ impl Dots {
         dots.collect()
     }
 
-    /// The end of the interval, where one is known.
-    fn upper(&self) -> Option<f64> {
-        let Estimate { mean, half_width } = self.measured?;
-        Some(mean + if half_width.is_finite() { half_width } else { 0.0 })
+    /// The ends of the interval, where one is known; else the mean.
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.measured.map(|Estimate { mean, half_width }| {
+            let half_width = if half_width.is_finite() { half_width } else { 0.0 };
+            (mean - half_width, mean + half_width)
+        })
     }
 }
 
 /// The ends of an axis on which what was measured shows.
-fn ends<'a>(dots: impl Iterator<Item = &'a Dots> + Clone) -> Option<(f64, f64)> {
-    let mut means: Vec<f64> = dots.clone().filter_map(|dots| Some(dots.measured?.mean)).collect();
-    means.sort_by(f64::total_cmp);
-    let upper_quartile = *means.get(3 * means.len() / 4)?;
-    let most = dots.clone().filter_map(Dots::upper).fold(0.0, f64::max);
-    let least = dots.filter_map(|dots| Some(dots.measured?.mean)).fold(0.0, f64::min);
-    Some((least, most.min((STRETCH * upper_quartile).max(10.0)) * 1.05))
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    least: f64,
+    most: f64,
 }
 
-/// A whisker within the axis: how far down and up it goes.
-fn whisker(estimate: Estimate, end: f64) -> (f64, f64) {
-    let half_width = if estimate.half_width.is_finite() { estimate.half_width } else { 0.0 };
-    (half_width.min(estimate.mean.max(0.0)), half_width.min((end - estimate.mean).max(0.0)))
+impl Ends {
+    fn of<'a>(dots: impl Iterator<Item = &'a Dots> + Clone) -> Option<Self> {
+        let mut means: Vec<f64> = dots.clone().filter_map(|dots| Some(dots.measured?.mean)).collect();
+        means.sort_by(f64::total_cmp);
+        let upper_quartile = *means.get(3 * means.len() / 4)?;
+        let reach = (STRETCH * upper_quartile).max(10.0);
+        let (lower, upper): (Vec<f64>, Vec<f64>) = dots.filter_map(Dots::interval).unzip();
+        let [least, most] = [lower.into_iter().fold(0.0, f64::min), upper.into_iter().fold(0.0, f64::max)];
+        Some(Self { least: least.max(-reach) * 1.05, most: most.min(reach) * 1.05 })
+    }
+
+    fn hold(self, value: f64) -> f64 {
+        value.clamp(self.least, self.most)
+    }
+
+    /// Where an estimate is drawn, and how far its whiskers go from there, down and up: all that lies off the axis is at
+    /// its ends, each by itself.
+    fn place(self, dots: &Dots) -> Option<(f64, (f64, f64))> {
+        let (mean, (lower, upper)) = (self.hold(dots.measured?.mean), dots.interval()?);
+        Some((mean, (mean - self.hold(lower), self.hold(upper) - mean)))
+    }
 }
 
 /// The schemes of one comparison, one row each.
 pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
-    let (least, end) = ends(dots.iter())?;
+    let ends = Ends::of(dots.iter())?;
     let row = |index: usize| (dots.len() - index) as f64;
     let mut plots: Vec<Plot> = Vec::new();
     for (index, of) in dots.iter().enumerate() {
         let colour = canvas.colours.series(index + 1);
         if let Some(expected) = of.expected {
             let scatter =
-                ScatterPlot::new().with_data([(expected.min(end), row(index) - 0.22)]).with_color(colour.clone());
+                ScatterPlot::new().with_data([(ends.hold(expected), row(index) - 0.22)]).with_color(colour.clone());
             plots.push(scatter.with_marker(MarkerShape::Diamond).with_size(4.5).with_marker_opacity(0.65).into());
         }
-        let Some(measured) = of.measured else { continue };
-        let scatter = ScatterPlot::new().with_data([(measured.mean.min(end), row(index))]).with_color(colour);
-        let (below, above) = whisker(measured, end);
-        plots.push(scatter.with_x_err_asymmetric([(below, above)]).with_size(6.0).into());
+        let Some((mean, whiskers)) = ends.place(of) else { continue };
+        let scatter = ScatterPlot::new().with_data([(mean, row(index))]).with_color(colour);
+        plots.push(scatter.with_x_err_asymmetric([whiskers]).with_size(6.0).into());
     }
     let names: Vec<String> = dots.iter().rev().map(|of| of.name.clone()).collect();
     let legend = vec![
@@ -104,8 +119,8 @@ pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
         .with_y_axis_max(dots.len() as f64 + 0.6)
         .with_y_tick_step(1.0)
         .with_y_tick_format(TickFormat::Custom(Arc::new(move |value| named(&names, value))))
-        .with_x_axis_min(least)
-        .with_x_axis_max(end)
+        .with_x_axis_min(ends.least)
+        .with_x_axis_max(ends.most)
         .with_legend_entries(legend)
         .with_x_label("overhead, % of the undisturbed time");
     Some(render_multiple(plots, layout))
@@ -133,20 +148,20 @@ pub(crate) fn overview(columns: &[(String, Vec<Dots>)]) -> anyhow::Result<Option
 }
 
 fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canvas) -> Option<Scene> {
-    let (least, end) = ends(columns.iter().flat_map(|(_, dots)| dots))?;
+    let ends = Ends::of(columns.iter().flat_map(|(_, dots)| dots))?;
     let step = 0.8 / schemes.len().max(1) as f64;
     let mut plots: Vec<Plot> = Vec::new();
     let mut legend = Vec::new();
     for (index, scheme) in schemes.iter().enumerate() {
         let offset = (index as f64 - (schemes.len() - 1) as f64 / 2.0) * step;
         let found = columns.iter().zip(1..).filter_map(|((_, dots), position)| {
-            let measured = dots.iter().find(|of| of.name == *scheme)?.measured?;
-            Some((f64::from(position) + offset, measured))
+            let place = ends.place(dots.iter().find(|of| of.name == *scheme)?)?;
+            Some((f64::from(position) + offset, place))
         });
-        let found: Vec<(f64, Estimate)> = found.collect();
+        let found: Vec<(f64, (f64, (f64, f64)))> = found.collect();
         let scatter = ScatterPlot::new()
-            .with_data(found.iter().map(|(x, measured)| (*x, measured.mean.min(end))))
-            .with_y_err_asymmetric(found.iter().map(|(_, measured)| whisker(*measured, end)));
+            .with_data(found.iter().map(|(x, (mean, _))| (*x, *mean)))
+            .with_y_err_asymmetric(found.iter().map(|(_, (_, whiskers))| *whiskers));
         let colour = canvas.colours.series(index + 1);
         let scatter = scatter.with_color(colour.clone());
         legend.push(LegendEntry {
@@ -164,9 +179,70 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
         .with_x_axis_max(names.len() as f64 + 0.6)
         .with_x_tick_step(1.0)
         .with_x_tick_format(TickFormat::Custom(Arc::new(move |value| named(&names, value))))
-        .with_y_axis_min(least)
-        .with_y_axis_max(end)
+        .with_y_axis_min(ends.least)
+        .with_y_axis_max(ends.most)
         .with_legend_entries(legend)
         .with_y_label("overhead, %");
     Some(render_multiple(plots, layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use kuva::render::render::Primitive;
+
+    use super::*;
+
+    fn dots(name: &str, mean: f64, half_width: f64) -> Dots {
+        Dots { name: name.to_owned(), measured: Some(Estimate { mean, half_width }), expected: None }
+    }
+
+    /// Centre and ends of what is drawn from left to right: of each dot, and of the lines of its colour through it.
+    fn drawn(scene: &Scene) -> Vec<[f64; 3]> {
+        let through = |x: f64, y: f64, colour: &str| {
+            let ends = scene.elements.iter().filter_map(|of| match of {
+                Primitive::Line { x1, y1, x2, y2, stroke, .. } if *y1 == y && *y2 == y => {
+                    (stroke.to_svg_string() == colour).then_some([*x1, *x2])
+                }
+                _ => None,
+            });
+            ends.flatten().fold([x, x, x], |[x, least, most], end| [x, least.min(end), most.max(end)])
+        };
+        let dots = scene.elements.iter().filter_map(|of| match of {
+            Primitive::Circle { cx, cy, fill, .. } => Some(through(*cx, *cy, &fill.to_svg_string())),
+            _ => None,
+        });
+        dots.collect()
+    }
+
+    #[test]
+    fn whiskers_end_where_the_interval_does_or_at_the_edge() {
+        // Eight between 19 and 24 percent: the axis ends at 3 * 24 * 1.05 = 75.6.
+        let near =
+            [(20.0, 10.0), (24.0, 2.0), (19.0, 1.0), (21.0, 30.0), (22.0, 60.0), (19.0, 2.0), (23.0, 1.0), (20.0, 3.0)];
+        let far = [(90.0, 50.0), (570.0, 300.0)];
+        let rows: Vec<Dots> = near.into_iter().chain(far).map(|(mean, width)| dots("row", mean, width)).collect();
+        let ends = Ends::of(rows.iter()).unwrap();
+        let marks = drawn(&draw(&rows, Canvas::LIGHT).unwrap());
+        let marks = &marks[..rows.len()];
+        assert!(ends.most < 80.0 && ends.least < 0.0, "{ends:?}");
+        // Pixels of a percent, from two dots on the scale.
+        let scale = (marks[1][0] - marks[0][0]) / 4.0;
+        let x = |percent: f64| marks[0][0] + scale * (ends.hold(percent) - 20.0);
+        for (mark, row) in marks.iter().zip(&rows) {
+            let Estimate { mean, half_width } = row.measured.unwrap();
+            for (found, expected) in mark.iter().zip([mean, mean - half_width, mean + half_width]) {
+                assert!((found - x(expected)).abs() < 0.5, "{}: {expected}: {found}, not {}", row.name, x(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn marks_off_the_scale_of_the_overview_keep_their_intervals() {
+        let ends = Ends { least: -2.0, most: 30.0 };
+        assert_eq!(ends.place(&dots("on", 10.0, 3.0)), Some((10.0, (3.0, 3.0))));
+        assert_eq!(ends.place(&dots("off", 90.0, 70.0)), Some((30.0, (10.0, 0.0))));
+        assert_eq!(ends.place(&dots("far", 570.0, 300.0)), Some((30.0, (0.0, 0.0))));
+        assert_eq!(ends.place(&dots("below", 1.0, 5.0)), Some((1.0, (3.0, 5.0))));
+        assert_eq!(ends.place(&dots("one trial", 4.0, f64::INFINITY)), Some((4.0, (0.0, 0.0))));
+    }
 }
