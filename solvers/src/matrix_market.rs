@@ -428,7 +428,9 @@ impl<'a, R: BufRead> Lines<'a, R> {
     }
 
     fn unexpected<T>(&self, what: &'static str, expected: &str, found: &str) -> Result<T, MatrixMarketError> {
-        let found = found.trim().chars().take(QUOTE_MAX).collect();
+        // A file of another kind is not to write to the reader's terminal.
+        let printable = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+        let found = found.trim().chars().take(QUOTE_MAX).map(printable).collect();
         // An empty file has no line, and what is missing is its first.
         let (path, line) = (self.name.to_owned(), self.line.max(1));
         Err(MatrixMarketError::Unexpected { path, line, what, expected: expected.to_owned(), found })

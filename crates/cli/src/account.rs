@@ -346,6 +346,8 @@ pub(crate) struct RunJson {
     pub(crate) iterations_executed: u64,
     pub(crate) iterations_lost: u64,
     pub(crate) baseline_iterations: Option<u64>,
+    /// Time of the undisturbed solve, on the run's clock.
+    pub(crate) baseline_seconds: Option<f64>,
     pub(crate) scheme: String,
     pub(crate) ended: &'static str,
     pub(crate) failures: u64,
@@ -416,6 +418,7 @@ impl RunJson {
             iterations_executed: account.executed,
             iterations_lost: account.lost,
             baseline_iterations: terms.baseline.iterations,
+            baseline_seconds: productive,
             scheme: terms.scheme.to_string(),
             ended: ended_name(terms.ended),
             failures: account.failures,

@@ -16,8 +16,18 @@ pub(crate) struct DirectoryArgs {
     pub(crate) dir: PathBuf,
 
     /// Only this run [default: all in the directory].
-    #[arg(long)]
+    #[arg(long, value_parser = run_name)]
     pub(crate) name: Option<String>,
+}
+
+/// The name of a run, which becomes one of a directory.
+///
+/// # Errors
+/// Says what was expected.
+pub(crate) fn run_name(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\0']);
+    let expected = "expected the name of one folder: not empty, without /, and not beginning with a dot";
+    if is_name { Ok(text.to_owned()) } else { Err(expected.to_owned()) }
 }
 
 impl DirectoryArgs {

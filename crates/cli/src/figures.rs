@@ -163,7 +163,9 @@ pub(crate) const COLUMNS: [Column; 11] = [
     },
     Column {
         name: "expected",
-        meaning: "the overhead the model expects at the measured costs, the interval in force and this MTTI",
+        meaning: "the overhead the model expects of an endless run at the measured costs, the interval in force and this \
+                  MTTI: s / (1 - s), where s is the share of all time that is not the solve's. Near s = 1 it runs away, and a \
+                  run with few failures may end far below it",
         key: "expected_overhead_fraction",
         show: percent,
         on_terminal: true,

@@ -42,10 +42,13 @@ mod solved;
 mod spares;
 mod standing;
 mod tiers;
+mod vector_file;
 mod version;
 mod virtual_time;
 mod watched;
 
+use std::error::Error as _;
+use std::num::{ParseFloatError, ParseIntError};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -103,7 +106,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = command_line().try_get_matches().map_err(worded).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let filter = EnvFilter::try_from_env("RECOUP_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     let log = std::io::stderr.with_filter(|_| ranks::is_first());
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(log).with_target(false).init();
@@ -139,6 +143,22 @@ fn with_numbers(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| if takes_values(&arg) { arg.allow_negative_numbers(true) } else { arg })
         .mut_subcommands(with_numbers)
+}
+
+/// The same error, which says what is expected where the standard library says what it has met.
+fn worded(error: clap::Error) -> clap::Error {
+    use clap::error::ContextKind;
+    let expected = match error.source() {
+        Some(source) if source.is::<ParseIntError>() => "a whole number, 0 or more",
+        Some(source) if source.is::<ParseFloatError>() => "a number",
+        _ => return error,
+    };
+    let [argument, value] = [ContextKind::InvalidArg, ContextKind::InvalidValue]
+        .map(|kind| error.get(kind).map(ToString::to_string).unwrap_or_default());
+    let text = format!(
+        "invalid value '{value}' for '{argument}': expected {expected}\n\nFor more information, try '--help'.\n"
+    );
+    clap::Error::raw(error.kind(), text)
 }
 
 #[cfg(test)]

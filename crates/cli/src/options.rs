@@ -23,7 +23,7 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "FILE", help_heading = "Problem")]
     pub(crate) matrix: Option<PathBuf>,
 
-    /// Right-hand side from a Matrix Market array file.
+    /// Right-hand side: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset b, or the only one).
     #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind", help_heading = "Problem")]
     pub(crate) rhs: Option<PathBuf>,
 
@@ -148,7 +148,7 @@ pub(crate) enum MethodKind {
 /// Preconditioners by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PcKind {
-    /// None.
+    /// No preconditioner.
     None,
     /// The diagonal.
     Jacobi,

@@ -191,7 +191,7 @@ pub(crate) fn wrapped(text: &str) -> Vec<String> {
     })
 }
 
-/// Seconds with a unit people read: `340 us`, `12.0 s`, `1 h 05 min`.
+/// Seconds with a unit people read: `340 us`, `12.0 s`, `42 min 59 s`, `1 h 05 min`.
 pub(crate) fn seconds(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
@@ -201,7 +201,11 @@ pub(crate) fn seconds(value: f64) -> String {
         0.0 => "0 s".to_owned(),
         m if m < 1e-3 => format!("{:.3} us", value * 1e6),
         m if m < 1.0 => format!("{:.3} ms", value * 1e3),
-        m if m < 3600.0 => format!("{value:.2} s"),
+        m if m < 600.0 => format!("{value:.2} s"),
+        m if m < 3599.5 => {
+            let whole = value.round();
+            format!("{} min {:02} s", (whole / 60.0).trunc(), (whole % 60.0).abs())
+        }
         _ => {
             let minutes = (value / 60.0).round();
             format!("{} h {:02} min", (minutes / 60.0).floor(), minutes % 60.0)
@@ -269,7 +273,10 @@ mod tests {
     #[test]
     fn units_are_chosen_by_magnitude() {
         assert_eq!(seconds(3.4e-4), "340.000 us");
-        assert_eq!(seconds(720.0), "720.00 s");
+        assert_eq!(seconds(599.99), "599.99 s");
+        assert_eq!(seconds(2578.87), "42 min 59 s");
+        assert_eq!(seconds(-720.0), "-12 min 00 s");
+        assert_eq!(seconds(3599.7), "1 h 00 min");
         assert_eq!(seconds(3900.0), "1 h 05 min");
         assert_eq!(seconds(7199.9), "2 h 00 min");
         assert_eq!(seconds(f64::INFINITY), "never");

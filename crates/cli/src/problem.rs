@@ -7,18 +7,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use recoup::compress::{codec, codec_on_cuda};
 use recoup::core::{CodecId, Comm, Operator};
 use recoup::pipeline::{CodecTable, Codecs, Reference};
 use recoup::solvers::{
-    Csr, DistributedCsr, DistributedPoisson3d, LocalRows, Poisson3d, Pool, RightHandSide, RowPartition, System,
-    read_matrix, read_matrix_rows, read_vector,
+    Csr, DistributedCsr, DistributedPoisson3d, LocalRows, MatrixMarketError, Poisson3d, Pool, RightHandSide,
+    RowPartition, System, read_matrix, read_matrix_rows,
 };
 
 use crate::exit::Exit;
 use crate::options::{Device, OperatorKind, ProblemArgs};
 use crate::ranks::{self, agree};
+use crate::vector_file::{self, RIGHT_HAND_SIDE};
 
 type SharedOperator = Arc<dyn Operator + Send + Sync>;
 
@@ -147,7 +148,7 @@ fn whole(args: &ProblemArgs, pool: &Arc<Pool>) -> Result<Operators> {
             return Ok(Operators { reference: operator.clone(), operator, rows: None });
         }
         Source::Poisson(n) => Csr::poisson3d(n),
-        Source::File(path) => read_matrix(path)?,
+        Source::File(path) => read_matrix(path).map_err(|error| named(&error))?,
     };
     let csr = Arc::new(csr.with_pool(pool.clone()));
     Ok(Operators { operator: csr.clone(), reference: csr.clone(), rows: Some(csr) })
@@ -186,11 +187,15 @@ fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Opera
     Ok(Operators { operator: Arc::new(matrix), reference, rows })
 }
 
+fn named(error: &MatrixMarketError) -> anyhow::Error {
+    anyhow!("--matrix {error}")
+}
+
 fn read_own_rows(path: &Path, comm: &dyn Comm) -> Result<(RowPartition, LocalRows)> {
     let mut partition = None;
     let choose =
         |rows: usize| -> Range<usize> { partition.insert(RowPartition::even(rows, 1, comm.size())).range(comm.rank()) };
-    let rows = read_matrix_rows(path, choose)?;
+    let rows = read_matrix_rows(path, choose).map_err(|error| named(&error))?;
     Ok((partition.context("a matrix file has a size")?, rows))
 }
 
@@ -205,7 +210,7 @@ fn right_hand_side(args: &ProblemArgs, a: &dyn Operator, comm: &dyn Comm) -> Res
         return kind.build(a).context("right-hand side");
     };
     let read = || {
-        let rhs = read_vector(path)?;
+        let rhs = vector_file::read(path, "--rhs", RIGHT_HAND_SIDE)?;
         check_length(path, a.global_rows() as usize, rhs.len())?;
         Ok(rhs)
     };
@@ -218,5 +223,5 @@ fn check_length(path: &Path, expected: usize, found: usize) -> Result<()> {
     if expected == found {
         return Ok(());
     }
-    anyhow::bail!("{}: right-hand side of {expected} values expected, {found} found", path.display())
+    bail!("--rhs {}: {expected} values expected, as A has rows, {found} found", path.display())
 }

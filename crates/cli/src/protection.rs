@@ -50,7 +50,13 @@ pub(crate) struct ProtectionArgs {
 
     /// Computing between two checkpoints: auto (optimal for the MTTI), a duration as in 90s or 10min (a plain number is
     /// seconds), or iterations as in 15it.
-    #[arg(long, value_name = "auto|DURATION|Kit", default_value = "auto", help_heading = "Checkpoints")]
+    #[arg(
+        long,
+        value_name = "auto|DURATION|Kit",
+        default_value = "auto",
+        allow_hyphen_values = true,
+        help_heading = "Checkpoints"
+    )]
     pub(crate) interval: Interval,
 
     /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; all
@@ -181,7 +187,7 @@ pub(crate) enum SchemeChoice {
     Exact,
     /// As traditional, encoded losslessly.
     Lossless,
-    /// The iterate alone, under a bound that follows the residual.
+    /// The least the method can go on from, under a bound that follows the residual.
     Lossy,
     /// Decided from measured costs, again and again.
     Auto,

@@ -4,18 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use recoup::core::{Comm, Values};
-use recoup::io::{Array, put_result, read_hdf5, read_npy, write_npy, write_plain_hdf5};
-use recoup::solvers::{read_vector, write_vector};
+use recoup::core::Comm;
 use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{self, Exit};
 use crate::problem::Problem;
 use crate::ranks::{self, agree};
-
-/// Name of the iterate in HDF5 files.
-const ITERATE: &str = "x";
+use crate::vector_file::{self, FileKind, ITERATE};
 
 /// Files a solve reads its first guess from, and writes its result to.
 #[derive(Args, Clone, Debug, Default)]
@@ -35,38 +31,6 @@ pub(crate) struct ResultArgs {
     pub(crate) residual_log: Option<PathBuf>,
 }
 
-/// Kinds of files with one vector, by their names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileKind {
-    /// NumPy's format.
-    Npy,
-    /// Matrix Market, array format.
-    Mtx,
-    /// Plain HDF5.
-    Hdf5,
-}
-
-impl FileKind {
-    /// The kind a name stands for.
-    ///
-    /// # Errors
-    /// Exit 2, with the option that gave the name.
-    pub(crate) fn of(path: &Path, option: &str) -> Result<Self> {
-        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-        let ends = |end: &[&str]| end.iter().any(|end| name.ends_with(end));
-        if ends(&[".npy"]) {
-            Ok(Self::Npy)
-        } else if ends(&[".mtx"]) || (option == "--x0" && ends(&[".mtx.gz"])) {
-            Ok(Self::Mtx)
-        } else if ends(&[".h5", ".hdf5"]) {
-            Ok(Self::Hdf5)
-        } else {
-            let text = format!("{option} {}: expected FILE.npy, FILE.mtx or FILE.h5", path.display());
-            Err(Exit::Usage.because(text))
-        }
-    }
-}
-
 impl ResultArgs {
     /// Refuses files that cannot be read or written before anything long is done. Collective where there are ranks.
     ///
@@ -82,11 +46,11 @@ impl ResultArgs {
 
     fn check_here(&self) -> Result<()> {
         if let Some(path) = &self.x0 {
-            FileKind::of(path, "--x0")?;
+            FileKind::read(path, "--x0")?;
             access(path, Access::READ_OK).with_context(|| format!("--x0 {}: cannot be read", path.display()))?;
         }
         if let Some(path) = &self.solution {
-            FileKind::of(path, "--solution")?;
+            FileKind::written(path, "--solution")?;
             require_writable(path, "--solution")?;
         }
         self.residual_log.as_ref().map_or(Ok(()), |path| require_writable(path, "--residual-log"))
@@ -99,7 +63,8 @@ impl ResultArgs {
     pub(crate) fn start(&self, problem: &Problem) -> Result<Option<Vec<f64>>> {
         let Some(path) = &self.x0 else { return Ok(None) };
         let rows = usize::try_from(problem.unknowns()).unwrap_or(usize::MAX);
-        let x = agree(problem.comm(), read(path).and_then(|x| fitting(path, x, rows)))?;
+        let read = || fitting(path, vector_file::read(path, "--x0", ITERATE)?, rows);
+        let x = agree(problem.comm(), read())?;
         let first = problem.operator.first_row() as usize;
         Ok(Some(x[first..first + problem.n()].to_vec()))
     }
@@ -116,7 +81,7 @@ impl ResultArgs {
         if comm.rank() > 0 {
             return Ok(());
         }
-        match write_vector_as(path, &whole) {
+        match vector_file::write(path, "--solution", ITERATE, &whole) {
             Ok(()) => {
                 let what = if converged { "the solution" } else { "the last iterate, which is no solution," };
                 eprintln!("{what} is in {}", path.display());
@@ -170,25 +135,6 @@ fn gathered(own: &[f64], comm: &dyn Comm) -> Result<Vec<f64>> {
     Ok(own.iter().copied().chain(parts.iter().flat_map(rows)).collect())
 }
 
-/// Writes a vector in the format its name stands for.
-fn write_vector_as(path: &Path, values: &[f64]) -> Result<()> {
-    let array = Array { name: ITERATE, dims: [values.len(), 1, 1], values: Values::F64(values) };
-    match FileKind::of(path, "--solution")? {
-        FileKind::Npy => write_npy(path, &array)?,
-        FileKind::Hdf5 => write_plain_hdf5(path, &[array])?,
-        FileKind::Mtx => put_result(path, |out| write_vector(out, values))?,
-    }
-    Ok(())
-}
-
-fn read(path: &Path) -> Result<Vec<f64>> {
-    Ok(match FileKind::of(path, "--x0")? {
-        FileKind::Npy => read_npy(path)?,
-        FileKind::Hdf5 => read_hdf5(path, ITERATE)?,
-        FileKind::Mtx => read_vector(path)?,
-    })
-}
-
 /// The vector, if it has so many finite values.
 fn fitting(path: &Path, x: Vec<f64>, rows: usize) -> Result<Vec<f64>> {
     let path = path.display();
@@ -228,18 +174,5 @@ mod tests {
     fn rows_of_ranks_come_together_in_their_order() {
         let seen = Threads::launch(3, |comm| gathered(&vec![comm.rank() as f64; comm.rank() + 1], &comm).unwrap());
         assert_eq!(seen, [vec![0.0, 1.0, 1.0, 2.0, 2.0, 2.0], vec![], vec![]]);
-    }
-
-    #[test]
-    fn every_kind_of_file_brings_a_vector_back_bit_for_bit() {
-        let dir = tempfile::tempdir().unwrap();
-        let values = [0.1, -0.0, 1e-300, -7.25e20];
-        for name in ["x.npy", "x.mtx", "x.h5"] {
-            let path = dir.path().join(name);
-            write_vector_as(&path, &values).unwrap();
-            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&read(&path).unwrap()), bits(&values), "{name}");
-        }
-        assert!(FileKind::of(Path::new("x.txt"), "--x0").is_err());
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::deadline::EndArgs;
+use crate::directory::run_name;
 use crate::exit::Exit;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::protection::{ProtectionArgs, SchemeChoice};
@@ -18,7 +19,7 @@ const EXAMPLES: &str = "Examples:
       --dir /tmp/killed --mtti 1s --failures kill
   recoup run --matrix tests/data/sherman5.mtx.gz --method gmres --pc jacobi \\
       --dir /tmp/stopped --solution /tmp/x.npy --residual-log /tmp/r.csv \\
-      --stop-before 5min
+      --time-limit 2h --stop-before 5min
   mpirun --with-ft ulfm -n 6 recoup run --mpi --spares 2 --poisson3d 40 \\
       --method jacobi --rtol 1e-4 --dir /tmp/spared --mtti 2s \\
       --failures kill:rank
@@ -57,7 +58,7 @@ pub(crate) struct RunArgs {
     pub(crate) end: EndArgs,
 
     /// Name of the run in it.
-    #[arg(long, default_value = "solve", help_heading = "Checkpoints")]
+    #[arg(long, default_value = "solve", value_parser = run_name, help_heading = "Checkpoints")]
     pub(crate) name: String,
 
     /// Put versions of an earlier run aside, and start anew.

@@ -13,6 +13,22 @@ use crate::method::Setup;
 use crate::options::name_of;
 use crate::output::{Table, bytes, seconds};
 use crate::progress::Bar;
+use crate::protection::ProtectionArgs;
+
+/// Undisturbed solves at least this long are timed well by one.
+pub(crate) const TIMED_WELL_SECONDS: f64 = 1.0;
+
+/// What to say of overheads that are measured against a solve of so many seconds.
+pub(crate) fn too_short(protection: &ProtectionArgs, undisturbed_seconds: f64) -> Option<String> {
+    let is_noise = !protection.is_virtual() && undisturbed_seconds < TIMED_WELL_SECONDS;
+    let took = seconds(undisturbed_seconds);
+    is_noise.then(|| {
+        format!(
+            "an undisturbed solve of {took} is too short to time, and overheads are noise: take a larger problem or \
+             --virtual-time"
+        )
+    })
+}
 
 /// What `recoup solve` reports; `recoup run` reports it too.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -90,22 +90,22 @@ impl FromStr for PfsEvery {
 /// Who shares a file of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FileKind {
-    /// Nobody.
+    /// A file for each rank.
     Rank,
-    /// The ranks of a node.
+    /// A file for the ranks of each node.
     Node,
-    /// All ranks.
+    /// One file for all ranks.
     One,
 }
 
 /// How slower tiers get their versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DrainKind {
-    /// Behind the run; skipped while busy.
+    /// Written behind the run; a version is left out while the one before is on its way.
     Skip,
-    /// Behind the run, one after the other.
+    /// Written behind the run, one after the other.
     Wait,
-    /// Before the version counts.
+    /// Written before the version counts.
     Off,
 }
 

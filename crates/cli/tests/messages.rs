@@ -56,6 +56,15 @@ fn what_cannot_work_is_refused_by_name_before_anything_is_solved() {
             "--memory-dir nodir: there is no such directory",
         ),
         ("inspect d --memory-dir nodir".to_owned(), "--memory-dir nodir: there is no such directory"),
+        (
+            format!("solve {CG} --max-iterations -3"),
+            "'-3' for '--max-iterations <K>': expected a whole number, 0 or more",
+        ),
+        (format!("solve {CG} --omega foo"), "'foo' for '--omega <W>': expected a number"),
+        (format!("run {CG} --dir d --interval -5it"), "expected auto, a duration above 0"),
+        (format!("run {CG} --dir d --name a/b"), "'a/b' for '--name <NAME>': expected the name of one folder"),
+        ("inspect d --name ..".to_owned(), "expected the name of one folder"),
+        (format!("solve {CG} --rhs b.txt"), "--rhs b.txt: expected FILE.npy, FILE.mtx or FILE.h5"),
     ];
     for (command, words) in cases {
         let err = refused(&command, dir.path(), 2);
@@ -91,10 +100,14 @@ fn files_are_read_from_line_1_and_rows_are_counted_from_1() {
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write("empty.mtx", "");
+    write("other.mtx", "A\x1b[31mELF\x07 x\n");
     write("zero.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 4.0\n1 2 1.0\n2 1 1.0\n");
     for (file, method, words) in [
-        ("none.mtx", "cg", "error: none.mtx: No such file"),
-        ("empty.mtx", "cg", "empty.mtx, line 1: header"),
+        ("none.mtx", "cg", "error: --matrix none.mtx: No such file"),
+        ("empty.mtx", "cg", "--matrix empty.mtx, line 1: header"),
+        ("other.mtx", "cg", r"A\u{1b}[31mELF\u{7} x found"),
+        ("zero.mtx", "cg --rhs none.npy", "error: --rhs none.npy: No such file"),
+        ("zero.mtx", "cg --rhs none.mtx", "error: --rhs none.mtx: No such file"),
         ("zero.mtx", "jacobi", "row 2 has 0"),
         ("zero.mtx", "gauss-seidel", "row 2 has 0"),
         ("zero.mtx", "gmres --pc ssor", "row 2 has 0"),

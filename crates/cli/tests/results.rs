@@ -78,6 +78,22 @@ fn a_solution_in_every_format_is_a_first_guess_that_needs_no_iteration() {
 }
 
 #[test]
+fn a_right_hand_side_is_read_from_every_format() {
+    let dir = directory();
+    let (_, _) = json(
+        &format!("solve {PROBLEM} --method cg --rtol 1e-3 --solution b.npy").replace("--rtol 1e-8", ""),
+        dir.path(),
+    );
+    let reports = ["b.npy", "b.mtx", "b.h5"].map(|file| {
+        let copy = format!("solve {PROBLEM} --method cg --x0 b.npy --max-iterations 0 --solution {file}");
+        recoup(&copy, dir.path());
+        json(&format!("solve {PROBLEM} --method cg --rhs {file}"), dir.path()).0
+    });
+    assert!(reports.iter().all(|report| report["relative_residual"] == reports[0]["relative_residual"]), "{reports:?}");
+    assert_ne!(reports[0]["iterations"], json(&format!("solve {PROBLEM} --method cg"), dir.path()).0["iterations"]);
+}
+
+#[test]
 fn files_that_cannot_serve_are_refused_before_the_solve() {
     let dir = directory();
     let solve = format!("solve {PROBLEM} --method cg");

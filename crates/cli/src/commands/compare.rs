@@ -24,7 +24,7 @@ use crate::planned;
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::report::{self, Curve};
-use crate::solved::{SolveReport, Solved, solve};
+use crate::solved::{SolveReport, Solved, TIMED_WELL_SECONDS, solve, too_short};
 use crate::virtual_time::{self, Machine, MachineRates, Measured};
 
 /// What the help shows after the options.
@@ -41,10 +41,8 @@ Failures are injected at random where an MTTI is given and --failures is not.";
 const TRIALS: u32 = 5;
 /// Trials of failures at fixed iterations on a real clock, whose noise they show. In virtual time one is all there is.
 const TIMED_TRIALS: u32 = 3;
-/// Undisturbed solves of which the median counts, where one takes less than [`REPEAT_BELOW_SECONDS`].
+/// Undisturbed solves of which the median counts, where one takes less than [`TIMED_WELL_SECONDS`].
 const REPEATS: usize = 3;
-/// Longer solves are timed well by one.
-const REPEAT_BELOW_SECONDS: f64 = 1.0;
 /// Options of `recoup compare`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -148,7 +146,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 /// The undisturbed solve; a short one is repeated, as the first one pays for cold memory.
 fn settled(setup: &Setup<'_>, stop: &AtomicBool) -> Result<Solved> {
     let mut all = vec![solve(setup, "undisturbed", Some(stop))?];
-    while all.len() < REPEATS && all[0].report.seconds_solve < REPEAT_BELOW_SECONDS {
+    while all.len() < REPEATS && all[0].report.seconds_solve < TIMED_WELL_SECONDS {
         all.push(solve(setup, "undisturbed", Some(stop))?);
     }
     all.sort_by(|a, b| a.report.seconds_solve.total_cmp(&b.report.seconds_solve));
@@ -209,13 +207,7 @@ impl Contest<'_> {
             let asked = self.trials() as usize * self.args.schemes.len();
             notes.push(format!("stopped: {} of {asked} runs were finished, and count", trials.len()));
         }
-        let took = self.undisturbed.report.seconds_solve;
-        if !self.args.protection.is_virtual() && took < REPEAT_BELOW_SECONDS {
-            let took = seconds(took);
-            notes.push(format!(
-                "an undisturbed solve of {took} is too short to time: take a larger problem or --virtual-time"
-            ));
-        }
+        notes.extend(too_short(&self.args.protection, self.undisturbed.report.seconds_solve));
         Report {
             title: problem_title(&self.args.problem, &self.undisturbed.report),
             verdict: verdict(&runs),

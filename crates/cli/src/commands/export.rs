@@ -12,7 +12,8 @@ use serde::Serialize;
 use crate::directory::{DirectoryArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table};
-use crate::results::{FileKind, require_writable};
+use crate::results::require_writable;
+use crate::vector_file::FileKind;
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -70,7 +71,7 @@ struct Written {
 /// # Errors
 /// When a version is missing or damaged, or the target cannot be written.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
-    let kind = FileKind::of(&args.to, "--to")?;
+    let kind = FileKind::written(&args.to, "--to")?;
     require_writable(&args.to, "--to")?;
     let name = args.directory.one_name()?;
     let store = args.directory.open(&name)?;

@@ -93,6 +93,8 @@ struct Content {
     true_residual_norm: Option<f64>,
     verified_residual_norm: Option<f64>,
     tries: u32,
+    /// Of a run that has converged.
+    is_solution: bool,
     /// What a recovery from it was expected to cost when it was saved.
     extra_iterations_predicted: Option<Prediction>,
     variables: Vec<VariableReport>,
@@ -187,6 +189,10 @@ fn tier_names(places: &[PlaceReport]) -> String {
 }
 
 impl Content {
+    fn has_recomputed(&self) -> bool {
+        self.variables.iter().any(|variable| variable.role == "recomputed")
+    }
+
     fn of(store: &dyn Store, manifest: &Manifest) -> Self {
         let residual = manifest.residual;
         Self {
@@ -205,6 +211,7 @@ impl Content {
             true_residual_norm: residual.true_norm,
             verified_residual_norm: residual.verified_norm,
             tries: residual.tries,
+            is_solution: residual.is_converged,
             extra_iterations_predicted: manifest.extra_iterations_predicted,
             variables: variables(manifest),
         }
@@ -280,6 +287,17 @@ fn tables(report: &Report) -> Tables {
             variables.note(format!("{}: set aside {set_aside} (recoup prune removes them)", run.name));
         }
     }
+    if report
+        .runs
+        .iter()
+        .flat_map(|run| &run.versions)
+        .filter_map(|of| of.content.as_ref())
+        .any(Content::has_recomputed)
+    {
+        variables.note("recomputed: a restart makes it from the iterate; saved, so that the recurrences go on");
+    }
+    versions
+        .note("chain: versions read to restore it; N': extra iterations expected of a recovery; in: its tiers");
     Tables([versions, variables])
 }
 
@@ -293,7 +311,7 @@ fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
     let extra = content.extra_iterations_predicted.map_or_else(|| "-".to_owned(), |of| format!("{:.1}", of.iterations));
     [
         label.to_owned(),
-        content.scheme.clone(),
+        if content.is_solution { "solution".to_owned() } else { content.scheme.clone() },
         format!("{:.2}", content.ratio),
         bytes(content.payload_bytes as f64),
         behind(&content.chain),

@@ -29,7 +29,7 @@ use crate::ranks::{self, agree, is_first};
 use crate::residual_log::ResidualLog;
 use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
-use crate::solved::{SolveReport, Solved, solve};
+use crate::solved::{SolveReport, Solved, solve, too_short};
 use crate::spares::{Doom, Dooms, fellows, outlive, together};
 use crate::standing;
 use crate::tiers::Costs;
@@ -141,7 +141,8 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     forget(args, solve.converged, problem.comm());
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed, &results);
-    Ok(Ending { report: Report { run: RunJson::new(solve, account, &terms), results }, note })
+    let run = noted(args, RunJson::new(solve, account, &terms));
+    Ok(Ending { report: Report { run, results }, note })
 }
 
 /// The sums of one process, and why versions failed: each reason once.
@@ -176,6 +177,13 @@ fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Te
         rates: machine.rates,
         ended,
     }
+}
+
+/// The report, which says where its overheads mean nothing.
+fn noted(args: &Args, mut run: RunJson) -> RunJson {
+    let undisturbed = run.baseline_seconds.filter(|_| run.overhead_fraction.is_some() && !args.is_undisturbed());
+    run.notes.extend(undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed)));
+    run
 }
 
 /// The undisturbed solve, where something depends on it.
@@ -325,7 +333,8 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
     let results = lives.last.results;
     let solution = args.dir.as_deref().zip(results.solution_version).map(|(dir, version)| solution_note(dir, version));
     let note = if ended == Ended::Stopped { Some("stopped; the same command goes on".to_owned()) } else { solution };
-    Ok(Ending { report: Report { run: RunJson::new(solve_report, lives.account, &terms), results }, note })
+    let run = noted(args, RunJson::new(solve_report, lives.account, &terms));
+    Ok(Ending { report: Report { run, results }, note })
 }
 
 /// The files all lives add to: begun anew, unless the run goes on from before.
@@ -428,7 +437,10 @@ fn table(report: &RunJson) -> Table {
     table.row(["recovery".to_owned(), seconds(report.seconds_recovery)]);
     table.row(["lost work".to_owned(), seconds(report.seconds_lost_work)]);
     table.row(["total".to_owned(), seconds(report.seconds_total)]);
+    table.row(["undisturbed".to_owned(), optional(report.baseline_seconds, seconds)]);
     table.row(["overhead".to_owned(), optional(report.overhead_fraction, percent)]);
+    let other = report.overhead_parts.map(|parts| parts.other);
+    table.row(["  not explained".to_owned(), optional(other, percent)]);
     table.row(["overhead expected".to_owned(), optional(report.expected_overhead_fraction, percent)]);
     if let Some(rates) = &report.machine {
         table.note(rates.to_string());

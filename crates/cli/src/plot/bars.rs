@@ -68,7 +68,7 @@ pub(super) fn sizes(schemes: &[SchemeFigures], canvas: Canvas) -> Option<Scene> 
     if largest <= 0.0 {
         return None;
     }
-    let (unit, name) = if largest >= 1e6 { (1e6, "MB") } else { (1e3, "kB") };
+    let (unit, name) = if largest >= 1_048_576.0 { (1_048_576.0, "MiB") } else { (1024.0, "KiB") };
     let empty = BarPlot::new().with_width(0.7).with_horizontal(true).with_legend(vec!["in memory", "stored"]);
     let bars = sized.iter().rev().fold(empty, |bars, (scheme, raw, stored)| {
         let pair = vec![(raw / unit, canvas.colours.series(0)), (stored / unit, canvas.colours.series(1))];

@@ -109,9 +109,13 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
         }
         legend.extend(is_there.then(|| mark_entry(label, shape, canvas.colours)));
     }
+    let top = curves.iter().flat_map(|curve| &curve.history).filter(drawn).map(|of| of.relative_residual);
+    let top = top.fold(f64::MIN_POSITIVE, f64::max);
     let layout = canvas
         .layout(&plots, 380.0)
         .with_log_y()
+        // Marks at the top are shown whole.
+        .with_y_axis_max(2.5 * top)
         .with_y_tick_format(TickFormat::Custom(Arc::new(power_of_ten)))
         .with_legend_entries(legend)
         .with_x_label(axis.label(unit))

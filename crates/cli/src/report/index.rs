@@ -37,7 +37,8 @@ pub(crate) fn write(entries: &[Entry], folder: &Path, command: &str) -> Result<P
         html,
         "<header>\n<p>recoup</p>\n<h1>{title}</h1>\n<p class=\"verdict\">Every problem is solved under every scheme with \
          the same failures, seed by seed. Overhead is the time of such a run over that of the undisturbed solve, less 1: \
-         checkpoints, work done again, recoveries and extra iterations.</p>\n</header>\n<main>\n"
+         checkpoints, work done again, recoveries and extra iterations. {overall}</p>\n</header>\n<main>\n",
+        overall = escape(&overall(entries)),
     );
     if let Some(figure) = overview(&columns(entries))? {
         write_figure(&figure, folder)?;
@@ -48,6 +49,36 @@ pub(crate) fn write(entries: &[Entry], folder: &Path, command: &str) -> Result<P
     let path = folder.join("index.html");
     write_file(&path, html.as_bytes())?;
     Ok(path)
+}
+
+/// Which schemes cost least, and on how many problems; and how far `auto` is from them.
+fn overall(entries: &[Entry]) -> String {
+    let mean = |(name, of): &(String, Option<Estimate>)| of.map(|of| (name.clone(), of.mean));
+    let all: Vec<Vec<(String, f64)>> =
+        entries.iter().map(|entry| entry.overheads.iter().filter_map(mean).collect()).collect();
+    let least = |of: &Vec<(String, f64)>| of.iter().min_by(|(_, a), (_, b)| a.total_cmp(b)).cloned();
+    let mut wins: Vec<(String, usize)> = Vec::new();
+    for (name, _) in all.iter().filter_map(least) {
+        match wins.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => wins.push((name, 1)),
+        }
+    }
+    wins.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    if wins.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<String> = wins.iter().map(|(name, count)| format!("{name} on {count}")).collect();
+    let behind = all.iter().filter_map(|of| {
+        let auto = of.iter().find(|(name, _)| name == "auto")?.1;
+        Some(100.0 * (auto - least(of)?.1))
+    });
+    let behind = behind.reduce(f64::max);
+    let auto = behind.map_or_else(String::new, |most| {
+        format!(" auto, which has to find out, is at most {most:.1} points above the cheapest.")
+    });
+    let problems = if entries.len() == 1 { "problem" } else { "problems" };
+    format!("Of {} {problems}, least mean overhead: {}.{auto}", entries.len(), listed.join(", "))
 }
 
 fn columns(entries: &[Entry]) -> Vec<(String, Vec<Dots>)> {
@@ -85,7 +116,7 @@ fn row(entry: &Entry, schemes: &[&str]) -> String {
         format!("<td data-name=\"{}\">{value}{width}</td>", escape(scheme))
     });
     format!(
-        "<tr><th scope=\"row\"><a href=\"{folder}/index.html\">{title}</a><small>{verdict}</small></th>{cells}\
+        "<tr><th scope=\"row\"><a href=\"{folder}/index.html\">{title}</a> ({folder})<small>{verdict}</small></th>{cells}\
          <td data-name=\"trials\">{trials}</td></tr>\n",
         folder = escape(&entry.folder),
         title = escape(&entry.title),
@@ -93,4 +124,29 @@ fn row(entry: &Entry, schemes: &[&str]) -> String {
         cells = cells.collect::<String>(),
         trials = entry.trials,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_index_says_which_schemes_cost_least_and_how_far_auto_is() {
+        let of = |mean: f64| Some(Estimate { mean, half_width: 0.01 });
+        let entry = |overheads: [(&str, Option<Estimate>); 3]| Entry {
+            folder: "cg".to_owned(),
+            title: String::new(),
+            verdict: String::new(),
+            trials: 2,
+            overheads: overheads.map(|(name, of)| (name.to_owned(), of)).to_vec(),
+        };
+        let said = overall(&[
+            entry([("none", of(1.0)), ("lossy", of(0.2)), ("auto", of(0.25))]),
+            entry([("none", None), ("lossy", of(0.3)), ("auto", of(0.1))]),
+            entry([("none", of(0.9)), ("lossy", of(0.3)), ("auto", of(0.325))]),
+        ]);
+        assert!(said.starts_with("Of 3 problems, least mean overhead: lossy on 2, auto on 1."), "{said}");
+        assert!(said.ends_with("at most 5.0 points above the cheapest."), "{said}");
+        assert_eq!(overall(&[]), "");
+    }
 }

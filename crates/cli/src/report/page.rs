@@ -124,7 +124,10 @@ fn decisions(comparison: &Comparison) -> String {
     let left_out = comparison.decisions.len().saturating_sub(DECISIONS_MAX);
     let more = if left_out > 0 { format!("<p>{left_out} more are in figures.json.</p>\n") } else { String::new() };
     format!(
-        "<h2>What auto decided</h2>\n<p>Under seed {}, whenever the costs measured so far called for it.</p>\n\
+        "<h2>What auto decided</h2>\n<p>Under seed {}, whenever the costs measured so far called for it. A percentage is \
+         the overhead the model expects of a choice. theta is the growth of the residual that a lossy version may cost: \
+         ||b - A x'|| &le; (1 + theta) ||r||; a smaller one makes larger versions, from which fewer extra iterations \
+         follow. At risk is what a failure would lose now: the time since the last version.</p>\n\
          <ol>\n{items}</ol>\n{more}",
         comparison.first_seed
     )

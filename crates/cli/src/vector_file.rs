@@ -1,0 +1,102 @@
+//! Files with one vector, in the format their names stand for: NumPy's, Matrix Market's, HDF5.
+
+use std::fs::File;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use recoup::core::Values;
+use recoup::io::{Array, put_result, read_hdf5, read_npy, write_npy, write_plain_hdf5};
+use recoup::solvers::{read_vector, write_vector};
+
+use crate::exit::Exit;
+
+/// Name of the iterate in HDF5 files.
+pub(crate) const ITERATE: &str = "x";
+/// Name of the right-hand side there.
+pub(crate) const RIGHT_HAND_SIDE: &str = "b";
+
+/// Kinds of files with one vector, by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// NumPy's format.
+    Npy,
+    /// Matrix Market, array format.
+    Mtx,
+    /// Plain HDF5.
+    Hdf5,
+}
+
+impl FileKind {
+    /// What a file of this name is written as.
+    ///
+    /// # Errors
+    /// Exit 2, with the option that gave the name.
+    pub(crate) fn written(path: &Path, option: &str) -> Result<Self> {
+        Self::of(path, &[".mtx"]).ok_or_else(|| refused(path, option))
+    }
+
+    /// What it is read as.
+    ///
+    /// # Errors
+    /// As [`FileKind::written`].
+    pub(crate) fn read(path: &Path, option: &str) -> Result<Self> {
+        Self::of(path, &[".mtx", ".mtx.gz"]).ok_or_else(|| refused(path, option))
+    }
+
+    fn of(path: &Path, matrix_market: &[&str]) -> Option<Self> {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let kinds = [(Self::Npy, &[".npy"] as &[&str]), (Self::Mtx, matrix_market), (Self::Hdf5, &[".h5", ".hdf5"])];
+        kinds.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))).map(|(kind, _)| kind)
+    }
+}
+
+fn refused(path: &Path, option: &str) -> anyhow::Error {
+    Exit::Usage.because(format!("{option} {}: expected FILE.npy, FILE.mtx or FILE.h5", path.display()))
+}
+
+/// Writes a vector; in HDF5 as a dataset of this name.
+///
+/// # Errors
+/// When the file cannot be written; one that was there is as it was then.
+pub(crate) fn write(path: &Path, option: &str, name: &str, values: &[f64]) -> Result<()> {
+    let array = Array { name, dims: [values.len(), 1, 1], values: Values::F64(values) };
+    match FileKind::written(path, option)? {
+        FileKind::Npy => write_npy(path, &array)?,
+        FileKind::Hdf5 => write_plain_hdf5(path, &[array])?,
+        FileKind::Mtx => put_result(path, |out| write_vector(out, values))?,
+    }
+    Ok(())
+}
+
+/// Reads a vector; from HDF5 the dataset of this name, or the only one.
+///
+/// # Errors
+/// What is wrong with the file that the option named.
+pub(crate) fn read(path: &Path, option: &str, name: &str) -> Result<Vec<f64>> {
+    let named = |error: &dyn std::fmt::Display| anyhow!("{option} {error}");
+    let kind = FileKind::read(path, option)?;
+    File::open(path).map_err(|error| named(&format!("{}: {error}", path.display())))?;
+    match kind {
+        FileKind::Npy => read_npy(path).map_err(|error| named(&error)),
+        FileKind::Hdf5 => read_hdf5(path, name).map_err(|error| named(&error)),
+        FileKind::Mtx => read_vector(path).map_err(|error| named(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_file_brings_a_vector_back_bit_for_bit() {
+        let dir = tempfile::tempdir().unwrap();
+        let values = [0.1, -0.0, 1e-300, -7.25e20];
+        for name in ["x.npy", "x.mtx", "x.h5"] {
+            let path = dir.path().join(name);
+            write(&path, "--solution", ITERATE, &values).unwrap();
+            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&read(&path, "--x0", ITERATE).unwrap()), bits(&values), "{name}");
+        }
+        assert!(FileKind::read(Path::new("x.txt"), "--x0").is_err());
+    }
+}
