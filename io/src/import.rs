@@ -150,4 +150,21 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_the_hdf5_crate_writes_is_read_in_its_oldest_and_newest_form() {
+        let dir = tempfile::tempdir().unwrap();
+        let values = [1.5, -2.0, 1e-300];
+        for is_newest in [false, true] {
+            let path = dir.path().join("x.h5");
+            let mut form = hdf5_metno::FileBuilder::new();
+            if is_newest {
+                form.with_fapl(|form| form.libver_latest());
+            }
+            let file = form.create(&path).unwrap();
+            file.new_dataset::<f64>().shape(values.len()).create("x").unwrap().write(&values).unwrap();
+            file.close().unwrap();
+            assert_eq!(read_hdf5(&path, "x").unwrap(), values, "{is_newest}");
+        }
+    }
 }

@@ -33,6 +33,8 @@ use crate::solved::SolveReport;
 const LIVES_MAX: u32 = 100_000;
 /// Lives in a row without a newer version before the next ones are given more time.
 const PATIENCE: u32 = 25;
+/// Of which it is said where they began.
+const LIVES_SHOWN: usize = 12;
 /// How often the child is looked at.
 const POLL: Duration = Duration::from_micros(500);
 
@@ -108,6 +110,7 @@ pub(crate) fn lives(
     let mtti = Duration::from_secs_f64(args.mtti_seconds().unwrap_or(f64::MAX).min(1e9));
     let mut reaper = Reaper { kills: Exponential::new(mtti, args.seed), lived: Duration::ZERO, stretch: 1 };
     let mut sums = Sums::new(iteration_seconds);
+    let mut origins = Vec::new();
     for _ in 0..LIVES_MAX {
         // A life that dies before its first beat must not leave its predecessor's.
         remove_if_there(&heartbeat)?;
@@ -119,7 +122,9 @@ pub(crate) fn lives(
                     // A node that dies takes its memory with it.
                     memory.remove()?;
                 }
-                sums.add(&Beat::read(&heartbeat), 1);
+                let beat = Beat::read(&heartbeat);
+                origins.push(beat.restored);
+                sums.add(&beat, 1);
                 if sums.idle >= PATIENCE {
                     reaper.stretch = reaper.stretch.saturating_mul(2);
                     sums.idle = 0;
@@ -137,11 +142,23 @@ pub(crate) fn lives(
                     return Err(child_failed(code));
                 };
                 let last = ChildResult::read(&heartbeat)?;
-                return Ok(Killed { account: sums.finish(&last.account, clock.now()), last, exit });
+                origins.push(last.account.start_version);
+                let mut account = sums.finish(&last.account, clock.now());
+                account.notes.insert(0, told(&origins));
+                return Ok(Killed { account, last, exit });
             }
         }
     }
     bail!("{LIVES_MAX} lives and no end: the MTTI is too short")
+}
+
+/// Where the lives of a run began.
+fn told(origins: &[u64]) -> String {
+    let name = |version: &u64| if *version == 0 { "the start".to_owned() } else { version.to_string() };
+    let shown: Vec<String> = origins.iter().take(LIVES_SHOWN).map(name).collect();
+    let more = origins.len().saturating_sub(shown.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("lives went on from: {}{more}", shown.join(", "))
 }
 
 fn child_failed(code: Option<i32>) -> anyhow::Error {

@@ -201,7 +201,7 @@ pub(crate) fn seconds(value: f64) -> String {
         0.0 => "0 s".to_owned(),
         m if m < 1e-3 => format!("{:.3} us", value * 1e6),
         m if m < 1.0 => format!("{:.3} ms", value * 1e3),
-        m if m < 600.0 => format!("{value:.2} s"),
+        m if m < 120.0 => format!("{value:.2} s"),
         m if m < 3599.5 => {
             let whole = value.round();
             format!("{} min {:02} s", (whole / 60.0).trunc(), (whole % 60.0).abs())
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn units_are_chosen_by_magnitude() {
         assert_eq!(seconds(3.4e-4), "340.000 us");
-        assert_eq!(seconds(599.99), "599.99 s");
+        assert_eq!(seconds(119.99), "119.99 s");
         assert_eq!(seconds(2578.87), "42 min 59 s");
         assert_eq!(seconds(-720.0), "-12 min 00 s");
         assert_eq!(seconds(3599.7), "1 h 00 min");

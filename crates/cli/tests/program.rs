@@ -152,7 +152,7 @@ fn bad_input_is_named_in_one_line() {
         ("solve --matrix none.mtx --method cg", 1, "none.mtx"),
         ("solve --matrix wide.mtx --method cg", 1, "square"),
         ("solve --matrix hole.mtx --method jacobi", 1, "diagonal"),
-        ("solve --poisson3d 2 --rhs short.mtx --method cg", 1, "8 values expected, 1 found"),
+        ("solve --poisson3d 2 --rhs short.mtx --method cg", 1, "short.mtx: 8 values expected, as A has rows, 1 found"),
         ("solve --matrix hole.mtx --operator stencil --method cg", 2, "--poisson3d"),
         ("solve --poisson3d 4 --operator stencil --method cg --pc ilu0", 2, "--operator csr"),
         ("solve --poisson3d 4 --method magic", 2, "magic"),

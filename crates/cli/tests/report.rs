@@ -32,6 +32,10 @@ impl Shown {
             let minutes: f64 = minutes.trim_end_matches(" min").parse().unwrap();
             return Self { value: 3600.0 * hours.parse::<f64>().unwrap() + 60.0 * minutes, off_by: 30.0 };
         }
+        if let Some((minutes, seconds)) = text.split_once(" min ") {
+            let seconds: f64 = seconds.trim_end_matches(" s").parse().unwrap();
+            return Self { value: 60.0 * minutes.parse::<f64>().unwrap() + seconds, off_by: 0.5 };
+        }
         let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
         let unit = match unit {
             "" | "s" | "B" => 1.0,

@@ -296,8 +296,7 @@ fn tables(report: &Report) -> Tables {
     {
         variables.note("recomputed: a restart makes it from the iterate; saved, so that the recurrences go on");
     }
-    versions
-        .note("chain: versions read to restore it; N': extra iterations expected of a recovery; in: its tiers");
+    versions.note("chain: versions read to restore it; N': extra iterations expected of a recovery; in: its tiers");
     Tables([versions, variables])
 }
 

@@ -80,6 +80,11 @@ impl Ends {
         Some(Self { least: least.max(-reach) * 1.05, most: most.min(reach) * 1.05 })
     }
 
+    /// The end of the drawing, so that marks at the end of the axis are shown whole.
+    fn edge(self) -> f64 {
+        self.most + 0.03 * (self.most - self.least)
+    }
+
     fn hold(self, value: f64) -> f64 {
         value.clamp(self.least, self.most)
     }
@@ -120,7 +125,7 @@ pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
         .with_y_tick_step(1.0)
         .with_y_tick_format(TickFormat::Custom(Arc::new(move |value| named(&names, value))))
         .with_x_axis_min(ends.least)
-        .with_x_axis_max(ends.most)
+        .with_x_axis_max(ends.edge())
         .with_legend_entries(legend)
         .with_x_label("overhead, % of the undisturbed time");
     Some(render_multiple(plots, layout))
@@ -180,7 +185,7 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
         .with_x_tick_step(1.0)
         .with_x_tick_format(TickFormat::Custom(Arc::new(move |value| named(&names, value))))
         .with_y_axis_min(ends.least)
-        .with_y_axis_max(ends.most)
+        .with_y_axis_max(ends.edge())
         .with_legend_entries(legend)
         .with_y_label("overhead, %");
     Some(render_multiple(plots, layout))
