@@ -91,10 +91,17 @@ impl Ends {
 
     /// Where an estimate is drawn, and how far its whiskers go from there, down and up: all that lies off the axis is at
     /// its ends, each by itself.
-    fn place(self, dots: &Dots) -> Option<(f64, (f64, f64))> {
+    fn place(self, dots: &Dots) -> Option<Mark> {
         let (mean, (lower, upper)) = (self.hold(dots.measured?.mean), dots.interval()?);
-        Some((mean, (mean - self.hold(lower), self.hold(upper) - mean)))
+        Some(Mark { mean, whiskers: (mean - self.hold(lower), self.hold(upper) - mean) })
     }
+}
+
+/// A dot on an axis, and how far its whiskers go down and up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Mark {
+    mean: f64,
+    whiskers: (f64, f64),
 }
 
 /// The schemes of one comparison, one row each.
@@ -109,7 +116,7 @@ pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
                 ScatterPlot::new().with_data([(ends.hold(expected), row(index) - 0.22)]).with_color(colour.clone());
             plots.push(scatter.with_marker(MarkerShape::Diamond).with_size(4.5).with_marker_opacity(0.65).into());
         }
-        let Some((mean, whiskers)) = ends.place(of) else { continue };
+        let Some(Mark { mean, whiskers }) = ends.place(of) else { continue };
         let scatter = ScatterPlot::new().with_data([(mean, row(index))]).with_color(colour);
         plots.push(scatter.with_x_err_asymmetric([whiskers]).with_size(6.0).into());
     }
@@ -163,10 +170,10 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
             let place = ends.place(dots.iter().find(|of| of.name == *scheme)?)?;
             Some((f64::from(position) + offset, place))
         });
-        let found: Vec<(f64, (f64, (f64, f64)))> = found.collect();
+        let found: Vec<(f64, Mark)> = found.collect();
         let scatter = ScatterPlot::new()
-            .with_data(found.iter().map(|(x, (mean, _))| (*x, *mean)))
-            .with_y_err_asymmetric(found.iter().map(|(_, (_, whiskers))| *whiskers));
+            .with_data(found.iter().map(|(x, mark)| (*x, mark.mean)))
+            .with_y_err_asymmetric(found.iter().map(|(_, mark)| mark.whiskers));
         let colour = canvas.colours.series(index + 1);
         let scatter = scatter.with_color(colour.clone());
         legend.push(LegendEntry {
@@ -244,10 +251,11 @@ mod tests {
     #[test]
     fn marks_off_the_scale_of_the_overview_keep_their_intervals() {
         let ends = Ends { least: -2.0, most: 30.0 };
-        assert_eq!(ends.place(&dots("on", 10.0, 3.0)), Some((10.0, (3.0, 3.0))));
-        assert_eq!(ends.place(&dots("off", 90.0, 70.0)), Some((30.0, (10.0, 0.0))));
-        assert_eq!(ends.place(&dots("far", 570.0, 300.0)), Some((30.0, (0.0, 0.0))));
-        assert_eq!(ends.place(&dots("below", 1.0, 5.0)), Some((1.0, (3.0, 5.0))));
-        assert_eq!(ends.place(&dots("one trial", 4.0, f64::INFINITY)), Some((4.0, (0.0, 0.0))));
+        let mark = |mean, whiskers| Some(Mark { mean, whiskers });
+        assert_eq!(ends.place(&dots("on", 10.0, 3.0)), mark(10.0, (3.0, 3.0)));
+        assert_eq!(ends.place(&dots("off", 90.0, 70.0)), mark(30.0, (10.0, 0.0)));
+        assert_eq!(ends.place(&dots("far", 570.0, 300.0)), mark(30.0, (0.0, 0.0)));
+        assert_eq!(ends.place(&dots("below", 1.0, 5.0)), mark(1.0, (3.0, 5.0)));
+        assert_eq!(ends.place(&dots("one trial", 4.0, f64::INFINITY)), mark(4.0, (0.0, 0.0)));
     }
 }
