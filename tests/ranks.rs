@@ -6,7 +6,7 @@ use std::path::Path;
 use recoup::comm::Threads;
 use recoup::core::{
     CodecId, Comm, CommError, Distribution, Iteration, JacobiSweep, Operator, Plan, Progress, Resume, Role, Scheme,
-    Status, Store, Values, ValuesMut,
+    Status, Store, Values, ValuesMut, gather_json,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{PipelineError, Session, Variables};
@@ -113,9 +113,8 @@ impl Operator for Rows<'_> {
 
 /// The parts of all ranks, in order.
 fn gather(comm: &dyn Comm, part: &[f64]) -> Result<Vec<f64>, CommError> {
-    let bytes: Vec<u8> = part.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let all = comm.gather(&bytes)?.concat();
-    Ok(all.chunks_exact(8).map(|v| f64::from_le_bytes(v.try_into().unwrap())).collect())
+    let bits: Vec<u64> = part.iter().map(|value| value.to_bits()).collect();
+    Ok(gather_json(comm, &bits)?.concat().into_iter().map(f64::from_bits).collect())
 }
 
 /// Uneven on purpose: no two ranks own as many rows.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Comm, JacobiSweep, Operator, Status};
+use recoup_core::{Comm, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, GaussSeidel, Gmres,
     GmresOptions, Ic0, Identity, Ilu0, Jacobi, JacobiPreconditioner, LocalRows, Method, PipelinedCg, Poisson3d, Pool,
@@ -94,8 +94,8 @@ fn everything(a: &dyn Operator, comm: &dyn Comm) -> (Vec<Vec<f64>>, Vec<f64>) {
 }
 
 fn wrapping_sum(comm: &dyn Comm, value: u64) -> u64 {
-    let all = comm.gather(&value.to_le_bytes()).unwrap();
-    all.iter().map(|bytes| u64::from_le_bytes(bytes[..].try_into().unwrap())).fold(0, u64::wrapping_add)
+    let all = gather_words(comm, [value]).unwrap();
+    all.into_iter().map(|[value]| value).fold(0, u64::wrapping_add)
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn shared_operators_compute_what_one_rank_computes() {
                 assert_eq!(wrapping_sum(&comm, a.nonzeros()), whole.nonzeros());
                 assert_eq!(a.global_rows(), whole.global_rows());
                 let largest = |value: Option<f64>| {
-                    let all = comm.gather(&value.unwrap().to_le_bytes()).unwrap();
-                    all.iter().map(|b| f64::from_le_bytes(b[..].try_into().unwrap())).fold(0.0, f64::max)
+                    let all = gather_words(&comm, [value.unwrap().to_bits()]).unwrap();
+                    all.into_iter().map(|[bits]| f64::from_bits(bits)).fold(0.0, f64::max)
                 };
                 let close = |a: f64, b: f64| (a - b).abs() <= nonzeros_in_row * f64::EPSILON * b.abs();
                 assert!(close(largest(a.largest_row_sum()), whole.largest_row_sum().unwrap()));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use recoup_comm::Threads;
 use recoup_core::{
     Bound, BoundRule, Clock, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest,
-    ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord,
+    ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord, gather_json,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 
@@ -71,7 +71,8 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
     draft.write(&variable(comm.rank()), frames).unwrap();
     let files = draft.seal().unwrap().files;
     let records: Vec<&FrameRecord> = frames.iter().map(|frame| &frame.record).collect();
-    let parts = comm.gather(&serde_json::to_vec(&(records, files)).unwrap()).unwrap();
+    let records: Vec<FrameRecord> = records.into_iter().cloned().collect();
+    let parts = gather_json(comm, &(records, files)).unwrap();
     let mut manifest = Manifest {
         format: FORMAT_VERSION,
         name: "solve".to_owned(),
@@ -90,8 +91,7 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
         frames: Vec::new(),
         files: Vec::new(),
     };
-    for part in &parts {
-        let (records, files): (Vec<FrameRecord>, Vec<recoup_core::FileRecord>) = serde_json::from_slice(part).unwrap();
+    for (records, files) in parts {
         manifest.frames.extend(records);
         manifest.files.extend(files);
     }

@@ -217,13 +217,10 @@ fn write_and_publish(
     comm.barrier()?;
     let draft = first.unwrap_or_else(|| tier.store.begin(version, comm.rank()));
     let mine = draft.and_then(|draft| write_all(draft, &mut cargo.variables, is_given_up));
-    let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
-    let parts =
-        gathered(comm, mine.map_err(|e| words(comm, &e)).and_then(|placed| serde_json::to_vec(&placed).map_err(lie)))?;
+    let parts = gathered(comm, mine.map_err(|e| words(comm, &e)))?;
     let mut manifest = Manifest { files: Vec::new(), ..cargo.manifest.clone() };
     let mut places = Vec::new();
-    for part in &parts {
-        let part: Placed = serde_json::from_slice(part).map_err(lie)?;
+    for part in parts {
         places.extend(part.places);
         manifest.files.extend(part.files);
     }

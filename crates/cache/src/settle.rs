@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed, gathered};
+use recoup_core::{Comm, Manifest, Note, Reads, StoreError, agreed, broadcast_bytes, gather_json};
 use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
 use crate::plan::{Held, ParityHead, Piece, Transfer, Way, more_copies};
 use crate::shelf::{Part, Shelf};
-use crate::store::{Mark, NodeStore, blob_bytes, check_frame, lie, open_manifest, open_parity};
+use crate::store::{Mark, NodeStore, blob_bytes, check_frame, open_manifest, open_parity};
 
 /// What one rank found of a version on one shelf, all of it whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     let nodes = store.find_nodes(comm)?;
     let adopted = orphans(store, &nodes, comm.rank());
     let mine = look(store, &adopted);
-    let all = exchange_json(comm, &(mine.clone(), store.lock().sequence))?;
+    let all = gather_json(comm, &(mine.clone(), store.lock().sequence))?;
     {
         let mut state = store.lock();
         state.adopted = adopted;
@@ -53,7 +53,7 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     }
     let holdings: Vec<Vec<Holding>> = all.into_iter().map(|(holdings, _)| holdings).collect();
     let known = know(store, &holdings, comm)?;
-    let wants = exchange_json(comm, &known.iter().map(|known| reads(&known.manifest)).collect::<Vec<_>>())?;
+    let wants = gather_json(comm, &known.iter().map(|known| reads(&known.manifest)).collect::<Vec<_>>())?;
     let mut kept = BTreeSet::new();
     for (index, known) in known.iter().enumerate() {
         let wants: Vec<&[usize]> = wants.iter().map(|of_rank| of_rank[index].as_slice()).collect();
@@ -126,7 +126,7 @@ fn know(store: &NodeStore, holdings: &[Vec<Holding>], comm: &dyn Comm) -> Result
             let shelf = with(root).map_or(store.rank, |holding| holding.shelf);
             text = Shelf::new(&store.node, shelf).get(version, Part::Manifest).unwrap_or_default();
         }
-        comm.broadcast(root, &mut text)?;
+        let text = broadcast_bytes(comm, root, text)?;
         if let Ok(manifest) = open_manifest(&text, version) {
             known.push(Known { version, id, mark, held: held(holdings, version, id), manifest, text });
         }
@@ -390,11 +390,4 @@ impl Parts<'_> {
             }
         }
     }
-}
-
-/// What every rank has to say. Collective.
-fn exchange_json<T: Serialize + for<'de> Deserialize<'de>>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, StoreError> {
-    let failed = |e: serde_json::Error| lie(0, e.to_string());
-    let all = gathered(comm, serde_json::to_vec(mine).map_err(failed))?;
-    all.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed};
+use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed, gather_bytes};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
@@ -155,7 +155,7 @@ impl NodeStore {
     pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let name = format!("{}:{}", host.trim(), self.node.path().display());
-        let names = comm.gather(name.as_bytes())?;
+        let names = gather_bytes(comm, name.as_bytes())?;
         let first = |name: &Vec<u8>| names.iter().position(|other| other == name).unwrap_or(0);
         Ok(names.iter().map(first).collect())
     }

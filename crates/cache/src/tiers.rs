@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
     Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier,
-    VariableRecord, agreed, each,
+    VariableRecord, agreed, broadcast_json, each,
 };
 
 use recoup_io::SystemClock;
@@ -200,14 +200,10 @@ impl Tiers {
     /// Rank 0 chooses the intervals anew; every rank gets them. Collective.
     fn choose(&self, comm: &dyn Comm) -> Result<(), StoreError> {
         let Some(pace) = &self.pace else { return Ok(()) };
-        let mut message = Vec::new();
-        if comm.rank() == 0 {
+        let chosen = broadcast_json(comm, || {
             let seconds = self.lock().schedule.seconds().to_vec();
-            message = pace(&seconds).iter().flat_map(|every| every.to_le_bytes()).collect();
-        }
-        comm.broadcast(0, &mut message)?;
-        let word = |word: &[u8]| u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let chosen: Vec<u64> = message.chunks_exact(8).map(word).collect();
+            pace(&seconds)
+        })?;
         self.lock().schedule.adopt(&chosen);
         Ok(())
     }

@@ -93,15 +93,13 @@ fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), Store
         draft.write(&part.record, &mut part.frames)?;
     }
     let files = draft.seal()?.files;
-    let own: Vec<&FrameRecord> = sample
+    let own: Vec<FrameRecord> = sample
         .parts
         .iter()
         .filter(|part| part.record.rank == comm.rank())
-        .flat_map(|part| part.frames.iter().map(|frame| &frame.record))
+        .flat_map(|part| part.frames.iter().map(|frame| frame.record.clone()))
         .collect();
-    let parts = comm.gather(&serde_json::to_vec(&(own, files)).unwrap())?;
-    let parts: Vec<(Vec<FrameRecord>, Vec<recoup_core::FileRecord>)> =
-        parts.iter().map(|part| serde_json::from_slice(part).unwrap()).collect();
+    let parts = recoup_core::gather_json(comm, &(own, files))?;
     let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
     manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
     store.publish(&manifest, comm)

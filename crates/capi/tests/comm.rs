@@ -1,4 +1,5 @@
 //! The communicator of callbacks, on callbacks that end in ranks as threads.
+#![expect(clippy::disallowed_methods, reason = "the program behind a lent communicator")]
 
 use std::ffi::{c_int, c_void};
 use std::slice::{from_raw_parts, from_raw_parts_mut};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use recoup::core::{Comm, Failure, FailureSource, Phase};
+use recoup::core::{Comm, Failure, FailureSource, Phase, broadcast_words};
 
 /// A source of failures that every rank has, asked about the time of rank 0.
 pub(crate) struct Agreed {
@@ -31,14 +31,12 @@ impl Agreed {
 impl FailureSource for Agreed {
     /// Collective. Nothing is due when a rank is lost: the next call that can say so will.
     fn due(&mut self, now: Duration, iteration: u64, phase: Phase) -> Option<Failure> {
-        let is_signalled = u8::from(self.signalled.load(Ordering::Acquire));
-        let mut message = [&now.as_nanos().to_le_bytes()[..8], &[is_signalled]].concat();
-        self.comm.broadcast(0, &mut message).ok()?;
-        let (nanoseconds, is_signalled) = message.split_at(8);
-        if is_signalled == [1] {
+        let is_signalled = u64::from(self.signalled.load(Ordering::Acquire));
+        let [nanoseconds, is_signalled] =
+            broadcast_words(self.comm.as_ref(), [now.as_nanos() as u64, is_signalled]).ok()?;
+        if is_signalled > 0 {
             self.stop.store(true, Ordering::Release);
         }
-        let nanoseconds = u64::from_le_bytes(nanoseconds.try_into().ok()?);
         self.inner.due(Duration::from_nanos(nanoseconds), iteration, phase)
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm};
+use recoup::core::{Clock, Comm, gather_json};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, RepairJson};
@@ -96,8 +96,7 @@ impl Lives {
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn begin(&mut self, comm: &dyn Comm) -> Result<Arc<Heartbeat>> {
-        let all = comm.gather(&serde_json::to_vec(&self.past)?)?;
-        let all = all.iter().map(|bytes| serde_json::from_slice(bytes)).collect::<Result<Vec<Past>, _>>()?;
+        let all = gather_json(comm, &self.past)?;
         let most = all.iter().map(|past| past.lives).max().unwrap_or(0);
         let mut longest = all.into_iter().filter(|past| past.lives == most);
         self.past = longest.next().unwrap_or_default();

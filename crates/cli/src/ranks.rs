@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use recoup::comm::Solo;
-use recoup::core::Comm;
+use recoup::core::{Comm, gather_json};
 
 use crate::exit::{Exit, is_broken_pipe, message};
 use crate::watched::Watched;
@@ -46,16 +46,15 @@ pub(crate) fn agree<T>(comm: &dyn Comm, result: Result<T>) -> Result<T> {
     if comm.size() == 1 {
         return result;
     }
-    let mut own = Vec::new();
-    if let Err(error) = &result {
-        own.push(Exit::of(error) as u8);
-        own.extend(message(error).into_bytes());
-    }
-    let all = comm.gather(&own)?;
-    let Some((rank, failed)) = all.iter().enumerate().find(|(_, bytes)| !bytes.is_empty()) else { return result };
-    let text = String::from_utf8_lossy(&failed[1..]).into_owned();
-    let text = if all.iter().all(|other| other == failed) { text } else { format!("rank {rank}: {text}") };
-    Err(Exit::from_code(failed[0]).because(text))
+    let own = result.as_ref().err().map(|error| (Exit::of(error) as u8, message(error)));
+    let all = gather_json(comm, &own)?;
+    let Some((rank, (code, text))) = all.iter().enumerate().find_map(|(rank, failed)| Some((rank, failed.as_ref()?)))
+    else {
+        return result;
+    };
+    let is_everybodys = all.iter().all(|other| *other == all[rank]);
+    let text = if is_everybodys { text.clone() } else { format!("rank {rank}: {text}") };
+    Err(Exit::from_code(*code).because(text))
 }
 
 /// Makes spares of the last `spares` processes of the MPI job. Collective.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::Comm;
+use recoup::core::{Comm, gather_json};
 use recoup::model::Rng;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -70,13 +70,8 @@ pub(crate) struct Fellow {
 /// # Errors
 /// When a rank is lost.
 pub(crate) fn fellows(comm: &dyn Comm, node: usize) -> Result<Vec<Fellow>> {
-    let own = [&getpid().as_raw_nonzero().get().to_le_bytes()[..], &(node as u64).to_le_bytes()].concat();
-    let fellow = |bytes: &Vec<u8>| {
-        let (pid, node) = bytes.split_first_chunk::<4>().context("a message too short")?;
-        let node = u64::from_le_bytes(node.try_into().context("a message of another length")?) as usize;
-        Ok(Fellow { pid: i32::from_le_bytes(*pid), node })
-    };
-    comm.gather(&own)?.iter().map(fellow).collect()
+    let all = gather_json(comm, &(getpid().as_raw_nonzero().get(), node))?;
+    Ok(all.into_iter().map(|(pid, node)| Fellow { pid, node }).collect())
 }
 
 /// What is lost together of so many processes: each by itself, or the nodes.

@@ -15,7 +15,7 @@ use anyhow::Result;
 use clap::Args;
 use recoup::SystemClock;
 use recoup::cache::{NodeStore, Pace, Protection, Tiers, WhenBusy};
-use recoup::core::{Clock, Comm, Store, Tier};
+use recoup::core::{Clock, Comm, Store, Tier, broadcast_json, gather_json, gather_words};
 use recoup::io::PrivateDir;
 use recoup::model::multilevel::plan;
 use recoup::model::shares::{FailureShares, Loss, Survivor};
@@ -231,8 +231,8 @@ impl TierArgs {
 
     /// The node of every rank. Collective.
     fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>> {
-        let all = comm.gather(&(self.node() as u64).to_le_bytes())?;
-        Ok(all.into_iter().map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes) as usize).collect())
+        let all = gather_words(comm, [self.node() as u64])?;
+        Ok(all.into_iter().map(|[node]| node as usize).collect())
     }
 
     /// The store of one rank's part of its node's memory. Collective.
@@ -332,18 +332,9 @@ fn found_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result
     static FOUND: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
     let known = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     // A rank that came later has found nothing; nothing is measured again while the others wait for it.
-    let told = comm.gather(&serde_json::to_vec(&known)?)?;
-    let told = told.iter().find_map(|bytes| serde_json::from_slice::<Option<[Option<f64>; 2]>>(bytes).ok()?);
-    let found = match told {
+    let found = match gather_json(comm, &known)?.into_iter().flatten().next() {
         Some(found) => found,
-        None => {
-            let mut message = Vec::new();
-            if comm.rank() == 0 {
-                message = serde_json::to_vec(&measure())?;
-            }
-            comm.broadcast(0, &mut message)?;
-            serde_json::from_slice(&message)?
-        }
+        None => broadcast_json(comm, measure)?,
     };
     *FOUND.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
     Ok(found)
@@ -351,13 +342,8 @@ fn found_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result
 
 /// The interval of pfs that rank 0 chooses before anything was written. Collective.
 fn agreed_every(pace: Option<&Arc<Pace>>, comm: &dyn Comm) -> Result<u64> {
-    let mut message = Vec::new();
-    if comm.rank() == 0 {
-        let every = pace.and_then(|pace| pace(&[None, None]).get(1).copied());
-        message = every.unwrap_or(1).to_le_bytes().to_vec();
-    }
-    comm.broadcast(0, &mut message)?;
-    Ok(message.try_into().map_or(1, u64::from_le_bytes).max(1))
+    let every = || pace.and_then(|pace| pace(&[None, None]).get(1).copied()).unwrap_or(1);
+    Ok(broadcast_json(comm, every)?.max(1))
 }
 
 /// The name of the file that is written to find out how fast a tier is.

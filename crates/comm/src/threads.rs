@@ -122,6 +122,7 @@ impl Comm for Threads {
         Ok(integers.fold(value, i64::min))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
         let own = if self.rank == root { std::mem::take(bytes) } else { Vec::new() };
         *bytes = self.gather(&own)?.swap_remove(root);

@@ -2,6 +2,7 @@
 //!
 //! Started by hand it starts itself under the `mpirun` of an Open MPI that survives lost ranks, where there is one.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
+#![expect(clippy::disallowed_methods, reason = "a test of communicators")]
 
 use std::process::Command;
 

@@ -124,6 +124,14 @@ pub enum CommError {
         /// Values received.
         found: usize,
     },
+    /// A message could not be decoded.
+    #[error("message from rank {rank} not understood: {what}")]
+    Undecodable {
+        /// The sender.
+        rank: usize,
+        /// Why not.
+        what: String,
+    },
     /// A callback of the program that lent the communicator failed.
     #[error("the program's {what} returned {code}")]
     Callback {

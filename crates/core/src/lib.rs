@@ -5,10 +5,10 @@
 //! any implementation: every other crate depends on this one and on it alone, but for those that
 //! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
 
-mod agree;
 mod bound;
 mod clock;
 mod codec;
+mod collective;
 mod comm;
 mod failure;
 mod fingerprint;
@@ -22,10 +22,13 @@ mod resume;
 mod store;
 mod variable;
 
-pub use agree::{RankError, agreed, by_rank_0, each, from_rank_0, gathered, summed};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, Parent};
+pub use collective::{
+    Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
+    gather_bytes, gather_json, gather_words, gathered, summed,
+};
 pub use comm::{Comm, CommError};
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{

@@ -1,6 +1,6 @@
 //! The cores the worker may run on.
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, gather_bytes};
 
 /// How many ranks are on this rank's machine, itself among them. Collective.
 ///
@@ -9,7 +9,7 @@ use recoup_core::{Comm, CommError};
 pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
     // One where nothing is said of it: workers then stay where there may be no core for them.
     let machine = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    Ok(comm.gather(&machine)?.iter().filter(|other| **other == machine).count())
+    Ok(gather_bytes(comm, &machine)?.iter().filter(|other| **other == machine).count())
 }
 
 /// Lets the calling thread run on all cores the system gives the process, where it is bound to one: launchers of MPI bind each

@@ -1,6 +1,6 @@
 //! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
 
-use recoup_core::{Decision, Observation, Progress, Registered, Resume, Store, Tier, from_rank_0};
+use recoup_core::{Decision, Observation, Progress, RankError, Registered, Resume, Store, Tier, from_rank_0};
 
 use crate::decision_log::DecisionRecord;
 use crate::timing::since;
@@ -16,21 +16,20 @@ impl Session {
         if self.comm.size() == 1 {
             return Ok(self.policy.decide(&self.observe(progress, owners)?));
         }
-        let news = if self.comm.rank() == 0 { self.news(progress, owners) } else { Ok(Vec::new()) };
-        let message = from_rank_0(self.comm.as_ref(), || news)?;
-        if let (true, Some(told)) = (message.is_empty(), &self.told) {
-            return Ok(Decision { save: None, why: None, ..told.clone() });
+        let news = if self.comm.rank() == 0 { self.news(progress, owners) } else { Ok(None) };
+        let decision: Option<Decision> = from_rank_0(self.comm.as_ref(), || news)?;
+        match (decision, &self.told) {
+            (None, Some(told)) => Ok(Decision { save: None, why: None, ..told.clone() }),
+            (None, None) => Err(PipelineError::of_rank(0, "no decision".to_owned())),
+            (Some(decision), _) => Ok(self.told.insert(decision).clone()),
         }
-        let decision: Decision = serde_json::from_slice(&message).map_err(unsaid)?;
-        self.told = Some(decision.clone());
-        Ok(decision)
     }
 
     /// What the others have to be told of a decision: at nearly all safe points nothing, which is the shortest message.
-    fn news(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Vec<u8>, PipelineError> {
+    fn news(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Option<Decision>, PipelineError> {
         let decision = self.policy.decide(&self.observe(progress, owners)?);
         let is_news = decision.save.is_some() || decision.why.is_some() || self.told.is_none();
-        if is_news { serde_json::to_vec(&decision).map_err(unsaid) } else { Ok(Vec::new()) }
+        Ok(is_news.then_some(decision))
     }
 
     fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
@@ -65,11 +64,6 @@ impl Session {
             });
         }
     }
-}
-
-/// A decision that cannot be put into words, or made of them.
-fn unsaid(error: serde_json::Error) -> PipelineError {
-    PipelineError::Rank { rank: 0, message: format!("decision: {error}") }
 }
 
 /// Which tier takes how many of the versions, where there are several.

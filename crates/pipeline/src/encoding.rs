@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use recoup_core::{Bound, BoundRule, Clock, Codec, Comm, CommError, Frame, Operator, Plan, Progress, ResidualRecord};
+use recoup_core::{
+    Bound, BoundRule, Clock, Codec, Comm, CommError, Frame, Operator, Plan, Progress, ResidualRecord, gather_words,
+};
 
 use crate::PipelineError;
 use crate::chain::Follow;
@@ -134,8 +136,7 @@ pub(crate) fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
 
 /// The largest value of all ranks; `None` when any rank has none.
 pub(crate) fn largest(comm: &dyn Comm, value: Option<f64>) -> Result<Option<f64>, CommError> {
-    let bytes = value.map(f64::to_le_bytes);
-    let all = comm.gather(bytes.as_ref().map_or(&[][..], |b| &b[..]))?;
-    let values = all.iter().map(|bytes| <[u8; 8]>::try_from(&bytes[..]).ok().map(f64::from_le_bytes));
+    let all = gather_words(comm, [u64::from(value.is_some()), value.unwrap_or_default().to_bits()])?;
+    let values = all.into_iter().map(|[is_there, bits]| (is_there > 0).then_some(f64::from_bits(bits)));
     Ok(values.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
 }

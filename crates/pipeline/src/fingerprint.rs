@@ -1,7 +1,8 @@
 //! The fingerprint of a session's problem: hashes of what is known, and products with fixed vectors.
 
 use recoup_core::{
-    Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, agreed, probe_value, vector_fingerprint,
+    Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, agreed, gather_words, probe_value,
+    vector_fingerprint,
 };
 
 use crate::PipelineError;
@@ -37,14 +38,10 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
 /// Hashes of A and b over all ranks.
 fn hashes(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<[u64; 2], CommError> {
     let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
-    let bytes: Vec<u8> = local.iter().flat_map(|v| v.to_le_bytes()).collect();
-    let mut sums = [0_u64; 2];
-    for part in comm.gather(&bytes)? {
-        for (sum, word) in sums.iter_mut().zip(part.chunks_exact(8)) {
-            *sum = sum.wrapping_add(word.try_into().map_or(0, u64::from_le_bytes));
-        }
-    }
-    Ok(sums)
+    let all = gather_words(comm, local)?;
+    Ok(all
+        .into_iter()
+        .fold([0, 0], |[a, b]: [u64; 2], [operator, rhs]| [a.wrapping_add(operator), b.wrapping_add(rhs)]))
 }
 
 /// `y = A v` for a vector of the probe.

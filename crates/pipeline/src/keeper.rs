@@ -3,7 +3,7 @@
 //! Promises: a store never holds more than its number of versions, those they are coded against, and one more while a
 //! version is published; the verdict on bytes is the same on all ranks. Must not know what versions hold.
 
-use recoup_core::{Comm, CommError, Manifest, Store};
+use recoup_core::{Comm, CommError, Manifest, Store, broadcast_json};
 use serde::{Deserialize, Serialize};
 
 use crate::Retention;
@@ -146,9 +146,7 @@ impl Limits {
 
 /// What rank 0 has found, on every rank. Collective.
 fn first_words(mine: Swept, comm: &dyn Comm) -> Result<Swept, CommError> {
-    let mut message = serde_json::to_vec(&mine).unwrap_or_default();
-    comm.broadcast(0, &mut message)?;
-    Ok(serde_json::from_slice(&message).unwrap_or_default())
+    broadcast_json(comm, || mine)
 }
 
 /// Whether this rank makes the calls that change what versions there are.

@@ -2,7 +2,7 @@
 
 use recoup_core::{
     Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
-    VariableMut, agreed, from_rank_0,
+    VariableMut, agreed, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
@@ -172,12 +172,7 @@ impl Session {
 
     /// Rank 0's list of versions, on every rank.
     fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
-        let list = || -> Result<Vec<u8>, StoreError> {
-            Ok(self.store.versions()?.iter().flat_map(|version| version.to_le_bytes()).collect())
-        };
-        let message = from_rank_0(self.comm.as_ref(), list)?;
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
-        Ok(message.chunks_exact(8).map(word).collect())
+        Ok(from_rank_0(self.comm.as_ref(), || self.store.versions())?)
     }
 
     /// The depth of a version, where one rank may fail to read what another has read. Collective.
@@ -254,16 +249,13 @@ impl Session {
             Err(Refusal::Foreign(error)) => (2, vec![error.to_string()]),
         };
         let worst = self.comm.max(kind)?;
-        let all = self.comm.gather(lines.join("\n").as_bytes())?;
-        let everywhere: Vec<String> = all
-            .iter()
-            .flat_map(|bytes| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>())
-            .collect();
+        let all = gather_json(self.comm.as_ref(), &lines)?;
+        let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
         match (worst, candidate) {
             (0, Ok(candidate)) => Ok(Ok(candidate)),
             (2, Err(Refusal::Foreign(error))) => Err(error),
             (2, _) => {
-                let rank = all.iter().position(|bytes| !bytes.is_empty()).unwrap_or(0);
+                let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
                 Err(PipelineError::Rank { rank, message: everywhere.join("; ") })
             }
             _ => Ok(Err(everywhere)),
@@ -287,10 +279,8 @@ impl Session {
 
     /// What the ranks' stores have to say, on every rank.
     pub(crate) fn notes(&self) -> Result<Vec<Note>, PipelineError> {
-        let mine = serde_json::to_vec(&self.store.take_notes()).unwrap_or_default();
-        let all = self.comm.gather(&mine)?;
-        let mut notes: Vec<Note> =
-            all.iter().flat_map(|bytes| serde_json::from_slice::<Vec<Note>>(bytes).unwrap_or_default()).collect();
+        let all = gather_json(self.comm.as_ref(), &self.store.take_notes())?;
+        let mut notes: Vec<Note> = all.into_iter().flatten().collect();
         notes.sort_unstable();
         notes.dedup();
         Ok(notes)

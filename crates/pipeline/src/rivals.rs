@@ -4,7 +4,7 @@
 //! ratios, C rates. A slab of the variable, coded against the version before as the whole will be, says both; the bandwidth
 //! is declared, or the one at which this worker has written so far. Rank 0 judges, and all ranks do the same.
 
-use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent};
+use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent, broadcast_json};
 use recoup_model::bound::Coding;
 
 use crate::chain::Follow;
@@ -89,9 +89,7 @@ impl Rivals {
             let codings = std::iter::once(planned).chain(self.rivals.iter().copied()).filter_map(judged);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
-        let mut message = mine.name().as_bytes().to_vec();
-        comm.broadcast(0, &mut message)?;
-        let agreed = std::str::from_utf8(&message).ok().and_then(|name| name.parse().ok()).unwrap_or(planned);
+        let agreed = broadcast_json(comm, || mine)?;
         if agreed != self.seen[at].codec {
             tracing::debug!(variable = %name, codec = %agreed, "another codec");
         }

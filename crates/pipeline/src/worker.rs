@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, Measured, Plan, Prediction, Progress, RankError, ResidualKind, ResidualRecord, Resume, Role, Scheme,
-    Store, StoreError, VariableRecord, gathered,
+    Manifest, Measured, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store,
+    StoreError, VariableRecord, gathered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -385,7 +385,7 @@ impl Worker {
             Err(Unmade::Suspicious(suspicion)) => Some(suspicion.to_string()),
             _ => None,
         };
-        let parts = self.gather(&part)?;
+        let parts: Vec<Part> = gathered(self.comm.as_ref(), Ok::<_, PipelineError>(part)).map_err(failed)?;
         let errors = || parts.iter().enumerate().filter_map(|(rank, part)| Some((rank, part.error.as_ref()?)));
         let verdict = match errors().next() {
             Some(_) if errors().any(|(_, message)| message.is_empty()) => Err(Unmade::Aborted),
@@ -399,12 +399,6 @@ impl Worker {
             }
         }
         verdict.map(|()| payload_bytes)
-    }
-
-    fn gather(&self, part: &Part) -> Result<Vec<Part>, Unmade> {
-        let lie = |error: serde_json::Error| PipelineError::of_rank(self.comm.rank(), error.to_string());
-        let parts = gathered(self.comm.as_ref(), serde_json::to_vec(part).map_err(lie)).map_err(failed)?;
-        parts.iter().map(|bytes| serde_json::from_slice(bytes).map_err(failed)).collect()
     }
 
     fn manifest(&self, job: &Job, parts: Vec<Part>, tally: &Tally) -> Manifest {

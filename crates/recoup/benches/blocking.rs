@@ -15,7 +15,7 @@ use recoup::cache::{NodeStore, Partners, Protection, Tiers};
 use recoup::comm::MpiJob;
 use recoup::core::{
     BoundRule, Clock, CodecId, Comm, Distribution, MethodProfile, Operator, Plan, Progress, Registered, Resume, Role,
-    Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut,
+    Scheme, Status, Tier, Values, ValuesMut, Variable, VariableMut, gather_json,
 };
 use recoup::model::interval::Interval;
 use recoup::model::policy::{FixedPolicy, PolicyConfig};
@@ -151,10 +151,7 @@ fn measure(
     (memory, comm): (&Path, &dyn Comm),
 ) {
     let clock = SystemClock::new();
-    let slowest = |seconds: f64| {
-        let all = comm.gather(&seconds.to_le_bytes()).unwrap();
-        all.into_iter().map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).fold(0.0, f64::max)
-    };
+    let slowest = |seconds: f64| gather_json(comm, &seconds).unwrap().into_iter().fold(0.0, f64::max);
     let mut residual = vec![0.0; operator.rows()];
     operator.apply(&iterate.values, &mut residual).unwrap();
     let mut square = [residual.iter().map(|r| r * r).sum::<f64>()];

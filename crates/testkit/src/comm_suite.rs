@@ -1,4 +1,5 @@
 //! What every communicator must do. Each rank calls [`run`] with its own.
+#![expect(clippy::disallowed_methods, reason = "the suite of communicators")]
 
 use recoup_core::{Comm, CommError};
 

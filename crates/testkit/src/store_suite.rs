@@ -261,7 +261,7 @@ pub fn store_suite<S: Store>(make: impl Fn() -> S) {
 }
 
 fn versions_come_back_bit_for_bit(store: &dyn Store) {
-    assert_eq!(store.versions().unwrap(), []);
+    assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     let samples = [(30, 3), (4, 1), (20, 2)].map(|(version, ranks)| {
         let mut sample = Sample::new(version, ranks);
         sample.publish(store).unwrap();
@@ -293,7 +293,7 @@ fn dropped_draft_is_gone(store: &dyn Store) {
     let part = &mut sample.parts[0];
     draft.write(&part.record, &mut part.frames).unwrap();
     drop(draft);
-    assert_eq!(store.versions().unwrap(), []);
+    assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     sample.publish(store).unwrap();
     sample.assert_whole(store);
 }
@@ -316,7 +316,7 @@ fn damaged_frame_is_named_not_returned(store: &dyn Store) {
     let mut payload = vec![7];
     let error = store.read(5, &record, &mut payload).unwrap_err();
     assert!(matches!(&error, StoreError::Frame { version: 5, rank: 1, run: 2, variable, .. } if variable == "x"));
-    assert_eq!(payload, [], "bytes that failed their checksum are not handed out");
+    assert_eq!(payload, [0_u8; 0], "bytes that failed their checksum are not handed out");
     record.crc32c ^= 1;
     record.place.as_mut().unwrap().offset = u64::MAX - 3;
     // A store may find frames by their names alone; what it then gives is the frame.
@@ -333,7 +333,7 @@ fn lying_manifest_is_not_published(store: &dyn Store) {
     let mut manifest = sample.seal(store).unwrap();
     manifest.frames.pop();
     assert!(matches!(store.publish(&manifest, &Solo), Err(StoreError::Manifest { version: 8, .. })));
-    assert_eq!(store.versions().unwrap(), []);
+    assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     store.discard_drafts().unwrap();
     sample.publish(store).unwrap();
     sample.assert_whole(store);
@@ -352,7 +352,7 @@ fn newer_versions_are_set_aside_and_written_again(store: &dyn Store) {
         assert_eq!(store.set_aside_newer(Some(1)).unwrap(), [2]);
     }
     assert_eq!(store.set_aside_newer(None).unwrap(), [1]);
-    assert_eq!(store.versions().unwrap(), []);
+    assert_eq!(store.versions().unwrap(), [0_u64; 0]);
 }
 
 fn removed_version_is_gone(store: &dyn Store) {

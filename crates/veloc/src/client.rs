@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{Bound, Clock, Comm, Store};
+use recoup_core::{Bound, Clock, Comm, Store, broadcast_json};
 use recoup_io::SystemClock;
 
-use crate::agree::{agree, broadcast};
+use crate::agree::agree;
 use crate::copies::Part;
 use crate::draft::{Checkpoint, Sealed, Ticket};
 use crate::flush::{Flush, Job, retain};
@@ -148,7 +148,7 @@ impl Client {
         self.candidate = None;
         let shelf = self.shelf(name)?;
         self.give_up_newer(name, &shelf)?;
-        let ticket = broadcast(self.comm.as_ref(), &(token(), self.is_due()))?;
+        let ticket = broadcast_json(self.comm.as_ref(), || (token(), self.is_due()))?;
         let ticket = Ticket { token: ticket.0, goes_on: ticket.1 };
         let begun = Checkpoint::begin((name, version), ticket, shelf, self.places.files(name));
         let begun = self.agree(call, begun)?;

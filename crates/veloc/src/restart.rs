@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use recoup_core::{Comm, Store};
+use recoup_core::{Comm, Store, gather_json};
 
 use crate::Error;
-use crate::agree::gather;
 use crate::copies::{Found, Offer, Part, Wanted, common};
 use crate::draft::{remove_files, routed};
 use crate::places::Shelf;
@@ -28,7 +27,7 @@ pub(crate) fn versions(comm: &dyn Comm, shelf: &Shelf) -> Result<Vec<u64>, Error
     if comm.rank() == 0 {
         mine.extend(shelf.persistent.versions()?);
     }
-    let all: BTreeSet<u64> = gather(comm, &mine)?.into_iter().flatten().collect();
+    let all: BTreeSet<u64> = gather_json(comm, &mine)?.into_iter().flatten().collect();
     Ok(all.into_iter().rev().filter(|&version| i32::try_from(version).is_ok()).collect())
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn examine(comm: &dyn Comm, shelf: &Shelf, version: u64) -> Result<Ve
     let mut offer = Offer::default();
     let scratch = here.load(shelf.scratch.as_ref());
     offer.add("scratch", &scratch);
-    let offers = gather(comm, &offer)?;
+    let offers = gather_json(comm, &offer)?;
     if common(&offers).is_some()
         && let Found::Whole(part) = scratch
     {
@@ -53,7 +52,7 @@ pub(crate) fn examine(comm: &dyn Comm, shelf: &Shelf, version: u64) -> Result<Ve
         _ => there.load(shelf.persistent.as_ref()),
     };
     offer.add("persistent", &persistent);
-    let offers = gather(comm, &offer)?;
+    let offers = gather_json(comm, &offer)?;
     let Some(token) = common(&offers) else { return Ok(refused(&offers)) };
     for found in [scratch, persistent] {
         if let Found::Whole(part) = found

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Draft, FileRecord, Filter, Frame, Manifest, Place, Sealed, StoreError, VariableRecord, agreed, gathered,
+    Comm, Draft, FileRecord, Filter, Frame, Manifest, Place, Sealed, StoreError, VariableRecord, agreed, gather_json,
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
@@ -160,7 +160,7 @@ pub(super) fn write(
 ) -> Result<Manifest, StoreError> {
     let version = manifest.version;
     let mine = parts.take(version);
-    let forms = gather_forms(&mine, version, comm)?;
+    let forms = gather_forms(&mine, comm)?;
     let mut placed = manifest.clone();
     let files = lay_out(&mut placed, target.per_file);
     placed.files.clear();
@@ -188,11 +188,7 @@ pub(super) fn write(
 }
 
 /// The forms of every rank's variables. Collective; all ranks find the same missing.
-fn gather_forms(
-    mine: &BTreeMap<usize, Part>,
-    version: u64,
-    comm: &dyn Comm,
-) -> Result<BTreeMap<usize, Vec<Form>>, StoreError> {
+fn gather_forms(mine: &BTreeMap<usize, Part>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, StoreError> {
     type Filters = Option<Vec<(u32, Vec<u32>)>>;
     let plain = |form: &Form| match form {
         Form::Chunked(filters) => Some(filters.iter().map(|filter| (filter.id, filter.values.clone())).collect()),
@@ -200,10 +196,8 @@ fn gather_forms(
     };
     let own: Vec<(usize, Vec<Filters>)> =
         mine.iter().map(|(rank, part)| (*rank, part.forms.iter().map(plain).collect())).collect();
-    let lie = |e: serde_json::Error| StoreError::Manifest { version, what: e.to_string() };
     let mut all = BTreeMap::new();
-    for bytes in gathered(comm, serde_json::to_vec(&own).map_err(lie))? {
-        let told: Vec<(usize, Vec<Filters>)> = serde_json::from_slice(&bytes).map_err(lie)?;
+    for told in gather_json(comm, &own)? {
         let form = |filters: Filters| {
             let filter = |(id, values)| Filter { id, values };
             filters.map_or(Form::Opaque, |filters| Form::Chunked(filters.into_iter().map(filter).collect()))

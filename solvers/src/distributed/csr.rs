@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recoup_core::{Comm, CommError, JacobiSweep, Operator, row_hash};
+use recoup_core::{Comm, CommError, JacobiSweep, Operator, gather_json, row_hash};
 
 use super::halo::{Halo, Plan};
 use super::{LocalRows, RowPartition};
@@ -264,11 +264,9 @@ fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Pla
         }
     }
     // Who asks whom is told to all: a few numbers a rank. What is asked for goes from one to the other.
-    let asked: Vec<u8> = asks.iter().flat_map(|(owner, _)| (*owner as u32).to_le_bytes()).collect();
-    let own = (comm.rank() as u32).to_le_bytes();
-    let all = comm.gather(&asked)?;
-    let askers = |asked: &Vec<u8>| asked.chunks_exact(4).any(|owner| owner == own);
-    let from: Vec<usize> = (0..comm.size()).filter(|&rank| askers(&all[rank])).collect();
+    let asked: Vec<usize> = asks.iter().map(|(owner, _)| *owner).collect();
+    let all = gather_json(comm, &asked)?;
+    let from: Vec<usize> = (0..comm.size()).filter(|&rank| all[rank].contains(&comm.rank())).collect();
     let sends: Vec<(usize, &[u8])> = asks.iter().map(|(owner, bytes)| (*owner, &bytes[..])).collect();
     let first = partition.range(comm.rank()).start as u32;
     let number = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) - first;

@@ -158,6 +158,7 @@ impl Comm for Mpi {
         self.broadcast_bytes(root, bytes).map_err(|fault| self.error(fault))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a communicator, which this is")]
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
         let mut lengths = vec![0_i64; self.size];
         self.gather_equal(&[bytes.len() as i64], &mut lengths)?;

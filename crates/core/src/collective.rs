@@ -1,0 +1,191 @@
+//! Collective calls that carry values: agreement on errors, values gathered from all ranks or broadcast from one.
+//!
+//! A rank that returned early from its own part of a collective step would leave the others waiting. These helpers take
+//! the result of that part, its error too, into the collective call. Promises: all ranks return `Ok`, or all return `Err`;
+//! bytes that cannot be decoded are an error that names their rank, never a default value. [`Comm::gather`] and
+//! [`Comm::broadcast`] are called here alone.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Comm, CommError, StoreError};
+
+/// A value that travels between ranks, as JSON.
+pub trait Message: Serialize + for<'de> Deserialize<'de> {}
+
+impl<T: Serialize + for<'de> Deserialize<'de>> Message for T {}
+
+/// Values that [`summed`] takes at most.
+const SUMS_MAX: usize = 4;
+/// What a message that is no error begins with.
+const IS_FINE: u8 = 0;
+const IS_ERROR: u8 = 1;
+
+/// An error that one rank can report to the others.
+pub trait RankError: fmt::Display + From<CommError> {
+    /// The error of another rank, in its own words.
+    fn of_rank(rank: usize, message: String) -> Self;
+}
+
+impl RankError for StoreError {
+    fn of_rank(rank: usize, message: String) -> Self {
+        Self::Rank { rank, message }
+    }
+}
+
+/// Returns `Ok` only if every rank passed `Ok`. Collective.
+///
+/// # Errors
+/// This rank's own error, or [`RankError::of_rank`] of the first other that failed.
+pub fn agreed<E: RankError>(comm: &dyn Comm, mine: Result<(), E>) -> Result<(), E> {
+    gathered(comm, mine).map(drop)
+}
+
+/// Returns the value of this rank if every rank has one. Collective.
+///
+/// # Errors
+/// As [`agreed`].
+pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, E> {
+    match mine {
+        Ok(value) => agreed(comm, Ok(())).map(|()| value),
+        Err(error) => agreed(comm, Err(error)).and_then(|()| Err(E::of_rank(comm.rank(), "no value".to_owned()))),
+    }
+}
+
+/// Returns the value of every rank, in rank order. Collective.
+///
+/// # Errors
+/// This rank's own error, or [`RankError::of_rank`] of the first other that failed or sent something else.
+pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<Vec<T>, E> {
+    let all = gather_bytes(comm, &framed(&mine))?;
+    mine?;
+    all.iter().enumerate().map(|(rank, message)| unframed(rank, message)).collect()
+}
+
+/// Returns the value that rank 0 makes, on every rank; the others make nothing. Collective.
+///
+/// # Errors
+/// Rank 0's own error, and on the others [`RankError::of_rank`] with its words.
+pub fn from_rank_0<T: Message, E: RankError>(comm: &dyn Comm, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    if comm.rank() > 0 {
+        return unframed(0, &broadcast_bytes(comm, 0, Vec::new())?);
+    }
+    let mine = make();
+    broadcast_bytes(comm, 0, framed(&mine))?;
+    mine
+}
+
+/// Has rank 0 act for all. Collective.
+///
+/// # Errors
+/// As [`from_rank_0`].
+pub fn by_rank_0<E: RankError>(comm: &dyn Comm, act: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+    from_rank_0(comm, act)
+}
+
+/// Returns the sums over all ranks, each added in rank order. Collective.
+///
+/// # Errors
+/// As [`agreed`].
+///
+/// # Panics
+/// For more than three values.
+pub fn summed<const N: usize, E: RankError>(comm: &dyn Comm, mine: Result<[f64; N], E>) -> Result<[f64; N], E> {
+    assert!(N < SUMS_MAX, "{N} values");
+    let mut sums = [0.0; SUMS_MAX];
+    match &mine {
+        Ok(values) => sums[..N].copy_from_slice(values),
+        Err(_) => sums[N] = 1.0,
+    }
+    comm.sum(&mut sums[..=N])?;
+    if sums[N] > 0.0 {
+        // Every rank sees the same count, so all come here or none.
+        agreed(comm, mine.map(drop))?;
+    }
+    Ok(std::array::from_fn(|i| sums[i]))
+}
+
+/// Returns the value of every rank, in rank order. Collective.
+///
+/// # Errors
+/// As [`Comm::gather`], and [`CommError::Undecodable`].
+pub fn gather_json<T: Message>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, CommError> {
+    // A value without a form travels as an empty message, which no rank can decode: none goes on alone.
+    let all = gather_bytes(comm, &serde_json::to_vec(mine).unwrap_or_default())?;
+    all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect()
+}
+
+/// Returns the value that rank 0 makes, on every rank; the others make nothing. Collective.
+///
+/// # Errors
+/// As [`Comm::broadcast`], and [`CommError::Undecodable`].
+pub fn broadcast_json<T: Message>(comm: &dyn Comm, make: impl FnOnce() -> T) -> Result<T, CommError> {
+    let mine = if comm.rank() == 0 { serde_json::to_vec(&make()).unwrap_or_default() } else { Vec::new() };
+    decoded(0, &broadcast_bytes(comm, 0, mine)?)
+}
+
+/// Returns the numbers of every rank, in rank order. Collective.
+///
+/// # Errors
+/// As [`Comm::gather`], and [`CommError::Length`] for another count of numbers.
+pub fn gather_words<const N: usize>(comm: &dyn Comm, mine: [u64; N]) -> Result<Vec<[u64; N]>, CommError> {
+    let all = gather_bytes(comm, mine.map(u64::to_le_bytes).as_flattened())?;
+    all.iter().enumerate().map(|(rank, bytes)| words(rank, bytes)).collect()
+}
+
+/// Returns the numbers of rank 0, on every rank. Collective.
+///
+/// # Errors
+/// As [`Comm::broadcast`], and [`CommError::Length`] for another count of numbers.
+pub fn broadcast_words<const N: usize>(comm: &dyn Comm, mine: [u64; N]) -> Result<[u64; N], CommError> {
+    words(0, &broadcast_bytes(comm, 0, mine.map(u64::to_le_bytes).as_flattened().to_vec())?)
+}
+
+/// Returns the bytes of every rank, in rank order. Collective.
+///
+/// # Errors
+/// As [`Comm::gather`].
+#[expect(clippy::disallowed_methods, reason = "the one place that gathers")]
+pub fn gather_bytes(comm: &dyn Comm, mine: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
+    comm.gather(mine)
+}
+
+/// Returns the bytes of rank `root`, on every rank; those of the others are dropped. Collective.
+///
+/// # Errors
+/// As [`Comm::broadcast`].
+#[expect(clippy::disallowed_methods, reason = "the one place that broadcasts")]
+pub fn broadcast_bytes(comm: &dyn Comm, root: usize, mut mine: Vec<u8>) -> Result<Vec<u8>, CommError> {
+    comm.broadcast(root, &mut mine)?;
+    Ok(mine)
+}
+
+fn decoded<T: Message>(rank: usize, bytes: &[u8]) -> Result<T, CommError> {
+    serde_json::from_slice(bytes).map_err(|error| CommError::Undecodable { rank, what: error.to_string() })
+}
+
+fn words<const N: usize>(rank: usize, bytes: &[u8]) -> Result<[u64; N], CommError> {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let numbers: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let length = CommError::Length { rank, expected: N, found: numbers.len() };
+    if rest.is_empty() { numbers.try_into().map_err(|_| length) } else { Err(length) }
+}
+
+/// A result as a message: one byte that tells an error from a value, then its text or form.
+fn framed<T: Message, E: fmt::Display>(result: &Result<T, E>) -> Vec<u8> {
+    let with = |first: u8, rest: &[u8]| [&[first], rest].concat();
+    match result.as_ref().map(serde_json::to_vec) {
+        Ok(Ok(bytes)) => with(IS_FINE, &bytes),
+        Ok(Err(error)) => with(IS_ERROR, error.to_string().as_bytes()),
+        Err(error) => with(IS_ERROR, error.to_string().as_bytes()),
+    }
+}
+
+fn unframed<T: Message, E: RankError>(rank: usize, message: &[u8]) -> Result<T, E> {
+    match message.split_first() {
+        Some((&IS_FINE, bytes)) => Ok(decoded(rank, bytes)?),
+        Some((_, text)) => Err(E::of_rank(rank, String::from_utf8_lossy(text).into_owned())),
+        None => Ok(decoded(rank, message)?),
+    }
+}
