@@ -39,7 +39,8 @@ pub(crate) use plain::plain_file;
 use rank_file::RankFile;
 use shared_file::Parts;
 
-const MANIFEST: &str = "manifest.json";
+/// Name of the manifest in the directory of a version: written last, and anew for every version.
+pub const MANIFEST: &str = "manifest.json";
 const VERSION_FILE: &str = "version.h5";
 const LOCK: &str = "lock";
 const SET_ASIDE: &str = "damaged";

@@ -24,7 +24,7 @@ use recoup_core::{
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{Limits, global_norm, norm, residual, start, vector_variable};
+use crate::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
 use crate::simd::dot_block;
 use crate::vector::{axpy, copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -75,7 +75,7 @@ impl<'a> Bicgstab<'a> {
     ) -> Result<Self, SolveError> {
         system.validate(x)?;
         let (pool, n) = (system.pool, x.len());
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let [r, shadow, p, v, t] = Vector::several(pool, n);
         let preconditioned_len = if preconditioner.is_identity() { 0 } else { n };
         let mut solver = Self {

@@ -28,7 +28,7 @@ use recoup_core::{
 };
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::shared::{Limits, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
 use crate::simd::{descend_block, descend_scaled_block, dot_block, reduce_block, scale_block, scaled_dot_block};
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -99,7 +99,7 @@ impl<'a> Cg<'a> {
         stop: Stop,
     ) -> Result<Self, SolveError> {
         system.validate(x0)?;
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let [x, r, p, q] = Vector::several(system.pool, x0.len());
         let is_fused = preconditioner.is_identity() || preconditioner.diagonal().is_some();
         let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));

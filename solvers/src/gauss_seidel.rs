@@ -20,7 +20,7 @@ use recoup_core::{
     Status, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{Limits, norm, residual, start, vector_variable};
+use crate::shared::{Limits, residual, rhs_norm, start, vector_variable};
 use crate::vector::axpy;
 use crate::{Csr, Method, Stop, System, Vector};
 
@@ -90,7 +90,7 @@ impl<'a> GaussSeidel<'a> {
         if matrix.n() != x.len() {
             return Err(SolveError::Length { what: "matrix rows", expected: x.len(), found: matrix.n() });
         }
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let mut solver = Self {
             inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
             matrix,

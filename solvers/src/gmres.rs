@@ -32,7 +32,7 @@ use recoup_core::{
 
 use crate::harvest::{Start, harvest};
 use crate::least_squares::LeastSquares;
-use crate::shared::{Limits, norm, residual, start, vector_variable};
+use crate::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
 use crate::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -149,7 +149,7 @@ impl<'a> Gmres<'a> {
         }
         let (pool, n) = (system.pool, x.len());
         pool.reserve_sums(m + 1);
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let mut gmres = Self {
             preconditioner,
             side: options.side,

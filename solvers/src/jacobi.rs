@@ -20,7 +20,7 @@ use recoup_core::{
 };
 
 use crate::preconditioner::inverse_diagonal;
-use crate::shared::{Limits, global_norm, norm, residual, start, vector_variable};
+use crate::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Stop, System, Vector};
 
 /// Damped Jacobi.
@@ -48,7 +48,7 @@ impl<'a> Jacobi<'a> {
             return Err(SolveError::Parameter { what: "omega", value: omega, expected });
         }
         let inverse_diagonal = inverse_diagonal("Jacobi's method", system.a)?;
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let mut jacobi = Self {
             omega,
             inverse_diagonal: Vector::copy_of(system.pool, &inverse_diagonal, 2),

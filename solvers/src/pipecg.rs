@@ -33,7 +33,7 @@ use recoup_core::{
 };
 
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::shared::{Limits, norm, residual, start, vector_variable};
+use crate::shared::{Limits, residual, rhs_norm, start, vector_variable};
 use crate::simd::{dot_block, pursue_block};
 use crate::vector::copy;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -109,7 +109,7 @@ impl<'a> PipelinedCg<'a> {
         stop: Stop,
     ) -> Result<Self, SolveError> {
         system.validate(x0)?;
-        let rhs_norm = norm(&system, system.b)?;
+        let rhs_norm = rhs_norm(&system)?;
         let [mut x, r, w, s, p, z, n] = Vector::several(system.pool, x0.len());
         copy(system.pool, x0, &mut x);
         let preconditioned = (!preconditioner.is_identity()).then(|| Preconditioned::new(&system));

@@ -17,6 +17,28 @@ pub(crate) fn norm(system: &System<'_>, v: &[f64]) -> Result<f64, SolveError> {
     global_norm(system, norm_squared(system.pool, v))
 }
 
+/// Norms of b between which the squares of b and of all its residuals are doubles with all their digits: residuals fall to
+/// `eps ||b||`, and a solve is given up long before they have grown by as much.
+const RHS_NORMS: std::ops::RangeInclusive<f64> = 1e-130..=1e130;
+
+/// `||b||`.
+///
+/// # Errors
+/// [`SolveError::Parameter`] for a norm out of [`RHS_NORMS`] that is not 0: any x would pass for a solution.
+pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
+    let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
+    // The exponents of the largest values, in an order that integers keep.
+    let largest = f64::from_bits(system.comm.max(largest.to_bits() as i64)? as u64);
+    let (found, expected) = (norm(system, system.b)?, "1e-130 to 1e130: scale the problem");
+    let is_lost = largest > 0.0 && !RHS_NORMS.contains(&found);
+    let value = if found.is_finite() && found > 0.0 { found } else { largest };
+    if is_lost {
+        Err(SolveError::Parameter { what: "norm of the right-hand side", value, expected })
+    } else {
+        Ok(found)
+    }
+}
+
 /// `r = b - A x` and `||r||`.
 pub(crate) fn residual(system: &System<'_>, x: &[f64], r: &mut [f64]) -> Result<f64, SolveError> {
     let local = system.a.residual(system.b, x, r)?;

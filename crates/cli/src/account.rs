@@ -213,16 +213,20 @@ impl Account {
             },
             extra_seconds: question.extra_iterations.max(0.0) * question.iteration_seconds,
         };
-        let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds());
-        let share = scheme.share_at(interval);
-        let part = |share_of_it: f64| share_of_it / (1.0 - share);
-        (share < 1.0).then(|| Parts {
-            checkpoints: part(scheme.blocking_seconds / interval),
-            lost_work: part((interval / 2.0 + scheme.drain_seconds) / scheme.mtti_seconds),
-            recoveries: part(scheme.recovery_seconds / scheme.mtti_seconds),
-            extra_iterations: part(scheme.extra_seconds / scheme.mtti_seconds),
-            other: 0.0,
-        })
+        // Versions are saved at safe points alone, which may lie further apart than the interval asked for.
+        let pieces = (self.checkpoints + self.failures + 1) as f64;
+        let spacing = self.executed as f64 * question.iteration_seconds / pieces;
+        let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds()).max(spacing);
+        let checkpoints = scheme.blocking_seconds / interval;
+        let exact = overhead::Timing { drain_seconds: 0.0, ..scheme }.exact_overhead_fraction(interval);
+        // A failure loses what drains, too.
+        let total = exact + (1.0 + exact) * scheme.drain_seconds / scheme.mtti_seconds;
+        // What failures cost, by cause as the first order has it.
+        let causes = [interval / 2.0 + scheme.drain_seconds, scheme.recovery_seconds, scheme.extra_seconds];
+        let [lost_work, recoveries, extra_iterations] =
+            causes.map(|cause| (total - checkpoints) * cause / causes.iter().sum::<f64>());
+        let parts = Parts { checkpoints, lost_work, recoveries, extra_iterations, other: 0.0 };
+        total.is_finite().then_some(parts)
     }
 
     /// What was measured, by cause, over this much productive time.
@@ -465,5 +469,33 @@ pub(crate) fn ended_name(ended: Ended) -> &'static str {
         Ended::NotConverged => "not-converged",
         Ended::Breakdown => "breakdown",
         Ended::Stopped => "stopped",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected(account: &Account) -> Parts {
+        let (scheme, mtti_seconds, iteration_seconds) = (SchemeChoice::Traditional, 100.0, 1.0);
+        let (productive_seconds, extra_iterations, synchronous) = (1000.0, 0.0, true);
+        let asked =
+            Expected { scheme, mtti_seconds, productive_seconds, extra_iterations, iteration_seconds, synchronous };
+        account.expected(&asked).unwrap()
+    }
+
+    /// At an MTTI of ten checkpoints the first order expects twice what is measured.
+    #[test]
+    fn expected_overhead_is_that_of_exponential_failures_at_the_spacing_of_versions() {
+        let account = Account { executed: 999, checkpoints: 50, seconds_blocking: 500.0, ..Account::default() };
+        let timed = Account { interval_seconds: Some(40.0), ..account.clone() };
+        let parts = expected(&timed);
+        let daly = (10.0_f64 / 100.0).exp() * (50.0_f64 / 100.0).exp_m1() * 100.0 / 40.0 - 1.0;
+        assert!((parts.total() - daly).abs() <= 16.0 * f64::EPSILON * daly, "{parts:?} {daly}");
+        assert_eq!(parts.checkpoints, 0.25);
+        // 51 pieces of 999 iterations: safe points lie further apart than was asked for.
+        let asked = |seconds| expected(&Account { interval_seconds: Some(seconds), ..account.clone() });
+        assert_eq!(asked(0.01), asked(999.0 / 51.0));
+        assert!(asked(0.01) != asked(40.0));
     }
 }

@@ -99,6 +99,7 @@ fn status(args: &Args, setup: &Setup<'_>, newest: u64, saves: &Arc<Saves>) -> Op
     let dir = args.dir.as_ref().filter(|_| args.scheme != SchemeChoice::None && !is_memory)?;
     let about = About {
         ranks: setup.problem().comm().size(),
+        has_memory: args.protection.tiers.has_memory(),
         method: name_of(setup.args().method),
         scheme: args.scheme.to_string(),
         interval: args.protection.interval.to_string(),

@@ -8,6 +8,8 @@ use recoup::core::Store;
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{ChainReader, Codecs};
 
+use crate::exit::Exit;
+
 /// Which versions are meant.
 #[derive(Args, Debug)]
 pub(crate) struct DirectoryArgs {
@@ -38,7 +40,7 @@ impl DirectoryArgs {
     pub(crate) fn names(&self) -> Result<Vec<String>> {
         let names = Hdf5Store::names(&self.dir)?;
         match &self.name {
-            None if names.is_empty() => bail!("{} holds no versions of any run", self.dir.display()),
+            None if names.is_empty() => Err(self.empty()),
             None => Ok(names),
             Some(name) if names.contains(name) => Ok(vec![name.clone()]),
             Some(name) => bail!("{} holds no run {name}: {}", self.dir.display(), known(&names)),
@@ -57,8 +59,12 @@ impl DirectoryArgs {
                 names.push(name);
                 bail!("{} holds several runs ({}): say which with --name", self.dir.display(), names.join(", "))
             }
-            (None, _) => bail!("{} holds no versions of any run", self.dir.display()),
+            (None, _) => Err(self.empty()),
         }
+    }
+
+    fn empty(&self) -> anyhow::Error {
+        Exit::NoCheckpoint.because(format!("{} holds no versions of any run", self.dir.display()))
     }
 
     /// Opens one run to look at it.

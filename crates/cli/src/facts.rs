@@ -62,7 +62,7 @@ fn virtual_facts(rates: &MachineRates, measured: &SolveReport) -> [Fact; 3] {
     [
         Fact::new("time", "virtual").meaning(
             "the iterations are computed, but the clock is charged declared rates, so that a small problem shows what a \
-             large one costs, and a seed repeats exactly",
+             large one costs; with --t-iter and --codec-rate a seed repeats exactly",
         ),
         Fact::new("an iteration takes", seconds(rates.iteration_seconds))
             .meaning(format!("measured here: {}", seconds(measured.seconds_per_iteration))),

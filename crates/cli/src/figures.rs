@@ -163,9 +163,8 @@ pub(crate) const COLUMNS: [Column; 11] = [
     },
     Column {
         name: "expected",
-        meaning: "the overhead the model expects of an endless run at the measured costs, the interval in force and this \
-                  MTTI: s / (1 - s), where s is the share of all time that is not the solve's. Near s = 1 it runs away, and a \
-                  run with few failures may end far below it",
+        meaning: "the overhead the model expects of a long run at the measured costs and the spacing of its versions, under \
+                  failures at random with this MTTI (Daly 2006, Eq. 20); without versions, of this very run",
         key: "expected_overhead_fraction",
         show: percent,
         on_terminal: true,
@@ -259,6 +258,9 @@ pub(crate) struct Pair {
     pub(crate) overhead_difference_ci95: f64,
 }
 
+/// Below this, differences are those of clocks: half the last digit of a percentage.
+const LEAST_DIFFERENCE: f64 = 5e-5;
+
 impl Pair {
     /// `None` unless all trials of both converged and there are at least two.
     fn of(ours: &SchemeFigures, theirs: &SchemeFigures) -> Option<Self> {
@@ -274,9 +276,9 @@ impl Pair {
         })
     }
 
-    /// The interval of the difference does not contain 0, or the two are the same trial by trial.
+    /// The interval of the difference does not contain 0, and the difference shows in the digits printed.
     fn shows_difference(&self) -> bool {
-        self.overhead_difference.abs() > self.overhead_difference_ci95
+        self.overhead_difference.abs() > self.overhead_difference_ci95.max(LEAST_DIFFERENCE)
     }
 
     fn points(&self) -> String {
@@ -305,8 +307,9 @@ pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
     if best.trials < 2 {
         let listed = others.filter_map(|of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
         let (listed, seed) = (listed.collect::<Vec<_>>().join(", "), best.first().seed);
+        let listed = if listed.is_empty() { listed } else { format!(" (others: {listed})") };
         return vec![
-            format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time} (others: {listed})."),
+            format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time}{listed}."),
             "One trial says nothing of chance: --trials N says more.".to_owned(),
         ];
     }

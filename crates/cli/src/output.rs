@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use recoup::io::put_result;
 use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use crate::exit::Exit;
+use crate::results::require_writable;
 use crate::{ranks, version};
 
 /// The number of the schema that docs/json.md states: one more whenever a key goes or changes its meaning.
@@ -36,6 +38,21 @@ struct Document<'a, T> {
     report: &'a T,
 }
 
+impl<'a, T: Serialize> Document<'a, T> {
+    fn of(report: &'a T) -> Self {
+        let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        Self { recoup: version::NUMBER, schema: SCHEMA, command, report }
+    }
+}
+
+/// The JSON object of a report, for people who open files.
+///
+/// # Errors
+/// When a value has no form in JSON.
+pub(crate) fn document(report: &impl Serialize) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&Document::of(report))?)
+}
+
 impl Output {
     /// JSON, or tables for people; the JSON goes to `file`, too.
     ///
@@ -43,7 +60,7 @@ impl Output {
     /// Exit 2 for a file that could not be written once there is something to write.
     pub(crate) fn new(json: bool, file: Option<PathBuf>) -> Result<Self> {
         if let Some(file) = &file {
-            check_file("--json-file", file)?;
+            require_writable(file, "--json-file")?;
         }
         Ok(Self { json, file })
     }
@@ -57,12 +74,10 @@ impl Output {
         if !ranks::is_first() {
             return Ok(());
         }
-        let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        let document = Document { recoup: version::NUMBER, schema: SCHEMA, command, report: value };
+        let document = Document::of(value);
         let printed = self.print(&document, table);
         if let Some(path) = &self.file {
-            let written = std::fs::write(path, serde_json::to_vec(&document)?);
-            written.with_context(|| format!("writing {}", path.display()))?;
+            put_result(path, |out| Ok(serde_json::to_writer(out, &document)?)).context("--json-file")?;
         }
         printed
     }
@@ -80,19 +95,6 @@ impl Output {
             write!(stdout, "{}", table(document.report))?;
         }
         Ok(stdout.flush()?)
-    }
-}
-
-/// Refuses a file that cannot be written, before anything long is done.
-fn check_file(option: &str, file: &Path) -> Result<()> {
-    let refused = |what: &str| Err(Exit::Usage.because(format!("{option} {}: {what}", file.display())));
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let target = if file.exists() { file } else { folder };
-    match () {
-        () if file.is_dir() => refused("a directory, expected a file"),
-        () if !folder.is_dir() => refused(&format!("there is no directory {}", folder.display())),
-        () if access(target, Access::WRITE_OK).is_err() => refused("not allowed to write there"),
-        () => Ok(()),
     }
 }
 
@@ -236,6 +238,7 @@ pub(crate) fn percent(fraction: f64) -> String {
     match fraction {
         f if f.is_nan() => "-".to_owned(),
         f if f.is_infinite() => "unbounded".to_owned(),
+        f if f.abs() >= 1e5 => format!("{:.1e} %", 100.0 * f),
         f => format!("{:.2} %", 100.0 * f),
     }
 }
@@ -283,6 +286,6 @@ mod tests {
         assert_eq!(bytes(640.0), "640 B");
         assert_eq!(bytes(1.5 * 1024.0 * 1024.0), "1.50 MiB");
         assert_eq!(percent(0.4115), "41.15 %");
-        assert_eq!(percent(f64::INFINITY), "unbounded");
+        assert_eq!([percent(f64::INFINITY), percent(1.234e146)], ["unbounded", "1.2e148 %"]);
     }
 }

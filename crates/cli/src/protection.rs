@@ -117,7 +117,8 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
     pub(crate) pfs_bandwidth: Option<f64>,
 
-    /// Time passes by declared costs: a seed repeats exactly.
+    /// Time passes by declared costs. What is not declared (--t-iter, --codec-rate) is measured once; with all of it a seed
+    /// repeats exactly.
     #[arg(long, help_heading = "Machine")]
     pub(crate) virtual_time: bool,
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use recoup::core::Comm;
 use rustix::fs::{Access, access};
@@ -35,7 +35,7 @@ impl ResultArgs {
     /// Refuses files that cannot be read or written before anything long is done. Collective where there are ranks.
     ///
     /// # Errors
-    /// Exit 2 for names of another kind, exit 1 for places that cannot be used.
+    /// Exit 2 for names of another kind and places that cannot be used.
     pub(crate) fn check(&self, mpi: bool) -> Result<()> {
         if self.solution.is_none() && self.x0.is_none() && self.residual_log.is_none() {
             return Ok(());
@@ -47,7 +47,8 @@ impl ResultArgs {
     fn check_here(&self) -> Result<()> {
         if let Some(path) = &self.x0 {
             FileKind::read(path, "--x0")?;
-            access(path, Access::READ_OK).with_context(|| format!("--x0 {}: cannot be read", path.display()))?;
+            access(path, Access::READ_OK)
+                .map_err(|error| Exit::Usage.because(format!("--x0 {}: cannot be read: {error}", path.display())))?;
         }
         if let Some(path) = &self.solution {
             FileKind::written(path, "--solution")?;
@@ -148,20 +149,20 @@ fn fitting(path: &Path, x: Vec<f64>, rows: usize) -> Result<Vec<f64>> {
 }
 
 /// A file that is there can be written to, or one can be made.
+///
+/// # Errors
+/// Exit 2, with the option that gave the name.
 pub(crate) fn require_writable(path: &Path, option: &str) -> Result<()> {
-    let named = || format!("{option} {}", path.display());
-    if path.is_dir() {
-        anyhow::bail!("{}: a file expected, a directory found", named());
-    }
-    if path.exists() {
-        return access(path, Access::WRITE_OK).with_context(|| format!("{}: cannot be written to", named()));
-    }
+    let refused = |what: String| Err(Exit::Usage.because(format!("{option} {}: {what}", path.display())));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        anyhow::bail!("{}: there is no directory {}; make it first", named(), folder.display());
+    let modes = if path.exists() { Access::WRITE_OK } else { Access::WRITE_OK | Access::EXEC_OK };
+    match access(if path.exists() { path } else { folder }, modes) {
+        _ if path.is_dir() => refused("a file expected, a directory found".to_owned()),
+        _ if !folder.is_dir() => refused(format!("there is no directory {}; make it first", folder.display())),
+        Err(error) if path.exists() => refused(format!("cannot be written to: {error}")),
+        Err(error) => refused(format!("no file can be made in {}: {error}", folder.display())),
+        Ok(()) => Ok(()),
     }
-    let modes = Access::WRITE_OK | Access::EXEC_OK;
-    access(folder, modes).with_context(|| format!("{}: no file can be made in {}", named(), folder.display()))
 }
 
 #[cfg(test)]

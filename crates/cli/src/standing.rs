@@ -46,6 +46,9 @@ pub(crate) struct Standing {
     pub(crate) process_start: Option<u64>,
     pub(crate) host: String,
     pub(crate) ranks: usize,
+    /// Versions may be in memory that is not the directory's.
+    #[serde(default)]
+    pub(crate) has_memory: bool,
     pub(crate) method: String,
     pub(crate) scheme: String,
     /// As asked for.
@@ -76,6 +79,7 @@ pub(crate) fn forget(folder: &Path) {
 /// What does not change while a run goes on.
 pub(crate) struct About<'a> {
     pub(crate) ranks: usize,
+    pub(crate) has_memory: bool,
     pub(crate) method: String,
     pub(crate) scheme: String,
     pub(crate) interval: String,
@@ -100,6 +104,7 @@ impl Standing {
             process_start: start_of(std::process::id()),
             host: host(),
             ranks: about.ranks,
+            has_memory: about.has_memory,
             method: about.method.clone(),
             scheme: about.scheme.clone(),
             interval: about.interval.clone(),
@@ -284,7 +289,7 @@ mod tests {
 
     fn about(folder: &Path) -> About<'_> {
         let (method, scheme, interval) = ("cg".to_owned(), "lossy".to_owned(), "auto".to_owned());
-        About { ranks: 1, method, scheme, interval, rtol: 1e-6, folder, newest: 0, is_fresh: false }
+        About { ranks: 1, has_memory: false, method, scheme, interval, rtol: 1e-6, folder, newest: 0, is_fresh: false }
     }
 
     #[test]

@@ -93,6 +93,28 @@ fn a_right_hand_side_is_read_from_every_format() {
     assert_ne!(reports[0]["iterations"], json(&format!("solve {PROBLEM} --method cg"), dir.path()).0["iterations"]);
 }
 
+/// Squares of its values overflowed, or were 0: any x passed for a solution.
+#[test]
+fn a_right_hand_side_out_of_range_is_refused_and_no_solution_of_it_claimed() {
+    let dir = directory();
+    for scale in ["1e300", "1e153", "1e-162", "1e-160", "1e-320"] {
+        let rows = format!("{scale}\n").repeat(ROWS);
+        let text = format!("%%MatrixMarket matrix array real general\n{ROWS} 1\n{rows}");
+        std::fs::write(dir.path().join("b.mtx"), text).unwrap();
+        for command in ["solve --method gmres", "solve --method jacobi", "run --method cg --scheme lossy --dir d"] {
+            let told = refused(&format!("{command} {PROBLEM} --rhs b.mtx"), dir.path(), 1);
+            assert!(
+                told.contains("norm of the right-hand side") && told.contains("scale the problem"),
+                "{scale}: {told}"
+            );
+        }
+    }
+    let zeros = format!("%%MatrixMarket matrix array real general\n{ROWS} 1\n{}", "0.0\n".repeat(ROWS));
+    std::fs::write(dir.path().join("b.mtx"), zeros).unwrap();
+    let (solved, _) = json(&format!("solve --method cg {PROBLEM} --rhs b.mtx"), dir.path());
+    assert_eq!((&solved["converged"], &solved["iterations"]), (&Value::from(true), &Value::from(0)));
+}
+
 #[test]
 fn files_that_cannot_serve_are_refused_before_the_solve() {
     let dir = directory();
@@ -102,10 +124,10 @@ fn files_that_cannot_serve_are_refused_before_the_solve() {
     std::fs::create_dir(dir.path().join("folder.npy")).unwrap();
     for (options, code, expected) in [
         ("--solution x.txt", 2, "expected FILE.npy, FILE.mtx or FILE.h5"),
-        ("--solution no/x.npy", 1, "there is no directory no"),
-        ("--solution folder.npy", 1, "a directory found"),
-        ("--residual-log no/r.csv", 1, "there is no directory no"),
-        ("--x0 none.npy", 1, "none.npy: cannot be read"),
+        ("--solution no/x.npy", 2, "there is no directory no"),
+        ("--solution folder.npy", 2, "a directory found"),
+        ("--residual-log no/r.csv", 2, "there is no directory no"),
+        ("--x0 none.npy", 2, "none.npy: cannot be read"),
         ("--x0 short.npy", 1, "short.npy: 300 values expected, as A has rows, 27 found"),
         ("--x0 nan.mtx", 1, "a finite number expected"),
         ("--x0 A.mtx", 1, "A.mtx, line 1"),

@@ -19,7 +19,7 @@ use crate::facts::{self, command_line, problem_title};
 use crate::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
 use crate::method::Setup;
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, check_folder, seconds, wrapped};
+use crate::output::{Output, Table, check_folder, document, seconds, wrapped};
 use crate::planned;
 use crate::problem::Problem;
 use crate::protection::{ProtectionArgs, SchemeChoice};
@@ -283,7 +283,7 @@ impl Contest<'_> {
             ended: executed.report.ended,
         };
         let json = RunJson::new(report, Account::of(&executed.report), &terms);
-        let curve = curves::of(&json.scheme, &executed.report);
+        let curve = curves::of(&json.scheme, &executed.report, protection.is_virtual());
         Ok(Some(Trial { scheme, json, curve }))
     }
 
@@ -333,8 +333,11 @@ impl Contest<'_> {
             first_seed: self.args.protection.seed,
             command: command_line(),
         };
-        report.report = Some(report::write(&comparison, folder)?.display().to_string());
-        report::write_file(&folder.join(FIGURES), &serde_json::to_vec_pretty(report)?)
+        // The figures first: what they hold is lost where there is no room for the page, too.
+        report.report = Some(report::page(folder).display().to_string());
+        report::make_folder(folder)?;
+        report::write_file(&folder.join(FIGURES), &document(report)?)?;
+        report::write(&comparison, folder)
     }
 
     fn machine_rates(&self) -> Option<MachineRates> {

@@ -217,7 +217,9 @@ fn bound(args: &BoundArgs) -> Bound {
 
 fn bound_table(found: &Bound) -> Table {
     let mut table = Table::pairs();
-    table.row(["lossy pays up to extra iterations", &format!("{:.1}", found.max_extra_iterations)]);
+    let most = found.max_extra_iterations;
+    let most = if most > 0.0 { format!("{most:.1}") } else { "none: it never pays".to_owned() };
+    table.row(["lossy pays up to extra iterations", &most]);
     table.row(["overhead of traditional checkpoints", &percent(found.overhead_traditional)]);
     table.row(["overhead of lossy ones, at best", &percent(found.overhead_lossy)]);
     note_no_progress(&mut table, [found.overhead_traditional, found.overhead_lossy]);

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use recoup::core::Store;
-use recoup::io::Hdf5Store;
+use recoup::io::{Hdf5Store, MANIFEST};
 use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
@@ -93,9 +93,10 @@ fn status(args: &Args, name: String) -> Result<RunStatus> {
     let on_disk = newest(&store)?;
     let told = standing.as_ref().and_then(|said| said.version.zip(said.version_at));
     let told = told.map(|(version, at)| (version, (now - at).max(0.0)));
+    let has_memory = standing.as_ref().is_some_and(|said| said.has_memory);
     let is_in_memory_only = match (told, on_disk) {
-        (Some((told, _)), Some((there, _))) => told > there,
-        (told, _) => told.is_some(),
+        (Some((told, _)), Some((there, _))) => has_memory && told > there,
+        (told, _) => has_memory && told.is_some(),
     };
     let newest = if is_in_memory_only { told } else { on_disk };
     let silent_seconds = standing.as_ref().map(|said| (now - said.updated_at).max(0.0));
@@ -147,13 +148,21 @@ fn said(standing: Standing) -> Said {
     }
 }
 
-/// The newest version whose manifest is whole, and its age in seconds.
+/// The newest version whose manifest is whole and whose files have their lengths, and its age in seconds. Checksums are what
+/// `recoup verify` reads.
 fn newest(store: &Hdf5Store) -> Result<Option<(u64, f64)>> {
     let age = |version: u64| {
-        let made = std::fs::metadata(store.version_path(version)).and_then(|found| found.modified()).ok();
+        // The directory may be a retired version's, as old as that.
+        let made =
+            std::fs::metadata(store.version_path(version).join(MANIFEST)).and_then(|found| found.modified()).ok();
         made.and_then(|made| SystemTime::now().duration_since(made).ok()).unwrap_or_default().as_secs_f64()
     };
-    let is_whole = |version: &u64| store.manifest(*version).is_ok();
+    let length =
+        |version: u64, name: &str| std::fs::metadata(store.version_path(version).join(name)).map(|of| of.len());
+    let is_whole = |version: &u64| {
+        let manifest = store.manifest(*version);
+        manifest.is_ok_and(|of| of.files.iter().all(|file| length(*version, &file.name).is_ok_and(|n| n == file.bytes)))
+    };
     Ok(store.versions()?.into_iter().rev().find(is_whole).map(|version| (version, age(version))))
 }
 

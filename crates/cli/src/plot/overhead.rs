@@ -3,29 +3,30 @@
 use std::sync::Arc;
 
 use kuva::plot::ScatterPlot;
+use kuva::plot::annotations::TextAnnotation;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
-use kuva::render::layout::TickFormat;
+use kuva::render::layout::{Layout, TickFormat};
 use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 use recoup::model::simulate::Estimate;
 
-use super::canvas::{Canvas, Figure, Words, figure, mark_entry};
+use super::canvas::{Canvas, Figure, TEXT, Words, figure, mark_entry};
 use crate::figures::SchemeFigures;
 
 pub(super) const WORDS: Words = Words {
     name: "overhead",
     caption: "Overhead, measured and expected",
-    reading: "Dots are means over the trials, bars their 95 % intervals, diamonds what the model expects. A mark at the right \
-              edge lies further out: the table has its value.",
+    reading: "Dots are means over the trials, bars their 95 % intervals, diamonds what the model expects. A bar without an \
+              end, and a mark with a number, go further than the axis.",
 };
 
 const OVERVIEW: Words = Words {
     name: "overview",
     caption: "Overhead of every scheme on every problem",
     reading: "Dots are means over the trials, bars their 95 % intervals. Bars that overlap show no difference by \
-              themselves: the pages compare trial by trial. A dot at the upper edge lies further out: the table has its \
-              value.",
+              themselves: the pages compare trial by trial. A bar without an end goes further, as does a dot at the upper \
+              edge: the table has their values.",
 };
 
 /// Axes end at this many times the upper quartile of what they show: one value does not press all others together.
@@ -89,11 +90,18 @@ impl Ends {
         value.clamp(self.least, self.most)
     }
 
-    /// Where an estimate is drawn, and how far its whiskers go from there, down and up: all that lies off the axis is at
-    /// its ends, each by itself.
+    /// Where an estimate is drawn, and how far its whiskers go from there, down and up. A mean off the axis is at its end;
+    /// the drawing cuts a whisker off there, so that it has no end.
     fn place(self, dots: &Dots) -> Option<Mark> {
         let (mean, (lower, upper)) = (self.hold(dots.measured?.mean), dots.interval()?);
-        Some(Mark { mean, whiskers: (mean - self.hold(lower), self.hold(upper) - mean) })
+        Some(Mark { mean, whiskers: ((mean - lower).max(0.0), (upper - mean).max(0.0)) })
+    }
+
+    /// The value of a mark that lies beyond the axis, to stand at its left.
+    fn beyond(self, value: f64, row: f64, canvas: Canvas) -> Option<TextAnnotation> {
+        let place = self.most - 0.11 * (self.most - self.least);
+        let text = TextAnnotation::new(format!("{value:.0} %"), place, row - 0.08).with_color(canvas.colours.of(TEXT));
+        (value > self.most).then(|| text.with_font_size(12))
     }
 }
 
@@ -108,10 +116,12 @@ struct Mark {
 pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
     let ends = Ends::of(dots.iter())?;
     let row = |index: usize| (dots.len() - index) as f64;
-    let mut plots: Vec<Plot> = Vec::new();
+    let (mut plots, mut beyond): (Vec<Plot>, Vec<TextAnnotation>) = Default::default();
     for (index, of) in dots.iter().enumerate() {
         let colour = canvas.colours.series(index + 1);
+        beyond.extend(of.measured.and_then(|of| ends.beyond(of.mean, row(index) + 0.3, canvas)));
         if let Some(expected) = of.expected {
+            beyond.extend(ends.beyond(expected, row(index) - 0.22, canvas));
             let scatter =
                 ScatterPlot::new().with_data([(ends.hold(expected), row(index) - 0.22)]).with_color(colour.clone());
             plots.push(scatter.with_marker(MarkerShape::Diamond).with_size(4.5).with_marker_opacity(0.65).into());
@@ -135,7 +145,7 @@ pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
         .with_x_axis_max(ends.edge())
         .with_legend_entries(legend)
         .with_x_label("overhead, % of the undisturbed time");
-    Some(render_multiple(plots, layout))
+    Some(render_multiple(plots, beyond.into_iter().fold(layout, Layout::with_annotation)))
 }
 
 /// The name at a whole position from 1; nothing elsewhere.
@@ -227,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn whiskers_end_where_the_interval_does_or_at_the_edge() {
+    fn whiskers_end_where_the_interval_does_whatever_lies_off_the_axis() {
         // Eight between 19 and 24 percent: the axis ends at 3 * 24 * 1.05 = 75.6.
         let near =
             [(20.0, 10.0), (24.0, 2.0), (19.0, 1.0), (21.0, 30.0), (22.0, 60.0), (19.0, 2.0), (23.0, 1.0), (20.0, 3.0)];
@@ -239,10 +249,11 @@ mod tests {
         assert!(ends.most < 80.0 && ends.least < 0.0, "{ends:?}");
         // Pixels of a percent, from two dots on the scale.
         let scale = (marks[1][0] - marks[0][0]) / 4.0;
-        let x = |percent: f64| marks[0][0] + scale * (ends.hold(percent) - 20.0);
+        let x = |percent: f64| marks[0][0] + scale * (percent - 20.0);
+        let on_axis = |percent: f64| percent.min(ends.most);
         for (mark, row) in marks.iter().zip(&rows) {
             let Estimate { mean, half_width } = row.measured.unwrap();
-            for (found, expected) in mark.iter().zip([mean, mean - half_width, mean + half_width]) {
+            for (found, expected) in mark.iter().zip([on_axis(mean), on_axis(mean - half_width), mean + half_width]) {
                 assert!((found - x(expected)).abs() < 0.5, "{}: {expected}: {found}, not {}", row.name, x(expected));
             }
         }
@@ -253,9 +264,9 @@ mod tests {
         let ends = Ends { least: -2.0, most: 30.0 };
         let mark = |mean, whiskers| Some(Mark { mean, whiskers });
         assert_eq!(ends.place(&dots("on", 10.0, 3.0)), mark(10.0, (3.0, 3.0)));
-        assert_eq!(ends.place(&dots("off", 90.0, 70.0)), mark(30.0, (10.0, 0.0)));
-        assert_eq!(ends.place(&dots("far", 570.0, 300.0)), mark(30.0, (0.0, 0.0)));
-        assert_eq!(ends.place(&dots("below", 1.0, 5.0)), mark(1.0, (3.0, 5.0)));
+        assert_eq!(ends.place(&dots("off", 90.0, 70.0)), mark(30.0, (10.0, 130.0)));
+        assert_eq!(ends.place(&dots("far", 570.0, 300.0)), mark(30.0, (0.0, 840.0)));
+        assert_eq!(ends.place(&dots("below", 1.0, 5.0)), mark(1.0, (5.0, 5.0)));
         assert_eq!(ends.place(&dots("one trial", 4.0, f64::INFINITY)), mark(4.0, (0.0, 0.0)));
     }
 }

@@ -16,8 +16,9 @@ use crate::report::{Curve, EventKind, Sample};
 pub(super) const OVER_TIME: Words = Words {
     name: "time",
     caption: "Residual over time",
-    reading: "The run under the first seed. A failure throws the solve back to its last version, or to the start; flat \
-              pieces are checkpoints and recoveries. The further left a line ends, the better.",
+    reading: "The run under the first seed. A failure sets the solve back to its last version, once that is read (a \
+              recovery), or to the start; flat pieces are checkpoints and recoveries. The further left a line ends, the \
+              better.",
 };
 
 pub(super) const OVER_ITERATIONS: Words = Words {

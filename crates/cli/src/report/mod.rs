@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use recoup::io::put_result;
 
 use crate::figures::SchemeFigures;
 use crate::plot::{self, Figure};
@@ -101,28 +102,31 @@ pub(crate) enum EventKind {
     Checkpoint,
     /// All state was lost.
     Failure,
-    /// The solver resumed from a version, or from the start.
+    /// The solver resumed from a version.
     Recovery,
 }
 
-/// Writes `index.html` and its plots into `folder` and returns the page's path.
+/// Where the page of a report lies.
+pub(crate) fn page(folder: &Path) -> PathBuf {
+    folder.join("index.html")
+}
+
+/// Writes the page and its plots into `folder`.
 ///
 /// # Errors
 /// When the folder cannot be written to.
-pub(crate) fn write(comparison: &Comparison, folder: &Path) -> Result<PathBuf> {
+pub(crate) fn write(comparison: &Comparison, folder: &Path) -> Result<()> {
     make_folder(folder)?;
     let figures = plot::figures(comparison)?;
     figures.iter().try_for_each(|figure| write_figure(figure, folder))?;
-    let path = folder.join("index.html");
-    write_file(&path, page::render(comparison, &figures).as_bytes())?;
-    Ok(path)
+    write_file(&page(folder), page::render(comparison, &figures).as_bytes())
 }
 
 /// Makes the folder of a report.
 ///
 /// # Errors
 /// When something else is there, or it may not be made.
-fn make_folder(folder: &Path) -> Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make the report's folder {}", folder.display()))
 }
 
@@ -137,7 +141,7 @@ fn write_figure(figure: &Figure, folder: &Path) -> Result<()> {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    Ok(put_result(path, |out| out.write_all(bytes))?)
 }
 
 #[cfg(test)]
@@ -147,7 +151,8 @@ mod tests {
     #[test]
     fn report_needs_no_other_file_and_no_network() {
         let folder = tempfile::tempdir().unwrap();
-        let page = fs::read_to_string(write(&sample(), folder.path()).unwrap()).unwrap();
+        write(&sample(), folder.path()).unwrap();
+        let page = fs::read_to_string(page(folder.path())).unwrap();
         let names = ["overhead", "parts", "time", "iterations", "sizes"];
         // Each for wide and for narrow screens.
         assert_eq!(page.matches("<svg").count(), 2 * names.len());
