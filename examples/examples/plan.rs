@@ -49,6 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         at_risk_seconds: 0.0,
         asynchronous: false,
         costs,
+        safe_point_seconds: 0.0,
     };
     let answer = question.answer();
     println!("decision: {}", answer.why);

@@ -25,6 +25,8 @@ pub struct Question {
     pub remaining_seconds: f64,
     /// Computing done since the last version, or the start.
     pub at_risk_seconds: f64,
+    /// Computing between two safe points; 0 where a version can be saved at any time.
+    pub safe_point_seconds: f64,
     /// Checkpoints drain behind the solver; otherwise all of their time blocks it.
     pub asynchronous: bool,
     /// What each scheme to choose from costs. [`Scheme::None`] needs no entry.
@@ -75,6 +77,7 @@ impl Question {
             drain_seconds: cost.drain_seconds,
             recovery_seconds: cost.recovery_seconds,
             extra_seconds: cost.extra_iterations * self.iteration_seconds,
+            safe_point_seconds: self.safe_point_seconds,
         };
         if self.asynchronous { timing } else { timing.blocking_all() }
     }
@@ -304,6 +307,7 @@ mod tests {
                 (Scheme::Lossless, synchronous(90.0, 0.0)),
                 (Scheme::Lossy, synchronous(25.0, extra_iterations)),
             ],
+            safe_point_seconds: 0.0,
         }
     }
 

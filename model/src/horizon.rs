@@ -46,14 +46,14 @@ impl Horizon {
             return Protection::none(0.0);
         }
         let of = Checkpointing { mtti_seconds: timing.mtti_seconds, checkpoint_seconds: timing.blocking_seconds };
-        let endless = of.exact_seconds().max(timing.drain_seconds);
+        let least = timing.least_interval_seconds();
+        let endless = of.exact_seconds().max(least);
         if self.remaining_seconds.is_infinite() {
             let overhead_fraction = timing.overhead_fraction();
             return Protection { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
         }
         let work = self.at_risk_seconds + self.remaining_seconds;
-        let most =
-            if timing.drain_seconds > 0.0 { (work / timing.drain_seconds - 1.0).max(0.0) } else { f64::INFINITY };
+        let most = if least > 0.0 { (work / least - 1.0).max(0.0) } else { f64::INFINITY };
         let near = (work / endless).floor();
         let counts = (-2..=1).map(|step| (near + f64::from(step)).min(most.floor())).filter(|&count| count >= 1.0);
         let none = Protection::none(self.overhead_fraction(timing, 0.0));

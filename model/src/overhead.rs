@@ -22,6 +22,9 @@ pub struct Timing {
     pub recovery_seconds: f64,
     /// Extra computing a recovery costs: `N' T_it`.
     pub extra_seconds: f64,
+    /// Computing between two safe points, below which no interval lies; 0 where a version can be saved at any time.
+    #[serde(default)]
+    pub safe_point_seconds: f64,
 }
 
 impl Timing {
@@ -35,13 +38,20 @@ impl Timing {
             drain_seconds: 0.0,
             recovery_seconds: of.checkpoint_seconds,
             extra_seconds: 0.0,
+            safe_point_seconds: 0.0,
         }
     }
 
-    /// The optimal first-order interval: Young's, and never less than the drain takes.
+    /// The optimal first-order interval: Young's, and never less than the drain takes or safe points lie apart.
     #[must_use]
     pub fn interval_seconds(&self) -> f64 {
-        self.checkpointing().young_seconds().max(self.drain_seconds)
+        self.checkpointing().young_seconds().max(self.least_interval_seconds())
+    }
+
+    /// The least interval there is: what the drain takes, or the distance of safe points.
+    #[must_use]
+    pub fn least_interval_seconds(&self) -> f64 {
+        self.drain_seconds.max(self.safe_point_seconds)
     }
 
     /// The share `s` of all time that is not productive at the optimal interval:
@@ -172,6 +182,13 @@ mod tests {
         assert!(behind.overhead_fraction() < hourly(120.0).overhead_fraction());
         assert_eq!(behind.interval_seconds(), 119.0);
         assert_eq!(behind.blocking_all(), hourly(120.0));
+    }
+
+    #[test]
+    fn interval_is_never_shorter_than_safe_points_lie_apart() {
+        let far = Timing { safe_point_seconds: 5000.0, ..hourly(120.0) };
+        assert_eq!((far.interval_seconds(), hourly(120.0).interval_seconds() < 1000.0), (5000.0, true));
+        assert!(far.overhead_fraction() > hourly(120.0).overhead_fraction());
     }
 
     #[test]

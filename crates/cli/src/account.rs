@@ -212,6 +212,7 @@ impl Account {
                 recoveries => self.seconds_recovery / recoveries as f64,
             },
             extra_seconds: question.extra_iterations.max(0.0) * question.iteration_seconds,
+            safe_point_seconds: 0.0,
         };
         // Versions are saved at safe points alone, which may lie further apart than the interval asked for.
         let pieces = (self.checkpoints + self.failures + 1) as f64;

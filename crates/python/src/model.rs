@@ -35,6 +35,7 @@ pub(crate) fn overhead(mtti: f64, ckpt: f64, recover: f64, extra_seconds: f64) -
         drain_seconds: 0.0,
         recovery_seconds: at_least_zero("recover", recover)?,
         extra_seconds: at_least_zero("extra_iterations * t_iter", extra_seconds)?,
+        safe_point_seconds: 0.0,
     };
     Ok(timing.overhead_fraction())
 }
@@ -111,6 +112,7 @@ impl Job {
             at_risk_seconds: 0.0,
             asynchronous: false,
             costs,
+            safe_point_seconds: 0.0,
         })
     }
 }

@@ -113,8 +113,15 @@ fn published_rates(sheet: &mut Sheet) {
         let seconds = seconds * ranks / published::RANKS;
         let extra = if lossy { solve.extra_iterations * solve.productive_seconds / solve.iterations } else { 0.0 };
         let (blocking_seconds, recovery_seconds) = (seconds, seconds);
-        Timing { mtti_seconds, blocking_seconds, drain_seconds: 0.0, recovery_seconds, extra_seconds: extra }
-            .overhead_fraction()
+        Timing {
+            mtti_seconds,
+            blocking_seconds,
+            drain_seconds: 0.0,
+            recovery_seconds,
+            extra_seconds: extra,
+            safe_point_seconds: 0.0,
+        }
+        .overhead_fraction()
     };
     for kind in Kind::ALL {
         let at = |lossy| percent(of(kind, published::MTTI_SECONDS, published::RANKS, lossy));

@@ -167,6 +167,7 @@ impl Profile {
             drain_seconds: 0.0,
             recovery_seconds: self.recovery_seconds * scale,
             extra_seconds: self.extra_iterations.max(0.0) * problem.iteration_seconds(),
+            safe_point_seconds: 0.0,
         }
     }
 

@@ -113,6 +113,7 @@ impl AutoPolicy {
             iteration_seconds: seen.iteration_seconds,
             remaining_seconds: remaining_iterations * seen.iteration_seconds,
             at_risk_seconds: seen.since_checkpoint_seconds,
+            safe_point_seconds: self.safe_points.seconds_apart(seen),
             asynchronous: self.config.asynchronous,
             costs: Vec::new(),
         }

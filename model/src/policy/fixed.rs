@@ -100,6 +100,7 @@ impl FixedPolicy {
             iteration_seconds: seen.iteration_seconds,
             remaining_seconds: f64::INFINITY,
             at_risk_seconds: seen.since_checkpoint_seconds,
+            safe_point_seconds: self.safe_points.seconds_apart(seen),
             asynchronous: self.config.asynchronous,
             costs: Vec::new(),
         }

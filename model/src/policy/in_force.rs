@@ -38,6 +38,11 @@ impl SafePoints {
         self.newest = seen.iteration;
     }
 
+    /// Computing from one safe point to the next; 0 until two were seen.
+    pub(super) fn seconds_apart(&self, seen: &Observation) -> f64 {
+        self.apart as f64 * seen.iteration_seconds
+    }
+
     /// Whether this safe point costs less than the next, and never twice for one iteration. With C seconds for a version,
     /// a failure every M seconds and the optimal interval `T = sqrt(2 C M)`, `C / t + t / (2 M)` is the same for t as
     /// for `T^2 / t`: the better of t and the next one, t', is t from `t t' = T^2` on. No version is taken while the one

@@ -327,6 +327,31 @@ fn of_two_safe_points_far_apart_the_cheaper_one_is_taken() {
     }
 }
 
+/// Of GMRES an interval of 15 ms was told, and its cost expected, where a cycle took 0.6 s.
+#[test]
+fn no_interval_is_told_or_reckoned_with_that_lies_between_two_safe_points() {
+    for interval in ["fixed", "auto"] {
+        let config = PolicyConfig { mtti_seconds: 3000.0, ..config() };
+        let mut policy: Box<dyn Policy> = match interval {
+            "fixed" => Box::new(FixedPolicy::new(Scheme::Traditional, Interval::Auto, config)),
+            _ => Box::new(AutoPolicy::new(config)),
+        };
+        let mut told = Vec::new();
+        for cycle in 1..20_u64 {
+            let state = Observation {
+                iteration_seconds: 15.0,
+                since_checkpoint_seconds: 150.0,
+                write_bytes_per_second: 1e9,
+                ..seen(10 * cycle, 10)
+            };
+            let decision = policy.decide(&state);
+            told.push(decision.interval_seconds);
+            assert!(cycle < 3 || decision.save.is_some(), "{interval}: every cycle is worth a version: {cycle}");
+        }
+        assert!(told[2..].iter().all(|seconds| (150.0..160.0).contains(seconds)), "{interval}: {told:?}");
+    }
+}
+
 #[test]
 fn a_first_lossy_version_does_not_wait_for_what_a_guess_would_have_it_cost() {
     let at = |scheme| {

@@ -231,6 +231,7 @@ fn fixed_choice_costs_what_the_simulation_of_intervals_finds() {
         drain_seconds: 0.0,
         recovery_seconds: cost.recovery_seconds,
         extra_seconds: 0.0,
+        safe_point_seconds: 0.0,
     };
     let same = Simulation { timing, interval_seconds: 800.0, work_seconds: 6000.0, trials: 400, seed: 1 }.run();
     // The same seeds fail at the same times; only recoveries before the first version, which are free here, differ.

@@ -177,6 +177,7 @@ fn overhead(args: &OverheadArgs) -> Overhead {
         drain_seconds: 0.0,
         recovery_seconds: args.recover.unwrap_or(args.of.ckpt),
         extra_seconds: args.extra_iterations.unwrap_or(0.0) * args.t_iter.unwrap_or(0.0),
+        safe_point_seconds: 0.0,
     };
     Overhead { overhead_fraction: timing.overhead_fraction(), interval_s: timing.interval_seconds() }
 }

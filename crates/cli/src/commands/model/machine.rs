@@ -153,6 +153,7 @@ impl Machine {
             at_risk_seconds: 0.0,
             asynchronous: self.asynchronous,
             costs,
+            safe_point_seconds: 0.0,
         }
     }
 

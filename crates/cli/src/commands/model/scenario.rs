@@ -172,6 +172,7 @@ impl Scenario {
             at_risk_seconds: 0.0,
             asynchronous: self.asynchronous,
             costs: std::iter::once((Scheme::None, Cost::default())).chain(costs).collect(),
+            safe_point_seconds: 0.0,
         })
     }
 
