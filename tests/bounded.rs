@@ -1,4 +1,5 @@
-//! Does a directory ever hold more versions than it should, whatever is saved and however often the run fails?
+//! Does a directory ever hold more versions than it should, whatever is saved and however often the
+//! run fails?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,7 +65,8 @@ impl Small {
         })
     }
 
-    /// Solves, saving as often as the method allows, and counts the versions after every iteration; the recoveries.
+    /// Solves, saving as often as the method allows, and counts the versions after every iteration;
+    /// the recoveries.
     fn count_versions(&self, method: &str, plan: Plan, (keep, key_every): (usize, usize)) -> u64 {
         let store = MemoryStore::new();
         let builder = recoup::open("unused").system(self.a.clone(), self.b.clone()).plan(plan).every(1).keep(keep);
@@ -93,8 +95,9 @@ impl Small {
     }
 }
 
-/// One failure used to be enough for a store to keep every version to the end of the solve: the direction that a
-/// recovery adds was keyed at another time than the iterate, so some variable followed in every version.
+/// One failure used to be enough for a store to keep every version to the end of the solve: the
+/// direction that a recovery adds was keyed at another time than the iterate, so some variable
+/// followed in every version.
 #[test]
 fn versions_are_bounded_for_every_method_state_and_codec_through_eight_recoveries() {
     let small = Small::new();
@@ -179,8 +182,8 @@ impl Places {
     }
 }
 
-/// A variable of a rank: the same as before but for little, or, one time in three, altogether another, so that each
-/// frame chooses for itself whether it follows.
+/// A variable of a rank: the same as before but for little, or, one time in three, altogether
+/// another, so that each frame chooses for itself whether it follows.
 fn values(seed: u64, rank: usize, name: usize, iteration: u64) -> Vec<f64> {
     let mut rng = Rng::new(seed ^ (rank as u64) << 8 ^ (name as u64) << 16 ^ iteration << 24);
     let base = if rng.next_u64().is_multiple_of(3) { rng.next_u64() } else { seed ^ name as u64 };
@@ -194,8 +197,8 @@ fn owners<'a>(comm: &dyn Comm, variables: &'a mut [Vec<f64>]) -> Variables<'a> {
     named.fold(Variables::new(), |owner, (name, x)| owner.with(name, Role::Iterate, ValuesMut::F64(x), rows))
 }
 
-/// One process of so many ranks: it goes on from what it finds, saves, and falls back now and then. All choices but the
-/// values are the same on all ranks.
+/// One process of so many ranks: it goes on from what it finds, saves, and falls back now and then.
+/// All choices but the values are the same on all ranks.
 fn live(places: &Places, comm: &dyn Comm, (seed, life): (u64, u64), crash: Crash) {
     let mut rng = Rng::new(seed.wrapping_mul(31) + life);
     let Some(mut session) = places.session(comm, crash) else { return };
@@ -234,7 +237,8 @@ fn live(places: &Places, comm: &dyn Comm, (seed, life): (u64, u64), crash: Crash
     }
 }
 
-/// Lives of one run: the processes end as they like, some by a crash of their store, and come back with other ranks.
+/// Lives of one run: the processes end as they like, some by a crash of their store, and come back
+/// with other ranks.
 fn lives(seed: u64, longest: &AtomicUsize) {
     let mut rng = Rng::new(seed);
     let mut below = |n: u64| rng.next_u64() % n;
@@ -255,8 +259,8 @@ fn lives(seed: u64, longest: &AtomicUsize) {
     }
 }
 
-/// Variables come and go, each frame on each rank follows as it likes, codecs change, a slower tier takes every n-th
-/// version, processes end, lose their store or come back with other ranks.
+/// Variables come and go, each frame on each rank follows as it likes, codecs change, a slower tier
+/// takes every n-th version, processes end, lose their store or come back with other ranks.
 #[test]
 fn versions_are_bounded_through_restarts_kills_and_tiers() {
     let longest = AtomicUsize::new(0);
@@ -270,7 +274,8 @@ fn bytes(store: &MemoryStore, version: u64) -> u64 {
     manifest.payload_bytes() + serde_json::to_vec(&manifest).unwrap().len() as u64
 }
 
-/// Saves versions 1 to 30 of a slow state and looks at the bytes after each; the versions that were dropped.
+/// Saves versions 1 to 30 of a slow state and looks at the bytes after each; the versions that were
+/// dropped.
 fn save_within(max_bytes: u64, (keep, key_every): (usize, usize)) -> (MemoryStore, Vec<u64>) {
     let store = MemoryStore::new();
     let builder = recoup::open("unused").plan(fixed(CodecId::Qb, 1e-6)).keep(keep).key_every(key_every);
@@ -297,7 +302,8 @@ fn save_within(max_bytes: u64, (keep, key_every): (usize, usize)) -> (MemoryStor
     (store, dropped)
 }
 
-/// Whether the limit is below one version or above all of them: what is there fits, unless it is a single version.
+/// Whether the limit is below one version or above all of them: what is there fits, unless it is a
+/// single version.
 #[test]
 fn bytes_are_bounded_and_the_last_version_stays() {
     let (whole, dropped) = save_within(u64::MAX, (30, 10));

@@ -26,9 +26,10 @@ fn proven_and_measured_rules_keep_the_residual_within_one_plus_theta() {
     }
 }
 
-/// Theorem 3 promises a residual of the same order. Its proof takes ||A e|| <= eb ||A x|| for granted;
-/// on a smooth field, ||A e|| / ||r|| = sqrt(jump^2 - 1) grows with the square of the grid's extent:
-/// nine times from 8 to 24 points. Half of that is asked for, because the iterates differ too.
+/// Theorem 3 promises a residual of the same order. Its proof takes ||A e|| <= eb ||A x|| for
+/// granted; on a smooth field, ||A e|| / ||r|| = sqrt(jump^2 - 1) grows with the square of the
+/// grid's extent: nine times from 8 to 24 points. Half of that is asked for, because the iterates
+/// differ too.
 #[test]
 fn the_published_rule_lets_the_residual_jump_and_the_jump_grows_with_the_grid() {
     let gain = |n| {
@@ -50,9 +51,10 @@ fn worst_jump(n: usize, rhs: RightHandSide, rule: BoundRule, theta: f64) -> f64 
     jumps(&Problem::poisson_with(n, rhs), rule, theta).into_iter().fold(0.0, f64::max)
 }
 
-/// The corrected rule allows `1 + theta`; errors of all signs do not add up to that, and the less the more there are.
-/// Where they are few (8^3 under a right-hand side of ones, whose 48 symmetries leave 20 different values), that is
-/// luck: 1.05 is held on every grid at CG's theta, and at twice of it where there are values enough.
+/// The corrected rule allows `1 + theta`; errors of all signs do not add up to that, and the less
+/// the more there are. Where they are few (8^3 under a right-hand side of ones, whose 48 symmetries
+/// leave 20 different values), that is luck: 1.05 is held on every grid at CG's theta, and at twice
+/// of it where there are values enough.
 #[test]
 fn the_corrected_rule_leaves_the_residual_where_it_was_on_every_grid() {
     for n in [8, 12, 16, 24, 32, 40] {
@@ -67,8 +69,8 @@ fn the_corrected_rule_leaves_the_residual_where_it_was_on_every_grid() {
     }
 }
 
-/// `cargo test --release -p recoup-tests residual_jumps -- --ignored --nocapture`: the table in the docs of
-/// `recoup::model::residual_bound`.
+/// `cargo test --release -p recoup-tests residual_jumps -- --ignored --nocapture`: the table in the
+/// docs of `recoup::model::residual_bound`.
 #[test]
 #[ignore = "a minute of solves"]
 fn residual_jumps_by_rule_and_grid() {

@@ -1,4 +1,5 @@
-//! Does a version that is coded against the one before come back as surely as one that stands alone?
+//! Does a version that is coded against the one before come back as surely as one that stands
+//! alone?
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +31,8 @@ fn progress(iteration: u64) -> Progress {
     Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
 }
 
-/// Rough in space, so that it takes many bytes alone, and slow in time, so that it takes few beside the state before.
+/// Rough in space, so that it takes many bytes alone, and slow in time, so that it takes few beside
+/// the state before.
 fn state(rank: usize, iteration: u64) -> Vec<f64> {
     let rough = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) as f64 / u64::MAX as f64;
     let slow = |i: usize| 1e-4 * (i as f64 * 0.01 + iteration as f64 * 0.1).sin();
@@ -102,7 +104,8 @@ fn copy(source: &Path, target: &Path) {
     }
 }
 
-/// Every version, the newest removed after each restore; with a key every four versions and never again.
+/// Every version, the newest removed after each restore; with a key every four versions and never
+/// again.
 #[test]
 fn every_version_of_a_chain_comes_back_within_its_bound() {
     for codec in CODECS {
@@ -130,8 +133,8 @@ fn every_version_of_a_chain_comes_back_within_its_bound() {
     }
 }
 
-/// Any link of a chain damaged in any way: the last version before it comes back, and whatever hangs on the link is
-/// passed over with the version named that is to blame.
+/// Any link of a chain damaged in any way: the last version before it comes back, and whatever
+/// hangs on the link is passed over with the version named that is to blame.
 #[test]
 fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     let whole = tempfile::tempdir().unwrap();
@@ -179,7 +182,8 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     }
 }
 
-/// Payloads of a chain of versions that were waited for, and the values of the last, on so many threads.
+/// Payloads of a chain of versions that were waited for, and the values of the last, on so many
+/// threads.
 fn made_on(threads: usize) -> (Vec<Vec<u8>>, Vec<f64>) {
     let (store, n) = (Arc::new(MemoryStore::new()), 60 * N);
     let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).key_every(3).keep(100).threads(threads);
@@ -251,7 +255,8 @@ fn assert_chains_whole(store: &dyn Store, what: &str) -> Vec<u64> {
     store.versions().unwrap()
 }
 
-/// A process goes on from what it finds and saves up to version 12. Returns the operations its store was asked for.
+/// A process goes on from what it finds and saves up to version 12. Returns the operations its
+/// store was asked for.
 fn live<S: Store + 'static>(store: S, crash: Crash) -> u64 {
     let store = Arc::new(CrashingStore::new(store, crash));
     let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).key_every(4).keep(2);
@@ -267,8 +272,9 @@ fn live<S: Store + 'static>(store: S, crash: Crash) -> u64 {
     store.operations()
 }
 
-/// A first process saves five versions, of which retention has removed some; a second goes on and loses its store
-/// at any operation. What is there then is whole, chains included, and a third goes on to the end.
+/// A first process saves five versions, of which retention has removed some; a second goes on and
+/// loses its store at any operation. What is there then is whole, chains included, and a third goes
+/// on to the end.
 fn survives<S: Store + 'static>(store: impl Fn(&Path) -> S) -> u64 {
     let begin = || {
         let dir = tempfile::tempdir().unwrap();
@@ -292,7 +298,8 @@ fn survives<S: Store + 'static>(store: impl Fn(&Path) -> S) -> u64 {
     operations
 }
 
-/// Six versions of begin, write, seal, publish and what retention needs: more than a score of operations.
+/// Six versions of begin, write, seal, publish and what retention needs: more than a score of
+/// operations.
 #[test]
 fn a_directory_of_chains_survives_a_crash_at_every_operation() {
     assert!(survives(|dir| Hdf5Store::open(dir, "solve", Access::Write).unwrap()) > 20);
@@ -304,8 +311,8 @@ fn chains_in_memory_survive_a_crash_at_every_operation() {
     assert!(survives(|dir| kept.borrow_mut().entry(dir.to_owned()).or_insert_with(MemoryStore::new).clone()) > 20);
 }
 
-/// After a rollback the next version follows the one restored, never one that was set aside; its number may be
-/// one that was set aside.
+/// After a rollback the next version follows the one restored, never one that was set aside; its
+/// number may be one that was set aside.
 #[test]
 fn after_a_rollback_versions_follow_the_one_restored() {
     let dir = tempfile::tempdir().unwrap();
@@ -325,7 +332,8 @@ fn after_a_rollback_versions_follow_the_one_restored() {
     assert_eq!(restore(&mut session).unwrap().0, 5);
 }
 
-/// A version that never counted used to be as good a parent as any, to an encoder that only looks at its memory.
+/// A version that never counted used to be as good a parent as any, to an encoder that only looks
+/// at its memory.
 #[test]
 fn a_version_that_does_not_count_is_never_a_parent() {
     let store = MemoryStore::new();
@@ -411,7 +419,8 @@ fn ranks_walk_their_chains_together() {
     assert_eq!(restore(), [10; RANKS]);
 }
 
-/// Of two frames one changes beyond recognition and one hardly: each is coded as pays for it, and comes back.
+/// Of two frames one changes beyond recognition and one hardly: each is coded as pays for it, and
+/// comes back.
 #[test]
 fn frames_of_one_variable_follow_one_by_one() {
     const LEN: usize = 1 << 21;
@@ -437,8 +446,9 @@ fn frames_of_one_variable_follow_one_by_one() {
     assert!(x.iter().zip(state(3)).all(|(x, y)| (x - y).abs() <= E));
 }
 
-/// The loop is closed: over a whole solve of verified versions no error adds up, and what was measured before a
-/// version counted is what a restore through its chain gives, up to the rounding of one residual.
+/// The loop is closed: over a whole solve of verified versions no error adds up, and what was
+/// measured before a version counted is what a restore through its chain gives, up to the rounding
+/// of one residual.
 #[test]
 fn a_chain_of_verified_versions_gives_the_residuals_that_were_measured() {
     let problem = Problem::poisson(16);

@@ -1,4 +1,5 @@
-//! Is memory that was silently corrupted found before it is saved, and does the solve end at its tolerance all the same?
+//! Is memory that was silently corrupted found before it is saved, and does the solve end at its
+//! tolerance all the same?
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -37,8 +38,8 @@ fn session(problem: &Problem, scheme: Scheme, every: u64) -> (tempfile::TempDir,
     (dir, session)
 }
 
-/// A flip strikes after iteration 20, whose version it would have ended up in: the version is not saved, the solve
-/// goes back to version 10 and does ten iterations again.
+/// A flip strikes after iteration 20, whose version it would have ended up in: the version is not
+/// saved, the solve goes back to version 10 and does ten iterations again.
 #[test]
 fn a_flip_in_the_iterate_before_a_save_is_caught_and_undone() {
     let problem = Problem::poisson(12);
@@ -67,7 +68,8 @@ fn suspicion(kind: &EventKind) -> Option<u64> {
     }
 }
 
-/// The verdict of a version on its way comes iterations later; what was staged since is dropped with it.
+/// The verdict of a version on its way comes iterations later; what was staged since is dropped
+/// with it.
 #[test]
 fn a_flip_is_caught_behind_the_solver_too() {
     let problem = Problem::poisson(12);
@@ -80,8 +82,9 @@ fn a_flip_is_caught_behind_the_solver_too() {
     assert!(run.flips.caught == 1 || run.failed.iter().any(|(version, _)| *version == 10), "{:?}", run.failed);
 }
 
-/// x and r are both made from whatever p is, so they stay consistent and every version is sound. Small flips slow the
-/// method down a little; large ones would hold it up for good, and are healed at the next save.
+/// x and r are both made from whatever p is, so they stay consistent and every version is sound.
+/// Small flips slow the method down a little; large ones would hold it up for good, and are healed
+/// at the next save.
 #[test]
 fn a_flip_in_the_direction_harms_no_version() {
     let problem = Problem::poisson(12);
@@ -91,12 +94,14 @@ fn a_flip_in_the_direction_harms_no_version() {
         let run = problem.run("cg", Some(session), AtIterations::with_kinds(vec![flip(12, "p", bit)]));
         assert_eq!(run.ended, Ended::Converged, "bit {bit}");
         assert_eq!(run.flips.caught, 0, "bit {bit}: {:?}", run.failed);
-        // At most what was done so far is lost with the directions, and five iterations until the next save.
+        // At most what was done so far is lost with the directions, and five iterations until the
+        // next save.
         assert!(run.executed <= undisturbed.executed + 12 + 5 + 5, "bit {bit}: {}", run.executed);
     }
 }
 
-/// A recurrence whose residual was corrupted would carry x off; the true residual does not follow it.
+/// A recurrence whose residual was corrupted would carry x off; the true residual does not follow
+/// it.
 #[test]
 fn a_flip_in_the_residual_is_caught_at_the_next_save() {
     let problem = Problem::poisson(12);
@@ -105,7 +110,8 @@ fn a_flip_in_the_residual_is_caught_at_the_next_save() {
     assert_eq!((run.ended, run.flips.caught), (Ended::Converged, 1));
 }
 
-/// In mid-cycle GMRES does not look at x; at the cycle's end the residual has grown, which it never does.
+/// In mid-cycle GMRES does not look at x; at the cycle's end the residual has grown, which it never
+/// does.
 #[test]
 fn a_flip_that_stops_gmres_is_rolled_back() {
     let problem = Problem::poisson(12);
@@ -114,7 +120,8 @@ fn a_flip_that_stops_gmres_is_rolled_back() {
     assert_eq!((run.ended, run.flips.rolled_back, run.flips.lost), (Ended::Converged, 1, 30));
 }
 
-/// With nothing to blame but the operator, two rollbacks do not help, and the run ends as it would have.
+/// With nothing to blame but the operator, two rollbacks do not help, and the run ends as it would
+/// have.
 #[test]
 fn a_genuine_breakdown_still_ends_the_run() {
     let csr = data("sherman1.mtx.gz");
@@ -168,8 +175,9 @@ impl Case {
         })
     }
 
-    /// Runs it with a version every so many iterations in memory, and gives the true relative residual at the end and
-    /// what of it the arithmetic cannot get below, `10 eps ||A|| ||x|| / ||b||`.
+    /// Runs it with a version every so many iterations in memory, and gives the true relative
+    /// residual at the end and what of it the arithmetic cannot get below, `10 eps ||A|| ||x|| /
+    /// ||b||`.
     fn run(&self, scheme: Scheme, every: u64, failures: impl FailureSource) -> (RunReport, [f64; 2]) {
         let builder = recoup::open("unused").system(self.a.clone(), self.b.clone());
         let builder = builder.plan(plan(scheme)).every(every).synchronous(true);
@@ -260,8 +268,8 @@ fn alarms(run: &RunReport) -> Vec<u64> {
     run.events.iter().filter_map(|event| suspicion(&event.kind)).collect()
 }
 
-/// Rounding alone is never taken for corruption, on matrices well and badly conditioned and scaled, down to tolerances
-/// below what double precision attains.
+/// Rounding alone is never taken for corruption, on matrices well and badly conditioned and scaled,
+/// down to tolerances below what double precision attains.
 #[test]
 fn sound_runs_on_real_matrices_never_alarm() {
     let names = ["bcsstk14", "wathen_small", "nos7", "copter2_lap", "sherman1", "sherman5", "orsirr_1", "add32"];
@@ -281,8 +289,9 @@ fn sound_runs_on_real_matrices_never_alarm() {
     }
 }
 
-/// One thousand flips, each of any bit of any value of any vector in a solve of its own: every solve ends at its
-/// tolerance, or where the arithmetic cannot get below. As many sound solves raise no alarm.
+/// One thousand flips, each of any bit of any value of any vector in a solve of its own: every
+/// solve ends at its tolerance, or where the arithmetic cannot get below. As many sound solves
+/// raise no alarm.
 ///
 /// `cargo test -p recoup-tests --test questions -- --ignored --nocapture thousand_flips`
 #[test]

@@ -25,8 +25,8 @@ struct Life {
     operations: u64,
 }
 
-/// A process that goes on from what it finds, until it is done, stands at iteration `until`, is refused by its
-/// store, or, under [`Crash::From`], is gone with it.
+/// A process that goes on from what it finds, until it is done, stands at iteration `until`, is
+/// refused by its store, or, under [`Crash::From`], is gone with it.
 fn live<S: Store + 'static>(problem: &Problem, store: S, crash: Crash, until: u64) -> Life {
     let store = Arc::new(CrashingStore::new(store, crash));
     let is_gone = || matches!(crash, Crash::From(n) if store.operations() > n);
@@ -48,9 +48,9 @@ fn live<S: Store + 'static>(problem: &Problem, store: S, crash: Crash, until: u6
     life
 }
 
-/// A first process saves two versions; a second goes on from them and crashes; a third must end the solve. Every
-/// iteration any of them executes is one of the undisturbed solve, to the bit, and the third begins at the newest
-/// version the second left. Returns how many crashes were tried.
+/// A first process saves two versions; a second goes on from them and crashes; a third must end the
+/// solve. Every iteration any of them executes is one of the undisturbed solve, to the bit, and the
+/// third begins at the newest version the second left. Returns how many crashes were tried.
 fn survives<S: Store + 'static>(open: impl Fn(&Path) -> S) -> u64 {
     let problem = Problem::poisson(6);
     let undisturbed: BTreeMap<u64, u64> =
@@ -71,7 +71,8 @@ fn survives<S: Store + 'static>(open: impl Fn(&Path) -> S) -> u64 {
             let third = live(&problem, open(dir.path()), Crash::Never, u64::MAX);
             assert!(third.converged, "{crash:?}");
             assert_eq!(third.restored.as_ref(), versions.last(), "{crash:?}");
-            // One read that fails in a store that lives on looks like damage: an older version takes over.
+            // One read that fails in a store that lives on looks like damage: an older version
+            // takes over.
             let least = if matches!(crash, Crash::At(_)) { EVERY } else { 2 * EVERY };
             assert!(third.restored >= Some(least), "{crash:?}: what the first process saved is lost");
             for (iteration, residual) in second.history.iter().chain(&third.history) {
@@ -90,7 +91,8 @@ fn whole_versions(store: &dyn Store) -> Vec<u64> {
     versions
 }
 
-/// A version takes begin, four writes, seal, publish and what retention needs, so a few dozen crashes are tried.
+/// A version takes begin, four writes, seal, publish and what retention needs, so a few dozen
+/// crashes are tried.
 #[test]
 fn a_directory_survives_a_crash_at_every_operation() {
     assert!(survives(|dir| Hdf5Store::open(dir, "solve", Access::Write).unwrap()) > 20);

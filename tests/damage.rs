@@ -66,8 +66,8 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).map(|p| (p.clone(), fs::read(&p).unwrap())).collect()
 }
 
-/// Flips bits of every file of version 10, all eight of them in turn, and asks the store what is wrong. (The
-/// store's own suite flips every bit of a smaller version.)
+/// Flips bits of every file of version 10, all eight of them in turn, and asks the store what is
+/// wrong. (The store's own suite flips every bit of a smaller version.)
 #[test]
 fn flipped_bits_are_named_and_no_wrong_value_is_read() {
     let fixture = Fixture::new(Scheme::Exact);

@@ -1,7 +1,9 @@
-//! Does a decoder written from the format pages alone read what recoup writes, and are the pages' examples true?
+//! Does a decoder written from the format pages alone read what recoup writes, and are the pages'
+//! examples true?
 //!
-//! `decoder/` is that decoder, in Python. It shares nothing with the Rust code: it reads frozen directories, from the manifest
-//! down to the bits of pco's streams, and compares what it finds with what a restore gave when they were frozen.
+//! `decoder/` is that decoder, in Python. It shares nothing with the Rust code: it reads frozen
+//! directories, from the manifest down to the bits of pco's streams, and compares what it finds
+//! with what a restore gave when they were frozen.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +33,8 @@ fn decode(python: &str, cases: &[PathBuf]) -> Output {
     Command::new(python).arg("-B").arg(here().join("decoder/versions.py")).args(cases).output().unwrap()
 }
 
-/// Every way of coding that the pages describe and the encoders use; of pco's own, all that its encoder chooses by itself.
+/// Every way of coding that the pages describe and the encoders use; of pco's own, all that its
+/// encoder chooses by itself.
 const WAYS: [&str; 46] = [
     "raw f64 lossless",
     "raw f32 lossless",

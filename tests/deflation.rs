@@ -41,7 +41,8 @@ fn run(problem: &Problem, plan: Plan, every: u64, failures: &[u64]) -> RunReport
     report
 }
 
-/// Extra iterations of one recovery at each of nine instants, as fractions of the undisturbed solve.
+/// Extra iterations of one recovery at each of nine instants, as fractions of the undisturbed
+/// solve.
 fn extra(problem: &Problem, plan: Plan) -> Vec<f64> {
     let undisturbed = problem.run("cg", None, Never).progress.iteration;
     let instants = (1..=9).map(|tenth| (undisturbed * tenth / 10).max(1));
@@ -53,8 +54,8 @@ fn extra(problem: &Problem, plan: Plan) -> Vec<f64> {
     instants.map(extra).collect()
 }
 
-/// What auto chooses on a machine of the published regime, where the solve takes 35 minutes and failures come once an
-/// hour, with storage of this bandwidth: saved at one iteration.
+/// What auto chooses on a machine of the published regime, where the solve takes 35 minutes and
+/// failures come once an hour, with storage of this bandwidth: saved at one iteration.
 struct AutoAt {
     auto: AutoPolicy,
     /// What was in force last, before nothing paid any more.
@@ -168,8 +169,8 @@ fn a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth() {
     }
 }
 
-/// add32 is not symmetric, though CG converges on it. With a direction kept A-orthogonal from one side only it did not:
-/// six of nine recoveries never came to an end.
+/// add32 is not symmetric, though CG converges on it. With a direction kept A-orthogonal from one
+/// side only it did not: six of nine recoveries never came to an end.
 #[test]
 fn a_direction_is_left_aside_where_the_operator_is_not_symmetric() {
     let problem = Problem::of(matrix("add32"), RightHandSide::Random { seed: 7 });
@@ -180,8 +181,8 @@ fn a_direction_is_left_aside_where_the_operator_is_not_symmetric() {
 /// What a disk of its own writes, bytes per second.
 const DISK: f64 = 1e9;
 
-/// Half of the iterations of a recovery of nos7 from a lossy direction, and all of those from the iterate alone, are
-/// more than an exact version of it costs anywhere.
+/// Half of the iterations of a recovery of nos7 from a lossy direction, and all of those from the
+/// iterate alone, are more than an exact version of it costs anywhere.
 #[test]
 fn auto_keeps_small_systems_exact_and_pays_no_extra_iterations() {
     for name in ["nos7", "bcsstk14"] {
@@ -192,7 +193,8 @@ fn auto_keeps_small_systems_exact_and_pays_no_extra_iterations() {
     }
 }
 
-/// A restart loses what has been searched: little at first, and more than what the recurrences need costs later.
+/// A restart loses what has been searched: little at first, and more than what the recurrences need
+/// costs later.
 #[test]
 fn auto_saves_more_than_the_iterate_from_the_middle_of_a_solve_on_where_storage_is_slow() {
     let problem = Problem::poisson(40);
@@ -235,7 +237,8 @@ fn an_exact_resume_repeats_a_deflated_solve_bit_for_bit() {
     assert_eq!(values(&undisturbed.history[tail..]), values(&resumed.history));
 }
 
-/// What coarser and finer bounds make of a recovery: `cargo test --release -p recoup-tests grain -- --ignored --nocapture`.
+/// What coarser and finer bounds make of a recovery: `cargo test --release -p recoup-tests grain --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "minutes: a measurement, behind what the policy expects of coarser bounds"]
 fn grain_of_the_bounds_in_extra_iterations() {
@@ -294,7 +297,8 @@ fn deflated_restarts_on_every_matrix() {
             missed.push(name);
         }
     }
-    // Condition number about 1e9: there is no error so small that a recovery costs nothing, so auto keeps it exact.
+    // Condition number about 1e9: there is no error so small that a recovery costs nothing, so auto
+    // keeps it exact.
     assert_eq!(missed, ["nos7"], "more than 2 % above the better of a plain restart and a traditional one");
     let problem = Problem::poisson(48);
     let undisturbed = problem.run("cg", None, Never).progress.iteration;

@@ -44,7 +44,8 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_leaves_the_last_version_whole_and_the_solve_running() {
     let problem = Problem::poisson(16);
-    // x, p, r of 4096 doubles each: two versions fit at most, the third does not while two are kept.
+    // x, p, r of 4096 doubles each: two versions fit at most, the third does not while two are
+    // kept.
     let Some(disk) = SmallDisk::mount(300) else { return };
     let session = problem.builder(disk.path(), plan(Scheme::Traditional), 5).keep(8).build().unwrap();
     let run = problem.run("cg", Some(session), Never);

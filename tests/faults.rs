@@ -1,5 +1,6 @@
-//! The faults that make other checkpoint libraries return wrong values, disagree among ranks or give up: each ends in
-//! the right values or in a named refusal, with the same verdict on every rank.
+//! The faults that make other checkpoint libraries return wrong values, disagree among ranks or
+//! give up: each ends in the right values or in a named refusal, with the same verdict on every
+//! rank.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,8 @@ impl Machine {
         });
     }
 
-    /// What all ranks restore, checked value by value: the version, the ranks that wrote it, and the notes.
+    /// What all ranks restore, checked value by value: the version, the ranks that wrote it, and
+    /// the notes.
     fn restore(&self, ranks: usize) -> Result<(u64, usize, Vec<Note>), String> {
         let verdicts = Threads::launch(ranks, |comm| {
             let mut session = self.session(&comm, Crash::Never);
@@ -183,7 +185,8 @@ fn read_from(notes: &[Note], of: u64) -> String {
 /// Fault 1. VELOC restores the flipped bit with return code 0.
 #[test]
 fn a_flipped_bit_never_comes_back_as_a_value() {
-    // In memory: from a copy, from the sums, or from the file system; in the file system alone: the version before.
+    // In memory: from a copy, from the sums, or from the file system; in the file system alone: the
+    // version before.
     for (guards, every) in [(vec![ring()], 9), (vec![sums()], 9), (vec![], 1)] {
         let machine = Machine::new(&guards, every);
         machine.save(4, &[5, 10]);
@@ -200,7 +203,8 @@ fn a_flipped_bit_never_comes_back_as_a_value() {
     assert_eq!(machine.restored(4), (5, 4));
 }
 
-/// Fault 2. VELOC gives rank 1 an error and rank 0 success, and leaves the whole copy on the file system untried.
+/// Fault 2. VELOC gives rank 1 an error and rank 0 success, and leaves the whole copy on the file
+/// system untried.
 #[test]
 fn a_truncated_copy_in_memory_is_made_good_by_the_file_system() {
     let machine = Machine::new(&[], 1);
@@ -237,7 +241,8 @@ fn killed_in_the_drain_with_memory_lost_the_older_version_comes_back() {
 
 fn assert_torn_flushes_cost_nothing_older(make: &dyn Fn() -> Machine) {
     for rank in 0..3 {
-        // After the first version's operations, each in turn is the last that reaches the file system.
+        // After the first version's operations, each in turn is the last that reaches the file
+        // system.
         for last in 4..9 {
             let machine = make();
             machine.save(3, &[5]);

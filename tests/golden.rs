@@ -1,8 +1,9 @@
 //! Can every version ever frozen still be read?
 //!
-//! `golden/v<format>/<case>/` holds a directory with one committed version, or with a chain of them that ends in it,
-//! and in `expected/` what a restore gave when it was frozen: `<rank>-<variable>.bin`, little-endian values. `cargo xtask golden` alone writes them,
-//! by [`write_golden`]; the test compares, and takes everything it needs to know from the manifests.
+//! `golden/v<format>/<case>/` holds a directory with one committed version, or with a chain of them
+//! that ends in it, and in `expected/` what a restore gave when it was frozen:
+//! `<rank>-<variable>.bin`, little-endian values. `cargo xtask golden` alone writes them, by
+//! [`write_golden`]; the test compares, and takes everything it needs to know from the manifests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +125,8 @@ fn every_frozen_version_is_whole_and_restores_to_its_frozen_bits() {
     }
 }
 
-/// The fingerprint of a matrix and a right-hand side is part of the format: a problem must know its versions.
+/// The fingerprint of a matrix and a right-hand side is part of the format: a problem must know its
+/// versions.
 #[test]
 fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
     let problem = Problem::poisson(4);
@@ -139,8 +141,9 @@ fn every_frozen_version_of_a_solve_is_taken_for_its_problems() {
     }
 }
 
-/// Adds the cases that are not there yet, of the format this build writes. What is frozen stays: another release
-/// of a compression library may write other bytes, and must still read these. To replace a case, remove it first.
+/// Adds the cases that are not there yet, of the format this build writes. What is frozen stays:
+/// another release of a compression library may write other bytes, and must still read these. To
+/// replace a case, remove it first.
 #[test]
 #[ignore = "writes frozen files: run `cargo xtask golden`"]
 fn write_golden() {

@@ -1,4 +1,5 @@
-//! The versions that are frozen: small, and together with something of every codec, element type and kind of bound.
+//! The versions that are frozen: small, and together with something of every codec, element type
+//! and kind of bound.
 
 use std::path::Path;
 

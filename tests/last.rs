@@ -1,4 +1,5 @@
-//! Does a run keep its solution, and does one that is stopped keep a state its method can go on from?
+//! Does a run keep its solution, and does one that is stopped keep a state its method can go on
+//! from?
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ fn a_converged_run_leaves_its_solution_and_needs_no_iteration_the_next_time() {
     }
 }
 
-/// A stop came one step behind a safe point, where GMRES is in the middle of a cycle, and its state was called corrupted.
+/// A stop came one step behind a safe point, where GMRES is in the middle of a cycle, and its state
+/// was called corrupted.
 #[test]
 fn a_run_that_is_asked_to_stop_does_so_at_a_safe_point() {
     let problem = Problem::poisson(24);

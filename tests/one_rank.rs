@@ -1,4 +1,5 @@
-//! Does a failure of one rank, at any call, end in the same verdict on all ranks, and never in a wait without end?
+//! Does a failure of one rank, at any call, end in the same verdict on all ranks, and never in a
+//! wait without end?
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +23,8 @@ const N: usize = 300;
 /// Longer than any of these runs takes, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs `run` on all ranks, none of which ends before all have come to their end: a call that one rank has left early
-/// hangs, as it does between processes. Gives up on it then.
+/// Runs `run` on all ranks, none of which ends before all have come to their end: a call that one
+/// rank has left early hangs, as it does between processes. Gives up on it then.
 fn watched<T: Send + 'static>(what: &str, run: impl Fn(&Threads) -> T + Send + Sync + 'static) -> Vec<T> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
@@ -54,7 +55,8 @@ fn outcomes(session: &mut Session) -> String {
     session.take_outcomes().into_iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// A life of one rank: it goes on from what is there, saves three versions, loses its memory and comes back.
+/// A life of one rank: it goes on from what is there, saves three versions, loses its memory and
+/// comes back.
 fn live(session: Result<Session, recoup::Error>, comm: &dyn Comm, is_faulty: bool) -> Vec<String> {
     let mut verdicts = Vec::new();
     let mut session = match session {
@@ -138,7 +140,8 @@ fn strike_everywhere(what: &str, make: impl Fn() -> Box<Open>) {
     }
 }
 
-/// Rank 0 used to return from a restore whose list of versions it could not read; the others waited for that list.
+/// Rank 0 used to return from a restore whose list of versions it could not read; the others waited
+/// for that list.
 #[test]
 fn a_store_that_fails_one_rank_fails_all_ranks_alike() {
     strike_everywhere("memory", || {
@@ -183,7 +186,8 @@ fn tiers_that_fail_one_rank_fail_all_ranks_alike() {
     }
 }
 
-/// A name that is registered twice is found out on one rank alone: on rank 0 while it decides, elsewhere while it stages.
+/// A name that is registered twice is found out on one rank alone: on rank 0 while it decides,
+/// elsewhere while it stages.
 #[test]
 fn variables_that_one_rank_cannot_register_stop_all_ranks() {
     for victim in 0..RANKS {
@@ -284,7 +288,8 @@ impl Operator for Doubling {
     }
 }
 
-/// Opens a session that measures what it saves, and saves; the verdicts, and the products that are left.
+/// Opens a session that measures what it saves, and saves; the verdicts, and the products that are
+/// left.
 fn measured(comm: &Threads, (rule, products): (BoundRule, u64)) -> (Vec<String>, u64) {
     let operator = Arc::new(Doubling { first_row: (comm.rank() * N) as u64, left: AtomicU64::new(products) });
     let rhs: Arc<[f64]> = vec![1.0; N].into();

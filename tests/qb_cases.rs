@@ -1,4 +1,5 @@
-//! What the frozen streams of QB hold: small inputs, made by exact arithmetic alone, that reach every part of the format.
+//! What the frozen streams of QB hold: small inputs, made by exact arithmetic alone, that reach
+//! every part of the format.
 
 use recoup::compress::QbWay;
 use recoup::core::{Bound, ElementType, Values, ValuesMut};
@@ -116,7 +117,8 @@ impl Case {
         for (i, ((bits, x), (decoded_bits, decoded))) in pairs.enumerate() {
             let allowed = match self.bound {
                 Bound::Absolute(e) if x != 0.0 || x.is_sign_positive() => e,
-                // A product of the bound and a value may round up, by a part of 2^-53; 2^-50 is far below any slack used.
+                // A product of the bound and a value may round up, by a part of 2^-53; 2^-50 is far
+                // below any slack used.
                 Bound::Pointwise(e) if x.is_normal() => e * x.abs() * (1.0 + f64::EPSILON),
                 _ => 0.0,
             };
@@ -222,7 +224,8 @@ fn steps_in_single(n: usize) -> Floats {
     Floats::F32((0..n).map(|i| -1.0 - (i / 8) as f32 / 2f32.powi(20)).collect())
 }
 
-/// Frames against a parent: coded anew, with half the step, unchanged, and with a parent no code fits.
+/// Frames against a parent: coded anew, with half the step, unchanged, and with a parent no code
+/// fits.
 fn chained() -> Vec<Case> {
     let (n, case) = (GRID_VALUES, Case::new);
     vec![

@@ -1,7 +1,8 @@
 //! Does QB still write and read every stream ever frozen, and does FORMAT.md say how?
 //!
-//! `golden/qb<format>/` holds frames `NAME.qb` and what each decodes to, `NAME.bin`, little-endian values.
-//! `cargo xtask golden` alone writes them, by [`write_golden_streams`], from the cases of [`FORMATS`].
+//! `golden/qb<format>/` holds frames `NAME.qb` and what each decodes to, `NAME.bin`, little-endian
+//! values. `cargo xtask golden` alone writes them, by [`write_golden_streams`], from the cases of
+//! [`FORMATS`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -60,7 +61,8 @@ fn all_coded(cases: fn() -> Vec<Case>, level: Level) -> BTreeMap<String, Decoded
 /// The name of the frame without values.
 const EMPTY: &str = "f64-empty";
 
-/// A frame without values is a header alone. The encoder never writes it, so this one is made by hand.
+/// A frame without values is a header alone. The encoder never writes it, so this one is made by
+/// hand.
 fn empty_frame() -> Vec<u8> {
     let mut frame = vec![0; 96];
     frame[..4].copy_from_slice(b"RCQB");

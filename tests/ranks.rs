@@ -19,7 +19,8 @@ const E: f64 = 1e-7;
 const SAVED_AT: u64 = 10;
 const SWITCHES: [(usize, usize); 6] = [(4, 2), (2, 4), (4, 3), (8, 1), (1, 3), (3, 3)];
 
-/// A contiguous run of rows of a matrix every rank holds whole: the plainest operator that is spread over ranks.
+/// A contiguous run of rows of a matrix every rank holds whole: the plainest operator that is
+/// spread over ranks.
 struct Rows<'a> {
     whole: &'a Csr,
     range: Range<usize>,
@@ -183,7 +184,8 @@ fn chained() -> Plan {
     Plan { resume: Resume::Deflated, ..fixed(CodecId::Qb, E) }
 }
 
-/// What a job of `ranks` ranks makes of it: the ranks that wrote it, the global iterate restored, the one it ends with.
+/// What a job of `ranks` ranks makes of it: the ranks that wrote it, the global iterate restored,
+/// the one it ends with.
 fn go_on(job: &Job, dir: &Path, plan: Plan, ranks: usize) -> (usize, Vec<f64>, Vec<f64>) {
     let parts = Threads::launch(ranks, |comm| {
         let mut session = session(dir, plan, &comm);
@@ -237,7 +239,8 @@ fn versions_saved_before_on_other_ranks_are_chains_and_the_next_one_is_a_key() {
     assert_eq!(parents(20), [15]);
 }
 
-/// Three variables of one rank: rows of a global vector, values all ranks share, and one of `own` kind.
+/// Three variables of one rank: rows of a global vector, values all ranks share, and one of `own`
+/// kind.
 struct Owned {
     x: Vec<f64>,
     rho: Vec<f64>,

@@ -54,7 +54,8 @@ fn to_bytes(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 
-/// A folder with the filter plugin alone, as `make install` leaves it: cargo puts the library beside this program.
+/// A folder with the filter plugin alone, as `make install` leaves it: cargo puts the library
+/// beside this program.
 fn plugins() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let name = format!("{}recoup_h5plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
@@ -63,8 +64,8 @@ fn plugins() -> tempfile::TempDir {
     dir
 }
 
-/// h5py reads `/variables/x` of `version.h5` through the virtual dataset, `/ranks/0/x` of the rank's
-/// file, and both equal the restored iterate bit for bit.
+/// h5py reads `/variables/x` of `version.h5` through the virtual dataset, `/ranks/0/x` of the
+/// rank's file, and both equal the restored iterate bit for bit.
 #[test]
 fn h5py_reads_what_restore_restores() {
     let Some(python) = python() else { return };
@@ -80,7 +81,8 @@ fn h5py_reads_what_restore_restores() {
     }
 }
 
-/// Ranks that share a file, with uneven rows and several frames each, are one dataset to other readers all the same.
+/// Ranks that share a file, with uneven rows and several frames each, are one dataset to other
+/// readers all the same.
 #[test]
 fn h5py_reads_files_that_ranks_share() {
     let Some(python) = python() else { return };
@@ -119,7 +121,8 @@ fn h5py_reads_files_that_ranks_share() {
     }
 }
 
-/// Arcs of a parabola, then bits in no order, which no codec makes fewer: large numbers, and finite, in single precision too.
+/// Arcs of a parabola, then bits in no order, which no codec makes fewer: large numbers, and
+/// finite, in single precision too.
 fn half_coded(n: usize) -> Vec<f64> {
     let arc = |i: usize| (i % 1000) as f64 * (i % 1000) as f64 * 1e-6;
     let bits = |i: usize| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -151,7 +154,8 @@ fn progress(iteration: u64) -> Progress {
     Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
 }
 
-/// Several frames a variable, coded ones and ones that skip the filter, of both types, through the plugin.
+/// Several frames a variable, coded ones and ones that skip the filter, of both types, through the
+/// plugin.
 #[test]
 fn h5py_and_h5dump_read_coded_and_raw_frames_of_qb_through_the_plugin() {
     let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());
@@ -182,7 +186,8 @@ fn h5dump(dir: &Path, plugins: &Path, variable: &str) -> (Output, Vec<u8>) {
     (output, fs::read(target).unwrap_or_default())
 }
 
-/// A filter sees one chunk; one coded against another version is refused, and the message says what to do.
+/// A filter sees one chunk; one coded against another version is refused, and the message says what
+/// to do.
 #[test]
 fn frame_coded_against_a_parent_is_refused_by_the_plugin_with_a_way_out() {
     let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());

@@ -23,7 +23,8 @@ fn struck_at(at: u64, (problem, method): (&Problem, &str), plan: Plan) -> RunRep
     report
 }
 
-/// Extra iterations of one recovery at each of nine instants, as fractions of the undisturbed solve.
+/// Extra iterations of one recovery at each of nine instants, as fractions of the undisturbed
+/// solve.
 fn extra((problem, method): (&Problem, &str), plan: Plan) -> Vec<f64> {
     let undisturbed = problem.run(method, None, Never).progress.iteration;
     let at = |tenth: u64| (undisturbed * tenth / 10).max(1);
@@ -34,7 +35,8 @@ fn extra((problem, method): (&Problem, &str), plan: Plan) -> Vec<f64> {
     (1..=9).map(at).map(extra).collect()
 }
 
-/// Where a restart costs a fifth of the solve, and twice that on a ring, whose residual falls at the very end.
+/// Where a restart costs a fifth of the solve, and twice that on a ring, whose residual falls at
+/// the very end.
 #[test]
 fn recurrences_held_to_what_the_residual_has_yet_to_fall_lose_no_iteration() {
     let of = |a| Problem::of(a, RightHandSide::Random { seed: 7 });
@@ -54,8 +56,8 @@ fn recurrences_held_to_what_the_residual_has_yet_to_fall_lose_no_iteration() {
     }
 }
 
-/// Not only the iterate is lossy: from the middle of a solve on they take little more than half of the bytes, where lossless
-/// coding saves a tenth.
+/// Not only the iterate is lossy: from the middle of a solve on they take little more than half of
+/// the bytes, where lossless coding saves a tenth.
 #[test]
 fn recurrences_are_lossy_too() {
     let sherman1 = Problem::of(negated(&matrix("sherman1")), RightHandSide::Random { seed: 7 });

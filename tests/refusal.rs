@@ -96,8 +96,8 @@ fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
     }
 }
 
-/// The variables of another method may bear the same names, and mean something else: of a solver that says its name the
-/// iterate alone is taken. Registered variables are all wanted.
+/// The variables of another method may bear the same names, and mean something else: of a solver
+/// that says its name the iterate alone is taken. Registered variables are all wanted.
 #[test]
 fn of_another_methods_version_the_iterate_is_taken_or_a_missing_variable_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();

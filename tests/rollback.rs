@@ -66,7 +66,8 @@ fn rollback_goes_to_the_newest_version_before_the_failure() {
     assert_eq!(run.lost, 2 + 3 + 5);
 }
 
-/// A second process, started on the directory the first left behind, goes on from its newest version.
+/// A second process, started on the directory the first left behind, goes on from its newest
+/// version.
 #[test]
 fn a_new_session_goes_on_from_the_directory_alone() {
     let problem = Problem::poisson(12);
@@ -89,7 +90,8 @@ fn a_new_session_goes_on_from_the_directory_alone() {
     assert!(problem.true_residual(second.as_ref()) < 1.0);
 }
 
-/// Lets its sleepers go at once, but its time stands still: a throttled write on it never ends by itself.
+/// Lets its sleepers go at once, but its time stands still: a throttled write on it never ends by
+/// itself.
 #[derive(Default)]
 struct Standstill {
     sleeps: AtomicU64,
@@ -106,8 +108,8 @@ impl Clock for Standstill {
     }
 }
 
-/// A failure used to wait for the version on its way: on a slow file system for minutes, in which nothing was
-/// computed and which no model of the run accounts for.
+/// A failure used to wait for the version on its way: on a slow file system for minutes, in which
+/// nothing was computed and which no model of the run accounts for.
 #[test]
 fn a_failure_does_not_wait_for_a_throttled_write() {
     let problem = Problem::poisson(12);

@@ -1,6 +1,8 @@
-//! How fast QB is on the first CUDA device: kernels alone, and from the device's memory to a frame on the host.
+//! How fast QB is on the first CUDA device: kernels alone, and from the device's memory to a frame
+//! on the host.
 //!
-//! `cargo bench -p recoup-compress --features cuda --bench cuda`; says so and ends where there is no device.
+//! `cargo bench -p recoup-compress --features cuda --bench cuda`; says so and ends where there is
+//! no device.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -63,7 +65,8 @@ fn noisy(n: usize) -> Vec<f64> {
     values
 }
 
-/// Ratio; raw bytes a second of the kernels that encode and decode, and of the whole way to a frame on the host.
+/// Ratio; raw bytes a second of the kernels that encode and decode, and of the whole way to a frame
+/// on the host.
 fn measure(codec: &QbCuda, values: &CudaView<'_, f64>, bound: Bound) -> Result<[f64; 4], Failure> {
     let mut times =
         (0..REPEATS).map(|_| codec.time_kernels(&values.slice(..SLICE), bound)).collect::<Result<Vec<_>, _>>()?;

@@ -1,8 +1,9 @@
 //! Where QB's time goes: `cargo bench -p recoup-compress --bench qb`.
 //!
-//! A partly converged CG iterate of the 3D Poisson problem with a random right-hand side, under 1e-4 of its value range: each
-//! arrangement by itself, so that the choice between them is what `chosen` takes more; each level of vector
-//! instructions; two threads; and what a pass over the bytes takes at least (checksum, comparison).
+//! A partly converged CG iterate of the 3D Poisson problem with a random right-hand side, under
+//! 1e-4 of its value range: each arrangement by itself, so that the choice between them is what
+//! `chosen` takes more; each level of vector instructions; two threads; and what a pass over the
+//! bytes takes at least (checksum, comparison).
 
 #[path = "shared/iterates.rs"]
 mod iterates;

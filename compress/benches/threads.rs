@@ -1,10 +1,12 @@
 //! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
 //!
-//! The same work by one thread on one core, by one thread on the other, and by two, turn after turn. A virtual core is half of a
-//! real one at times, the other is not, and which it is changes within seconds: so two threads are held against the mean of
-//! what the two cores did alone just before, which is twice one's speed where both are alike. Three controls share nothing: arithmetic that
-//! fills the units of a core and touches no memory, arithmetic that waits for itself, to which half a core is a whole one, and a
-//! copy. Prints medians and quartiles of all turns.
+//! The same work by one thread on one core, by one thread on the other, and by two, turn after
+//! turn. A virtual core is half of a real one at times, the other is not, and which it is changes
+//! within seconds: so two threads are held against the mean of what the two cores did alone just
+//! before, which is twice one's speed where both are alike. Three controls share nothing:
+//! arithmetic that fills the units of a core and touches no memory, arithmetic that waits for
+//! itself, to which half a core is a whole one, and a copy. Prints medians and quartiles of all
+//! turns.
 
 #[path = "shared/iterates.rs"]
 mod iterates;
@@ -26,10 +28,12 @@ struct Args {
     /// Turns of every case.
     #[arg(long, default_value_t = 41)]
     turns: usize,
-    /// Size of a frame: planes of an iterate of 16 MiB, from the first again behind the last. A pipeline's frames have 8 at most.
+    /// Size of a frame: planes of an iterate of 16 MiB, from the first again behind the last. A
+    /// pipeline's frames have 8 at most.
     #[arg(long, default_value_t = 16)]
     mib: usize,
-    /// Frames coded one after the other in each turn, as those of a variable are; the other thread has to be woken for the first.
+    /// Frames coded one after the other in each turn, as those of a variable are; the other thread
+    /// has to be woken for the first.
     #[arg(long, default_value_t = 1)]
     frames: usize,
     /// Without vector instructions that not every processor has.
@@ -80,7 +84,8 @@ fn now() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// So many chains of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) side by side, which touch no memory.
+/// So many chains of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) side by side, which touch
+/// no memory.
 fn chains<const CHAINS: usize>(steps: u64) -> u64 {
     let step = |mut chains: [u64; CHAINS], _| {
         for x in &mut chains {

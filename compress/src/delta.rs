@@ -1,9 +1,11 @@
-//! `Delta`: lets a codec that knows nothing of chains code a frame as its difference to the parent's decoded values.
+//! `Delta`: lets a codec that knows nothing of chains code a frame as its difference to the
+//! parent's decoded values.
 //!
-//! The difference is taken to the *decoded* parent, so errors do not add up along a chain: each frame keeps its
-//! bound by itself (the closed loop of predictive coding). Rounding `p + d'` may cost an ulp, so the difference
-//! is coded under a bound that much smaller, and every sum is compared with its value before the payload is handed
-//! out. A frame that takes fewer bytes by itself is coded by itself, in the codec's own bytes.
+//! The difference is taken to the *decoded* parent, so errors do not add up along a chain: each
+//! frame keeps its bound by itself (the closed loop of predictive coding). Rounding `p + d'` may
+//! cost an ulp, so the difference is coded under a bound that much smaller, and every sum is
+//! compared with its value before the payload is handed out. A frame that takes fewer bytes by
+//! itself is coded by itself, in the codec's own bytes.
 //!
 //! Payload of a frame that follows, little-endian; FORMAT.md has it too:
 //!
@@ -33,8 +35,8 @@ const ENOUGH: usize = 1 << 15;
 
 /// A verified codec that follows a parent where that takes fewer bytes.
 ///
-/// Doubles under an absolute bound can follow; everything else is coded by itself. Which way takes fewer bytes is
-/// judged by a slice of large frames.
+/// Doubles under an absolute bound can follow; everything else is coded by itself. Which way takes
+/// fewer bytes is judged by a slice of large frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delta<C> {
     alone: Verified<C>,
@@ -46,8 +48,8 @@ impl<C: Codec> Delta<C> {
         Self { alone: Verified::new(inner) }
     }
 
-    /// The frame as a difference, where that holds the bound and promises to be shorter than the frame by itself;
-    /// `None` otherwise, with nothing of worth in `target`.
+    /// The frame as a difference, where that holds the bound and promises to be shorter than the
+    /// frame by itself; `None` otherwise, with nothing of worth in `target`.
     fn follow(
         &self,
         (values, bound): (&[f64], f64),
@@ -93,8 +95,8 @@ impl<C: Codec> Delta<C> {
     }
 }
 
-/// What of an absolute bound is left when `p + d'` is rounded; `None` when that is too little. Not finite values
-/// leave nothing.
+/// What of an absolute bound is left when `p + d'` is rounded; `None` when that is too little. Not
+/// finite values leave nothing.
 fn left_for_difference(values: &[f64], difference: &[f64], bound: f64) -> Option<f64> {
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, v| if v.abs() > m { v.abs() } else { m });
     // x - p and p + d' are rounded once each, by half an ulp of |x - p| and of |x| + bound at most.
@@ -315,7 +317,8 @@ mod tests {
         }
     }
 
-    /// NaN, infinities, -0 and values far from their parents: coded alone, or within the bound all the same.
+    /// NaN, infinities, -0 and values far from their parents: coded alone, or within the bound all
+    /// the same.
     #[test]
     fn what_a_difference_cannot_hold_is_coded_alone() {
         let (before, after) = states();
@@ -349,7 +352,8 @@ mod tests {
         for bit in 0..HEADER * 8 {
             let mut flipped = payload.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            // A bound of the difference that is another number is not seen here, but by the frame's checksum.
+            // A bound of the difference that is another number is not seen here, but by the frame's
+            // checksum.
             let result = codec.decode(&flipped, encoded.bound, &context, ValuesMut::F64(&mut decoded));
             assert!(result.is_err() || bit >= 32 * 8, "bit {bit}");
         }

@@ -5,9 +5,9 @@ use recoup_core::{Bound, CodecError, Values};
 /// The bound a codec is to hold for `source`: never looser than `bound`, and one of
 /// [`Bound::Lossless`], [`Bound::Absolute`] and [`Bound::Pointwise`].
 ///
-/// A range bound becomes the absolute one over the finite values of `source`, rounded down so that it
-/// is not above `e (max - min)` in real arithmetic; a bound of 0, and any bound on integers or bytes,
-/// is lossless.
+/// A range bound becomes the absolute one over the finite values of `source`, rounded down so that
+/// it is not above `e (max - min)` in real arithmetic; a bound of 0, and any bound on integers or
+/// bytes, is lossless.
 ///
 /// # Errors
 /// [`CodecError::Bound`] for a negative, NaN or infinite bound.
@@ -64,8 +64,8 @@ pub(crate) fn magnitudes(source: Values<'_>) -> Option<(f64, f64)> {
     }
 }
 
-/// The absolute bound, for codecs that know no other: pointwise becomes `e min|x|`, and a bound that
-/// would ask for more digits than a double has becomes lossless.
+/// The absolute bound, for codecs that know no other: pointwise becomes `e min|x|`, and a bound
+/// that would ask for more digits than a double has becomes lossless.
 pub(crate) fn absolute_only(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
     // A codec that shares one exponent among neighbours keeps at most a double's digits.
     const DIGITS: f64 = 1.0 / (1u64 << 52) as f64;

@@ -1,9 +1,10 @@
-//! A linear predictor fitted to the codes of a grid: each code from the thirteen neighbours coded before it.
+//! A linear predictor fitted to the codes of a grid: each code from the thirteen neighbours coded
+//! before it.
 //!
-//! What is left of a smooth field after a coarse lattice is smooth plus white: Lorenzo's predictor adds up the noise of
-//! seven neighbours, a least-squares fit averages over thirteen. The fit may err as
-//! it likes: encoder and decoder walk the same function over the same codes, in the same order of IEEE operations, so what
-//! it predicts is the same on every machine.
+//! What is left of a smooth field after a coarse lattice is smooth plus white: Lorenzo's predictor
+//! adds up the noise of seven neighbours, a least-squares fit averages over thirteen. The fit may
+//! err as it likes: encoder and decoder walk the same function over the same codes, in the same
+//! order of IEEE operations, so what it predicts is the same on every machine.
 //!
 //! A neighbour outside the grid takes the value of the nearest one inside that comes before.
 
@@ -11,8 +12,8 @@ use recoup_core::Context;
 
 use crate::least_squares::Normal;
 
-/// Coefficients of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y, z - 1),
-/// (y + 1, z - 1), and the code before it in its own row.
+/// Coefficients of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1),
+/// (y, z - 1), (y + 1, z - 1), and the code before it in its own row.
 const SPACE: usize = 13;
 /// Of a code in the first plane: three for the row y - 1, and the code before it.
 const PLANE: usize = 4;
@@ -80,8 +81,8 @@ impl Fitted {
         });
     }
 
-    /// Goes through the grid; `step` makes of what stands at a place and of the prediction the code there and what shall
-    /// stand there.
+    /// Goes through the grid; `step` makes of what stands at a place and of the prediction the code
+    /// there and what shall stand there.
     fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> (i64, i64)) {
         let [nx, ny, _] = context.dims;
         let padded = nx + 2;
@@ -228,8 +229,8 @@ mod tests {
         }
     }
 
-    /// The noise alone has a mean square of 60 / 9; an average over neighbours comes near it, Lorenzo's signed sum of eight
-    /// noises is eight times that.
+    /// The noise alone has a mean square of 60 / 9; an average over neighbours comes near it,
+    /// Lorenzo's signed sum of eight noises is eight times that.
     #[test]
     fn noise_is_not_added_up() {
         let context = Context::grid([24, 24, 24]);

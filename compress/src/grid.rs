@@ -1,8 +1,8 @@
 //! Differences of codes along the axes of a grid, and the choice whether they pay.
 //!
-//! Differencing along an axis is exact on wrapping integers and its own inverse is a running sum, so
-//! no rounding is involved. Along all three axes it is the 3D Lorenzo predictor (Ibarria, Lindstrom,
-//! Rossignac, Szymczak 2003, doi:10.1111/1467-8659.00681).
+//! Differencing along an axis is exact on wrapping integers and its own inverse is a running sum,
+//! so no rounding is involved. Along all three axes it is the 3D Lorenzo predictor (Ibarria,
+//! Lindstrom, Rossignac, Szymczak 2003, doi:10.1111/1467-8659.00681).
 
 use recoup_core::Context;
 
@@ -36,8 +36,8 @@ impl Axes {
 
     /// The set that makes `codes` shortest, judged on a sample.
     ///
-    /// The entropy coder takes differences along the fastest axis by itself, so that axis is named only
-    /// where unknowns are interleaved.
+    /// The entropy coder takes differences along the fastest axis by itself, so that axis is named
+    /// only where unknowns are interleaved.
     pub(crate) fn choose(codes: &[i64], context: &Context) -> Self {
         let own = if context.stride > 1 && context.dims[0].is_multiple_of(context.stride) { 1 } else { 0 };
         let [_, y, z] = context.dims;
@@ -95,8 +95,9 @@ pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
 const SLABS: usize = 3;
 const SLAB_PLANES: usize = 3;
 
-/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few slabs. Their first plane,
-/// which has none before it, is the rare case and does not count where there are others.
+/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few
+/// slabs. Their first plane, which has none before it, is the rare case and does not count where
+/// there are others.
 pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
     let [nx, ny, nz] = context.dims;
     let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
@@ -120,8 +121,8 @@ pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axe
 /// Lines of the fastest axis looked at by [`Axes::choose`].
 const SAMPLED_LINES: usize = 64;
 
-/// Bits the sampled lines would take after differences along the slower `axes` and then, once or twice,
-/// along the fastest.
+/// Bits the sampled lines would take after differences along the slower `axes` and then, once or
+/// twice, along the fastest.
 fn sampled_cost(codes: &[i64], context: &Context, axes: u8) -> u64 {
     let [nx, ny, nz] = context.dims;
     let lines = ny * nz;

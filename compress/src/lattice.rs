@@ -1,15 +1,16 @@
 //! Quantising: each value becomes an integer code on a lattice that holds the error bound, or an
 //! exception stored bit for bit.
 //!
-//! Absolute: the codes are multiples of a step just under twice the bound. Pointwise relative: they are
-//! multiples of a step in the bit pattern of `|x|`, which is a monotone, piecewise linear `log2`; no
-//! logarithm is taken. Both accept a value only if what the decoder will compute was seen to hold, so
-//! the bound is proven value by value. Nothing here depends on the machine: no libm, no fused
-//! multiply-add, no order of evaluation.
+//! Absolute: the codes are multiples of a step just under twice the bound. Pointwise relative: they
+//! are multiples of a step in the bit pattern of `|x|`, which is a monotone, piecewise linear
+//! `log2`; no logarithm is taken. Both accept a value only if what the decoder will compute was
+//! seen to hold, so the bound is proven value by value. Nothing here depends on the machine: no
+//! libm, no fused multiply-add, no order of evaluation.
 
 use recoup_core::ElementType;
 
-/// `1.5 2^52`: adding it rounds to the nearest integer, and its bits plus an integer are the sum's bits.
+/// `1.5 2^52`: adding it rounds to the nearest integer, and its bits plus an integer are the sum's
+/// bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 /// `2^52`, for the same trick on integers that are not negative.
 const TWO_52: f64 = 4_503_599_627_370_496.0;
@@ -55,8 +56,8 @@ pub(crate) fn quantise<T: Real, L: Lattice<T>>(lattice: &L, source: &[T]) -> (Ve
     (codes, exceptions)
 }
 
-/// Moves the values of one run that do not hold to `exceptions`; `before` is the run's first position
-/// and the code that came before it.
+/// Moves the values of one run that do not hold to `exceptions`; `before` is the run's first
+/// position and the code that came before it.
 #[cold]
 fn set_apart<T: Real, L: Lattice<T>>(
     lattice: &L,
@@ -106,8 +107,8 @@ impl Real for f64 {
     fn from_low_bits(bits: u64) -> Self {
         Self::from_bits(bits)
     }
-    /// Lossless below `2^-38`. Truncating by 11 bits and rounding to a multiple of D moves the bits by
-    /// at most `2^11 (D/2 + 1) + 2^11 <= e 2^52`, which is at most `e |x|`.
+    /// Lossless below `2^-38`. Truncating by 11 bits and rounding to a multiple of D moves the bits
+    /// by at most `2^11 (D/2 + 1) + 2^11 <= e 2^52`, which is at most `e |x|`.
     fn relative(bound: f64) -> Option<Relative> {
         let divisor = ((bound.min(0.5) * TWO_52 - 4096.0) / 1024.0).floor();
         (bound >= power_of_two(-38)).then(|| Relative::new(divisor as u64, 11, Self::MIN_POSITIVE.to_bits()))
@@ -208,9 +209,9 @@ impl Lattice<f32> for Absolute {
     }
 }
 
-/// The lattice of a pointwise relative bound: multiples of `divisor` in the pattern of `|x|`, that is
-/// its bits without sign, shifted right by `shift`. Code 0 is zero; the codes of normal numbers are
-/// `sign (1 + multiple - first)`, `first` being the multiple of the smallest normal number.
+/// The lattice of a pointwise relative bound: multiples of `divisor` in the pattern of `|x|`, that
+/// is its bits without sign, shifted right by `shift`. Code 0 is zero; the codes of normal numbers
+/// are `sign (1 + multiple - first)`, `first` being the multiple of the smallest normal number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Relative {
     divisor: u64,

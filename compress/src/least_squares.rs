@@ -1,6 +1,7 @@
 //! Least squares with a few coefficients, by the normal equations.
 //!
-//! Promises: the same coefficients on every machine: IEEE additions, multiplications, divisions and square roots in one order.
+//! Promises: the same coefficients on every machine: IEEE additions, multiplications, divisions and
+//! square roots in one order.
 
 /// The normal equations of a fit with `N` coefficients.
 #[derive(Debug)]
@@ -35,7 +36,8 @@ impl<const N: usize> Normal<N> {
         self
     }
 
-    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing can be said.
+    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing
+    /// can be said.
     pub(crate) fn solve(mut self) -> Option<[f32; N]> {
         let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
         if !trace.is_finite() || trace == 0.0 {

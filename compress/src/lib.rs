@@ -1,18 +1,21 @@
 //! Codecs behind one trait, each keeping its error bound.
 //!
-//! What a codec is, is stated by [`recoup_core::Codec`]; this crate holds one file per codec and the
-//! table that finds them by name. [`codec`] hands them out inside [`Verified`], which decodes again
-//! what was encoded and compares every value, so that each keeps the promise: every value within the
-//! bound, and NaN, infinities and -0 bit for bit.
+//! What a codec is, is stated by [`recoup_core::Codec`]; this crate holds one file per codec and
+//! the table that finds them by name. [`codec`] hands them out inside [`Verified`], which decodes
+//! again what was encoded and compares every value, so that each keeps the promise: every value
+//! within the bound, and NaN, infinities and -0 bit for bit.
 //!
-//! SZ3 is there with feature `sz3` alone: `sz3-sys` below it is GPL-3.0-only, and so is every binary built with it,
-//! while this crate without it is MIT or Apache-2.0. Its build needs cmake, a C++17 compiler, libclang and what
-//! `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees to them.
+//! SZ3 is there with feature `sz3` alone: `sz3-sys` below it is GPL-3.0-only, and so is every
+//! binary built with it, while this crate without it is MIT or Apache-2.0. Its build needs cmake, a
+//! C++17 compiler, libclang and what `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees
+//! to them.
 //!
-//! With feature `cuda` QB also runs on CUDA devices, which are found at run time: [`codec_on_cuda`].
+//! With feature `cuda` QB also runs on CUDA devices, which are found at run time:
+//! [`codec_on_cuda`].
 //!
-//! Promises: no I/O, no clock, no thread but those QB is told to use; unsafe code in `simd.rs` and `sys.rs` alone.
-//! Encoding allocates per frame, because it runs behind the solver. Must not know: variables, versions, stores, ranks.
+//! Promises: no I/O, no clock, no thread but those QB is told to use; unsafe code in `simd.rs` and
+//! `sys.rs` alone. Encoding allocates per frame, because it runs behind the solver. Must not know:
+//! variables, versions, stores, ranks.
 
 mod bytes;
 mod delta;
@@ -51,8 +54,8 @@ pub use zstd::Zstd;
 /// The codec named `id`, verified; lossy ones can follow a parent.
 ///
 /// # Errors
-/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec newer
-/// than this crate.
+/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec
+/// newer than this crate.
 pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     match id {
         CodecId::Raw => Ok(Arc::new(Raw)),
@@ -68,11 +71,12 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     }
 }
 
-/// The codec named `id`, on the first CUDA device where the codec can use one: QB. The bytes are those of [`codec`].
+/// The codec named `id`, on the first CUDA device where the codec can use one: QB. The bytes are
+/// those of [`codec`].
 ///
 /// # Errors
-/// [`CodecError::Foreign`] when there is no device, or no compiler for its kernels; [`CodecError::NotBuilt`] for QB
-/// without feature `cuda`; those of [`codec`].
+/// [`CodecError::Foreign`] when there is no device, or no compiler for its kernels;
+/// [`CodecError::NotBuilt`] for QB without feature `cuda`; those of [`codec`].
 pub fn codec_on_cuda(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     if id != CodecId::Qb {
         return codec(id);

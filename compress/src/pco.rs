@@ -1,7 +1,8 @@
 //! Pcodec, alone for lossless storage and, under a bound, on integer codes from a lattice.
 //!
-//! Payload, little-endian: the 48-byte header below, in version 2 the 17 coefficients of a fitted predictor (f32, in the order
-//! of `fitted.rs`), `coded_bytes` of a standalone pco file, then `n_exceptions` pairs (index u64, bits u64).
+//! Payload, little-endian: the 48-byte header below, in version 2 the 17 coefficients of a fitted
+//! predictor (f32, in the order of `fitted.rs`), `coded_bytes` of a standalone pco file, then
+//! `n_exceptions` pairs (index u64, bits u64).
 //!
 //! | byte | field |
 //! |---|---|
@@ -26,7 +27,8 @@ use crate::grid::{Axes, difference, fitted_pays, sum};
 use crate::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
 use crate::{bytes, effective_bound};
 
-/// pco's level for codes: its default, up to a quarter better than 4 on 3D grids at the same CPU time.
+/// pco's level for codes: its default, up to a quarter better than 4 on 3D grids at the same CPU
+/// time.
 const CODES_LEVEL: usize = 8;
 /// pco's level for values themselves: a third faster than its default at 1 % less ratio.
 const LOSSLESS_LEVEL: usize = 4;
@@ -89,7 +91,8 @@ fn damaged(what: &'static str) -> CodecError {
     CodecError::Damaged { codec: CodecId::Pco, what }
 }
 
-/// Writes `values` as codes; `false`, with nothing written, where exact storage is needed or shorter.
+/// Writes `values` as codes; `false`, with nothing written, where exact storage is needed or
+/// shorter.
 fn encode_bounded<T: Real>(
     values: &[T],
     bound: Bound,
@@ -203,8 +206,8 @@ enum Prediction {
 }
 
 impl Prediction {
-    /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit patterns are logarithms
-    /// with a jump at every change of sign: no sum of neighbours fits them.
+    /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit
+    /// patterns are logarithms with a jump at every change of sign: no sum of neighbours fits them.
     fn choose(codes: &[i64], context: &Context, mode: Mode) -> Self {
         let axes = Axes::choose(codes, context);
         let is_linear = matches!(mode, Mode::Absolute { .. });

@@ -1,8 +1,9 @@
 //! QB, recoup's own codec: values as numbers of a lattice, predicted, in fields of equal width.
 //!
-//! The bound holds for every value by construction, so that nothing needs to be decoded to be sure of it; the bytes are the
-//! same for every number of threads and every processor; any block of 4096 values can be decoded alone, and
-//! damage is named by block. FORMAT.md states the bytes and proves the bounds.
+//! The bound holds for every value by construction, so that nothing needs to be decoded to be sure
+//! of it; the bytes are the same for every number of threads and every processor; any block of 4096
+//! values can be decoded alone, and damage is named by block. FORMAT.md states the bytes and proves
+//! the bounds.
 
 mod block;
 mod choice;
@@ -84,7 +85,8 @@ impl Qb {
         Self { level, ..self }
     }
 
-    /// The same, coding in one way wherever that is possible, instead of choosing: for measuring and for frozen files.
+    /// The same, coding in one way wherever that is possible, instead of choosing: for measuring
+    /// and for frozen files.
     #[must_use]
     pub fn by(self, way: Way) -> Self {
         Self { way: Some(way), ..self }
@@ -101,7 +103,8 @@ impl Qb {
         Self::encoded(problem, &plan, error, target)
     }
 
-    /// What to say of the frame in `target`, or of the raw values put in its place where it is larger.
+    /// What to say of the frame in `target`, or of the raw values put in its place where it is
+    /// larger.
     fn encoded<T: Scalar>(problem: &Problem<'_, T>, plan: &Plan, error: f64, target: &mut Vec<u8>) -> Encoded {
         let follows = plan.follows;
         let filters = vec![Filter { id: FILTER, values: vec![1] }];

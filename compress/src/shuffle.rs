@@ -1,10 +1,12 @@
-//! HDF5's byte shuffle (filter 2): byte `k` of all elements together, so that the slowly varying high
-//! bytes form runs. The whole buffer is one shuffle; bytes after the last whole element stay in place.
+//! HDF5's byte shuffle (filter 2): byte `k` of all elements together, so that the slowly varying
+//! high bytes form runs. The whole buffer is one shuffle; bytes after the last whole element stay
+//! in place.
 
 /// Elements handled at a time, so that a block of eight-byte elements stays in the nearest cache.
 const BLOCK: usize = 1024;
 
-/// Writes the shuffled `source` over `target`, which is as long; `element` is the element's size in bytes.
+/// Writes the shuffled `source` over `target`, which is as long; `element` is the element's size in
+/// bytes.
 pub(crate) fn shuffle(source: &[u8], element: usize, target: &mut [u8]) {
     debug_assert_eq!(source.len(), target.len());
     match element {

@@ -1,9 +1,10 @@
 //! SZ3: interpolation and Lorenzo prediction with entropy coding (Liang et al. 2023,
-//! doi:10.1109/TBDATA.2022.3201176). Built with feature `sz3`, which makes the program GPL-3.0-only.
+//! doi:10.1109/TBDATA.2022.3201176). Built with feature `sz3`, which makes the program
+//! GPL-3.0-only.
 //!
 //! Its decoder is not safe on damaged bytes: it may end the process or read and write out of place.
-//! Callers verify a payload's checksum before they decode it, as the stores do; unlike with every other
-//! codec of this crate, that is a condition here and not a habit.
+//! Callers verify a payload's checksum before they decode it, as the stores do; unlike with every
+//! other codec of this crate, that is a condition here and not a habit.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 use sz3::{CompressionAlgorithm, Config, DimensionedData, ErrorBound, SZ3Compressible};

@@ -1,6 +1,6 @@
 //! `Verified`: decodes again what a codec wrote and compares every value, so that codecs of foreign
-//! libraries keep the bound too. A frame with a violator is stored raw as a whole, which other readers
-//! of the file then see as well.
+//! libraries keep the bound too. A frame with a violator is stored raw as a whole, which other
+//! readers of the file then see as well.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 
@@ -8,8 +8,9 @@ use crate::{bytes, effective_bound};
 
 /// A codec whose every payload is decoded and compared before it is handed out.
 ///
-/// A frame is stored raw when some value broke the bound, when the payload outgrew the raw values, or
-/// when the codec does not take the element type. The comparison allocates one copy of the values.
+/// A frame is stored raw when some value broke the bound, when the payload outgrew the raw values,
+/// or when the codec does not take the element type. The comparison allocates one copy of the
+/// values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Verified<C> {
     inner: C,
@@ -26,7 +27,8 @@ impl<C: Codec> Verified<C> {
         &self.inner
     }
 
-    /// The largest error of the payload just written under `coded`; `None` when some value breaks `asked`.
+    /// The largest error of the payload just written under `coded`; `None` when some value breaks
+    /// `asked`.
     fn verify(
         &self,
         source: Values<'_>,
@@ -91,12 +93,12 @@ impl<C: Codec> Codec for Verified<C> {
     }
 }
 
-/// The first value of `decoded` that breaks `bound` on `source`, judged in real arithmetic; `None` when
-/// all hold.
+/// The first value of `decoded` that breaks `bound` on `source`, judged in real arithmetic; `None`
+/// when all hold.
 ///
-/// NaN, infinities and -0 hold only bit for bit; so does everything under [`Bound::Lossless`]. A range
-/// bound is taken over the finite values of `source`. Values of another type or number, and a bound
-/// that is none, are broken from the first value on.
+/// NaN, infinities and -0 hold only bit for bit; so does everything under [`Bound::Lossless`]. A
+/// range bound is taken over the finite values of `source`. Values of another type or number, and a
+/// bound that is none, are broken from the first value on.
 #[must_use]
 pub fn bound_holds(source: Values<'_>, decoded: Values<'_>, bound: Bound) -> Option<usize> {
     let Ok(bound) = effective_bound(source, bound) else { return Some(0) };

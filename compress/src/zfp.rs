@@ -1,11 +1,12 @@
-//! zfp: blocks of four values per axis, transformed and cut at the bound's bit plane (Lindstrom 2014,
-//! doi:10.1109/TVCG.2014.2346458; Diffenderfer et al. 2019, doi:10.1137/18M1168832).
+//! zfp: blocks of four values per axis, transformed and cut at the bound's bit plane (Lindstrom
+//! 2014, doi:10.1109/TVCG.2014.2346458; Diffenderfer et al. 2019, doi:10.1137/18M1168832).
 //!
-//! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that the
-//! registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our decoder
-//! makes the same parameters from the bound. zfp rounds the bound down to a power of two and keeps it
-//! with room to spare, but knows no NaN or infinity: the wrapper stores such frames raw. Under an absolute
-//! bound every frame goes through the same filter, whatever it holds, so that one dataset holds them all.
+//! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that
+//! the registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our
+//! decoder makes the same parameters from the bound. zfp rounds the bound down to a power of two
+//! and keeps it with room to spare, but knows no NaN or infinity: the wrapper stores such frames
+//! raw. Under an absolute bound every frame goes through the same filter, whatever it holds, so
+//! that one dataset holds them all.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
@@ -93,8 +94,8 @@ fn foreign(error: impl ToString) -> CodecError {
     CodecError::Foreign { codec: CodecId::Zfp, message: error.to_string() }
 }
 
-/// The bound the stream is coded under. An absolute one stays what it is even where exact storage would do as
-/// well or better, in frames of zeros, of NaN or of values too large for it.
+/// The bound the stream is coded under. An absolute one stays what it is even where exact storage
+/// would do as well or better, in frames of zeros, of NaN or of values too large for it.
 fn coded_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
     match effective_bound(source, bound)? {
         Bound::Absolute(e) if e > f64::MIN_POSITIVE => Ok(Bound::Absolute(e)),
@@ -147,8 +148,8 @@ mod tests {
         }
     }
 
-    /// A frame of zeros or of NaN used to bring another filter than its neighbours, and the store then kept the
-    /// whole variable where no HDF5 reader saw its values.
+    /// A frame of zeros or of NaN used to bring another filter than its neighbours, and the store
+    /// then kept the whole variable where no HDF5 reader saw its values.
     #[test]
     fn under_an_absolute_bound_every_frame_has_the_same_filter() {
         let (codec, context, bound) = (Verified::new(Zfp), Context::flat(64), Bound::Absolute(1e-3));

@@ -42,8 +42,8 @@ fn peak_of(work: impl FnOnce()) -> usize {
 
 /// Copies of target and payload a decoder may hold: zstd's shuffled and plain bytes, pco's codes.
 const COPIES: usize = 4;
-/// Tables that do not depend on the payload, pco's batches above all. What zstd takes in C is not seen here: it
-/// decodes into a buffer of known size, with one context.
+/// Tables that do not depend on the payload, pco's batches above all. What zstd takes in C is not
+/// seen here: it decodes into a buffer of known size, with one context.
 const FIXED_BYTES: usize = 1 << 20;
 
 /// One payload and what it decodes to.
@@ -71,8 +71,9 @@ impl Sample {
     }
 }
 
-/// The only test of this program, as another's allocations would be counted too. Lengths lie as far as a word can:
-/// every aligned and unaligned word of the first 256 bytes, and of the last 64, is replaced by the largest numbers.
+/// The only test of this program, as another's allocations would be counted too. Lengths lie as far
+/// as a word can: every aligned and unaligned word of the first 256 bytes, and of the last 64, is
+/// replaced by the largest numbers.
 #[test]
 fn damaged_payloads_take_no_more_memory_than_they_earned() {
     let lossless = [CodecId::Raw, CodecId::Zstd, CodecId::Pco, CodecId::Zfp].map(|id| (id, Bound::Lossless));

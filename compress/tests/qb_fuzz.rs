@@ -1,7 +1,8 @@
-//! Frames damaged on purpose, their checksums made right again, so that damage reaches what lies behind them.
+//! Frames damaged on purpose, their checksums made right again, so that damage reaches what lies
+//! behind them.
 //!
-//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz -- --nocapture` tries ten
-//! million.
+//! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz --
+//! --nocapture` tries ten million.
 
 use recoup_compress::{Qb, QbWay};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
@@ -152,7 +153,8 @@ fn no_damage_makes_the_decoder_panic() {
         let target = if seed.is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
         decoded += u64::from(codec.decode(&frame, Bound::Lossless, &context, target).is_ok());
     }
-    // Damage of values alone cannot be seen once the checksums are right: such frames show how deep the rest came.
+    // Damage of values alone cannot be seen once the checksums are right: such frames show how deep
+    // the rest came.
     println!("{executions} damaged frames of {} seeds, {decoded} of them decoded to something", seeds.len());
     assert!(decoded * 20 > executions, "only {decoded} of {executions} came past the checks");
 }

@@ -1,6 +1,7 @@
 //! Every single there is, under absolute and relative bounds.
 //!
-//! All 2^32 bit patterns: `cargo test --release -p recoup-compress --test qb_patterns -- --ignored --nocapture`.
+//! All 2^32 bit patterns: `cargo test --release -p recoup-compress --test qb_patterns -- --ignored
+//! --nocapture`.
 
 use std::time::Instant;
 
@@ -16,7 +17,8 @@ fn bounds() -> Vec<Bound> {
     absolute.into_iter().chain(pointwise).collect()
 }
 
-/// Codes `RUN` patterns from `first`, `step` apart, and judges each; how many singles came back as other bits.
+/// Codes `RUN` patterns from `first`, `step` apart, and judges each; how many singles came back as
+/// other bits.
 fn check(first: u32, step: u32, bound: Bound) -> usize {
     let values: Vec<f32> = (0..RUN).map(|i| f32::from_bits(first.wrapping_add(i.wrapping_mul(step)))).collect();
     let (codec, context) = (Qb::default(), Context::flat(values.len()));
@@ -29,7 +31,8 @@ fn check(first: u32, step: u32, bound: Bound) -> usize {
     let violator = bound_holds(Values::F32(&values), Values::F32(&decoded), bound);
     assert_eq!(violator.map(|i| values[i].to_bits()), None, "first pattern out of {bound}");
     for (x, y) in values.iter().zip(&decoded) {
-        // Subnormals are kept by bits under a relative bound; NaN, infinities and -0 by `bound_holds` under both.
+        // Subnormals are kept by bits under a relative bound; NaN, infinities and -0 by
+        // `bound_holds` under both.
         if matches!(bound, Bound::Pointwise(_)) && x.is_subnormal() {
             assert_eq!(x.to_bits(), y.to_bits(), "a subnormal under {bound}");
         }

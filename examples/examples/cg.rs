@@ -1,4 +1,5 @@
-//! CG with lossy checkpoints in ten lines of a program's own loop, and a failure in the middle of it.
+//! CG with lossy checkpoints in ten lines of a program's own loop, and a failure in the middle of
+//! it.
 //!
 //! `cargo run --release -p recoup-examples --example cg`
 
@@ -25,8 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = vec![0.0; b.len()];
     let make = || Cg::new(system, &m, &start, Stop::at(1e-8));
 
-    // The session: a version every 10 iterations, of x alone, so exact that the residual grows by at
-    // most a factor 1.5. Without `.scheme(..)` it would decide from measured costs.
+    // The session: a version every 10 iterations, of x alone, so exact that the residual grows by
+    // at most a factor 1.5. Without `.scheme(..)` it would decide from measured costs.
     let dir = std::env::temp_dir().join(format!("recoup-example-cg-{}", std::process::id()));
     // Everybody may write there: what somebody else has put under this name is not taken.
     std::fs::create_dir(&dir)?;

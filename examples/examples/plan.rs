@@ -1,4 +1,5 @@
-//! Planning for a machine one does not own: how often to save, how exactly, and when lossy stops paying.
+//! Planning for a machine one does not own: how often to save, how exactly, and when lossy stops
+//! paying.
 //!
 //! Nothing is solved here: the model needs only sizes, rates and the mean time to interrupt.
 //! `cargo run --release -p recoup-examples --example plan`

@@ -1,7 +1,8 @@
 //! What every manifest must satisfy, asserted before it is written and after it is read.
 //!
-//! A manifest whose checksum holds can still lie: lengths that do not add up, frames that overlap, a file
-//! outside the directory. Nothing is allocated or opened on the word of one that does. See FORMAT.md.
+//! A manifest whose checksum holds can still lie: lengths that do not add up, frames that overlap,
+//! a file outside the directory. Nothing is allocated or opened on the word of one that does. See
+//! FORMAT.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,8 @@ pub fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     check_files(manifest)
 }
 
-/// Whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not starting with a dot.
+/// Whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not starting with
+/// a dot.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)

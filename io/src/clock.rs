@@ -38,7 +38,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time that moves only by [`Clock::sleep_until`] and [`VirtualClock::advance`], so runs repeat exactly.
+/// Time that moves only by [`Clock::sleep_until`] and [`VirtualClock::advance`], so runs repeat
+/// exactly.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     nanoseconds: AtomicU64,

@@ -1,9 +1,11 @@
 //! Large payloads straight to the device, past the page cache.
 //!
-//! The page cache costs a write more than the write: pages are found, filled, written out, and thrown away again when the
-//! version goes, all on cores that solvers could use. Nobody reads a version soon, so whole pages of large payloads leave
-//! it aside, from memory that is aligned as devices ask for. What cannot go that way (ends of less than a page, file
-//! systems without it) goes the usual one. Durable it is after a sync only, either way. Must not know what the bytes mean.
+//! The page cache costs a write more than the write: pages are found, filled, written out, and
+//! thrown away again when the version goes, all on cores that solvers could use. Nobody reads a
+//! version soon, so whole pages of large payloads leave it aside, from memory that is aligned as
+//! devices ask for. What cannot go that way (ends of less than a page, file systems without it)
+//! goes the usual one. Durable it is after a sync only, either way. Must not know what the bytes
+//! mean.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,8 +21,9 @@ const BYTES_MIN: usize = 1 << 20;
 /// Bytes of one write, at most.
 const PIECE_BYTES: usize = 8 << 20;
 
-/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a page as it does in memory: its whole
-/// pages then go to the device from where they are, without a copy.
+/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a
+/// page as it does in memory: its whole pages then go to the device from where they are, without a
+/// copy.
 pub(crate) fn gap(payload: &[u8], end: u64) -> u64 {
     if payload.len() < BYTES_MIN {
         return 0;
@@ -98,8 +101,8 @@ impl Both {
         self.file.write_all_at(&bytes[written..], offset + written as u64)
     }
 
-    /// Writes all of the file at once past the page cache, with zeros behind it to the end of a page. Says `false` where that cannot
-    /// be; the file is then empty.
+    /// Writes all of the file at once past the page cache, with zeros behind it to the end of a
+    /// page. Says `false` where that cannot be; the file is then empty.
     pub(crate) fn write_whole(&mut self, whole: &Whole<'_>) -> io::Result<bool> {
         if !whole.fits() || self.is_refused {
             return Ok(false);
@@ -129,7 +132,8 @@ impl Both {
     }
 }
 
-/// Has the file's writes go past the page cache from now on, or no more; whether the file system does that.
+/// Has the file's writes go past the page cache from now on, or no more; whether the file system
+/// does that.
 #[cfg(target_os = "linux")]
 fn switch(file: &File, is_direct: bool) -> io::Result<bool> {
     use rustix::fs::{OFlags, fcntl_setfl};
@@ -151,7 +155,8 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
-/// Writes until the file system refuses or has written less than it was given; how many bytes are written.
+/// Writes until the file system refuses or has written less than it was given; how many bytes are
+/// written.
 fn write_pieces(file: &File, room: &mut Vec<u8>, bytes: &[u8], offset: u64) -> io::Result<usize> {
     let mut written = 0;
     for piece in bytes.chunks(PIECE_BYTES) {
@@ -166,7 +171,8 @@ fn write_pieces(file: &File, room: &mut Vec<u8>, bytes: &[u8], offset: u64) -> i
     Ok(written)
 }
 
-/// One write of the pages before the payload's own, of these from where they are, and of the pages behind; how many bytes are written.
+/// One write of the pages before the payload's own, of these from where they are, and of the pages
+/// behind; how many bytes are written.
 fn write_at_once(file: &File, room: &mut Vec<u8>, whole: &Whole<'_>) -> io::Result<usize> {
     let Whole { head, payload, tail } = *whole;
     let (first, rest) = payload.split_at(whole.lead());
@@ -228,7 +234,8 @@ fn pages_of(room: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
 mod tests {
     use super::*;
 
-    /// Writes of all sizes and places, on a disk and in memory, one after another into the same file as versions are made.
+    /// Writes of all sizes and places, on a disk and in memory, one after another into the same
+    /// file as versions are made.
     #[test]
     fn bytes_are_those_of_plain_writes() {
         let values: Vec<u8> = (0..PIECE_BYTES + 3 * PAGE + 5).map(|i| ((i * i) >> 3) as u8).collect();

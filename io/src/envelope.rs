@@ -1,7 +1,7 @@
 //! A manifest as text: sealed under its checksum before it is written, opened after it is read.
 //!
-//! The text is exactly `{"checksum":"crc32c:xxxxxxxx","manifest":BODY}` and a line feed; every other byte
-//! sequence is refused, so no flipped bit passes. See FORMAT.md.
+//! The text is exactly `{"checksum":"crc32c:xxxxxxxx","manifest":BODY}` and a line feed; every
+//! other byte sequence is refused, so no flipped bit passes. See FORMAT.md.
 
 use recoup_core::{FORMAT_VERSION, Manifest};
 use serde::Deserialize;

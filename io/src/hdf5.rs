@@ -1,12 +1,14 @@
-//! Versions as directories of HDF5 files, which any HDF5 reader opens and restore never needs a reader for.
+//! Versions as directories of HDF5 files, which any HDF5 reader opens and restore never needs a
+//! reader for.
 //!
-//! Promises: a version appears by one rename after every byte in it is durable; `read` is one positioned read
-//! and a checksum; a full device costs the draft and nothing else. The layout is stated in FORMAT.md. Must not
-//! know what a payload means.
+//! Promises: a version appears by one rename after every byte in it is durable; `read` is one
+//! positioned read and a checksum; a full device costs the draft and nothing else. The layout is
+//! stated in FORMAT.md. Must not know what a payload means.
 //!
-//! The directory is the user's own choice, and its modes are those of his umask: a group may share it on a parallel file
-//! system. Whoever may write there is trusted with the versions, which he could as well exchange, but not with the rest of
-//! the user's files: no file is opened for writing through a link.
+//! The directory is the user's own choice, and its modes are those of his umask: a group may share
+//! it on a parallel file system. Whoever may write there is trusted with the versions, which he
+//! could as well exchange, but not with the rest of the user's files: no file is opened for writing
+//! through a link.
 
 mod blocks;
 mod damage;
@@ -76,9 +78,9 @@ impl Hdf5Store {
     /// Opens the versions of run `name` in `dir`; to write, the directories are made when missing.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when another process writes there, [`StoreError::NotOurs`] when something else lies
-    /// there or `name` is not a name (letters, digits, `_`, `.` and `-`), [`StoreError::Io`] when the directory
-    /// cannot be read or written.
+    /// [`StoreError::Busy`] when another process writes there, [`StoreError::NotOurs`] when
+    /// something else lies there or `name` is not a name (letters, digits, `_`, `.` and `-`),
+    /// [`StoreError::Io`] when the directory cannot be read or written.
     pub fn open(dir: impl AsRef<Path>, name: &str, access: Access) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         if !is_plain_name(name) {
@@ -106,16 +108,17 @@ impl Hdf5Store {
         Self { throttle: Some(throttle), ..self }
     }
 
-    /// The same store for programs that write a version again: the new one takes the place of the old one, which counts
-    /// until then, in one step where the file system can exchange two directories. Where it cannot, the old one is set
-    /// aside a moment before.
+    /// The same store for programs that write a version again: the new one takes the place of the
+    /// old one, which counts until then, in one step where the file system can exchange two
+    /// directories. Where it cannot, the old one is set aside a moment before.
     #[must_use]
     pub fn with_replacement(self) -> Self {
         Self { replaces: true, ..self }
     }
 
-    /// The same store with one file for so many ranks in a row, which they all write at the same time; `usize::MAX` for
-    /// one file in all. Frames are kept in memory until all ranks have sealed. All ranks give the same.
+    /// The same store with one file for so many ranks in a row, which they all write at the same
+    /// time; `usize::MAX` for one file in all. Frames are kept in memory until all ranks have
+    /// sealed. All ranks give the same.
     ///
     /// # Panics
     /// For no ranks.
@@ -451,9 +454,11 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// The lock of the one process that writes; the file stays, the lock goes with the store or the process.
+/// The lock of the one process that writes; the file stays, the lock goes with the store or the
+/// process.
 ///
-/// A process that was forked meanwhile has a descriptor of it too: to close ours would not be enough.
+/// A process that was forked meanwhile has a descriptor of it too: to close ours would not be
+/// enough.
 #[derive(Debug)]
 struct Lock(File);
 

@@ -1,7 +1,7 @@
 //! Vectors of other programs: `.npy`, and HDF5 files with one plain dataset.
 //!
-//! Promises: what does not fit is refused by file, with what was expected and what was found; no byte outside the file is
-//! asked for, whatever the file claims.
+//! Promises: what does not fit is refused by file, with what was expected and what was found; no
+//! byte outside the file is asked for, whatever the file claims.
 
 mod dataset;
 
@@ -35,7 +35,8 @@ fn refuse<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T,
     Err(Refusal { expected: expected.into(), found: found.into() })
 }
 
-/// Reads the values of an array of doubles or singles in NumPy's format, in the order in which they lie in the file.
+/// Reads the values of an array of doubles or singles in NumPy's format, in the order in which they
+/// lie in the file.
 ///
 /// # Errors
 /// [`ImportError`].
@@ -43,9 +44,9 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Vec<f64>, ImportError> {
     read(path.as_ref(), parse_npy)
 }
 
-/// Reads the values of a dataset of doubles or singles in an HDF5 file: the one of this name, or the only one there is. It
-/// lies under the root group, in one piece and without filters; a group of many links, or of links in the order of their
-/// making, is not read.
+/// Reads the values of a dataset of doubles or singles in an HDF5 file: the one of this name, or
+/// the only one there is. It lies under the root group, in one piece and without filters; a group
+/// of many links, or of links in the order of their making, is not read.
 ///
 /// # Errors
 /// [`ImportError`].

@@ -1,8 +1,9 @@
 //! Files a version left which went, for the next to be written over them.
 //!
-//! Nothing is allocated then and nothing freed, no directory changes, and a sync has bytes to bring to the device and little else.
-//! Promises: what somebody reads, or knows by another name, is never written over. On file systems of several machines nobody can say
-//! who reads, so nothing is written over there. Must not know what the bytes mean.
+//! Nothing is allocated then and nothing freed, no directory changes, and a sync has bytes to bring
+//! to the device and little else. Promises: what somebody reads, or knows by another name, is never
+//! written over. On file systems of several machines nobody can say who reads, so nothing is
+//! written over there. Must not know what the bytes mean.
 
 use std::fs::File;
 use std::io;

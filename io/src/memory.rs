@@ -1,4 +1,5 @@
-//! Versions in memory: for tests, for runs in virtual time, and as a tier that dies with its process.
+//! Versions in memory: for tests, for runs in virtual time, and as a tier that dies with its
+//! process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

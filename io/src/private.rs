@@ -1,13 +1,15 @@
 //! Directories that only this user can reach, for places whose names anybody can guess.
 //!
-//! Everybody may write to `/dev/shm` and `/tmp`. Another user can make our directory there before we do, or a link to one
-//! of his, and then read, replace or remove what a restore will trust. So a directory is opened without following a link,
-//! and then judged by its descriptor: it must belong to us and be closed to everybody else (mode 0700). Everything in it is
-//! reached through that descriptor and never by a path again, which leaves no moment between the check and the use.
-//! Files must be regular, belong to us and have one name, because a hard link would be a second way to them.
+//! Everybody may write to `/dev/shm` and `/tmp`. Another user can make our directory there before
+//! we do, or a link to one of his, and then read, replace or remove what a restore will trust. So a
+//! directory is opened without following a link, and then judged by its descriptor: it must belong
+//! to us and be closed to everybody else (mode 0700). Everything in it is reached through that
+//! descriptor and never by a path again, which leaves no moment between the check and the use.
+//! Files must be regular, belong to us and have one name, because a hard link would be a second way
+//! to them.
 //!
-//! Promises: what fails a check is refused by name and left as it is. Only root and this user can read, replace or remove
-//! what is in a [`PrivateDir`]. Must not know what the files hold.
+//! Promises: what fails a check is refused by name and left as it is. Only root and this user can
+//! read, replace or remove what is in a [`PrivateDir`]. Must not know what the files hold.
 
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
@@ -39,12 +41,12 @@ pub struct PrivateDir {
 }
 
 impl PrivateDir {
-    /// Opens the directory at `path`; `None` if there is none. Links above it are followed: the way there is the caller's
-    /// choice.
+    /// Opens the directory at `path`; `None` if there is none. Links above it are followed: the way
+    /// there is the caller's choice.
     ///
     /// # Errors
-    /// [`StoreError::NotPrivate`] for a link, a file, another user's directory or one that is open to others;
-    /// [`StoreError::Io`] otherwise.
+    /// [`StoreError::NotPrivate`] for a link, a file, another user's directory or one that is open
+    /// to others; [`StoreError::Io`] otherwise.
     pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, StoreError> {
         let path = plain(path.as_ref());
         enter(CWD, &path.clone(), path)
@@ -89,8 +91,8 @@ impl PrivateDir {
     /// Opens a file in this directory to read it.
     ///
     /// # Errors
-    /// [`StoreError::NotPrivate`] for a link, for anything but a regular file, for another user's file and for one with several
-    /// names; [`StoreError::Io`] otherwise.
+    /// [`StoreError::NotPrivate`] for a link, for anything but a regular file, for another user's
+    /// file and for one with several names; [`StoreError::Io`] otherwise.
     pub fn open_file(&self, name: &str) -> Result<File, StoreError> {
         let path = self.path.join(name);
         let fd = openat(&self.fd, name, FILE, Mode::empty());
@@ -126,7 +128,8 @@ impl PrivateDir {
         Ok(names)
     }
 
-    /// Removes a file, a link, or a directory with everything in it; nothing there is fine. No link is followed.
+    /// Removes a file, a link, or a directory with everything in it; nothing there is fine. No link
+    /// is followed.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -1,7 +1,9 @@
-//! Every change to the disk: files made, bytes put, synced, and the one rename that makes a version count.
+//! Every change to the disk: files made, bytes put, synced, and the one rename that makes a version
+//! count.
 //!
-//! Promises: a full device is [`StoreError::Full`] whatever step met it; `publish` renames only what is synced.
-//! Under test each step can be watched and made to fail. Must not know what the bytes mean.
+//! Promises: a full device is [`StoreError::Full`] whatever step met it; `publish` renames only
+//! what is synced. Under test each step can be watched and made to fail. Must not know what the
+//! bytes mean.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
@@ -59,8 +61,9 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Opens a file only if its name is not a link. In a directory that a group shares, everybody in the group can guess the
-/// name of the next file, and a link of that name would have another file of this user's overwritten.
+/// Opens a file only if its name is not a link. In a directory that a group shares, everybody in
+/// the group can guess the name of the next file, and a link of that name would have another file
+/// of this user's overwritten.
 pub(crate) fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
 }
@@ -80,8 +83,8 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
     step(Step::CreateFile, path, || File::create_new(path))
 }
 
-/// The file a version left which went, in whose directory this one is drafted, to be written over, where that may be; else a new one in
-/// its place. Says which.
+/// The file a version left which went, in whose directory this one is drafted, to be written over,
+/// where that may be; else a new one in its place. Says which.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
     match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
         Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
@@ -107,7 +110,8 @@ pub(crate) fn write_large_at(file: &mut Both, path: &Path, bytes: &[u8], offset:
     step(Step::Write, path, || file.write_all_at(bytes, offset))
 }
 
-/// Writes all of a file with one large payload at once, past the page cache, and says whether that could be.
+/// Writes all of a file with one large payload at once, past the page cache, and says whether that
+/// could be.
 pub(crate) fn write_whole(file: &mut Both, path: &Path, whole: &Whole<'_>) -> Result<bool, StoreError> {
     step(Step::Write, path, || file.write_whole(whole))
 }
@@ -127,8 +131,8 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::SyncDirectory, path, || File::open(path)?.sync_all())
 }
 
-/// Writes whole files, over those that are left where they may be, and makes them durable: all are there before the first is synced, so
-/// that one commit of the file system carries them.
+/// Writes whole files, over those that are left where they may be, and makes them durable: all are
+/// there before the first is synced, so that one commit of the file system carries them.
 pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result<(), StoreError> {
     let write = |(path, bytes): &(&Path, &[u8])| {
         let (file, is_left) = make_file(path, may_be_left)?;
@@ -142,8 +146,9 @@ pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result
     made.iter().zip(files).try_for_each(|(file, (path, _))| sync_file(file, path))
 }
 
-/// Puts a small file in the place of the one of that name, by one rename: whoever reads it meets the old one or the new one,
-/// whole. It is not made durable, as it only matters while its writer lives.
+/// Puts a small file in the place of the one of that name, by one rename: whoever reads it meets
+/// the old one or the new one, whole. It is not made durable, as it only matters while its writer
+/// lives.
 ///
 /// # Errors
 /// [`StoreError::Full`] or [`StoreError::Io`].
@@ -158,9 +163,9 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     rename_to_remove(draft, path)
 }
 
-/// Writes a result whole: beside its place, durable, then put there by one rename, so that a full disk costs neither the file
-/// that was there nor leaves a piece of the new one. What is no regular file, and a file in a directory in which none may be
-/// made, is written in place.
+/// Writes a result whole: beside its place, durable, then put there by one rename, so that a full
+/// disk costs neither the file that was there nor leaves a piece of the new one. What is no regular
+/// file, and a file in a directory in which none may be made, is written in place.
 ///
 /// # Errors
 /// [`StoreError::Full`] or [`StoreError::Io`].
@@ -202,15 +207,16 @@ pub(crate) fn remove_directory(path: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// Removes a file of a draft, and the draft's directory with its last file. Best effort: what stays is a draft,
-/// which never counts and is cleared by the next one.
+/// Removes a file of a draft, and the draft's directory with its last file. Best effort: what stays
+/// is a draft, which never counts and is cleared by the next one.
 pub(crate) fn discard_file(path: &Path) {
     step(Step::Remove, path, || fs::remove_file(path)).ok();
     fs::remove_dir(parent(path)).ok();
 }
 
-/// Renames a directory that is removed next. Nothing waits for the disk: the next version's rename makes it durable, and should
-/// the power go before, what comes back is an old version, whole or named as damaged.
+/// Renames a directory that is removed next. Nothing waits for the disk: the next version's rename
+/// makes it durable, and should the power go before, what comes back is an old version, whole or
+/// named as damaged.
 pub(crate) fn rename_to_remove(source: &Path, target: &Path) -> Result<(), StoreError> {
     #[expect(clippy::disallowed_methods, reason = "the renames of this file are the only ones")]
     step(Step::Rename, target, || fs::rename(source, target))
@@ -231,15 +237,17 @@ pub(crate) fn rename(source: &Path, target: &Path) -> Result<(), StoreError> {
 pub(crate) fn publish(draft: &Path, version: &Path) -> Result<(), StoreError> {
     sync_directory(draft)?;
     rename(draft, version).inspect_err(|_| {
-        // Best effort: where even this fails, the caller reports the first error and the next start decides.
+        // Best effort: where even this fails, the caller reports the first error and the next start
+        // decides.
         if version.exists() {
             rename(version, draft).ok();
         }
     })
 }
 
-/// Makes a draft whose files are all synced the version in place of the one that is there, which becomes the draft: an
-/// exchange in one step. Says `false`, with nothing done, where the file system has no such step.
+/// Makes a draft whose files are all synced the version in place of the one that is there, which
+/// becomes the draft: an exchange in one step. Says `false`, with nothing done, where the file
+/// system has no such step.
 ///
 /// # Errors
 /// The old version counts still.

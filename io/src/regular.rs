@@ -1,7 +1,7 @@
 //! Opens the files of a version for reading: files, never links, pipes or devices.
 //!
-//! A writer never puts a link into a version. One found there leads to bytes the version does not own, and opening a pipe would
-//! wait forever.
+//! A writer never puts a link into a version. One found there leads to bytes the version does not
+//! own, and opening a pipe would wait forever.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,8 @@ use rustix::fs::OFlags;
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// Those of the operating system; for a symbolic link or anything but a file, an error that says so.
+/// Those of the operating system; for a symbolic link or anything but a file, an error that says
+/// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     // Without blocking, a pipe that nobody writes to opens at once. It changes nothing for a file.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

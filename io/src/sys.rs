@@ -1,20 +1,24 @@
-//! The one question that safe Rust has no words for: whether a file is open anywhere else. It changes no content.
+//! The one question that safe Rust has no words for: whether a file is open anywhere else. It
+//! changes no content.
 #![expect(unsafe_code, reason = "leases are asked for by fcntl(2)")]
 
 use std::fs::File;
 
-/// Whether a file that is open for writing is open nowhere else on this machine, mapped memory included: a write lease, which is given
-/// only then, is taken and given back. `false` where the system has none.
+/// Whether a file that is open for writing is open nowhere else on this machine, mapped memory
+/// included: a write lease, which is given only then, is taken and given back. `false` where the
+/// system has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_open_once(file: &File) -> bool {
     use std::os::fd::AsRawFd;
     /// Not among libc's constants for all of Linux, where it is this number.
     const F_SETSIG: libc::c_int = 10;
     let command = |command, argument: libc::c_int| {
-        // SAFETY: the descriptor is open as long as `file` is borrowed; these commands take an integer and no memory.
+        // SAFETY: the descriptor is open as long as `file` is borrowed; these commands take an
+        // integer and no memory.
         unsafe { libc::fcntl(file.as_raw_fd(), command, argument) == 0 }
     };
-    // Who opens the file in between has a signal sent: one that is ignored unless somebody asks for it.
+    // Who opens the file in between has a signal sent: one that is ignored unless somebody asks for
+    // it.
     command(F_SETSIG, libc::SIGURG)
         && command(libc::F_SETLEASE, libc::F_WRLCK)
         && command(libc::F_SETLEASE, libc::F_UNLCK)

@@ -1,4 +1,5 @@
-//! A bandwidth limit shared by all who hold it: one machine's stand-in for a busy parallel file system.
+//! A bandwidth limit shared by all who hold it: one machine's stand-in for a busy parallel file
+//! system.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,8 +40,8 @@ impl Throttle {
         Self { line: Arc::new(line), bypass: None }
     }
 
-    /// The same line for bytes nobody waits for once `bypass` is set: they pass at once and take no time from
-    /// those behind them, and so does the rest of what is passing.
+    /// The same line for bytes nobody waits for once `bypass` is set: they pass at once and take no
+    /// time from those behind them, and so does the rest of what is passing.
     #[must_use]
     pub fn bypassed_by(self, bypass: Arc<AtomicBool>) -> Self {
         Self { bypass: Some(bypass), ..self }

@@ -1,5 +1,5 @@
-//! Theorem 1 of the seed paper: how many extra iterations a lossy recovery may cost and still pay; and
-//! the storage bandwidth below which a better ratio pays for a slower codec.
+//! Theorem 1 of the seed paper: how many extra iterations a lossy recovery may cost and still pay;
+//! and the storage bandwidth below which a better ratio pays for a slower codec.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ impl Coding {
         Self { ratio: 1.0, encode_bytes_per_second: f64::INFINITY, decode_bytes_per_second: f64::INFINITY };
 
     /// The storage bandwidth per core, bytes per second, below which this codec saves faster than
-    /// `faster`: `W* = (1/R_a - 1/R_b) / (1/C_b - 1/C_a)`, a being `faster` and b `self`. Zero when it
-    /// never does, infinite when it always does.
+    /// `faster`: `W* = (1/R_a - 1/R_b) / (1/C_b - 1/C_a)`, a being `faster` and b `self`. Zero when
+    /// it never does, infinite when it always does.
     #[must_use]
     pub fn break_even_bytes_per_second(&self, faster: &Self) -> f64 {
         let fewer_bytes = 1.0 / faster.ratio - 1.0 / self.ratio;

@@ -1,9 +1,9 @@
 //! Which scheme to save with, how often, and why in numbers.
 //!
 //! Compares, for the work that remains, the expected overhead without checkpoints (exact for
-//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of the seed paper,
-//! doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind the
-//! solver).
+//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of the seed
+//! paper, doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind
+//! the solver).
 
 use std::fmt::Write as _;
 
@@ -44,8 +44,8 @@ pub struct Answer {
     pub expected_overhead: Vec<(Scheme, f64)>,
     /// The optimal interval of each of them.
     pub intervals: Vec<(Scheme, f64)>,
-    /// Theorem 1: extra iterations up to which lossy beats traditional; `None` when not both were asked
-    /// about, or nothing fails.
+    /// Theorem 1: extra iterations up to which lossy beats traditional; `None` when not both were
+    /// asked about, or nothing fails.
     pub max_extra_iterations: Option<f64>,
     /// The reason, in numbers.
     pub why: String,
@@ -59,7 +59,8 @@ impl Answer {
         found.map_or(f64::INFINITY, |(_, overhead)| *overhead)
     }
 
-    /// The optimal interval of one scheme; infinite when none of its checkpoints pays, or it was not asked about.
+    /// The optimal interval of one scheme; infinite when none of its checkpoints pays, or it was
+    /// not asked about.
     #[must_use]
     pub fn interval(&self, scheme: Scheme) -> f64 {
         let found = self.intervals.iter().find(|(other, _)| *other == scheme);
@@ -112,9 +113,10 @@ impl Question {
         answer
     }
 
-    /// The scheme of least expected time until the end of a run whose end is near or known, with as many checkpoints
-    /// as pay ([`crate::horizon`]); `fallback_seconds` is the recovery from the version there is now, 0 for none. Of a
-    /// run without end it is [`Question::answer`]. The reason is left to [`Question::why_of`].
+    /// The scheme of least expected time until the end of a run whose end is near or known, with as
+    /// many checkpoints as pay ([`crate::horizon`]); `fallback_seconds` is the recovery from the
+    /// version there is now, 0 for none. Of a run without end it is [`Question::answer`]. The
+    /// reason is left to [`Question::why_of`].
     #[must_use]
     pub fn answer_to_the_end(&self, fallback_seconds: f64) -> Answer {
         if self.remaining_seconds.is_infinite() && self.mtti_seconds.is_finite() {

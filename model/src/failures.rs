@@ -1,4 +1,5 @@
-//! Failure sources: never, after given iterations, or exponential arrivals from a seed, of memory lost or of bits flipped.
+//! Failure sources: never, after given iterations, or exponential arrivals from a seed, of memory
+//! lost or of bits flipped.
 //!
 //! Promises: the same seed and the same clock give the same failures. A source knows time and
 //! iterations only; what a failure destroys is the runner's business.

@@ -1,9 +1,10 @@
 //! How often to save what remains of a run that ends: not any more when the end is near.
 //!
-//! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no checkpoint at its
-//! end: with `k` more of them, `L` seconds of unsaved and remaining work fall into `k + 1` segments, the last of them
-//! without a checkpoint. Each segment's expectation is exact for exponential failures (Daly 2006,
-//! doi 10.1016/j.future.2004.11.016, Eq. 20); what drains is lost beside the segment, to first order.
+//! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no
+//! checkpoint at its end: with `k` more of them, `L` seconds of unsaved and remaining work fall
+//! into `k + 1` segments, the last of them without a checkpoint. Each segment's expectation is
+//! exact for exponential failures (Daly 2006, doi 10.1016/j.future.2004.11.016, Eq. 20); what
+//! drains is lost beside the segment, to first order.
 
 use crate::interval::Checkpointing;
 use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
@@ -109,7 +110,8 @@ mod tests {
 
     #[test]
     fn nothing_is_saved_where_the_loss_is_below_the_price() {
-        // One checkpoint of C in the middle of L saves about L^2 / 4 MTTI: it pays from L = 2 sqrt(MTTI C) on.
+        // One checkpoint of C in the middle of L saves about L^2 / 4 MTTI: it pays from L = 2
+        // sqrt(MTTI C) on.
         let break_even = 2.0 * (3600.0f64 * 120.0).sqrt();
         assert_eq!(from_the_start(0.8 * break_even).best(&timing(120.0)).checkpoints, 0.0);
         assert!(from_the_start(1.2 * break_even).best(&timing(120.0)).checkpoints >= 1.0);
@@ -134,7 +136,8 @@ mod tests {
             let run =
                 Simulation { timing, interval_seconds: best.interval_seconds, work_seconds, trials: 4000, seed: 5 };
             let found = run.run().overhead_fraction;
-            // The simulation reads something back even where nothing was saved: R for each failure before that.
+            // The simulation reads something back even where nothing was saved: R for each failure
+            // before that.
             let first_failures = (best.interval_seconds + checkpoint_seconds) / timing.mtti_seconds;
             let allowed = 2.0 * found.half_width + 2.0 * first_failures * timing.recovery_seconds / work_seconds;
             assert!((found.mean - best.overhead_fraction).abs() <= allowed, "{best:?} {found:?} {allowed}");

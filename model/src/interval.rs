@@ -1,4 +1,5 @@
-//! Optimal checkpoint intervals for one level: Young, Daly, and the exact one for exponential failures.
+//! Optimal checkpoint intervals for one level: Young, Daly, and the exact one for exponential
+//! failures.
 //!
 //! All times are seconds; an interval is the computing time between two checkpoints, without the
 //! checkpoint itself. An infinite MTTI gives an infinite interval.
@@ -19,15 +20,15 @@ pub struct Checkpointing {
 }
 
 impl Checkpointing {
-    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; seed paper
-    /// Eq. 1, `k T_it`).
+    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; seed
+    /// paper Eq. 1, `k T_it`).
     #[must_use]
     pub fn young_seconds(&self) -> f64 {
         (2.0 * self.mtti_seconds * self.checkpoint_seconds).sqrt()
     }
 
-    /// Daly's higher-order interval (Future Generation Computer Systems 22(3), 2006, Eq. 37,
-    /// doi 10.1016/j.future.2004.11.016); the MTTI itself when a checkpoint takes twice that or more.
+    /// Daly's higher-order interval (Future Generation Computer Systems 22(3), 2006, Eq. 37, doi
+    /// 10.1016/j.future.2004.11.016); the MTTI itself when a checkpoint takes twice that or more.
     #[must_use]
     pub fn daly_seconds(&self) -> f64 {
         let (mtti, ckpt) = (self.mtti_seconds, self.checkpoint_seconds);
@@ -39,12 +40,12 @@ impl Checkpointing {
         self.young_seconds() * (1.0 + q.sqrt() / 3.0 + q / 9.0) - ckpt
     }
 
-    /// The interval of least expected time when failures are exponential and strike during computing,
-    /// checkpoint and recovery alike: `MTTI (1 + W0(-e^(-T_ckp/MTTI - 1)))`.
+    /// The interval of least expected time when failures are exponential and strike during
+    /// computing, checkpoint and recovery alike: `MTTI (1 + W0(-e^(-T_ckp/MTTI - 1)))`.
     ///
-    /// It minimises `(e^(lambda (t + T_ckp)) - 1) / t`, the expected time per computed second, whose
-    /// derivative vanishes where `(lambda t - 1) e^(lambda t - 1) = -e^(-lambda T_ckp - 1)`. The recovery
-    /// cost does not matter.
+    /// It minimises `(e^(lambda (t + T_ckp)) - 1) / t`, the expected time per computed second,
+    /// whose derivative vanishes where `(lambda t - 1) e^(lambda t - 1) = -e^(-lambda T_ckp - 1)`.
+    /// The recovery cost does not matter.
     #[must_use]
     pub fn exact_seconds(&self) -> f64 {
         if self.mtti_seconds.is_infinite() {
@@ -58,8 +59,8 @@ impl Checkpointing {
 
 /// The principal branch of Lambert's W: the `w >= -1` with `w e^w = x`. NaN below `-1/e`.
 ///
-/// Halley's method (Corless and others, Advances in Computational Mathematics 5, 1996,
-/// doi 10.1007/BF02124750), accurate to a few units in the last place away from `-1/e`; next to it use
+/// Halley's method (Corless and others, Advances in Computational Mathematics 5, 1996, doi
+/// 10.1007/BF02124750), accurate to a few units in the last place away from `-1/e`; next to it use
 /// [`Checkpointing::exact_seconds`], which never forms `x`.
 #[must_use]
 pub fn lambert_w0(x: f64) -> f64 {
@@ -85,7 +86,8 @@ pub fn lambert_w0(x: f64) -> f64 {
 /// Steps of Halley's method, which triples the digits in each: 50 are never reached.
 const MAX_STEPS: usize = 50;
 
-/// `u = 1 + W0((q - 1) / e)` for `q` in `[0, 1]`: the root of `1 + (u - 1) e^u = q`, exact next to 0.
+/// `u = 1 + W0((q - 1) / e)` for `q` in `[0, 1]`: the root of `1 + (u - 1) e^u = q`, exact next
+/// to 0.
 fn one_plus_w0(q: f64) -> f64 {
     if q.is_nan() || q < 0.0 {
         return f64::NAN;
@@ -108,7 +110,8 @@ fn one_plus_w0(q: f64) -> f64 {
     u
 }
 
-/// `1 + (u - 1) e^u = sum over k >= 2 of (k - 1) u^k / k!`, by the sum where the closed form cancels.
+/// `1 + (u - 1) e^u = sum over k >= 2 of (k - 1) u^k / k!`, by the sum where the closed form
+/// cancels.
 fn branch_function(u: f64) -> f64 {
     if u > 0.5 {
         return (u - 1.0).mul_add(u.exp(), 1.0);
@@ -122,8 +125,8 @@ fn branch_function(u: f64) -> f64 {
     sum
 }
 
-/// A duration as a user writes it, in seconds: a plain number of them (`0.5`), or one with us, ms, s, min, h or d behind it
-/// (`250ms`, `10 min`). `None` for what is no finite number from 0 on.
+/// A duration as a user writes it, in seconds: a plain number of them (`0.5`), or one with us, ms,
+/// s, min, h or d behind it (`250ms`, `10 min`). `None` for what is no finite number from 0 on.
 ///
 /// ```
 /// use recoup_model::interval::parse_seconds;
@@ -144,7 +147,8 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
     (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
 }
 
-/// How far apart checkpoints are, as a user says it: `auto`, a duration (`0.5`, `10min`) or iterations (`15it`).
+/// How far apart checkpoints are, as a user says it: `auto`, a duration (`0.5`, `10min`) or
+/// iterations (`15it`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interval {
@@ -208,7 +212,8 @@ mod tests {
     fn lambert_w0_inverts_w_exp_w() {
         for w in [-0.999f64, -0.9, -0.5, -0.3, -0.1, -1e-9, 0.0, 1e-12, 0.1, 0.567, 1.0, 3.0, 20.0, 300.0] {
             let x = w * w.exp();
-            // x is off by eps |x|, which moves w by eps |w / (1 + w)|; a few more for the iteration.
+            // x is off by eps |x|, which moves w by eps |w / (1 + w)|; a few more for the
+            // iteration.
             let slack = 8.0 * f64::EPSILON * (w.abs() / (1.0 + w) + w.abs());
             // Next to the branch point 1 + e x itself loses eps, worth eps / (1 + w).
             let branch = if x < -0.25 { 8.0 * f64::EPSILON / (1.0 + w) } else { 0.0 };
@@ -225,7 +230,8 @@ mod tests {
             let case = of(mtti, ckpt);
             let cost = |t: f64| ((t + ckpt) / mtti).exp_m1() / t;
             let best = case.exact_seconds();
-            // Next to the minimum the cost is flat to second order: 1 % off must cost more than rounding.
+            // Next to the minimum the cost is flat to second order: 1 % off must cost more than
+            // rounding.
             assert!(cost(best) < cost(best * 1.01) && cost(best) < cost(best * 0.99), "{case:?}: {best}");
         }
     }

@@ -1,9 +1,10 @@
 //! When to save, what, how exactly, and what it costs: pure functions of rates, sizes and norms.
 //!
-//! Promises: no data is touched, no clock is read, and every random number comes from a seed, so each
-//! answer repeats exactly. Times are `f64` seconds, because an infinite time is a meaningful answer
-//! here. Must not know solvers, codecs or stores. Sources stand at each formula; most come from Tao,
-//! Di, Liang, Chen and Cappello, HPDC 2018, doi 10.1145/3208040.3208050 ("the seed paper").
+//! Promises: no data is touched, no clock is read, and every random number comes from a seed, so
+//! each answer repeats exactly. Times are `f64` seconds, because an infinite time is a meaningful
+//! answer here. Must not know solvers, codecs or stores. Sources stand at each formula; most come
+//! from Tao, Di, Liang, Chen and Cappello, HPDC 2018, doi 10.1145/3208040.3208050 ("the seed
+//! paper").
 //!
 //! ```
 //! use recoup_model::interval::Checkpointing;

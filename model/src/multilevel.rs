@@ -1,10 +1,11 @@
 //! Several checkpoint levels: which to use, and how often each.
 //!
-//! Level l survives failures of kinds 1 to l; a failure of kind l destroys what lies below it. To first
-//! order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`, a level that is not
-//! used handing its failures to the next one above, and the best subset follows by dynamic programming
-//! (Benoit, Cavelan, Le Fevre, Robert, Sun, IEEE TC 66(7), 2017, doi 10.1109/TC.2016.2643660). Real
-//! patterns need whole multiples: [`Plan::pattern`] finds them numerically.
+//! Level l survives failures of kinds 1 to l; a failure of kind l destroys what lies below it. To
+//! first order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`, a level that
+//! is not used handing its failures to the next one above, and the best subset follows by dynamic
+//! programming (Benoit, Cavelan, Le Fevre, Robert, Sun, IEEE TC 66(7), 2017, doi
+//! 10.1109/TC.2016.2643660). Real patterns need whole multiples: [`Plan::pattern`] finds them
+//! numerically.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,18 +49,19 @@ pub struct Plan {
 pub struct Pattern {
     /// Computing between two checkpoints of the weakest level used.
     pub base_seconds: f64,
-    /// For each level used: it is taken with every so many checkpoints of the level before it (1 for
-    /// the first).
+    /// For each level used: it is taken with every so many checkpoints of the level before it (1
+    /// for the first).
     pub every: Vec<u64>,
     /// Overhead over productive time.
     pub overhead_fraction: f64,
 }
 
-/// The best subset of `levels` by dynamic programming over the last level used: `O(L^2)`. `None` for no
-/// levels.
+/// The best subset of `levels` by dynamic programming over the last level used: `O(L^2)`. `None`
+/// for no levels.
 #[must_use]
 pub fn plan(levels: &[Level]) -> Option<Plan> {
-    // best[l]: least cost of answering for levels 0..l with level l - 1 used, and the one used before.
+    // best[l]: least cost of answering for levels 0..l with level l - 1 used, and the one used
+    // before.
     let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
     for last in 1..=levels.len() {
         let candidates = (0..last).map(|previous| (best[previous].0 + used(levels, previous, last).cost(), previous));
@@ -104,8 +106,8 @@ impl Plan {
         overhead_of_share(self.used.iter().map(Used::cost).sum())
     }
 
-    /// The best pattern of whole multiples: for given multiples the base interval is known in closed
-    /// form, and the multiples are improved one at a time by doubling and halving steps.
+    /// The best pattern of whole multiples: for given multiples the base interval is known in
+    /// closed form, and the multiples are improved one at a time by doubling and halving steps.
     #[must_use]
     pub fn pattern(&self) -> Pattern {
         let wish = |pair: &[Used]| (pair[1].interval_seconds / pair[0].interval_seconds).round();
@@ -124,8 +126,9 @@ impl Plan {
         Pattern { base_seconds, overhead_fraction: overhead_of_share(self.share(&every)), every }
     }
 
-    /// For each of the first `n_levels` levels given: how many checkpoints of the weakest one there are to one of it, by
-    /// [`Plan::pattern`]. A level that is not used comes with the next one above.
+    /// For each of the first `n_levels` levels given: how many checkpoints of the weakest one there
+    /// are to one of it, by [`Plan::pattern`]. A level that is not used comes with the next one
+    /// above.
     #[must_use]
     pub fn cadence(&self, n_levels: usize) -> Vec<u64> {
         let of_used = self.pattern().every.into_iter().scan(1_u64, |all, every| {
@@ -137,8 +140,8 @@ impl Plan {
         (0..n_levels).map(of_level).collect()
     }
 
-    /// The best multiple of one level, the others fixed: the share is unimodal in it, so a descent by
-    /// steps that halve finds it.
+    /// The best multiple of one level, the others fixed: the share is unimodal in it, so a descent
+    /// by steps that halve finds it.
     fn best_multiple(&self, every: &[u64], level: usize) -> u64 {
         let share = |multiple: u64| {
             let mut tried = every.to_vec();
@@ -156,7 +159,8 @@ impl Plan {
         best
     }
 
-    /// Checkpoint cost per base interval, and `sum of lambda_l n_l / 2`, n_l base intervals per level.
+    /// Checkpoint cost per base interval, and `sum of lambda_l n_l / 2`, n_l base intervals per
+    /// level.
     fn sums(&self, every: &[u64]) -> (f64, f64) {
         let mut bases = 1.0;
         let mut sums = (0.0, 0.0);
@@ -251,7 +255,8 @@ mod tests {
         let pattern = plan.pattern();
         let free = plan.overhead_fraction();
         assert!(pattern.overhead_fraction >= free * (1.0 - 1e-12));
-        // Rounding an interval by at most a factor sqrt(2) costs (sqrt(2) + 1 / sqrt(2)) / 2 = 1.061 of it.
+        // Rounding an interval by at most a factor sqrt(2) costs (sqrt(2) + 1 / sqrt(2)) / 2 =
+        // 1.061 of it.
         assert!(pattern.overhead_fraction <= free * 1.07, "{pattern:?} {free}");
     }
 }

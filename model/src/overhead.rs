@@ -2,8 +2,8 @@
 //!
 //! Source: seed paper (Tao, Di, Liang, Chen, Cappello, HPDC 2018, doi 10.1145/3208040.3208050),
 //! Eqs. 3-8, first order in `sqrt(T_ckp / MTTI)`; beside them the exact expectation for exponential
-//! failures and the first-order formula for checkpoints that drain behind the solver. Where they part
-//! is written up in [`crate::simulate`].
+//! failures and the first-order formula for checkpoints that drain behind the solver. Where they
+//! part is written up in [`crate::simulate`].
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,8 @@ pub struct Timing {
     pub recovery_seconds: f64,
     /// Extra computing a recovery costs: `N' T_it`.
     pub extra_seconds: f64,
-    /// Computing between two safe points, below which no interval lies; 0 where a version can be saved at any time.
+    /// Computing between two safe points, below which no interval lies; 0 where a version can be
+    /// saved at any time.
     #[serde(default)]
     pub safe_point_seconds: f64,
 }
@@ -42,7 +43,8 @@ impl Timing {
         }
     }
 
-    /// The optimal first-order interval: Young's, and never less than the drain takes or safe points lie apart.
+    /// The optimal first-order interval: Young's, and never less than the drain takes or safe
+    /// points lie apart.
     #[must_use]
     pub fn interval_seconds(&self) -> f64 {
         self.checkpointing().young_seconds().max(self.least_interval_seconds())
@@ -79,8 +81,8 @@ impl Timing {
         overhead_of_share(self.share())
     }
 
-    /// The exact expectation for a synchronous scheme (drain included in what blocks) at any interval
-    /// `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
+    /// The exact expectation for a synchronous scheme (drain included in what blocks) at any
+    /// interval `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
     ///
     /// `R` is the recovery and the extra computing, both of which a failure starts anew (Daly 2006,
     /// doi 10.1016/j.future.2004.11.016, Eq. 20).
@@ -116,10 +118,10 @@ pub fn overhead_of_share(share: f64) -> f64 {
 
 /// Expected overhead fraction without any checkpoint.
 ///
-/// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last version
-/// (or the start) would be lost with the first failure; `recovery` is paid after each. Exact for
-/// exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) + (e^(R/M) - 1) M)`
-/// with `p = 1 - e^(-remaining/M)` the chance of a failure.
+/// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last
+/// version (or the start) would be lost with the first failure; `recovery` is paid after each.
+/// Exact for exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) +
+/// (e^(R/M) - 1) M)` with `p = 1 - e^(-remaining/M)` the chance of a failure.
 #[must_use]
 pub fn unprotected_overhead_fraction(work: &Unprotected) -> f64 {
     let mtti = work.mtti_seconds;
@@ -205,7 +207,8 @@ mod tests {
 
     #[test]
     fn exact_and_first_order_overhead_agree_to_second_order() {
-        // With y = sqrt(2 T_ckp / MTTI) the expansion of both gives Eq. 5 - exact = y^2 / 3 + O(y^3).
+        // With y = sqrt(2 T_ckp / MTTI) the expansion of both gives Eq. 5 - exact = y^2 / 3 +
+        // O(y^3).
         for checkpoint_seconds in [0.01, 0.1, 1.0, 10.0] {
             let scheme = hourly(checkpoint_seconds);
             let y = (2.0 * checkpoint_seconds / 3600.0f64).sqrt();

@@ -3,16 +3,17 @@
 //! With `x' = x + e` the residual of the decoded iterate is `r' = r - A e`, so every rule bounds
 //! `||A e||`, and all but Theorem 3 aim at `||r'|| <= (1 + theta) ||r||`.
 //!
-//! **Theorem 3 of the seed paper** (doi 10.1145/3208040.3208050) sets the pointwise relative bound to
-//! `||r|| / ||b||`. Its proof needs `||A e|| <= eb ||A x||`, which a pointwise bound does not give: on
-//! `A = [[1, -1], [-1, 1 + d]]`, `x = (1, 1)` the product `A x = (0, d)` is as small as d, while
-//! `e = eb (1, -1)` gives `||A e|| > 2 eb`. The same cancellation is what a discretised Laplacian does to a
-//! smooth field, and the ratio grows with the square of the grid's extent. True is
-//! `||A e|| <= eb || |A| |x| ||`, the corrected rule here. The published rule stays available under its
-//! name.
+//! **Theorem 3 of the seed paper** (doi 10.1145/3208040.3208050) sets the pointwise relative bound
+//! to `||r|| / ||b||`. Its proof needs `||A e|| <= eb ||A x||`, which a pointwise bound does not
+//! give: on `A = [[1, -1], [-1, 1 + d]]`, `x = (1, 1)` the product `A x = (0, d)` is as small as d,
+//! while `e = eb (1, -1)` gives `||A e|| > 2 eb`. The same cancellation is what a discretised
+//! Laplacian does to a smooth field, and the ratio grows with the square of the grid's extent. True
+//! is `||A e|| <= eb || |A| |x| ||`, the corrected rule here. The published rule stays available
+//! under its name.
 //!
-//! Worst residual jump `||b - A x'|| / ||b - A x||` of CG on the 3D Poisson problem, a version every second
-//! iteration (`cargo test --release -p recoup-tests residual_jumps -- --ignored --nocapture`):
+//! Worst residual jump `||b - A x'|| / ||b - A x||` of CG on the 3D Poisson problem, a version
+//! every second iteration (`cargo test --release -p recoup-tests residual_jumps -- --ignored
+//! --nocapture`):
 //!
 //! | grid | Theorem 3, b = ones | corrected, b = ones | theta 1 | corrected, random b | theta 1 |
 //! |---|---|---|---|---|---|
@@ -22,15 +23,16 @@
 //! | 48^3 | 165 | 1.01 | 1.04 | 1.01 | 1.03 |
 //! | 64^3 | 296 | 1.01 | 1.04 | 1.01 | 1.03 |
 //!
-//! Twice the extent, 3.4 to 3.7 times Theorem 3's jump: it grows with the square of the grid's extent, as the ratio above
-//! does. The corrected rule is proven to stay below `1 + theta` and stays far below, because errors of all signs do not
-//! add up: below 1.05 on every grid at the theta CG has by default, 0.5, and at theta 1 where there are enough of them.
-//! On 8^3 under ones there are not, the 48 symmetries of the cube leave 20 different values.
+//! Twice the extent, 3.4 to 3.7 times Theorem 3's jump: it grows with the square of the grid's
+//! extent, as the ratio above does. The corrected rule is proven to stay below `1 + theta` and
+//! stays far below, because errors of all signs do not add up: below 1.05 on every grid at the
+//! theta CG has by default, 0.5, and at theta 1 where there are enough of them. On 8^3 under ones
+//! there are not, the 48 symmetries of the cube leave 20 different values.
 
 use recoup_core::{Bound, BoundRule};
 
-/// Norms of one state of a solve. All are 2-norms, over all ranks; a norm the operator cannot give is
-/// `None`. A solver that measures its residual in another norm gives all of them in that norm.
+/// Norms of one state of a solve. All are 2-norms, over all ranks; a norm the operator cannot give
+/// is `None`. A solver that measures its residual in another norm gives all of them in that norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Norms {
     /// `||r||`, r = b - A x.
@@ -61,8 +63,8 @@ pub struct MissingNorm {
 
 /// The bound of the iterate under `rule`; for the verified rule its first guess.
 ///
-/// Lossless under every rule but the fixed ones and Theorem 3 when the residual is at the attainable
-/// accuracy ([`is_at_attainable_accuracy`]) or zero.
+/// Lossless under every rule but the fixed ones and Theorem 3 when the residual is at the
+/// attainable accuracy ([`is_at_attainable_accuracy`]) or zero.
 ///
 /// # Errors
 /// [`MissingNorm`] when the operator does not give what the rule needs.
@@ -87,15 +89,15 @@ pub fn bound(rule: BoundRule, norms: &Norms, theta: f64) -> Result<Bound, Missin
     Ok(if is_at_attainable_accuracy(norms) { Bound::Lossless } else { lossy(follows) })
 }
 
-/// `sqrt((1 + theta)^2 - 1) sqrt(3) ||r|| / ||A||_F`: errors spread evenly over `[-eb, eb]` have variance
-/// `eb^2 / 3`, so the mean of `||A e||^2` is `eb^2 ||A||_F^2 / 3`, and that of `||r'||^2` is
-/// `||r||^2 + ||A e||^2`.
+/// `sqrt((1 + theta)^2 - 1) sqrt(3) ||r|| / ||A||_F`: errors spread evenly over `[-eb, eb]` have
+/// variance `eb^2 / 3`, so the mean of `||A e||^2` is `eb^2 ||A||_F^2 / 3`, and that of `||r'||^2`
+/// is `||r||^2 + ||A e||^2`.
 fn statistical(residual: f64, frobenius: f64, theta: f64) -> f64 {
     growth(theta) * 3f64.sqrt() * residual / frobenius
 }
 
-/// `sqrt((1 + theta)^2 - 1)`: the `||A e|| / ||r||` that makes the residual jump by `1 + theta`, when the
-/// error does not know the residual.
+/// `sqrt((1 + theta)^2 - 1)`: the `||A e|| / ||r||` that makes the residual jump by `1 + theta`,
+/// when the error does not know the residual.
 pub(crate) fn growth(theta: f64) -> f64 {
     (theta * (2.0 + theta)).sqrt()
 }
@@ -124,15 +126,15 @@ pub enum Verdict {
     Retry(Bound),
 }
 
-/// The search of the verified rule: learns from accepted versions, so that the first guess of the next
-/// one nearly always holds.
+/// The search of the verified rule: learns from accepted versions, so that the first guess of the
+/// next one nearly always holds.
 ///
-/// The measured jump `j` gives `||A e|| / ||r|| = sqrt(j^2 - 1)`, which is proportional to the bound.
-/// What is kept from version to version is that proportion, `gain = sqrt(j^2 - 1) / (eb / ||r||)`; the
-/// first of all guesses takes it from the statistical rule, `||A||_F / sqrt(3)`. A codec whose error is far
-/// below its bound lowers it, fast until a guess was refused once and slowly afterwards: codecs that work
-/// in steps (zfp keeps whole bit planes) have gains that jump by a factor 2 with the bound, and the
-/// largest of them is the one to expect.
+/// The measured jump `j` gives `||A e|| / ||r|| = sqrt(j^2 - 1)`, which is proportional to the
+/// bound. What is kept from version to version is that proportion, `gain = sqrt(j^2 - 1) / (eb /
+/// ||r||)`; the first of all guesses takes it from the statistical rule, `||A||_F / sqrt(3)`. A
+/// codec whose error is far below its bound lowers it, fast until a guess was refused once and
+/// slowly afterwards: codecs that work in steps (zfp keeps whole bit planes) have gains that jump
+/// by a factor 2 with the bound, and the largest of them is the one to expect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedSearch {
     theta: f64,
@@ -146,15 +148,16 @@ pub struct VerifiedSearch {
     has_been_refused: bool,
 }
 
-/// What a residual norm can be measured to, as a part of it: where less growth is allowed, the bound is as statistics or
-/// experience say, and only what can be seen of its error is refused.
+/// What a residual norm can be measured to, as a part of it: where less growth is allowed, the
+/// bound is as statistics or experience say, and only what can be seen of its error is refused.
 const RESOLUTION: f64 = 1e-9;
 /// Tries of one version after which the search gives up being lossy.
 const TRIES_MAX: u32 = 5;
 /// Aims, as a part of the allowed growth: at the start, and the range they move in.
 const MARGIN_START: f64 = 0.9;
 const MARGIN_RANGE: std::ops::RangeInclusive<f64> = 0.6..=0.95;
-/// The least part of the known gain that one version may leave of it: before any refusal, and after.
+/// The least part of the known gain that one version may leave of it: before any refusal, and
+/// after.
 const GAIN_KEPT_FRESH: f64 = 0.5;
 const GAIN_KEPT: f64 = 0.97;
 
@@ -221,7 +224,8 @@ impl VerifiedSearch {
             (1, true) => GAIN_KEPT,
             _ => 1.0,
         };
-        // A jump below 1 hides the gain in the part of the error along r; what is kept covers that too.
+        // A jump below 1 hides the gain in the part of the error along r; what is kept covers that
+        // too.
         let floor = self.gain.map_or(0.0, |known| known * kept);
         if gain.is_finite() && gain.max(floor) > 0.0 {
             self.gain = Some(gain.max(floor));
@@ -317,7 +321,8 @@ mod tests {
         x.iter().map(|x| if let Bound::Pointwise(e) = bound { e * x.abs() } else { bound.value() }).collect()
     }
 
-    /// The residual norm after the worst error found: signs against r, then climbing in ||r - A e||.
+    /// The residual norm after the worst error found: signs against r, then climbing in ||r - A
+    /// e||.
     fn worst(a: &Sparse, x: &[f64], b: &[f64], bound: Bound) -> f64 {
         let (r, size) = (a.residual(x, b), edge(bound, x));
         let mut target = r.clone();
@@ -358,8 +363,8 @@ mod tests {
         }
     }
 
-    /// The residual jump under Theorem 3's bound with errors of alternating sign, the iterate smooth and
-    /// the relative residual 1e-4.
+    /// The residual jump under Theorem 3's bound with errors of alternating sign, the iterate
+    /// smooth and the relative residual 1e-4.
     fn theorem3_jump(m: usize) -> f64 {
         let a = Sparse::poisson(m);
         let wave = |i: usize| (std::f64::consts::PI * (i + 1) as f64 / (m + 1) as f64).sin();
@@ -374,8 +379,9 @@ mod tests {
 
     #[test]
     fn theorem3_lets_the_residual_jump_with_the_square_of_the_grid() {
-        // A smooth x has A x = 3 (pi / (m + 1))^2 x to leading order, an alternating error A e = 12 e:
-        // the jump is (12 / 3) ((m + 1) / pi)^2, far above the (1 + eb) + 1 of the published proof.
+        // A smooth x has A x = 3 (pi / (m + 1))^2 x to leading order, an alternating error A e = 12
+        // e: the jump is (12 / 3) ((m + 1) / pi)^2, far above the (1 + eb) + 1 of the published
+        // proof.
         for m in [8usize, 16, 32] {
             let expected = 4.0 * ((m + 1) as f64 / std::f64::consts::PI).powi(2);
             let jump = theorem3_jump(m);
@@ -397,7 +403,8 @@ mod tests {
             (norm(&a.residual(&decoded, &b)) / norms.residual).powi(2)
         });
         let mean = squares.sum::<f64>() / 40.0;
-        // One draw of ||r'||^2 spreads by about 2 / sqrt(n) of itself; the mean of 40 by sqrt(40) less.
+        // One draw of ||r'||^2 spreads by about 2 / sqrt(n) of itself; the mean of 40 by sqrt(40)
+        // less.
         assert!((mean / 2.25 - 1.0).abs() <= 5.0 * 2.0 / ((n * 40) as f64).sqrt(), "{mean}");
     }
 
@@ -443,8 +450,8 @@ mod tests {
         Stepped,
     }
 
-    /// Mean tries per version, and mean of bound over the best bound that would have been accepted, when
-    /// the real gain wanders as the iterate's shape does.
+    /// Mean tries per version, and mean of bound over the best bound that would have been accepted,
+    /// when the real gain wanders as the iterate's shape does.
     fn search_forty_versions(seed: u64, theta: f64, errors: Errors) -> (f64, f64) {
         let mut rng = Rng::new(seed);
         let mut search = VerifiedSearch::new(theta);

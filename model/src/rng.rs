@@ -1,8 +1,8 @@
 //! Random numbers that are the same in every version of recoup: xoshiro256++ seeded by splitmix64.
 //!
-//! Source: Blackman and Vigna, ACM TOMS 47(4), 2021, doi 10.1145/3460772; reference code in the public
-//! domain. A seed in a report repeats the run years later, so no generator of a library, which may
-//! change between its versions, stands in for this one.
+//! Source: Blackman and Vigna, ACM TOMS 47(4), 2021, doi 10.1145/3460772; reference code in the
+//! public domain. A seed in a report repeats the run years later, so no generator of a library,
+//! which may change between its versions, stands in for this one.
 
 /// A seeded generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ mod tests {
         let draws: Vec<f64> = (0..n).map(|_| rng.exponential(3.0)).collect();
         let mean = draws.iter().sum::<f64>() / f64::from(n);
         let square = draws.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
-        // Five standard deviations of the means: 3 / sqrt(n), and sqrt(20) 9 / sqrt(n) for the squares.
+        // Five standard deviations of the means: 3 / sqrt(n), and sqrt(20) 9 / sqrt(n) for the
+        // squares.
         assert!((mean - 3.0).abs() <= 5.0 * 3.0 / f64::from(n).sqrt());
         assert!((square - 18.0).abs() <= 5.0 * 20f64.sqrt() * 9.0 / f64::from(n).sqrt());
     }

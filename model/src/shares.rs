@@ -1,10 +1,11 @@
 //! Failures by what they take with them, and which level of checkpoints answers for which.
 //!
-//! A level survives a loss and every milder one: a version in memory a lost process, one that is guarded on other nodes a lost
-//! node, one on a file system a lost job. With the shares of failures known, each level has an MTTI of its own,
-//! `MTTI / share`, and an interval of its own to first order, `sqrt(2 C MTTI / share)`: Young's, level by level. That the
-//! levels' costs add up to first order is shown in S. Di, M. S. Bouguerra, L. Bautista-Gomez, F. Cappello, IPDPS 2014,
-//! doi 10.1109/IPDPS.2014.122; [`crate::multilevel`] chooses levels and whole multiples.
+//! A level survives a loss and every milder one: a version in memory a lost process, one that is
+//! guarded on other nodes a lost node, one on a file system a lost job. With the shares of failures
+//! known, each level has an MTTI of its own, `MTTI / share`, and an interval of its own to first
+//! order, `sqrt(2 C MTTI / share)`: Young's, level by level. That the levels' costs add up to first
+//! order is shown in S. Di, M. S. Bouguerra, L. Bautista-Gomez, F. Cappello, IPDPS 2014, doi
+//! 10.1109/IPDPS.2014.122; [`crate::multilevel`] chooses levels and whole multiples.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,9 +53,9 @@ pub struct FailureShares {
 }
 
 impl Default for FailureShares {
-    /// Versions in memory and on other nodes were of use in 85 % of the failures of production systems (A. Moody,
-    /// G. Bronevetsky, K. Mohror, B. R. de Supinski, SC 2010, doi 10.1109/SC.2010.18). How these 85 % divide into processes
-    /// and nodes is an assumption.
+    /// Versions in memory and on other nodes were of use in 85 % of the failures of production
+    /// systems (A. Moody, G. Bronevetsky, K. Mohror, B. R. de Supinski, SC 2010, doi
+    /// 10.1109/SC.2010.18). How these 85 % divide into processes and nodes is an assumption.
     fn default() -> Self {
         Self { process: 0.60, node: 0.25, job: 0.15 }
     }
@@ -133,8 +134,9 @@ impl FailureShares {
         }
     }
 
-    /// The levels of a job with this MTTI, weakest first, for [`crate::multilevel::plan`]: each answers for the losses it
-    /// survives and the one before does not. What the last one does not survive starts the solve anew, and is nobody's.
+    /// The levels of a job with this MTTI, weakest first, for [`crate::multilevel::plan`]: each
+    /// answers for the losses it survives and the one before does not. What the last one does not
+    /// survive starts the solve anew, and is nobody's.
     #[must_use]
     pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<Level> {
         let before = |index: usize| index.checked_sub(1).map(|before| survivors[before].survives);
@@ -188,8 +190,9 @@ mod tests {
         near(mttis(&[Loss::Job]), &[1.0]);
     }
 
-    /// The pattern is judged by the simulation of its own failures, beside the neighbours that take the upper level twice and
-    /// half as often: to first order it is the least, and what the second order and the trials blur is allowed for.
+    /// The pattern is judged by the simulation of its own failures, beside the neighbours that take
+    /// the upper level twice and half as often: to first order it is the least, and what the second
+    /// order and the trials blur is allowed for.
     #[test]
     fn the_pattern_of_two_levels_is_no_worse_than_its_neighbours_when_simulated() {
         for (shares, memory, pfs) in

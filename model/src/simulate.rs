@@ -1,15 +1,15 @@
 //! Discrete-event simulation of a run with failures: the judge of every formula here.
 //!
-//! Failures are exponential and strike while computing, checkpointing and recovering alike. A run is
-//! an amount of computing; checkpoints come after every interval of computing and none comes at the
-//! end. A failure falls back to the last version that counted (or the start), a recovery that is struck
-//! begins anew, and a lossy recovery leaves `N' T_it` more to compute. Checkpoints that drain count when
-//! the drain is done; the next one waits for it.
+//! Failures are exponential and strike while computing, checkpointing and recovering alike. A run
+//! is an amount of computing; checkpoints come after every interval of computing and none comes at
+//! the end. A failure falls back to the last version that counted (or the start), a recovery that
+//! is struck begins anew, and a lossy recovery leaves `N' T_it` more to compute. Checkpoints that
+//! drain count when the drain is done; the next one waits for it.
 //!
-//! Where the formulas hold. Eqs. 5 and 7 of the seed paper are first order in
-//! `y = sqrt(2 T_ckp / MTTI)` and lie `y^2 / 3` above the truth to the next order, so they agree with the
-//! simulation while T_ckp << interval << MTTI and overstate beyond. Simulated at Young's interval, 100
-//! runs of 1000 MTTIs each and 20,000 runs of 50 minutes, seed 1, T_rc = T_ckp, with 95 % intervals:
+//! Where the formulas hold. Eqs. 5 and 7 of the seed paper are first order in `y = sqrt(2 T_ckp /
+//! MTTI)` and lie `y^2 / 3` above the truth to the next order, so they agree with the simulation
+//! while T_ckp << interval << MTTI and overstate beyond. Simulated at Young's interval, 100 runs of
+//! 1000 MTTIs each and 20,000 runs of 50 minutes, seed 1, T_rc = T_ckp, with 95 % intervals:
 //!
 //! | MTTI, T_ckp (s) | Eq. 5 | exact expectation | simulated, long runs | simulated, 50 min |
 //! |---|---|---|---|---|
@@ -21,8 +21,8 @@
 //! | 1200, 120 | 1.2085 | 0.8001 | 0.8023 +- 0.0040 | 0.7407 +- 0.0053 |
 //! | 600, 120 | 4.9686 | 1.5086 | 1.5151 +- 0.0084 | 1.4083 +- 0.0078 |
 //!
-//! The long runs share their random numbers, hence the common deviation. A run of 50 minutes pays less
-//! because it needs no checkpoint at its end.
+//! The long runs share their random numbers, hence the common deviation. A run of 50 minutes pays
+//! less because it needs no checkpoint at its end.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,9 +66,9 @@ impl Estimate {
         Self { mean, half_width: student_975(n - 1.0) * (variance / n).sqrt() }
     }
 
-    /// The same, with a number known of each run whose mean over all runs there could be is known too: what the values owe
-    /// to its coming out above or below that is taken off, by least squares. A control variate (S. S. Lavenberg, P. D. Welch
-    /// 1981, doi 10.1287/mnsc.27.3.322).
+    /// The same, with a number known of each run whose mean over all runs there could be is known
+    /// too: what the values owe to its coming out above or below that is taken off, by least
+    /// squares. A control variate (S. S. Lavenberg, P. D. Welch 1981, doi 10.1287/mnsc.27.3.322).
     #[must_use]
     pub fn controlled(values: &[f64], (controls, expected): (&[f64], f64)) -> Self {
         let (n, mean) = (values.len() as f64, |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64);
@@ -91,8 +91,8 @@ impl Estimate {
     }
 }
 
-/// The 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, else the expansion of Cornish
-/// and Fisher, within 0.5 % from 3 on (Abramowitz and Stegun 26.7.5).
+/// The 97.5 % quantile of Student's t: exact for 1 and 2 degrees of freedom, else the expansion of
+/// Cornish and Fisher, within 0.5 % from 3 on (Abramowitz and Stegun 26.7.5).
 fn student_975(freedom: f64) -> f64 {
     const Z: f64 = 1.959_963_984_540_054;
     if freedom < 1.5 {
@@ -273,8 +273,9 @@ mod tests {
         Simulation { timing, interval_seconds, work_seconds: 400.0 * timing.mtti_seconds, trials: 40, seed: 1 }
     }
 
-    /// What the simulation and a first-order formula may differ by: the confidence interval, and the
-    /// second-order term y^2 / 3 with y^3 for what follows (see `overhead`), y = sqrt(2 T_ckp / MTTI).
+    /// What the simulation and a first-order formula may differ by: the confidence interval, and
+    /// the second-order term y^2 / 3 with y^3 for what follows (see `overhead`), y = sqrt(2 T_ckp /
+    /// MTTI).
     fn assert_agrees(timing: Timing) {
         let outcome = long_run(timing).run();
         let y = (2.0 * timing.blocking_seconds / timing.mtti_seconds).sqrt();

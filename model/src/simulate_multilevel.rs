@@ -1,8 +1,9 @@
 //! Discrete-event simulation of several checkpoint levels: the judge of [`crate::multilevel`].
 //!
-//! The run computes base intervals, each followed by the checkpoint of every level whose turn it is. A
-//! failure of kind l destroys what the levels below l hold and falls back to the newest version of the
-//! levels from l on; failures strike while computing, checkpointing and recovering alike.
+//! The run computes base intervals, each followed by the checkpoint of every level whose turn it
+//! is. A failure of kind l destroys what the levels below l hold and falls back to the newest
+//! version of the levels from l on; failures strike while computing, checkpointing and recovering
+//! alike.
 
 use serde::{Deserialize, Serialize};
 
@@ -99,7 +100,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Falls back to what a failure of `level` leaves; a failure during the recovery makes it begin anew.
+    /// Falls back to what a failure of `level` leaves; a failure during the recovery makes it begin
+    /// anew.
     fn recover(&mut self, mut level: usize) -> Option<()> {
         loop {
             // Levels below are destroyed; what they held counts no more.

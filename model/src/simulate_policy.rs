@@ -1,11 +1,11 @@
 //! A policy driven through simulated runs: what its decisions cost, probing and learning included.
 //!
-//! The physics is that of [`crate::simulate`]: failures are exponential and strike while computing, checkpointing and
-//! recovering alike, and a version that drains counts when the drain is done. Here the run is one of iterations, a
-//! [`Policy`] decides after each, from what a pipeline would tell it: costs of a scheme only once it was taken,
-//! recoveries once one was made. The residual falls steadily; a lossy recovery throws it back by a part of the
-//! iterations done. Runs of the same seed fail at the same times whatever the policy, so two policies are compared
-//! pair by pair.
+//! The physics is that of [`crate::simulate`]: failures are exponential and strike while computing,
+//! checkpointing and recovering alike, and a version that drains counts when the drain is done.
+//! Here the run is one of iterations, a [`Policy`] decides after each, from what a pipeline would
+//! tell it: costs of a scheme only once it was taken, recoveries once one was made. The residual
+//! falls steadily; a lossy recovery throws it back by a part of the iterations done. Runs of the
+//! same seed fail at the same times whatever the policy, so two policies are compared pair by pair.
 
 use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Resume, Scheme};
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,11 @@ pub struct Method {
 pub struct Runs {
     /// The solver.
     pub method: Method,
-    /// What each choice really costs; the extra iterations are those of the method. Another state of a scheme costs what
-    /// the first one of that scheme does.
+    /// What each choice really costs; the extra iterations are those of the method. Another state
+    /// of a scheme costs what the first one of that scheme does.
     pub costs: Vec<(Choice, Cost)>,
-    /// What rank 0 finds of the storage's bandwidth when it has written a version, bytes per second; 0 when nothing.
+    /// What rank 0 finds of the storage's bandwidth when it has written a version, bytes per
+    /// second; 0 when nothing.
     pub write_bytes_per_second: f64,
     /// Ranks.
     pub ranks: usize,
@@ -71,8 +72,9 @@ pub struct PolicyOutcome {
 }
 
 impl PolicyOutcome {
-    /// Mean of this outcome's seconds over the mean of `other`'s, with the half width of its 95 % confidence interval;
-    /// both are of the same seeds. By linearisation of the ratio of means (Cochran, Sampling Techniques, 1977, 6.3).
+    /// Mean of this outcome's seconds over the mean of `other`'s, with the half width of its 95 %
+    /// confidence interval; both are of the same seeds. By linearisation of the ratio of means
+    /// (Cochran, Sampling Techniques, 1977, 6.3).
     #[must_use]
     pub fn relative_to(&self, other: &Self) -> Estimate {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -109,7 +111,8 @@ impl Policy for Every {
 const FAILURES_MAX: u64 = 10_000;
 
 impl Runs {
-    /// Simulates all runs, each with a policy of its own. The same input gives the same outcome, bit for bit.
+    /// Simulates all runs, each with a policy of its own. The same input gives the same outcome,
+    /// bit for bit.
     pub fn drive<P: Policy>(&self, mut policy: impl FnMut() -> P) -> PolicyOutcome {
         let mut seconds = Vec::with_capacity(self.trials as usize);
         let mut reasons = Vec::new();

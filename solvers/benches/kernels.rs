@@ -1,4 +1,5 @@
-//! Kernels by themselves: `cargo bench -p recoup-solvers --bench kernels`. Throughput counts the arrays each reads and writes.
+//! Kernels by themselves: `cargo bench -p recoup-solvers --bench kernels`. Throughput counts the
+//! arrays each reads and writes.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! The solvers' share of the memory's speed: `cargo run --release --example roofline -p recoup-solvers -- [n] [threads]`.
+//! The solvers' share of the memory's speed: `cargo run --release --example roofline -p
+//! recoup-solvers -- [n] [threads]`.
 //!
-//! Prints bytes per row and iteration, milliseconds per iteration, and model bytes over time as a fraction of a STREAM
-//! triad measured in turns with the solver.
+//! Prints bytes per row and iteration, milliseconds per iteration, and model bytes over time as a
+//! fraction of a STREAM triad measured in turns with the solver.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
 //! BiCGSTAB for general A, preconditioned from the right.
 //!
-//! Source: H. A. van der Vorst 1992, doi 10.1137/0913035. Departure: the next direction p is formed at the end of a step,
-//! so neither v nor alpha nor omega outlive it. When the recurrence's residual meets the tolerance, `b - A x` is computed;
-//! if that does not meet it, the method starts anew from there, and has stagnated when this no longer halves it.
+//! Source: H. A. van der Vorst 1992, doi 10.1137/0913035. Departure: the next direction p is formed
+//! at the end of a step, so neither v nor alpha nor omega outlive it. When the recurrence's
+//! residual meets the tolerance, `b - A x` is computed; if that does not meet it, the method starts
+//! anew from there, and has stagnated when this no longer halves it.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -13,11 +14,13 @@
 //! | `M^-1 p`, `M^-1 s` (with a preconditioner) | 2 | rebuilt |
 //! | b, A, M | - | static |
 //!
-//! Beside them two scalars: rho, and the true residual norm last found. Every step is a safe point. An exact resume is
-//! bitwise; a traditional one recomputes r and rho; a restarted one takes `r = b - A x` for shadow residual and direction.
-//! To keep the shadow residual beside a lossy x does not pay. Mean extra iterations of nine recoveries in % of all, fresh and
-//! kept, tried apart from this code with diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and 11, smooth b 56 and 45,
-//! sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11 and 14.
+//! Beside them two scalars: rho, and the true residual norm last found. Every step is a safe
+//! point. An exact resume is bitwise; a traditional one recomputes r and rho; a restarted one
+//! takes `r = b - A x` for shadow residual and direction. To keep the shadow residual beside a
+//! lossy x does not pay. Mean extra iterations of nine recoveries in % of all, fresh and kept,
+//! tried apart from this code with diagonal preconditioning to 1e-8: 40^3 Poisson, random b 11 and
+//! 11, smooth b 56 and 45, sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11
+//! and 14.
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
@@ -66,7 +69,8 @@ impl<'a> Bicgstab<'a> {
     /// Starts from `x`.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Comm`] when a
+    /// rank is lost.
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
@@ -153,7 +157,8 @@ impl<'a> Bicgstab<'a> {
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`; `r . r` and `shadow . r`.
     fn update(&mut self, alpha: f64, omega: f64) -> Result<[f64; 2], SolveError> {
         let (shadow, t, system) = (&self.shadow, &self.t, &self.system);
-        // Without a preconditioner s itself is the second direction, and it is being overwritten by r.
+        // Without a preconditioner s itself is the second direction, and it is being overwritten by
+        // r.
         let directions = if self.preconditioner.is_identity() {
             (&self.p, None)
         } else {
@@ -324,7 +329,8 @@ impl Method for Bicgstab<'_> {
     fn bytes_per_iteration(&self) -> f64 {
         let n = self.x.len() as f64;
         let products = 2.0 * (self.system.a.bytes() as f64 + 16.0 * n);
-        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t read 2; x and r read 6, write 2; p reads 3, writes 1.
+        // shadow . v reads 2; s reads 2, writes 1; t . s, t . t read 2; x and r read 6, write 2; p
+        // reads 3, writes 1.
         let vectors = 8.0 * n * (2.0 + 3.0 + 2.0 + 8.0 + 4.0);
         if self.preconditioner.is_identity() {
             return products + vectors;

@@ -1,10 +1,12 @@
-//! Conjugate gradients for symmetric positive definite A, preconditioned, plain or restarted every so often.
+//! Conjugate gradients for symmetric positive definite A, preconditioned, plain or restarted every
+//! so often.
 //!
-//! Source: M. R. Hestenes, E. Stiefel 1952, doi 10.6028/jres.049.044; preconditioned form as in Y. Saad, Iterative
-//! Methods for Sparse Linear Systems 2003, algorithm 9.1, doi 10.1137/1.9780898718003. Departures: three passes per
-//! iteration (product with `p . A p`; r with its norms; x and p together, so that p is read once), and when the recurrence
-//! meets the tolerance the true residual is measured: it decides, and where it fails it replaces r and the recurrence
-//! goes on (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865).
+//! Source: M. R. Hestenes, E. Stiefel 1952, doi 10.6028/jres.049.044; preconditioned form as in Y.
+//! Saad, Iterative Methods for Sparse Linear Systems 2003, algorithm 9.1, doi
+//! 10.1137/1.9780898718003. Departures: three passes per iteration (product with `p . A p`; r with
+//! its norms; x and p together, so that p is read once), and when the recurrence meets the
+//! tolerance the true residual is measured: it decides, and where it fails it replaces r and the
+//! recurrence goes on (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865).
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -17,10 +19,11 @@
 //! | z | 0, or 1 with a preconditioner that is no diagonal | not needed |
 //! | b, A, M | - | static |
 //!
-//! An exact resume is bitwise (the recurrence's r is not `b - A x` as computed, so r is needed); a traditional one
-//! recomputes r: the same count, other bits; a restarted one begins with `p = z`. A deflated one does so too, and keeps
-//! all later directions A-orthogonal to the saved p and to those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of
-//! them): 16 bytes per row and iteration for each. Every step is a safe point.
+//! An exact resume is bitwise (the recurrence's r is not `b - A x` as computed, so r is needed); a
+//! traditional one recomputes r: the same count, other bits; a restarted one begins with `p = z`. A
+//! deflated one does so too, and keeps all later directions A-orthogonal to the saved p and to
+//! those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of them): 16 bytes per row and iteration
+//! for each. Every step is a safe point.
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
@@ -33,14 +36,15 @@ use crate::simd::{descend_block, descend_scaled_block, dot_block, reduce_block, 
 use crate::vector::{copy, dot, norm_squared};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of it, far below what
-/// slows the method down.
+/// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of
+/// it, far below what slows the method down.
 const DIRECTION_DEFECT_MAX: f64 = 0.01;
 
 /// How often the true residual may replace the recurrence's before the solve counts as stagnated.
 const REPLACEMENTS_MAX: u32 = 10;
 
-/// Up to this factor between true and recurred residual the recurrence goes on; beyond, it starts anew.
+/// Up to this factor between true and recurred residual the recurrence goes on; beyond, it starts
+/// anew.
 const REPLACEMENT_GAP: f64 = 2.0;
 
 /// Sums of one iteration: ||r||^2, rho and one for each deflated direction.
@@ -91,7 +95,8 @@ impl<'a> Cg<'a> {
     /// Starts from `x0`.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`]
+    /// when a rank is lost.
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
@@ -215,7 +220,8 @@ impl<'a> Cg<'a> {
         });
     }
 
-    /// r -= alpha q, and of the new r: ||r||^2, rho = r . z and what of the deflated directions is in z.
+    /// r -= alpha q, and of the new r: ||r||^2, rho = r . z and what of the deflated directions is
+    /// in z.
     fn reduce(&mut self, alpha: f64) -> Result<[f64; SUMS], SolveError> {
         let (pool, q, deflation) = (self.system.pool, &self.q[..], &self.deflation);
         let diagonal = self.preconditioner.diagonal();
@@ -242,7 +248,8 @@ impl<'a> Cg<'a> {
         self.progress.status = self.limits.judge(residual_norm);
     }
 
-    /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and replaces r if it fails.
+    /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and
+    /// replaces r if it fails.
     fn judge_recurrence(&mut self, residual_norm: f64) -> Result<(), SolveError> {
         self.settle(residual_norm);
         if !self.progress.is_converged() {
@@ -356,7 +363,8 @@ impl Iteration for Cg<'_> {
             }
             Resume::Traditional => self.take_residual()?,
             Resume::Restarted => self.restart()?,
-            // Directions kept A-orthogonal from one side only would keep the method from converging.
+            // Directions kept A-orthogonal from one side only would keep the method from
+            // converging.
             Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
             Resume::Deflated => {
                 self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.q)?;
@@ -383,10 +391,11 @@ impl Iteration for Cg<'_> {
         self.limits.relative(&self.progress)
     }
 
-    /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A p'`.
-    /// The defect of the first relative to rho stays what it is from step to step and scales all later step lengths: a
-    /// large one makes the method crawl, one below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is
-    /// `r . z' / rho`. A defect that rounding or an operator that is not symmetric explains is no corruption.
+    /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p =
+    /// rho`, and p to `q = A p'`. The defect of the first relative to rho stays what it is from
+    /// step to step and scales all later step lengths: a large one makes the method crawl, one
+    /// below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is `r . z' / rho`. A
+    /// defect that rounding or an operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         let (pool, [rho]) = (self.system.pool, self.rho);
         let [along, conjugate] = self.global([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
@@ -401,10 +410,10 @@ impl Iteration for Cg<'_> {
 }
 
 impl Cg<'_> {
-    /// The defect that rounding can have made of the directions. Each entry of the recurrence's residual is off by about
-    /// `eps sqrt(k) (|A| |x| + |b|)` after k steps (H. A. van der Vorst, Q. Ye 2000, doi 10.1137/S1064827599353865), with a
-    /// random sign; the product of these errors with p, over rho, is the defect. None is explained where the entries of A
-    /// are not known.
+    /// The defect that rounding can have made of the directions. Each entry of the recurrence's
+    /// residual is off by about `eps sqrt(k) (|A| |x| + |b|)` after k steps (H. A. van der Vorst,
+    /// Q. Ye 2000, doi 10.1137/S1064827599353865), with a random sign; the product of these errors
+    /// with p, over rho, is the defect. None is explained where the entries of A are not known.
     fn defect_of_rounding(&self) -> Result<f64, SolveError> {
         let (b, p) = (self.system.b, &self.p[..]);
         let mut magnitudes = vec![0.0; p.len()];
@@ -429,7 +438,8 @@ impl Method for Cg<'_> {
     }
 
     fn bytes_per_iteration(&self) -> f64 {
-        // product: p, q; reduce: q, r, r and D; advance: x, x, p, p, r and D, or M with r, z and the product r . z
+        // product: p, q; reduce: q, r, r and D; advance: x, x, p, p, r and D, or M with r, z and
+        // the product r . z
         let arrays = match (&self.z, self.preconditioner.diagonal()) {
             (Some(_), _) => 2 + 3 + 5 + 4,
             (None, Some(_)) => 2 + 4 + 6,

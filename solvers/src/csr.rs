@@ -1,8 +1,9 @@
 //! Compressed sparse rows: 12 bytes per entry and 4 per row, columns as 32-bit numbers.
 //!
-//! Row starts count from the first entry of their block of [`BLOCK`] rows, so 32 bits serve any matrix.
-//! Every pass multiplies a block into its target and finishes it (residual, sum, sweep) while it is in
-//! the first cache, so all passes give the bits of `apply` followed by the vector kernel.
+//! Row starts count from the first entry of their block of [`BLOCK`] rows, so 32 bits serve any
+//! matrix. Every pass multiplies a block into its target and finishes it (residual, sum, sweep)
+//! while it is in the first cache, so all passes give the bits of `apply` followed by the vector
+//! kernel.
 
 mod error;
 mod simd;
@@ -50,8 +51,8 @@ impl Csr {
         Ok(matrix)
     }
 
-    /// The 7-point Laplacian on `n^3` points with Dirichlet boundary: 6 on the diagonal, -1 for each
-    /// neighbour, the first direction fastest.
+    /// The 7-point Laplacian on `n^3` points with Dirichlet boundary: 6 on the diagonal, -1 for
+    /// each neighbour, the first direction fastest.
     ///
     /// # Panics
     /// When `n^3` exceeds the range of a column index.

@@ -1,10 +1,11 @@
 //! Deflation: directions a method keeps A-orthogonal to all that follow.
 //!
-//! A restarted CG forgets every direction it has searched. A direction saved before the failure gives the most useful
-//! one back: the iterate is made optimal over it, and each new direction is kept A-orthogonal to it (M. J. D. Powell
-//! 1977, doi 10.1007/BF01593790; E. M. L. Beale 1972; as deflation Y. Saad, M. Yeung, J. Erhel, F. Guyomarc'h
-//! 2000, doi 10.1137/S1064829598339761). Any direction is valid, however inaccurate: it costs two vectors and
-//! 16 bytes per row and iteration, never the convergence.
+//! A restarted CG forgets every direction it has searched. A direction saved before the failure
+//! gives the most useful one back: the iterate is made optimal over it, and each new direction is
+//! kept A-orthogonal to it (M. J. D. Powell 1977, doi 10.1007/BF01593790; E. M. L. Beale 1972; as
+//! deflation Y. Saad, M. Yeung, J. Erhel, F. Guyomarc'h 2000, doi 10.1137/S1064829598339761). Any
+//! direction is valid, however inaccurate: it costs two vectors and 16 bytes per row and iteration,
+//! never the convergence.
 
 use std::ops::Range;
 
@@ -20,10 +21,12 @@ pub const DIRECTIONS_MAX: usize = 8;
 /// Names of the directions as variables.
 const NAMES: [&str; DIRECTIONS_MAX] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
-/// A direction whose curvature falls below this part when the others are taken out of it adds nothing.
+/// A direction whose curvature falls below this part when the others are taken out of it adds
+/// nothing.
 const DEPENDENT: f64 = 1e-10;
 
-/// A-orthogonal directions w, and `u = M^-1 A w / (w . A w)` of each: `u . r` is what of w is in `M^-1 r`.
+/// A-orthogonal directions w, and `u = M^-1 A w / (w . A w)` of each: `u . r` is what of w is in
+/// `M^-1 r`.
 #[derive(Debug, Default)]
 pub(crate) struct Deflation {
     w: Vec<Vector>,
@@ -72,7 +75,8 @@ impl Deflation {
         self.images.iter_mut().for_each(Vec::clear);
     }
 
-    /// Takes the directions as they are: the same bits as when they were taken up. One product each.
+    /// Takes the directions as they are: the same bits as when they were taken up. One product
+    /// each.
     pub(crate) fn settle(
         &mut self,
         system: &System<'_>,
@@ -86,8 +90,8 @@ impl Deflation {
         Ok(())
     }
 
-    /// Adds a direction, A-orthogonal to those there are; the oldest makes room. Two products. A direction without
-    /// curvature of its own is not added.
+    /// Adds a direction, A-orthogonal to those there are; the oldest makes room. Two products. A
+    /// direction without curvature of its own is not added.
     pub(crate) fn add(
         &mut self,
         system: &System<'_>,

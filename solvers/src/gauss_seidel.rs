@@ -1,10 +1,11 @@
 //! Gauss-Seidel, SOR and SSOR for A with a nonzero diagonal.
 //!
-//! `x_i = x_i + omega (b_i - a_i x) / a_ii`, row by row with the newest x: rows ascending (Gauss-Seidel with omega 1,
-//! SOR), or ascending and then descending (SSOR). Source: D. M. Young 1954, doi 10.1090/S0002-9947-1954-0059635-7.
-//! A sweep is sequential, so its bits do not depend on the number of threads; the residual behind it is threaded and true.
-//! Across ranks a sweep sees the newest x in its own rows and the last sweep's in all others, so iteration counts depend
-//! on the number of ranks.
+//! `x_i = x_i + omega (b_i - a_i x) / a_ii`, row by row with the newest x: rows ascending
+//! (Gauss-Seidel with omega 1, SOR), or ascending and then descending (SSOR). Source: D. M. Young
+//! 1954, doi 10.1090/S0002-9947-1954-0059635-7. A sweep is sequential, so its bits do not depend on
+//! the number of threads; the residual behind it is threaded and true. Across ranks a sweep sees
+//! the newest x in its own rows and the last sweep's in all others, so iteration counts depend on
+//! the number of ranks.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -13,7 +14,8 @@
 //! | b less what other ranks' x contribute | 1 with several ranks | rebuilt |
 //! | b, A | - | static |
 //!
-//! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is all there is.
+//! Every step is a safe point; an exact and a restarted resume are the same thing, bitwise, as x is
+//! all there is.
 
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Operator, Progress, Registered, ResidualKind, Resume, Role, SolveError,
@@ -67,18 +69,20 @@ pub struct GaussSeidel<'a> {
     inverse_diagonal: Vec<f64>,
     x: Vector,
     r: Vector,
-    /// b, less the product of the columns of other ranks with their x; b itself where there are none.
+    /// b, less the product of the columns of other ranks with their x; b itself where there are
+    /// none.
     own_rhs: Option<Vector>,
     progress: Progress,
 }
 
 impl<'a> GaussSeidel<'a> {
-    /// Starts from `x`. The sweeps go through the rows of `matrix`, which is `system.a` or equal to it; with several ranks
-    /// the entries of it between rows of this rank.
+    /// Starts from `x`. The sweeps go through the rows of `matrix`, which is `system.a` or equal to
+    /// it; with several ranks the entries of it between rows of this rank.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b, x or the matrix, [`SolveError::Diagonal`] for a zero
-    /// on the diagonal, [`SolveError::Parameter`] for an omega outside (0, 2), [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b, x or the matrix,
+    /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Parameter`] for an omega
+    /// outside (0, 2), [`SolveError::Comm`] when a rank is lost.
     pub fn new(
         system: System<'a>,
         matrix: &'a Csr,
@@ -220,7 +224,8 @@ impl Method for GaussSeidel<'_> {
         &self.x
     }
 
-    /// Each sweep reads the matrix, b, `1 / a_ii` and x and writes x; so does the residual, but for the diagonal.
+    /// Each sweep reads the matrix, b, `1 / a_ii` and x and writes x; so does the residual, but for
+    /// the diagonal.
     fn bytes_per_iteration(&self) -> f64 {
         let (n, matrix) = (self.x.len() as f64, self.system.a.bytes() as f64);
         let sweeps = if let Relaxation::Ssor { .. } = self.relaxation { 2.0 } else { 1.0 };

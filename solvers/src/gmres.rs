@@ -1,18 +1,21 @@
 //! GMRES(m) for general A, preconditioned from the left or the right.
 //!
-//! Source: Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058. Departures: the basis is orthogonalised by
-//! classical Gram-Schmidt, all products in one pass over the new vector and all updates in another, which also gives the
-//! new norm. Where the new vector has lost more than nine tenths of its length, both passes run again (selective
-//! reorthogonalisation, J. W. Daniel, W. B. Gragg, L. Kaufman, G. W. Stewart 1976, doi 10.1090/S0025-5718-1976-0431641-8).
-//! Basis vectors keep the length they come with; their norms enter the small problem instead, which saves a pass.
+//! Source: Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058. Departures: the basis is
+//! orthogonalised by classical Gram-Schmidt, all products in one pass over the new vector and all
+//! updates in another, which also gives the new norm. Where the new vector has lost more than nine
+//! tenths of its length, both passes run again (selective reorthogonalisation, J. W. Daniel, W. B.
+//! Gragg, L. Kaufman, G. W. Stewart 1976, doi 10.1090/S0025-5718-1976-0431641-8). Basis vectors
+//! keep the length they come with; their norms enter the small problem instead, which saves a pass.
 //!
-//! Converged means the true residual `||b - A x||`. Mid-cycle only an estimate is known: from the right that of the
-//! small problem, from the left the same times `||r|| / ||M^-1 r||` as last measured. When it reaches the tolerance the
-//! iterate is formed aside and measured; if it fails, the cycle goes on undisturbed.
+//! Converged means the true residual `||b - A x||`. Mid-cycle only an estimate is known: from the
+//! right that of the small problem, from the left the same times `||r|| / ||M^-1 r||` as last
+//! measured. When it reaches the tolerance the iterate is formed aside and measured; if it fails,
+//! the cycle goes on undisturbed.
 //!
-//! With deflated restarting (GMRES-DR(m, k), R. B. Morgan 2002, doi 10.1137/S1064827599364659) a cycle begins with the
-//! k directions the last one was slowest in, and with its residual as the small problem knows it. Departure: that
-//! residual is compared with the true one, and where it is not the same any more a cycle begins with `b - A x` alone.
+//! With deflated restarting (GMRES-DR(m, k), R. B. Morgan 2002, doi 10.1137/S1064827599364659) a
+//! cycle begins with the k directions the last one was slowest in, and with its residual as the
+//! small problem knows it. Departure: that residual is compared with the true one, and where it is
+//! not the same any more a cycle begins with `b - A x` alone.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -21,8 +24,8 @@
 //! | basis, r, work | m + 3 | rebuilt from x (and v) at a cycle end |
 //! | b, A, M | - | static |
 //!
-//! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same thing, and bitwise: every
-//! cycle begins with `r = b - A x`.
+//! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same
+//! thing, and bitwise: every cycle begins with `r = b - A x`.
 
 use nalgebra::DVectorView;
 use recoup_core::{
@@ -40,12 +43,14 @@ use crate::{Method, Preconditioner, Stop, System, Vector};
 const REORTHOGONALISE_BELOW: f64 = 0.1;
 /// Squared lengths of basis vectors outside this range are brought back to 1.
 const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
-/// From the left the first look at the true residual comes this factor early, as the ratio behind the estimate drifts.
+/// From the left the first look at the true residual comes this factor early, as the ratio behind
+/// the estimate drifts.
 const LOOK_EARLY: f64 = 2.0;
 /// A cycle that lowers the residual by less than this fraction will never end.
 const LEAST_GAIN: f64 = 1e-12;
-/// A residual carried over from the last cycle is taken for the true one when their norms differ by no more than this
-/// part. What they differ by themselves is then a twentieth at most, and a cycle that gains a factor of twenty is rare.
+/// A residual carried over from the last cycle is taken for the true one when their norms differ by
+/// no more than this part. What they differ by themselves is then a twentieth at most, and a cycle
+/// that gains a factor of twenty is rare.
 const RESIDUAL_GAP: f64 = 1e-3;
 /// Directions carried over at most.
 pub const HARVEST_MAX: usize = 16;
@@ -134,8 +139,8 @@ impl<'a> Gmres<'a> {
     /// Starts from `x`.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`] for a
-    /// restart length of 0, [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`]
+    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost.
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
@@ -177,11 +182,12 @@ impl<'a> Gmres<'a> {
         Ok(gmres)
     }
 
-    /// The same solve with deflated restarting: `directions` of a cycle, or one more where that would part a pair, are
-    /// carried over to the next.
+    /// The same solve with deflated restarting: `directions` of a cycle, or one more where that
+    /// would part a pair, are carried over to the next.
     ///
     /// # Errors
-    /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than [`HARVEST_MAX`].
+    /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than
+    /// [`HARVEST_MAX`].
     pub fn deflated(mut self, directions: usize) -> Result<Self, SolveError> {
         if directions > HARVEST_MAX || directions + 3 > self.restart_length() {
             let expected = "at most 16, and at least 3 fewer than the restart length";
@@ -213,8 +219,8 @@ impl<'a> Gmres<'a> {
         Ok(())
     }
 
-    /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem `start`. False where it
-    /// does not hold, and nothing else was changed.
+    /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem
+    /// `start`. False where it does not hold, and nothing else was changed.
     fn begin_deflated(&mut self, start: &Start) -> Result<bool, SolveError> {
         self.precondition_residual()?;
         let known = norm(&self.system, &self.work)?;
@@ -247,7 +253,8 @@ impl<'a> Gmres<'a> {
         Ok(())
     }
 
-    /// Starts the small problem of a cycle whose residual, preconditioned from the left, is c over its basis.
+    /// Starts the small problem of a cycle whose residual, preconditioned from the left, is c over
+    /// its basis.
     fn begin_small(&mut self, c: &[f64]) {
         let beta = c.iter().map(|c| c * c).sum::<f64>().sqrt();
         let before = std::mem::replace(&mut self.beta, beta);
@@ -269,8 +276,8 @@ impl<'a> Gmres<'a> {
         }
     }
 
-    /// The first vectors of the next cycle in place of the first of this one, and its small problem; `None` where this
-    /// cycle leaves none.
+    /// The first vectors of the next cycle in place of the first of this one, and its small
+    /// problem; `None` where this cycle leaves none.
     fn carry_over(&mut self) -> Result<Option<Start>, SolveError> {
         if self.wanted == 0 || self.small.columns() < self.restart_length() {
             return Ok(None);
@@ -283,7 +290,8 @@ impl<'a> Gmres<'a> {
         Ok(Some(found.start))
     }
 
-    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or underflow.
+    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or
+    /// underflow.
     fn set_length(&mut self, j: usize, squared: f64) {
         self.scales[j] = 1.0 / squared.sqrt();
         if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
@@ -316,8 +324,9 @@ impl<'a> Gmres<'a> {
         }
     }
 
-    /// Takes the part along the first j + 1 basis vectors from vector j + 1 and adds it to `products`, in units of
-    /// the basis vectors as they are stored. Squared lengths: what is left, and what was taken.
+    /// Takes the part along the first j + 1 basis vectors from vector j + 1 and adds it to
+    /// `products`, in units of the basis vectors as they are stored. Squared lengths: what is left,
+    /// and what was taken.
     fn orthogonalise(&mut self, j: usize) -> Result<(f64, f64), SolveError> {
         let (known, rest) = self.basis.split_at_mut(j + 1);
         let (w, coefficients) = (&mut rest[0], &mut self.coefficients[..=j]);
@@ -447,7 +456,8 @@ impl Iteration for Gmres<'_> {
                 self.end_cycle(residual_norm)?;
             } else {
                 self.ratio = residual_norm / estimate;
-                // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes late.
+                // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target
+                // comes late.
                 self.look_at = estimate * (self.limits.tolerance / residual_norm).sqrt();
                 self.progress.residual_norm = residual_norm;
             }
@@ -455,8 +465,8 @@ impl Iteration for Gmres<'_> {
         Ok(self.progress)
     }
 
-    /// From x alone, and from the vectors carried over where there are any and an exact or traditional resume is asked for:
-    /// these two are the same here.
+    /// From x alone, and from the vectors carried over where there are any and an exact or
+    /// traditional resume is asked for: these two are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {
             return Err(SolveError::Resume { method: self.name(), how });
@@ -513,9 +523,11 @@ impl Method for Gmres<'_> {
         let is_identity = self.preconditioner.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
         let k = self.wanted as f64;
-        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m + k - 1) / 2 on average.
+        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m +
+        // k - 1) / 2 on average.
         let iteration = matrix + 16.0 * n + 4.0 * n * (m + k + 3.0) + 4.0 * n * (m + k + 5.0);
-        // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which writes k + 1 of m + 1.
+        // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which
+        // writes k + 1 of m + 1.
         let carried = if self.wanted > 0 { 8.0 * n * (m + k + 2.0) } else { 0.0 };
         let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n + carried;
         iteration + preconditioner + (cycle + preconditioner) / (m - k)

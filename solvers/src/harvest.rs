@@ -1,11 +1,13 @@
 //! What a cycle of GMRES leaves to the next one: the directions it is slowest in, and its residual.
 //!
-//! Source: GMRES with deflated restarting, R. B. Morgan 2002, doi 10.1137/S1064827599364659. The space kept is that of the
-//! harmonic Ritz values nearest 0. Departures: it is found as an invariant subspace (ordered Schur form) and not by
-//! eigenvectors, which need not be independent; and it is turned until its small matrix is a Hessenberg matrix again, so
-//! that the next cycle extends it as it would extend its own.
+//! Source: GMRES with deflated restarting, R. B. Morgan 2002, doi 10.1137/S1064827599364659. The
+//! space kept is that of the harmonic Ritz values nearest 0. Departures: it is found as an
+//! invariant subspace (ordered Schur form) and not by eigenvectors, which need not be independent;
+//! and it is turned until its small matrix is a Hessenberg matrix again, so that the next cycle
+//! extends it as it would extend its own.
 //!
-//! All here is as small as a cycle is long, the same on every rank, and knows no vector of length n.
+//! All here is as small as a cycle is long, the same on every rank, and knows no vector of length
+//! n.
 
 use nalgebra::{Complex, DMatrix, DVector, Hessenberg, SVD, Schur};
 
@@ -57,8 +59,9 @@ impl Start {
     }
 }
 
-/// What to keep of a cycle with matrix `h`, of one row more than columns, that left the residual `left`: `wanted`
-/// vectors, or one more where that would part a pair. `None` where there is no such space.
+/// What to keep of a cycle with matrix `h`, of one row more than columns, that left the residual
+/// `left`: `wanted` vectors, or one more where that would part a pair. `None` where there is no
+/// such space.
 pub(crate) fn harvest(h: &DMatrix<f64>, left: &DVector<f64>, wanted: usize) -> Option<Harvest> {
     let m = h.ncols();
     if wanted == 0 || wanted + 2 > m {
@@ -94,7 +97,8 @@ fn harmonic(h: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     square.iter().all(|value| value.is_finite()).then_some(square)
 }
 
-/// An orthonormal basis of the invariant subspace of the `wanted` smallest eigenvalues, pairs whole.
+/// An orthonormal basis of the invariant subspace of the `wanted` smallest eigenvalues, pairs
+/// whole.
 fn slowest(matrix: &DMatrix<f64>, wanted: usize) -> Option<DMatrix<f64>> {
     let m = matrix.ncols();
     let complex = matrix.map(|value| Complex::new(value, 0.0));
@@ -153,10 +157,12 @@ fn outside(columns: &DMatrix<f64>, left: &DVector<f64>) -> Option<DVector<f64>> 
     (length > DEPENDENT * left.norm()).then(|| rest / length)
 }
 
-/// Turns the columns' space so that `small`, k + 1 by k, becomes an upper Hessenberg matrix; the turn, k by k.
+/// Turns the columns' space so that `small`, k + 1 by k, becomes an upper Hessenberg matrix; the
+/// turn, k by k.
 fn to_hessenberg(small: &mut DMatrix<f64>) -> DMatrix<f64> {
     let k = small.ncols();
-    // Backwards and transposed, the row below is the direction a reduction to Hessenberg form begins with.
+    // Backwards and transposed, the row below is the direction a reduction to Hessenberg form
+    // begins with.
     let backwards = DMatrix::from_fn(k, k, |i, j| small[(k - 1 - j, k - 1 - i)]);
     let below = DVector::from_fn(k, |i, _| small[(k, k - 1 - i)]);
     let reflection = reflection(&below);
@@ -222,7 +228,8 @@ mod tests {
             assert!(kept == wanted || kept == wanted + 1, "{kept} of {wanted}");
             let identity = DMatrix::identity(kept + 1, kept + 1);
             assert!((columns.transpose() * &columns - identity).norm() < 1e-12, "orthonormal");
-            // H P_k = P_(k+1) H_k: exactly what makes it a cycle's beginning. As well as 12 digits of the subspace allow.
+            // H P_k = P_(k+1) H_k: exactly what makes it a cycle's beginning. As well as 12 digits
+            // of the subspace allow.
             let error = &h * columns.view((0, 0), (m, kept)) - &columns * &start.hessenberg;
             assert!(error.norm() < 1e-10 * h.norm(), "{m} {wanted}: {}", error.norm());
             assert!((0..kept).all(|j| (j + 2..=kept).all(|i| start.hessenberg[(i, j)] == 0.0)), "Hessenberg");

@@ -1,9 +1,11 @@
-//! Jacobi's method for diagonally dominant A: `x + omega D^-1 (b - A x)`, one fused sweep per iteration.
+//! Jacobi's method for diagonally dominant A: `x + omega D^-1 (b - A x)`, one fused sweep per
+//! iteration.
 //!
-//! Source: C. G. J. Jacobi 1845, doi 10.1002/asna.18450222002; damping and convergence as in Y. Saad, Iterative
-//! Methods for Sparse Linear Systems 2003, chapter 4, doi 10.1137/1.9780898718003. Departures: a sweep finds the
-//! residual of the iterate it starts from, so the residual norm reported is one iteration old; when it meets the
-//! tolerance, the residual of the new iterate is measured, and that one decides.
+//! Source: C. G. J. Jacobi 1845, doi 10.1002/asna.18450222002; damping and convergence as in Y.
+//! Saad, Iterative Methods for Sparse Linear Systems 2003, chapter 4, doi 10.1137/1.9780898718003.
+//! Departures: a sweep finds the residual of the iterate it starts from, so the residual norm
+//! reported is one iteration old; when it meets the tolerance, the residual of the new iterate is
+//! measured, and that one decides.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -38,9 +40,10 @@ impl<'a> Jacobi<'a> {
     /// Starts from `x0` with damping `omega`, 1 for the plain method.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Diagonal`] for a zero on the
-    /// diagonal, [`SolveError::Operator`] when there is no diagonal to read, [`SolveError::Parameter`] for a damping
-    /// outside (0, 2), [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors,
+    /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is
+    /// no diagonal to read, [`SolveError::Parameter`] for a damping outside (0, 2),
+    /// [`SolveError::Comm`] when a rank is lost.
     pub fn new(system: System<'a>, omega: f64, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
         system.validate(x0)?;
         if !(omega > 0.0 && omega < 2.0) {

@@ -1,7 +1,8 @@
-//! The small least-squares problem of GMRES: `min || c - H y ||`, one column at a time; `c = beta e_1` unless a cycle begins
-//! with more than its residual.
+//! The small least-squares problem of GMRES: `min || c - H y ||`, one column at a time; `c = beta
+//! e_1` unless a cycle begins with more than its residual.
 //!
-//! Promises: no allocation after `new`, except for [`LeastSquares::hessenberg`] and [`LeastSquares::left`]. Source: section 3 of Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058.
+//! Promises: no allocation after `new`, except for [`LeastSquares::hessenberg`] and
+//! [`LeastSquares::left`]. Source: section 3 of Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058.
 
 use nalgebra::{DMatrix, DVector};
 
@@ -43,7 +44,8 @@ impl LeastSquares {
         self.columns
     }
 
-    /// `min || c - H y ||` over the columns so far, of which there are as many as c has entries behind its first.
+    /// `min || c - H y ||` over the columns so far, of which there are as many as c has entries
+    /// behind its first.
     pub(crate) fn residual_norm(&self) -> f64 {
         self.g[self.columns].abs()
     }

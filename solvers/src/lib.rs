@@ -1,10 +1,11 @@
-//! Iterative solvers that lend their variables: Jacobi and its family, CG plain and pipelined, GMRES, BiCGSTAB, with
-//! their preconditioners, on CSR matrices and matrix-free stencils, the rows of one rank
-//! or shared among many.
+//! Iterative solvers that lend their variables: Jacobi and its family, CG plain and pipelined,
+//! GMRES, BiCGSTAB, with their preconditioners, on CSR matrices and matrix-free stencils, the rows
+//! of one rank or shared among many.
 //!
 //! Promises: `step` allocates nothing, sums run in a fixed order whatever the number of threads,
 //! "converged" means the true residual. Must not know checkpoints, files or codecs: a solver names
-//! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the pipeline.
+//! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the
+//! pipeline.
 
 mod bicgstab;
 mod cg;

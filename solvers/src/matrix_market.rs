@@ -1,9 +1,10 @@
-//! Matrix Market files: matrices in coordinate format, right-hand sides in array format, plain or gzip.
+//! Matrix Market files: matrices in coordinate format, right-hand sides in array format, plain or
+//! gzip.
 //!
-//! Promises: what does not fit is refused with file, line, what was expected and what was found; duplicate
-//! entries are summed in the order of the file; memory grows with the entries read, not with the
-//! counts a file claims. Read: real and integer, general, symmetric and skew-symmetric (lower
-//! triangle stored). Refused by name: pattern, complex, hermitian. Must not know solvers.
+//! Promises: what does not fit is refused with file, line, what was expected and what was found;
+//! duplicate entries are summed in the order of the file; memory grows with the entries read, not
+//! with the counts a file claims. Read: real and integer, general, symmetric and skew-symmetric
+//! (lower triangle stored). Refused by name: pattern, complex, hermitian. Must not know solvers.
 //! Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
 //! Design", NISTIR 5935 (1996), doi 10.6028/NIST.IR.5935.
 
@@ -105,8 +106,9 @@ pub fn write_vector(out: &mut (impl Write + ?Sized), values: &[f64]) -> io::Resu
     values.iter().try_for_each(|value| writeln!(out, "{value:e}"))
 }
 
-/// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of rows. All entries pass
-/// by, those of the rows chosen are kept: 28 bytes each while they are sorted.
+/// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of
+/// rows. All entries pass by, those of the rows chosen are kept: 28 bytes each while they are
+/// sorted.
 ///
 /// # Errors
 /// As [`read_matrix`]; the file is checked as a whole, whichever rows are kept.

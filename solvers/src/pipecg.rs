@@ -1,12 +1,14 @@
-//! Pipelined conjugate gradients for symmetric positive definite A: one reduction per iteration, with the preconditioner
-//! and the product done while it is on its way.
+//! Pipelined conjugate gradients for symmetric positive definite A: one reduction per iteration,
+//! with the preconditioner and the product done while it is on its way.
 //!
-//! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates are those of CG in exact
-//! arithmetic. What CG multiplies anew in every step is carried along by recurrences here (u, w, s, q, z), so rounding errors
-//! grow in them, and left to itself the method ends at a larger residual. Departures: `||r||` goes through the same
-//! reduction; when the residual has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r and all
-//! that follows from x and p are computed anew, which brings the accuracy of CG back (S. Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by an
-//! estimate of the gap instead).
+//! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates
+//! are those of CG in exact arithmetic. What CG multiplies anew in every step is carried along by
+//! recurrences here (u, w, s, q, z), so rounding errors grow in them, and left to itself the method
+//! ends at a larger residual. Departures: `||r||` goes through the same reduction; when the
+//! residual has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r
+//! and all that follows from x and p are computed anew, which brings the accuracy of CG back (S.
+//! Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by
+//! an estimate of the gap instead).
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -20,12 +22,14 @@
 //! | six scalars | - | recomputed, saved from a traditional resume on |
 //! | b, A, M | - | static |
 //!
-//! An exact resume is bitwise; a traditional one computes everything from x and p: the same count, other bits; a restarted
-//! one begins with `p = u`. A deflated one does so too, with x optimal over the saved p and those of earlier recoveries
-//! ([`crate::DIRECTIONS_MAX`] of them), and `P M^-1` in place of `M^-1`: P makes what it is applied to A-orthogonal to them.
-//! What P takes out of m, and with it out of n, follows from sums over w that travel with the others: still one reduction,
-//! and 24 bytes per row and iteration for each direction, and 40 for all. Every step is a safe point. The residual norm
-//! reported is the recurrence's, whose distance from the true one no bound of CG's explains: [`ResidualKind::Unknown`].
+//! An exact resume is bitwise; a traditional one computes everything from x and p: the same count,
+//! other bits; a restarted one begins with `p = u`. A deflated one does so too, with x optimal over
+//! the saved p and those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of them), and `P M^-1` in
+//! place of `M^-1`: P makes what it is applied to A-orthogonal to them. What P takes out of m, and
+//! with it out of n, follows from sums over w that travel with the others: still one reduction, and
+//! 24 bytes per row and iteration for each direction, and 40 for all. Every step is a safe point.
+//! The residual norm reported is the recurrence's, whose distance from the true one no bound of
+//! CG's explains: [`ResidualKind::Unknown`].
 
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
@@ -38,17 +42,18 @@ use crate::simd::{dot_block, pursue_block};
 use crate::vector::copy;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// After a fall of the residual norm by this factor the residual is computed anew: its error is a multiple of eps times
-/// the largest one since.
+/// After a fall of the residual norm by this factor the residual is computed anew: its error is a
+/// multiple of eps times the largest one since.
 const FALL: f64 = 1e-4;
 
-/// How often the true residual may miss the tolerance that the recurrence's meets, before the solve counts as stagnated.
+/// How often the true residual may miss the tolerance that the recurrence's meets, before the solve
+/// counts as stagnated.
 const MISSES_MAX: u32 = 10;
 
 /// `r . u`, `w . u` and `r . r`, which one reduction brings.
 const SUMS: usize = 3;
-/// Positions among the scalars behind these: `r . u` and alpha of the step before, and the largest residual norm since r was
-/// computed.
+/// Positions among the scalars behind these: `r . u` and alpha of the step before, and the largest
+/// residual norm since r was computed.
 const GAMMA_BEFORE: usize = 3;
 const ALPHA_BEFORE: usize = 4;
 const PEAK: usize = 5;
@@ -101,7 +106,8 @@ impl<'a> PipelinedCg<'a> {
     /// Starts from `x0`.
     ///
     /// # Errors
-    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`] when a rank is lost.
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`]
+    /// when a rank is lost.
     pub fn new(
         system: System<'a>,
         preconditioner: &'a dyn Preconditioner,
@@ -167,7 +173,8 @@ impl<'a> PipelinedCg<'a> {
         self.begin()
     }
 
-    /// x optimal over the deflated directions, `r = b - A x`, `u = P M^-1 r`, `w = A u`, and the sums.
+    /// x optimal over the deflated directions, `r = b - A x`, `u = P M^-1 r`, `w = A u`, and the
+    /// sums.
     fn begin(&mut self) -> Result<(), SolveError> {
         let system = &self.system;
         let mut residual_norm = residual(system, &self.x, &mut self.r)?;
@@ -188,7 +195,8 @@ impl<'a> PipelinedCg<'a> {
         self.reduce(sums)
     }
 
-    /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile. They say what P takes out of m and n.
+    /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile. They say what P takes out of
+    /// m and n.
     fn reduce(&mut self, sums: [f64; SUMS]) -> Result<(), SolveError> {
         let (system, preconditioner, w, n) = (&self.system, self.preconditioner, &self.w, &mut self.n);
         let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
@@ -208,7 +216,8 @@ impl<'a> PipelinedCg<'a> {
         worked
     }
 
-    /// One pass: the four directions from what they follow, and what they change; then this rank's part of the sums.
+    /// One pass: the four directions from what they follow, and what they change; then this rank's
+    /// part of the sums.
     fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
         let (pool, n) = (self.system.pool, &self.n[..]);
         let (x, p, r, s) = (&mut self.x[..], &mut self.p[..], &mut self.r[..], &mut self.s[..]);
@@ -391,7 +400,8 @@ impl Iteration for PipelinedCg<'_> {
         self.misses = 0;
         self.deflation.settle(&self.system, self.preconditioner, &mut self.n)?;
         match how {
-            // Directions kept A-orthogonal from one side only would keep the method from converging.
+            // Directions kept A-orthogonal from one side only would keep the method from
+            // converging.
             Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
             Resume::Deflated => {
                 self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.n)?;
@@ -437,7 +447,8 @@ impl Method for PipelinedCg<'_> {
     }
 
     fn bytes_per_iteration(&self) -> f64 {
-        // product: in and out; pass: n, and each of x p, r s, w z read and written; with M also m, u q, and M's own w and m
+        // product: in and out; pass: n, and each of x p, r s, w z read and written; with M also m,
+        // u q, and M's own w and m
         let arrays = if self.preconditioned.is_some() { 2 + 13 + 5 + 2 } else { 2 + 13 };
         // each direction: u, w and A w read; once for all of them: w read, m and n read and written
         let arrays = arrays + 3 * self.deflation.len() as u64 + if self.deflation.is_empty() { 0 } else { 5 };

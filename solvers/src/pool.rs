@@ -25,10 +25,12 @@
 //! Promises: the same bits for any number of threads, as sums are formed per block of [`BLOCK`]
 //! rows, blocks added in order into at most [`CHUNKS_MAX`] chunks, chunks added in order. No
 //! allocation per call once [`Pool::reserve_sums`] has seen the number of sums. A call that finds
-//! the pool busy (another thread, or a call within a call) does all parts itself, with the same bits.
+//! the pool busy (another thread, or a call within a call) does all parts itself, with the same
+//! bits.
 //!
-//! Threads spin for some microseconds and then sleep. On 2 EPYC cores an axpy of 128^3 values took 1.25 ms here and 1.30 ms
-//! in rayon's pool (`cargo bench -p recoup-solvers --bench kernels`, group `axpy`).
+//! Threads spin for some microseconds and then sleep. On 2 EPYC cores an axpy of 128^3 values took
+//! 1.25 ms here and 1.30 ms in rayon's pool (`cargo bench -p recoup-solvers --bench kernels`, group
+//! `axpy`).
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -79,7 +81,8 @@ impl Pool {
         }
     }
 
-    /// Calls `body` once per thread with its rows of `0..n` and these rows of `vectors`, all of length `n`.
+    /// Calls `body` once per thread with its rows of `0..n` and these rows of `vectors`, all of
+    /// length `n`.
     ///
     /// # Panics
     /// When a vector has another length than `n`, or a thread panicked.
@@ -121,7 +124,8 @@ impl Pool {
         sums
     }
 
-    /// As [`Pool::sum_rows`] for a number of sums known at run time: `body` adds to its last argument.
+    /// As [`Pool::sum_rows`] for a number of sums known at run time: `body` adds to its last
+    /// argument.
     ///
     /// # Panics
     /// When a vector has another length than `n`, or a thread panicked.

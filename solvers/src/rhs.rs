@@ -56,7 +56,8 @@ pub fn smooth_value(row: u64, n: u64) -> f64 {
 /// Element `row` of the random right-hand side: uniform in [-1, 1), a multiple of 2^-52.
 ///
 /// It is the number `row` of the splitmix64 sequence (G. L. Steele, D. Lea, C. H. Flood, 2014, doi
-/// 10.1145/2660193.2660195), which can be entered anywhere, so a row's value does not depend on who owns it.
+/// 10.1145/2660193.2660195), which can be entered anywhere, so a row's value does not depend on who
+/// owns it.
 #[must_use]
 pub fn random_value(seed: u64, row: u64) -> f64 {
     let mut bits = seed.wrapping_add(row.wrapping_add(1).wrapping_mul(GOLDEN));
@@ -122,7 +123,8 @@ mod tests {
         let n = 100_000;
         let values: Vec<f64> = (0..n).map(|row| random_value(7, row)).collect();
         assert!(values.iter().all(|v| (-1.0..1.0).contains(v)));
-        // The mean of n uniform values has the deviation 1 / sqrt(3 n); five of them are exceeded once in a million.
+        // The mean of n uniform values has the deviation 1 / sqrt(3 n); five of them are exceeded
+        // once in a million.
         let mean = values.iter().sum::<f64>() / n as f64;
         assert!(mean.abs() < 5.0 / (3.0 * n as f64).sqrt(), "{mean}");
     }

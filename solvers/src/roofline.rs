@@ -1,9 +1,10 @@
 //! The speed of memory, measured as STREAM does, and a solver's share of it.
 //!
-//! Source: J. D. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance Computers, IEEE TCCA
-//! Newsletter 1995, <https://www.cs.virginia.edu/stream/>. The triad counts 24 bytes per element: two reads and
-//! one write, the line fetched before a write not counted; solvers count the same way
-//! ([`Method::bytes_per_iteration`]). Triad and solver take turns, so that a busy machine slows both; medians count.
+//! Source: J. D. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance
+//! Computers, IEEE TCCA Newsletter 1995, <https://www.cs.virginia.edu/stream/>. The triad counts 24
+//! bytes per element: two reads and one write, the line fetched before a write not counted; solvers
+//! count the same way ([`Method::bytes_per_iteration`]). Triad and solver take turns, so that a
+//! busy machine slows both; medians count.
 
 use std::time::Duration;
 
@@ -74,10 +75,12 @@ pub struct Repeats {
     pub iterations: u32,
 }
 
-/// Measures triad and solver in turns. The solver goes on from where it stands and keeps what it wins.
+/// Measures triad and solver in turns. The solver goes on from where it stands and keeps what it
+/// wins.
 ///
 /// # Errors
-/// What a step reports; [`SolveError::Parameter`] when the solver stops before the repeats are through.
+/// What a step reports; [`SolveError::Parameter`] when the solver stops before the repeats are
+/// through.
 pub fn measure(
     triad: &mut Triad<'_>,
     method: &mut dyn Method,

@@ -17,14 +17,16 @@ pub(crate) fn norm(system: &System<'_>, v: &[f64]) -> Result<f64, SolveError> {
     global_norm(system, norm_squared(system.pool, v))
 }
 
-/// Norms of b between which the squares of b and of all its residuals are doubles with all their digits: residuals fall to
-/// `eps ||b||`, and a solve is given up long before they have grown by as much.
+/// Norms of b between which the squares of b and of all its residuals are doubles with all their
+/// digits: residuals fall to `eps ||b||`, and a solve is given up long before they have grown by as
+/// much.
 const RHS_NORMS: std::ops::RangeInclusive<f64> = 1e-130..=1e130;
 
 /// `||b||`.
 ///
 /// # Errors
-/// [`SolveError::Parameter`] for a norm out of [`RHS_NORMS`] that is not 0: any x would pass for a solution.
+/// [`SolveError::Parameter`] for a norm out of [`RHS_NORMS`] that is not 0: any x would pass for a
+/// solution.
 pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
     let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
     // The exponents of the largest values, in an order that integers keep.
@@ -69,7 +71,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// For a right-hand side of this norm. There is no divergence limit before [`Limits::set_start`].
+    /// For a right-hand side of this norm. There is no divergence limit before
+    /// [`Limits::set_start`].
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for a `dtol` that is not above 1.

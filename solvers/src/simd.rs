@@ -9,7 +9,8 @@ const LANES: usize = 16;
 
 /// Values in a cache line, and in two registers.
 const LINE: usize = 8;
-/// Values ahead of those in use that a sweep fetches: 4 KiB. Passes over four vectors are faster left to the hardware.
+/// Values ahead of those in use that a sweep fetches: 4 KiB. Passes over four vectors are faster
+/// left to the hardware.
 const AHEAD: usize = 512;
 
 /// Defines kernels that run in their AVX2 form where the processor has it.
@@ -66,7 +67,8 @@ packed_kernels! {
     /// `w = (((w + h_0 v_0) + h_1 v_1) + h_2 v_2) + h_3 v_3` of one block.
     fn axpy_four_block = axpy_four(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]);
 
-    /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to `lanes`, in turn.
+    /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to
+    /// `lanes`, in turn.
     fn sweep_line = sweep(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair);
 }
 
@@ -121,7 +123,8 @@ kernels! {
         }
     }
 
-    /// `d = source + beta d`, then `target += alpha d`, of one block; the factors are alpha and beta.
+    /// `d = source + beta d`, then `target += alpha d`, of one block; the factors are alpha and
+    /// beta.
     fn pursue_block(factors: [f64; 2], source: &[f64], d: &mut [f64], target: &mut [f64]) {
         let [alpha, beta] = factors;
         for ((target, d), source) in target.iter_mut().zip(d).zip(source) {
@@ -369,7 +372,8 @@ fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pa
     }
 }
 
-/// `r = b - A x` and `x + step r`; factors are 6 and the step, the others x before and after and x and b here.
+/// `r = b - A x` and `x + step r`; factors are 6 and the step, the others x before and after and x
+/// and b here.
 #[inline(always)]
 fn relax_pack<P: Pack>(factors: [P; 2], [before, after]: [[P; 3]; 2], [x, b]: [P; 2]) -> (P, P) {
     let taken = P::splat(0.0).minus(before[0]).minus(before[1]).minus(before[2]);
@@ -378,7 +382,8 @@ fn relax_pack<P: Pack>(factors: [P; 2], [before, after]: [[P; 3]; 2], [x, b]: [P
     (r, x.plus(factors[1].times(r)))
 }
 
-/// A row of the 7-point Laplacian times x, terms in ascending column order; absent neighbours are 0.
+/// A row of the 7-point Laplacian times x, terms in ascending column order; absent neighbours
+/// are 0.
 #[inline(always)]
 fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
     0.0 - below - front - west + 6.0 * centre - east - back - above

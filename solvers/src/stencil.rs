@@ -2,7 +2,8 @@
 //! Dirichlet boundary, the first direction fastest.
 //!
 //! Promises: `apply` and `residual` give the bits of [`crate::Csr::poisson3d`], term by term in
-//! ascending column order, and so does the iterate of a Jacobi sweep; its residual is summed per plane.
+//! ascending column order, and so does the iterate of a Jacobi sweep; its residual is summed per
+//! plane.
 
 mod sweep;
 

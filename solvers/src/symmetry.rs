@@ -1,10 +1,11 @@
 //! Whether an operator is symmetric, as CG needs, from two products.
 //!
-//! `u . A v = v . A u` for all u and v if and only if A is symmetric. For u and v of independent values uniform in
-//! [-1, 1), the difference has the root mean square `||A - A^T||_F / 3`, and `||A v||` that of `||A||_F / sqrt(3)`. What
-//! rounding makes of the difference is below [`SPREAD`]` nnz eps ||A||_F`: a sum of N products is off by the order of
-//! `sqrt(N) eps` times the sum of their magnitudes (N. J. Higham, T. Mary 2019, doi 10.1137/18M1226312), there are N = nnz of
-//! them in each of two sums, and `sum |a_ij| <= sqrt(nnz) ||A||_F`.
+//! `u . A v = v . A u` for all u and v if and only if A is symmetric. For u and v of independent
+//! values uniform in [-1, 1), the difference has the root mean square `||A - A^T||_F / 3`, and `||A
+//! v||` that of `||A||_F / sqrt(3)`. What rounding makes of the difference is below [`SPREAD`]` nnz
+//! eps ||A||_F`: a sum of N products is off by the order of `sqrt(N) eps` times the sum of their
+//! magnitudes (N. J. Higham, T. Mary 2019, doi 10.1137/18M1226312), there are N = nnz of them in
+//! each of two sums, and `sum |a_ij| <= sqrt(nnz) ||A||_F`.
 
 use recoup_core::SolveError;
 
@@ -19,8 +20,8 @@ const SEEDS: [u64; 2] = [0x5359_4d4d, 0x4554_5259];
 const SPREAD: f64 = 16.0;
 
 impl System<'_> {
-    /// An estimate of `||A - A^T||_F / ||A||_F` from two products with fixed vectors, the same for any partition of the
-    /// rows; 0 where rounding explains all that was found. Collective.
+    /// An estimate of `||A - A^T||_F / ||A||_F` from two products with fixed vectors, the same for
+    /// any partition of the rows; 0 where rounding explains all that was found. Collective.
     ///
     /// # Errors
     /// [`SolveError::Comm`] when a rank is lost.

@@ -24,7 +24,8 @@ pub(crate) unsafe fn forget_lifetime(job: Job<'_>) -> Job<'static> {
 
 /// Runs `job` for parts `0..parts` on the workers of `team` and the calling thread.
 pub(crate) fn run_on(team: &Team, job: Job<'_>) {
-    // SAFETY: `Finish` waits for every worker before the job's borrow ends, also when part 0 panics here.
+    // SAFETY: `Finish` waits for every worker before the job's borrow ends, also when part 0 panics
+    // here.
     let _finish = Finish { team: team.start(unsafe { forget_lifetime(job) }) };
     job(0);
 }
@@ -71,7 +72,8 @@ pub struct Disjoint<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: the pieces are disjoint (the promise of `Disjoint::range`), so threads share nothing but `T: Send` values.
+// SAFETY: the pieces are disjoint (the promise of `Disjoint::range`), so threads share nothing but
+// `T: Send` values.
 unsafe impl<T: Send> Sync for Disjoint<'_, T> {}
 // SAFETY: as an exclusive borrow of `T: Send` values.
 unsafe impl<T: Send> Send for Disjoint<'_, T> {}
@@ -88,7 +90,8 @@ impl<'a, T> Disjoint<'a, T> {
     /// No two pieces alive at one time overlap.
     pub(crate) unsafe fn range(&self, range: Range<usize>) -> &'a mut [T] {
         assert!(range.start <= range.end && range.end <= self.len, "piece outside its slice");
-        // SAFETY: in bounds by the assertion; exclusive by the caller's promise and by the borrow held.
+        // SAFETY: in bounds by the assertion; exclusive by the caller's promise and by the borrow
+        // held.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 }
@@ -255,7 +258,8 @@ const SLOTS: usize = 16;
 /// Distance of two offsets: another page, and another quarter kilobyte within the page.
 const SLOT_BYTES: usize = 4096 + 256;
 
-/// Zeroed memory for `len` numbers, staggered by `slot`, in huge pages where it pays, first touched by the pool.
+/// Zeroed memory for `len` numbers, staggered by `slot`, in huge pages where it pays, first touched
+/// by the pool.
 pub(crate) struct Buffer<T: Plain> {
     base: NonNull<u8>,
     layout: Layout,
@@ -270,7 +274,8 @@ unsafe impl<T: Plain> Send for Buffer<T> {}
 unsafe impl<T: Plain> Sync for Buffer<T> {}
 
 impl<T: Plain> Buffer<T> {
-    /// `len` zeros whose address differs from that of the next slot's buffer modulo 4 KiB and 64 KiB.
+    /// `len` zeros whose address differs from that of the next slot's buffer modulo 4 KiB and 64
+    /// KiB.
     ///
     /// # Panics
     /// When `len` values exceed the address space.
@@ -293,7 +298,8 @@ impl<T: Plain> Buffer<T> {
 
     /// Writes the zeros with the threads that will use them.
     fn touch(&mut self, pool: &impl Crew) {
-        // SAFETY: the allocation holds `len` values here, nobody else knows it yet, and any bytes are a `MaybeUninit`.
+        // SAFETY: the allocation holds `len` values here, nobody else knows it yet, and any bytes
+        // are a `MaybeUninit`.
         let room = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast::<MaybeUninit<T>>(), self.len) };
         for_slabs(pool, Partition::new(self.len, BLOCK), room, &mut [], |_rows, room, _scratch| {
             // SAFETY: in bounds of `room`; zero bytes are a value of every `Plain` type.

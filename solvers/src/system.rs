@@ -40,7 +40,8 @@ impl System<'_> {
 pub struct Stop {
     /// Tolerance on the relative residual.
     pub rtol: f64,
-    /// A solve whose residual norm reaches `dtol max(||b||, ||b - A x0||)` has diverged. Above 1; infinity for no limit.
+    /// A solve whose residual norm reaches `dtol max(||b||, ||b - A x0||)` has diverged. Above 1;
+    /// infinity for no limit.
     pub dtol: f64,
 }
 
@@ -63,7 +64,7 @@ pub trait Method: Iteration {
     /// The iterate as it stands.
     fn iterate(&self) -> &[f64];
 
-    /// Bytes this rank moves per iteration: each array counted once for each pass that reads it and once
-    /// for each that writes it, no write-allocate, as STREAM counts.
+    /// Bytes this rank moves per iteration: each array counted once for each pass that reads it and
+    /// once for each that writes it, no write-allocate, as STREAM counts.
     fn bytes_per_iteration(&self) -> f64;
 }

@@ -23,7 +23,8 @@ pub(crate) trait Crew {
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
     fn run(&self, chunks: usize, job: Job<'_>);
 
-    /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the chunks.
+    /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the
+    /// chunks.
     fn sum_chunks(&self, partition: &Partition, sums: &mut [f64], body: &(dyn Fn(usize, &mut [f64]) + Sync));
 }
 

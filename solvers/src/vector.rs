@@ -154,7 +154,8 @@ pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, (basis, h): (
 /// Rows combined in one go: their room stays in the fastest cache.
 const COMBINED_ROWS: usize = 128;
 
-/// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of `columns`; the others stay.
+/// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of
+/// `columns`; the others stay.
 pub fn combine(pool: &Pool, columns: &[Vec<f64>], basis: &mut [Vector]) {
     let (n, count) = (basis.first().map_or(0, |v| v.len()), columns.len());
     assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");

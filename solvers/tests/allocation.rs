@@ -76,7 +76,8 @@ fn steps_allocate_nothing() {
             assert_eq!(allocations(&mut Gmres::new(system, preconditioner, &x, options).unwrap()), 0, "gmres {name}");
         }
     }
-    // GMRES with a long cycle asks for as many sums; a pool that works alone has no use for room per chunk.
+    // GMRES with a long cycle asks for as many sums; a pool that works alone has no use for room
+    // per chunk.
     for (alone, rows) in [(Pool::new(1), n.pow(3)), (Pool::new(2), 10)] {
         alone.reserve_sums(200);
         let mut sums = vec![0.0; 200];

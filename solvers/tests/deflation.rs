@@ -1,4 +1,5 @@
-//! Does a CG solve, plain or pipelined, go on from a lossy direction with fewer iterations than from the iterate alone?
+//! Does a CG solve, plain or pipelined, go on from a lossy direction with fewer iterations than
+//! from the iterate alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::Path;
@@ -10,9 +11,11 @@ use recoup_solvers::{
     System, random_value, read_matrix,
 };
 
-/// The tolerance of every solve here. At 1e-8 rounding decides whether bcsstk14 takes 312 iterations or 321.
+/// The tolerance of every solve here. At 1e-8 rounding decides whether bcsstk14 takes 312
+/// iterations or 321.
 const STOP: Stop = Stop::at(1e-9);
-/// Allowed growth of the residual, and error of the direction in the energy norm, of a lossy version.
+/// Allowed growth of the residual, and error of the direction in the energy norm, of a lossy
+/// version.
 const THETA: f64 = 0.5;
 const DELTA: f64 = 0.05;
 
@@ -37,7 +40,8 @@ impl Problem {
         Self::new(Csr::poisson3d(n), RightHandSide::Random { seed: 7 })
     }
 
-    /// The Laplacian of an n by n grid with no flux through its boundary: constants are in its null space.
+    /// The Laplacian of an n by n grid with no flux through its boundary: constants are in its null
+    /// space.
     fn neumann(n: usize) -> Self {
         let (mut rows, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
         for row in 0..n * n {
@@ -79,7 +83,8 @@ impl Problem {
         [squared.max(0.0).sqrt(), product.iter().map(|value| value * value).sum::<f64>().sqrt()]
     }
 
-    /// What a lossy version makes of a state: x and the directions with errors as large as its bounds allow.
+    /// What a lossy version makes of a state: x and the directions with errors as large as its
+    /// bounds allow.
     fn spoil(&self, state: &mut State, residual_norm: f64, seed: u64) {
         for (index, (name, values)) in state.iter_mut().enumerate() {
             let error: Vec<f64> = (0..values.len() as u64).map(|row| random_value(seed + index as u64, row)).collect();
@@ -133,7 +138,8 @@ fn run(solver: &mut dyn Iteration, to: u64) -> Vec<f64> {
     history
 }
 
-/// Iterations of a solve that loses its state after each of these, and goes on from a lossy version.
+/// Iterations of a solve that loses its state after each of these, and goes on from a lossy
+/// version.
 fn iterations(problem: &Problem, (method, m): (&str, &dyn Preconditioner), failures: &[u64], how: Resume) -> u64 {
     let mut solver = problem.solver(method, m);
     for &at in failures {
@@ -147,7 +153,8 @@ fn iterations(problem: &Problem, (method, m): (&str, &dyn Preconditioner), failu
     solver.progress().iteration
 }
 
-/// Mean of the extra iterations of one recovery at nine instants, as a part of those of the undisturbed solve.
+/// Mean of the extra iterations of one recovery at nine instants, as a part of those of the
+/// undisturbed solve.
 fn extra(problem: &Problem, by: (&str, &dyn Preconditioner), how: Resume) -> f64 {
     let undisturbed = iterations(problem, by, &[], how);
     let at = |tenth| iterations(problem, by, &[undisturbed * tenth / 10], how) as f64;
@@ -173,7 +180,8 @@ fn a_deflated_recovery_costs_the_pipelined_method_what_it_costs_the_plain_one() 
     assert!((deflated - of_cg).abs() <= 0.03, "{deflated}, of cg {of_cg}");
 }
 
-/// Extra iterations of a deflated recovery of CG and of pipelined CG, and of a restart of the latter.
+/// Extra iterations of a deflated recovery of CG and of pipelined CG, and of a restart of the
+/// latter.
 fn extras(name: &str, problem: &Problem) -> [f64; 3] {
     let m = JacobiPreconditioner::new(&problem.a).unwrap();
     let cases = [("cg", Resume::Deflated), ("pipecg", Resume::Deflated), ("pipecg", Resume::Restarted)];
@@ -198,7 +206,8 @@ fn every_recovery_keeps_its_direction() {
     }
 }
 
-/// What was deflated once is deflated in the same bits after an exact resume, and as often after a traditional one.
+/// What was deflated once is deflated in the same bits after an exact resume, and as often after a
+/// traditional one.
 #[test]
 fn other_resumes_of_a_deflated_solve_keep_their_promises() {
     let problem = Problem::random_poisson(16);

@@ -1,4 +1,5 @@
-//! Do operators shared among ranks compute what one rank computes, and do the methods need the same iterations on them?
+//! Do operators shared among ranks compute what one rank computes, and do the methods need the same
+//! iterations on them?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"))
 }
 
-/// An operator of one rank, and the same shared among the ranks of a communicator; its local rows where it has some.
+/// An operator of one rank, and the same shared among the ranks of a communicator; its local rows
+/// where it has some.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Stencil(usize),
@@ -132,7 +134,8 @@ fn shared_operators_compute_what_one_rank_computes() {
             }
             for (_, found) in &parts {
                 for (found, expected) in found.iter().zip(&sums) {
-                    // Sums of n terms; the first one's terms have both signs, and are below |x| |A x| in all.
+                    // Sums of n terms; the first one's terms have both signs, and are below |x| |A
+                    // x| in all.
                     let scale = expected.abs() + vectors[4].iter().sum::<f64>();
                     let bound = (whole.rows() as f64 + nonzeros_in_row) * f64::EPSILON * scale;
                     assert!((found - expected).abs() <= bound, "{source:?}, {ranks} ranks: {found} for {expected}");
@@ -286,7 +289,8 @@ fn methods_converge_on_any_number_of_ranks_where_the_preconditioner_depends_on_t
     ] {
         let (expected, found) = iterations(source, case);
         println!("{source:?} {case:?}: {expected} iterations on one, {found:?} on {RANKS:?}");
-        // One rank is the method itself; blocks cut off at ranks never make it better than a few iterations.
+        // One rank is the method itself; blocks cut off at ranks never make it better than a few
+        // iterations.
         assert_eq!(found[0], expected, "{case:?}");
         assert!(found.iter().all(|&found| found <= 2 * expected + 20), "{case:?}: {expected}, {found:?}");
     }

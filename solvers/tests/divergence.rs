@@ -1,4 +1,5 @@
-//! Does a solve that runs away end by name, and is one that rises on its way to the solution left alone?
+//! Does a solve that runs away end by name, and is one that rises on its way to the solution left
+//! alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::Path;
@@ -163,8 +164,9 @@ fn gmres_ends_where_its_preconditioner_hides_the_residual() {
     assert_diverges("gmres-dr", &mut gmres().deflated(2).unwrap(), Stop::DTOL);
 }
 
-/// Eigenvalues near the imaginary axis leave omega small, and each step divides by it. Here the residual comes back from
-/// a hundred times b, so a lower limit ends what the usual one leaves alone.
+/// Eigenvalues near the imaginary axis leave omega small, and each step divides by it. Here the
+/// residual comes back from a hundred times b, so a lower limit ends what the usual one leaves
+/// alone.
 #[test]
 fn bicgstab_ends_where_its_steps_grow() {
     let problem = skew(1.0);

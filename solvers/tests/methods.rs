@@ -1,5 +1,5 @@
-//! Do the methods and preconditioners solve real systems, in the iterations others need, continue after a restore as
-//! promised, and say no to what they cannot do?
+//! Do the methods and preconditioners solve real systems, in the iterations others need, continue
+//! after a restore as promised, and say no to what they cannot do?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
 use std::path::{Path, PathBuf};
@@ -132,8 +132,8 @@ mod counts {
         }
     }
 
-    // The expected counts are those of an independent implementation to the same true residual; rounding decides the last
-    // few iterations of hundreds, hence the margins.
+    // The expected counts are those of an independent implementation to the same true residual;
+    // rounding decides the last few iterations of hundreds, hence the margins.
 
     #[test]
     fn gmres_needs_the_iterations_others_need_from_either_side() {
@@ -170,9 +170,9 @@ mod counts {
         }
     }
 
-    /// On bcsstk14 the residual comes within 0.2 % of the tolerance at iteration 312 and meets it at 321 or a little
-    /// later; rounding decides which. Scaling b changes nothing else, so the median over scalings is what the method
-    /// needs.
+    /// On bcsstk14 the residual comes within 0.2 % of the tolerance at iteration 312 and meets it
+    /// at 321 or a little later; rounding decides which. Scaling b changes nothing else, so the
+    /// median over scalings is what the method needs.
     #[test]
     fn cg_needs_the_iterations_others_need_whatever_rounding_does() {
         let mut problem = Problem::read("bcsstk14");
@@ -193,12 +193,14 @@ mod counts {
     fn relaxation_halves_and_over_relaxation_roots_the_iterations_of_jacobi() {
         let problem = Problem::new(Csr::poisson3d(12));
         let jacobi = iterations(&problem, Jacobi::new(problem.system(), 1.0, &problem.zeros(), STOP).unwrap());
-        // The spectral radius of Gauss-Seidel is the square of Jacobi's; that of SOR at its best is omega - 1 (Young 1954).
+        // The spectral radius of Gauss-Seidel is the square of Jacobi's; that of SOR at its best is
+        // omega - 1 (Young 1954).
         assert_near("gauss-seidel", iterations(&problem, problem.relax(Relaxation::GaussSeidel)), jacobi / 2, 5);
         let omega = 2.0 / (1.0 + (std::f64::consts::PI / 13.0).sin());
         let expected = (STOP.rtol.ln() / (omega - 1.0).ln()) as u64;
         let sor = iterations(&problem, problem.relax(Relaxation::Sor { omega }));
-        // Its iteration matrix is defective there, so some iterations come on top: k rho^(k-1) in place of rho^k.
+        // Its iteration matrix is defective there, so some iterations come on top: k rho^(k-1) in
+        // place of rho^k.
         assert!((expected..2 * expected).contains(&sor), "{sor}, expected {expected} and not twice as many");
         assert!(iterations(&problem, problem.relax(Relaxation::Ssor { omega })) < jacobi / 4);
     }
@@ -234,7 +236,8 @@ mod preconditioners {
             let is_shifted = incomplete.shift() > 0.0;
             let mut known = all(&problem.a);
             known.push(Box::new(incomplete));
-            // Where IC(0) needs a shift, ILU(0), which has none, is not positive definite and no match for CG.
+            // Where IC(0) needs a shift, ILU(0), which has none, is not positive definite and no
+            // match for CG.
             known.retain(|m| !(is_shifted && m.name() == "ilu0"));
             let counts: Vec<_> =
                 known.iter().map(|m| (m.name(), iterations(&problem, problem.cg(m.as_ref())))).collect();
@@ -364,8 +367,8 @@ mod resume {
 
     #[test]
     fn a_look_at_the_true_residual_leaves_the_cycle_as_it_was() {
-        // From the left the first look comes early and fails. A solve with a tolerance it comes near at the end of a
-        // cycle has looked, one with a tolerance out of reach has not.
+        // From the left the first look comes early and fails. A solve with a tolerance it comes
+        // near at the end of a cycle has looked, one with a tolerance out of reach has not.
         let problem = Problem::read("sherman5");
         let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
         let start = |rtol| {

@@ -1,4 +1,5 @@
-//! Do Jacobi and CG take the known number of iterations, come back from every version, and name what breaks them?
+//! Do Jacobi and CG take the known number of iterations, come back from every version, and name
+//! what breaks them?
 
 use std::sync::Arc;
 
@@ -73,7 +74,8 @@ fn history(solver: &mut dyn Iteration) -> Vec<u64> {
 
 #[test]
 fn cg_takes_the_known_iterations_on_the_laplacian() {
-    // PETSc and a reference in double-double agree on these counts; rounding moves them by one at most.
+    // PETSc and a reference in double-double agree on these counts; rounding moves them by one at
+    // most.
     for (n, expected) in [(64, 129_u64), (100, 203)] {
         let problem = Problem::stencil(n, 2);
         let preconditioner = JacobiPreconditioner::new(&*problem.a).unwrap();
@@ -84,7 +86,8 @@ fn cg_takes_the_known_iterations_on_the_laplacian() {
 
 #[test]
 fn jacobi_takes_the_iterations_the_spectrum_says() {
-    // The error of b = ones expands in the odd sines; 7633 at 64^3 and 1e-4 follows from the eigenvalues alone.
+    // The error of b = ones expands in the odd sines; 7633 at 64^3 and 1e-4 follows from the
+    // eigenvalues alone.
     let problem = Problem::stencil(64, 2);
     let count = iterations(&mut problem.jacobi(1e-4));
     assert!(count.abs_diff(7633) <= 1, "{count} iterations");
@@ -127,7 +130,8 @@ fn solves_have_the_same_bits_for_any_number_of_threads_and_on_matrix_and_stencil
 
 #[test]
 fn traditional_resume_keeps_the_iteration_count() {
-    // METHODS of the seed paper: (x, p, rho) saved, r recomputed, is the same Krylov process up to rounding.
+    // METHODS of the seed paper: (x, p, rho) saved, r recomputed, is the same Krylov process up to
+    // rounding.
     let problem = Problem::matrix(20, 1);
     let undisturbed = iterations(&mut problem.cg(&Identity, 1e-8));
     let mut first = problem.cg(&Identity, 1e-8);

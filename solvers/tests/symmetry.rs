@@ -45,7 +45,8 @@ fn symmetric_operators_have_no_defect() {
     assert_eq!(defect(&Poisson3d::new(24)), 0.0);
 }
 
-/// One sample of a sum of independent terms lies within a factor of thirty of their root mean square, but for 3 % of all.
+/// One sample of a sum of independent terms lies within a factor of thirty of their root mean
+/// square, but for 3 % of all.
 #[test]
 fn the_defect_of_others_is_about_the_norm_of_what_is_not_symmetric() {
     for name in ["sherman5", "orsirr_1", "add32"] {

@@ -1,8 +1,8 @@
 //! Every codec on the vectors of real solves, in turns: `cargo xtask codecs`.
 //!
-//! Ratio, compress and decompress rates of one core (median over the repeats of uncompressed bytes over CPU time of the
-//! thread, so that busy neighbours cost little) and the largest error over the bound. Codecs take turns
-//! within a repeat.
+//! Ratio, compress and decompress rates of one core (median over the repeats of uncompressed bytes
+//! over CPU time of the thread, so that busy neighbours cost little) and the largest error over the
+//! bound. Codecs take turns within a repeat.
 
 mod vectors;
 #[path = "../../tests/zfp_oracle/sys.rs"]

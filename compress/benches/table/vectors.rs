@@ -62,8 +62,8 @@ pub(crate) fn all() -> Vec<Vector> {
     ]
 }
 
-/// A variable of CG with Jacobi on the Poisson problem: some iterations before the middle of the solve, in the middle, and
-/// the same near its end.
+/// A variable of CG with Jacobi on the Poisson problem: some iterations before the middle of the
+/// solve, in the middle, and the same near its end.
 fn cg(n: usize, kind: RightHandSide, variable: &str) -> [Vec<f64>; 4] {
     let pool = Arc::new(Pool::new(1));
     let a = Csr::poisson3d(n).with_pool(pool.clone());

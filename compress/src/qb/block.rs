@@ -1,4 +1,5 @@
-//! A block: up to 4096 values that are decoded without any other block. What it looks like as bytes, both ways.
+//! A block: up to 4096 values that are decoded without any other block. What it looks like as
+//! bytes, both ways.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -159,8 +160,8 @@ pub(super) struct Expected {
 }
 
 impl<'a> Opened<'a> {
-    /// Takes `block` apart, which must hold nothing more; `None` for what no encoder writes. Raw blocks are
-    /// their reader's business: [`Kind::Raw`] comes back with everything else empty.
+    /// Takes `block` apart, which must hold nothing more; `None` for what no encoder writes. Raw
+    /// blocks are their reader's business: [`Kind::Raw`] comes back with everything else empty.
     pub(super) fn parse(&mut self, block: &'a [u8], expected: Expected) -> Option<Kind> {
         let (mut heads, mut words) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.words));
         heads.clear();

@@ -17,8 +17,9 @@ const SAMPLES: usize = 16;
 const SAMPLED: usize = 8;
 /// Blocks that weights are fitted to.
 const FITTED_BLOCKS: usize = 32;
-/// Fitted weights are taken where they leave at most this part of the bytes, as decoding them takes longer; or, where the
-/// bandwidth of the storage is known, where a value's bytes they save would take longer than this to write.
+/// Fitted weights are taken where they leave at most this part of the bytes, as decoding them takes
+/// longer; or, where the bandwidth of the storage is known, where a value's bytes they save would
+/// take longer than this to write.
 const FITTED_PAYS: f64 = 0.95;
 const FITTED_SECONDS: f64 = 3e-9;
 /// A prime that shares no factor with numbers of blocks.
@@ -51,7 +52,8 @@ pub struct Way {
     pub is_fitted: bool,
     /// Against the parent.
     pub follows: bool,
-    /// With half the step, and a band in which the parent's codes are kept: against a parent, absolute bounds alone.
+    /// With half the step, and a band in which the parent's codes are kept: against a parent,
+    /// absolute bounds alone.
     pub is_halved: bool,
 }
 
@@ -81,8 +83,8 @@ impl Plan {
         mode.unwrap_or(Mode::Lossless)
     }
 
-    /// A little below the bound, as distances this large may be rounded; of absolute lattices alone, the others hold
-    /// bits that a distance does not see.
+    /// A little below the bound, as distances this large may be rounded; of absolute lattices
+    /// alone, the others hold bits that a distance does not see.
     pub(super) fn dead_band<T: Scalar>(&self, problem: &Problem<'_, T>) -> Option<f64> {
         const ROUNDED_DOWN: f64 = 1.0 - 4.0 * f64::EPSILON;
         let is_absolute = matches!(self.mode(problem), Mode::Absolute(_));
@@ -104,7 +106,8 @@ impl<'a, T: Scalar> Problem<'a, T> {
         }
     }
 
-    /// The way asked for, where it is possible here; else the one that took the fewest bytes on a sample.
+    /// The way asked for, where it is possible here; else the one that took the fewest bytes on a
+    /// sample.
     pub(super) fn choose(&self, way: Option<Way>, level: Level) -> Plan
     where
         Absolute: Lattice<T>,
@@ -229,8 +232,8 @@ impl<'a, T: Scalar> Problem<'a, T> {
     }
 }
 
-/// Blocks spread evenly: one in `apart`, but no more than `most`. Each stands elsewhere in its part of the frame, so that they
-/// are not all at one edge of a grid.
+/// Blocks spread evenly: one in `apart`, but no more than `most`. Each stands elsewhere in its part
+/// of the frame, so that they are not all at one edge of a grid.
 fn spread(shape: Shape, most: usize, apart: usize) -> impl Iterator<Item = usize> {
     let blocks = shape.blocks();
     let samples = most.min(blocks.div_ceil(apart)).max(1).min(blocks);

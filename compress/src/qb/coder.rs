@@ -85,7 +85,8 @@ fn groups<'a, T>(values: &'a [T], parent: Option<&'a [T]>) -> impl Iterator<Item
 }
 
 impl<L> Coder<L> {
-    /// Appends a block of `values` and returns the largest error in it. The parent, if any, has the values' shape.
+    /// Appends a block of `values` and returns the largest error in it. The parent, if any, has the
+    /// values' shape.
     pub(super) fn encode<T: Scalar>(
         &self,
         (shape, block): (Shape, usize),
@@ -151,8 +152,8 @@ impl<L> Coder<L> {
         work.codes[HISTORY..].first_chunk()
     }
 
-    /// Fills `work` with the codes of a block, telling which group it has come to; the largest error, or `None` when some group
-    /// needs 64-bit fields.
+    /// Fills `work` with the codes of a block, telling which group it has come to; the largest
+    /// error, or `None` when some group needs 64-bit fields.
     fn fill<T: Scalar>(
         &self,
         shape: Shape,
@@ -203,8 +204,9 @@ impl<L> Coder<L> {
         Some(largest)
     }
 
-    /// Codes, relative to the parent's, of one group; notes signs, zeros and exceptions, and returns the
-    /// largest error. What has no code takes the one before: `carry`, or the first there is.
+    /// Codes, relative to the parent's, of one group; notes signs, zeros and exceptions, and
+    /// returns the largest error. What has no code takes the one before: `carry`, or the first
+    /// there is.
     fn codes<T: Scalar>(
         &self,
         source: Source<'_, T>,
@@ -313,7 +315,8 @@ impl<T: Scalar> DecodeScratch<T> {
 }
 
 impl<L> Coder<L> {
-    /// Fills a block's values in `target`; `None`, with anything in them, for bytes no encoder writes.
+    /// Fills a block's values in `target`; `None`, with anything in them, for bytes no encoder
+    /// writes.
     pub(super) fn decode<'a, T: Scalar>(
         &self,
         (shape, block): (Shape, usize),

@@ -1,9 +1,11 @@
 //! QB on a CUDA device: the bytes of [`Qb`], which is the oracle.
 //!
-//! The device codes lines that stand alone; grids and frames coded against a parent go to the host's codec, as do
-//! header, table and checksums. `qb.cuh` and what follows it is the same codec once more.
+//! The device codes lines that stand alone; grids and frames coded against a parent go to the
+//! host's codec, as do header, table and checksums. `qb.cuh` and what follows it is the same codec
+//! once more.
 //!
-//! Promises: the same bytes as [`Qb`] for every input; memory for two slices of 64 MiB of doubles, whatever the vector.
+//! Promises: the same bytes as [`Qb`] for every input; memory for two slices of 64 MiB of doubles,
+//! whatever the vector.
 
 mod lanes;
 mod sys;
@@ -30,7 +32,8 @@ use super::{Qb, bytes, damaged, effective_bound};
 /// The kernels, as CUDA C; each lattice's are one more line.
 const SOURCE: &str = concat!(include_str!("qb.cuh"), include_str!("qb_encode.cuh"), include_str!("qb_decode.cuh"));
 
-/// Source of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type (`F64`, `F32`).
+/// Source of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type
+/// (`F64`, `F32`).
 #[must_use]
 pub fn source(lattice: &str, element: &str) -> String {
     format!("{SOURCE}\nQB_KERNELS({element}, {lattice})\n")
@@ -80,8 +83,9 @@ impl QbCuda {
         &self.device
     }
 
-    /// Encodes doubles that rest in the device's memory, as a line that stands alone: the frame of [`Qb`], by the
-    /// line predictor, even where raw values would be smaller. Returns the largest error.
+    /// Encodes doubles that rest in the device's memory, as a line that stands alone: the frame of
+    /// [`Qb`], by the line predictor, even where raw values would be smaller. Returns the largest
+    /// error.
     ///
     /// `bound` is absolute, pointwise or lossless: a range is not looked for on the device.
     ///
@@ -105,8 +109,8 @@ impl QbCuda {
         self.encode_line(&Problem::new(&[], bound, &context, None), &plan, Source::Device(values), target)
     }
 
-    /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one slice of 2^23:
-    /// encoded, then decoded; the second of two runs.
+    /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
+    /// slice of 2^23: encoded, then decoded; the second of two runs.
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.

@@ -1,8 +1,10 @@
-//! Tiles predicted by a fitted sum of neighbours: each code from the thirteen coded before it, by weights the frame carries.
+//! Tiles predicted by a fitted sum of neighbours: each code from the thirteen coded before it, by
+//! weights the frame carries.
 //!
-//! What a coarse lattice leaves of a smooth field, and of its difference to a version before, is smooth plus white noise.
-//! Differences along the axes add up the noise of seven neighbours; a least-squares fit averages it. Weights are
-//! integers and sums wrap, so that what is predicted is the same on every machine, whatever the weights are.
+//! What a coarse lattice leaves of a smooth field, and of its difference to a version before, is
+//! smooth plus white noise. Differences along the axes add up the noise of seven neighbours; a
+//! least-squares fit averages it. Weights are integers and sums wrap, so that what is predicted is
+//! the same on every machine, whatever the weights are.
 //!
 //! A neighbour outside the tile takes the code of the nearest one inside that comes before.
 
@@ -10,8 +12,8 @@ use super::int::Int;
 use super::tile::{EDGE, TILE};
 use crate::least_squares::Normal;
 
-/// Weights of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y, z - 1),
-/// (y + 1, z - 1), and the code before it in its own row.
+/// Weights of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y,
+/// z - 1), (y + 1, z - 1), and the code before it in its own row.
 const SPACE: usize = 13;
 /// Of a code in the first plane: three for the row y - 1, and the code before it.
 const PLANE: usize = 4;
@@ -19,7 +21,8 @@ const PLANE: usize = 4;
 const FRACTION: u32 = 12;
 /// Bytes of the weights, with zeros up to a whole word.
 pub(super) const WEIGHTS: usize = (2 * (SPACE + PLANE)).next_multiple_of(4);
-/// Distance from a tile's base up to which 32 bits hold a weighted sum, where it is about as large as a code.
+/// Distance from a tile's base up to which 32 bits hold a weighted sum, where it is about as large
+/// as a code.
 pub(super) const NARROW_FITTED: i64 = 1 << 18;
 
 /// What neighbours count.
@@ -91,8 +94,9 @@ impl<I: Int> Ahead<I> {
         Self { sums, own: I::narrowed(i64::from(own)), edge: south[1] }
     }
 
-    /// The predictions of a row from its residuals. With m the prediction and d the residual at a place, the next prediction is of
-    /// `S + v (d + m)`, of which all but `v m` is summed beforehand.
+    /// The predictions of a row from its residuals. With m the prediction and d the residual at a
+    /// place, the next prediction is of `S + v (d + m)`, of which all but `v m` is summed
+    /// beforehand.
     #[inline(always)]
     fn chain(self, residuals: &[I; EDGE]) -> [I; EDGE] {
         let mut ahead = self.sums;
@@ -181,7 +185,8 @@ impl Fit {
         Self { space: Normal::EMPTY, plane: Normal::EMPTY }
     }
 
-    /// Of one tile: places behind others along each axis that matters: of the first plane, and of some rows behind it.
+    /// Of one tile: places behind others along each axis that matters: of the first plane, and of
+    /// some rows behind it.
     pub(super) fn of(codes: &[i64; TILE]) -> Self {
         let mut fit = Self::new();
         let rows = codes.as_chunks::<EDGE>().0;
@@ -220,7 +225,8 @@ fn count<const N: usize, const ROWS: usize>(normal: &mut Normal<N>, before: [&Pa
     }
 }
 
-/// The nearest weights. What rounding changes of their sum goes to the one at `centre`: the codes of a tile have much in common.
+/// The nearest weights. What rounding changes of their sum goes to the one at `centre`: the codes
+/// of a tile have much in common.
 fn rounded<const N: usize>(coefficients: [f32; N], centre: usize) -> [i16; N] {
     const LARGEST: f64 = i16::MAX as f64;
     let scaled = coefficients.map(|c| (f64::from(c) * f64::from(1 << FRACTION)).clamp(-LARGEST, LARGEST));
@@ -273,7 +279,8 @@ mod tests {
         }
     }
 
-    /// The noise alone has a mean square of 24; Lorenzo's signed sum of eight noises is eight times that.
+    /// The noise alone has a mean square of 24; Lorenzo's signed sum of eight noises is eight times
+    /// that.
     #[test]
     fn noise_is_not_added_up() {
         let codes = noisy();

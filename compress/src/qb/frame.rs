@@ -129,7 +129,8 @@ impl Header {
         frame[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// Reads header and table of a frame of values of type `T`; the table's words add up to the rest of it.
+    /// Reads header and table of a frame of values of type `T`; the table's words add up to the
+    /// rest of it.
     pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, Vec<Entry>), CodecError> {
         let header = frame.first_chunk::<HEADER>().ok_or_else(|| damaged("shorter than its header"))?;
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
@@ -185,8 +186,8 @@ pub(super) fn preface(shape: Shape) -> usize {
     HEADER + shape.blocks() * ENTRY + if is_fitted { WEIGHTS } else { 0 }
 }
 
-/// The table and the weights behind it, its checksum and its sum checked. Its length comes from the frame's, so no header makes it
-/// larger.
+/// The table and the weights behind it, its checksum and its sum checked. Its length comes from the
+/// frame's, so no header makes it larger.
 fn table(
     frame: &[u8],
     (blocks, is_fitted): (usize, bool),

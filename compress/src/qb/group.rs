@@ -1,7 +1,7 @@
 //! A group of 256 residuals as bytes, and back: most in equally wide fields, outliers as patches.
 //!
-//! Promises: [`Head`] says how many words and bytes a group takes, so that all groups of a block are found
-//! from their heads alone, in parallel.
+//! Promises: [`Head`] says how many words and bytes a group takes, so that all groups of a block
+//! are found from their heads alone, in parallel.
 
 use super::kernels::{GROUP, Int, LANES, Line, Word};
 use super::simd::Level;

@@ -11,8 +11,8 @@ pub(super) trait Int: Copy + Default + 'static {
     /// Small magnitudes to small numbers: 0, -1, 1, -2, ... to 0, 1, 2, 3, ...
     fn zigzag(self) -> Self::Unsigned;
     fn unzigzag(z: Self::Unsigned) -> Self;
-    /// About the bits of the magnitude: 126 more than its bit length. Between 2^24 and 2^31 a magnitude may count
-    /// as one bit longer.
+    /// About the bits of the magnitude: 126 more than its bit length. Between 2^24 and 2^31 a
+    /// magnitude may count as one bit longer.
     fn length(self) -> u32;
     fn wide(self) -> i64;
     fn narrowed(code: i64) -> Self;

@@ -1,7 +1,7 @@
 //! What is done to a group of 256 values or codes, in plain loops that compilers make vectors of.
 //!
-//! Promises: the same integers on every machine. `simd` compiles each kernel once more for every level
-//! of the processor's vector instructions; a CUDA thread block does the same with its lanes.
+//! Promises: the same integers on every machine. `simd` compiles each kernel once more for every
+//! level of the processor's vector instructions; a CUDA thread block does the same with its lanes.
 
 pub(super) use super::fitted::{fitted_codes, fitted_residuals};
 pub(super) use super::int::{Int, Word};
@@ -210,7 +210,8 @@ pub(super) trait Row<I: Int>: Copy {
     fn to_array(self) -> [I; LANES];
     /// Bit l is set when lane l has a bit at `width` or above.
     fn reach(z: &[I::Unsigned; LANES], width: u32) -> u32;
-    /// Running sums that go on from `last`, which holds the last sum in every lane, before and after.
+    /// Running sums that go on from `last`, which holds the last sum in every lane, before and
+    /// after.
     fn sums(self, last: &mut Self) -> Self;
 }
 
@@ -345,7 +346,8 @@ pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
     }
 }
 
-/// Differences along the three axes of a tile of 16^3, wrapping, zigzag; nothing stands before its faces.
+/// Differences along the three axes of a tile of 16^3, wrapping, zigzag; nothing stands before its
+/// faces.
 #[inline(always)]
 pub(super) fn tile_differences<I: Int, R: Row<I>>(tile: &[I; TILE], differences: &mut [I::Unsigned; TILE]) {
     let rows = tile.as_chunks::<EDGE>().0;

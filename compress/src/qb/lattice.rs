@@ -1,10 +1,11 @@
 //! From values to integer codes and back: one value at a time, so that every machine does the same.
 //!
-//! Promises: [`Lattice::code`] says that a value holds only when [`Lattice::value`] of its code is within
-//! the bound in real arithmetic. Plain multiplications, additions and integer operations: no fused
-//! multiply-add, no function of a mathematical library. FORMAT.md carries the proofs.
+//! Promises: [`Lattice::code`] says that a value holds only when [`Lattice::value`] of its code is
+//! within the bound in real arithmetic. Plain multiplications, additions and integer operations: no
+//! fused multiply-add, no function of a mathematical library. FORMAT.md carries the proofs.
 
-/// `1.5 2^52`: added to a number below 2^51, it rounds it to an integer that stands in the low bits.
+/// `1.5 2^52`: added to a number below 2^51, it rounds it to an integer that stands in the low
+/// bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 const MAGIC_BITS: i64 = MAGIC.to_bits() as i64;
 /// `2^52`, likewise for what is not negative.
@@ -80,8 +81,8 @@ macro_rules! scalar {
 scalar!(f64, u64, 0);
 scalar!(f32, u32, 1);
 
-/// What became of a value. Whether it holds is [`Lattice::holds`]'s to say; many values are judged at once by the union of their
-/// signs of `odd` and their largest error.
+/// What became of a value. Whether it holds is [`Lattice::holds`]'s to say; many values are judged
+/// at once by the union of their signs of `odd` and their largest error.
 #[derive(Clone, Copy)]
 pub(super) struct Coded {
     pub(super) code: i64,
@@ -97,7 +98,8 @@ fn short_of(a: u64, b: u64) -> i64 {
     a.wrapping_sub(b) as i64
 }
 
-/// Negative for the negative zero: of numbers below zero, only the least one's lowest set bit is the highest.
+/// Negative for the negative zero: of numbers below zero, only the least one's lowest set bit is
+/// the highest.
 #[inline(always)]
 fn negative_zero(x: f64) -> i64 {
     let bits = x.to_bits() as i64;
@@ -155,8 +157,8 @@ pub(super) struct Absolute {
 }
 
 impl Absolute {
-    /// The lattice for a bound; `None` where it leaves no room. In a chain the step is a power of two, so
-    /// that the lattices of all versions lie in each other. `halved` takes half the step.
+    /// The lattice for a bound; `None` where it leaves no room. In a chain the step is a power of
+    /// two, so that the lattices of all versions lie in each other. `halved` takes half the step.
     pub(super) fn new(bound: f64, is_chained: bool, halved: bool) -> Option<Self> {
         if bound < ABSOLUTE_MIN {
             return None;
@@ -248,8 +250,8 @@ impl Lattice<f32> for Absolute {
     }
 }
 
-/// `pattern of |x'| = code divisor`, in units of the pattern's bits above [`SHIFT`] (f64) or of all (f32):
-/// the pattern of a float is a piecewise linear logarithm of it.
+/// `pattern of |x'| = code divisor`, in units of the pattern's bits above [`SHIFT`] (f64) or of all
+/// (f32): the pattern of a float is a piecewise linear logarithm of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Relative {
     divisor: f64,
@@ -259,8 +261,8 @@ pub(super) struct Relative {
 }
 
 impl Relative {
-    /// The lattice for a bound on values of `bytes` bytes; `None` where it leaves no room. In a chain the
-    /// divisor is a power of two.
+    /// The lattice for a bound on values of `bytes` bytes; `None` where it leaves no room. In a
+    /// chain the divisor is a power of two.
     pub(super) fn new(bound: f64, bytes: usize, is_chained: bool) -> Option<Self> {
         let bound = bound.min(RELATIVE_MAX);
         let divisor = if bytes == f64::BYTES {

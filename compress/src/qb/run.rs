@@ -50,7 +50,8 @@ impl Run {
     }
 }
 
-/// Leaves room for `preface` bytes in `target`, which may be anything, and all blocks behind it; their table, and the largest error.
+/// Leaves room for `preface` bytes in `target`, which may be anything, and all blocks behind it;
+/// their table, and the largest error.
 pub(super) fn encode<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
     shape: Shape,
@@ -71,7 +72,8 @@ where
     match team.filter(|_| pieces.len() > 1) {
         None => pieces.into_iter().for_each(|blocks| encode(blocks, &mut scratch, &mut all)),
         Some(team) => {
-            // What the caller codes stands where it belongs, but for its last pieces; what the others have coded is put behind it.
+            // What the caller codes stands where it belongs, but for its last pieces; what the
+            // others have coded is put behind it.
             let behind = Mutex::new(BTreeMap::new());
             let keep = |(first, run): (usize, Run)| {
                 behind.lock().expect("nobody panics holding it").insert(first, run);
@@ -128,7 +130,8 @@ fn encode_piece<T: Scalar, L: Lattice<T>>(
     }
 }
 
-/// Fills `target` from all blocks; the numbers of those that are damaged, whose values may be anything.
+/// Fills `target` from all blocks; the numbers of those that are damaged, whose values may be
+/// anything.
 pub(super) fn decode<T: Scalar, L: Lattice<T>>(
     coder: &Coder<L>,
     shape: Shape,

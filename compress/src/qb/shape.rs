@@ -9,13 +9,14 @@ use super::tile::{EDGE, TILE};
 
 /// Values in a block.
 pub(super) const BLOCK: usize = 4096;
-/// Blocks coded as one piece of work: half a megabyte, and fewer in the last of [`PARTS`] parts of a frame, so that threads that
-/// began at different times end at nearly the same.
+/// Blocks coded as one piece of work: half a megabyte, and fewer in the last of [`PARTS`] parts of
+/// a frame, so that threads that began at different times end at nearly the same.
 const PIECE_BLOCKS: usize = 16;
 const LAST_PIECE_BLOCKS: usize = 4;
 const PARTS: usize = 8;
 
-/// Groups of a line that memory is asked for ahead: processors foresee the values of a page, not the next page's.
+/// Groups of a line that memory is asked for ahead: processors foresee the values of a page, not
+/// the next page's.
 pub(super) const AHEAD: usize = 4;
 
 /// The arrangement blocks are cut from.
@@ -23,7 +24,8 @@ pub(super) const AHEAD: usize = 4;
 pub(super) enum Shape {
     /// Values in a row, predicted from those `stride` and `2 stride` before.
     Line { n: usize, stride: usize },
-    /// A grid in tiles of 16^3, predicted along all axes, or by these weights; extents fastest first.
+    /// A grid in tiles of 16^3, predicted along all axes, or by these weights; extents fastest
+    /// first.
     Tiles { dims: [usize; 3], fitted: Option<Weights> },
 }
 
@@ -111,8 +113,8 @@ impl Shape {
         }
     }
 
-    /// The values of a block, padded to whole groups with the nearest ones: lent from `values` where they
-    /// stand in a row, else copied into `room`.
+    /// The values of a block, padded to whole groups with the nearest ones: lent from `values`
+    /// where they stand in a row, else copied into `room`.
     pub(super) fn gather<'a, T: Copy>(self, block: usize, values: &'a [T], room: &'a mut [T; BLOCK]) -> &'a [T] {
         let padded = self.groups(block) * GROUP;
         match self {
@@ -134,8 +136,8 @@ impl Shape {
         &room[..padded]
     }
 
-    /// Asks for values that are coded soon after a group: of a line those [`AHEAD`], of a grid the same group of the next tile, whose
-    /// rows lie too far apart for a processor to foresee them.
+    /// Asks for values that are coded soon after a group: of a line those [`AHEAD`], of a grid the
+    /// same group of the next tile, whose rows lie too far apart for a processor to foresee them.
     pub(super) fn fetch<T>(self, (block, group): (usize, usize), values: &[T]) {
         match self {
             Self::Line { .. } => {
@@ -153,8 +155,8 @@ impl Shape {
         }
     }
 
-    /// Calls `each` with the parts of a block that are rows of the values too: place in the block, place among
-    /// the values, length.
+    /// Calls `each` with the parts of a block that are rows of the values too: place in the block,
+    /// place among the values, length.
     pub(super) fn each_part(self, block: usize, mut each: impl FnMut(usize, usize, usize)) {
         match self {
             Self::Line { .. } => each(0, block * BLOCK, self.block_values(block)),
@@ -204,8 +206,8 @@ fn corner(dims: [usize; 3], block: usize) -> [usize; 3] {
     [block % across * EDGE, block / across % down * EDGE, block / (across * down) * EDGE]
 }
 
-/// Calls `each` with every row of a tile: its number in the tile, where the nearest row of the grid starts,
-/// and how many of its values lie inside.
+/// Calls `each` with every row of a tile: its number in the tile, where the nearest row of the grid
+/// starts, and how many of its values lie inside.
 fn each_row(dims: [usize; 3], block: usize, mut each: impl FnMut(usize, usize, usize)) {
     let [at_x, at_y, at_z] = corner(dims, block);
     let inside = EDGE.min(dims[0] - at_x);

@@ -27,7 +27,8 @@ pub(super) fn note<T: Scalar>(
     }
 }
 
-/// Gives the values of a group their signs and zeros; returns the bitmaps of the groups that follow.
+/// Gives the values of a group their signs and zeros; returns the bitmaps of the groups that
+/// follow.
 pub(super) fn apply<'a, T: Scalar>(
     class: u8,
     bitmaps: &'a [u32],

@@ -1,7 +1,7 @@
 //! The kernels, compiled once for every level of vector instructions, and the choice between them.
 //!
-//! Promises: the same integers and floats at every level: it is the same source, and neither level allows
-//! itself to fuse or reorder floating-point operations.
+//! Promises: the same integers and floats at every level: it is the same source, and neither level
+//! allows itself to fuse or reorder floating-point operations.
 #![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
 
 use super::fitted::Weights;
@@ -66,7 +66,8 @@ impl Level {
     }
 }
 
-/// Asks for memory that is read or written soon, where processors can be asked; nothing waits for it.
+/// Asks for memory that is read or written soon, where processors can be asked; nothing waits for
+/// it.
 #[inline(always)]
 pub(super) fn fetch<T>(soon: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -97,14 +98,16 @@ macro_rules! kernels {
                         kernels::$name($($argument),+)
                     }
                     match self.0 {
-                        // SAFETY: a level above portable is made by `available` alone, which asked the processor.
+                        // SAFETY: a level above portable is made by `available` alone, which asked
+                        // the processor.
                         Kind::Avx2 => return unsafe { avx2($($argument),+) },
                         // SAFETY: as above.
                         Kind::Avx512 => return unsafe { avx512($($argument),+) },
                         Kind::Portable => {}
                     }
                 }
-                // A function of its own, as the others are: what compilers make of a loop hangs on what is around it.
+                // A function of its own, as the others are: what compilers make of a loop hangs on
+                // what is around it.
                 #[inline(never)]
                 fn portable<$($g: $bound),*>($($argument: $kind),+) $(-> $result)? {
                     kernels::$name($($argument),+)
@@ -140,7 +143,8 @@ kernels! {
     fn fitted_codes[I: Int](weights: &Weights, residuals: &[I::Unsigned; TILE], tile: &mut [I; TILE]);
 }
 
-/// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector registers.
+/// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector
+/// registers.
 macro_rules! row_kernels {
     ($(fn $name:ident / $wide:ident($($argument:ident: $narrow:ty | $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {
         impl Level {$(
@@ -154,7 +158,8 @@ macro_rules! row_kernels {
                         kernels::$name::<i32, std::arch::x86_64::__m256i>($($argument),+)
                     }
                     if self != Self::PORTABLE {
-                        // SAFETY: a level above portable is made by `available` alone, which asked the processor.
+                        // SAFETY: a level above portable is made by `available` alone, which asked
+                        // the processor.
                         return unsafe { avx2($($argument),+) };
                     }
                 }

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// How often a thread that has nothing left to do asks for more, before it sleeps: some tenths of a millisecond where no other
-/// thread wants its core. To be woken takes about a tenth, and the next frame of a variable follows at once.
+/// How often a thread that has nothing left to do asks for more, before it sleeps: some tenths of a
+/// millisecond where no other thread wants its core. To be woken takes about a tenth, and the next
+/// frame of a variable follows at once.
 const PATIENCE: usize = 1000;
 
 /// Threads of a team, at most: whoever asks for more has mistyped.
@@ -26,7 +27,8 @@ pub(super) struct Team {
 }
 
 impl Team {
-    /// The team of so many threads, the caller's among them; `None` of one, or where the operating system grants no more.
+    /// The team of so many threads, the caller's among them; `None` of one, or where the operating
+    /// system grants no more.
     pub(super) fn of(threads: usize) -> Option<Arc<Self>> {
         let threads = threads.min(MOST_THREADS);
         if threads <= 1 {
@@ -47,9 +49,10 @@ impl Team {
         Ok(Self { pool, calls: Arc::default() })
     }
 
-    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others from where its share ends, when
-    /// they have woken, which in frames of a millisecond or two is not nothing; then each what the other has left. `next` gives the
-    /// others another piece as long as there is one.
+    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others
+    /// from where its share ends, when they have woken, which in frames of a millisecond or two is
+    /// not nothing; then each what the other has left. `next` gives the others another piece as
+    /// long as there is one.
     pub(super) fn share<P: Send>(
         &self,
         (mut pieces, weight): (Vec<P>, impl Fn(&P) -> usize),
@@ -58,7 +61,8 @@ impl Team {
     ) {
         let others = self.pool.current_num_threads();
         let call = self.calls.fetch_add(1, Ordering::AcqRel) + 1;
-        // A little less than its share, so that it is there to put what the others make behind its own.
+        // A little less than its share, so that it is there to put what the others make behind its
+        // own.
         let share = pieces.iter().map(&weight).sum::<usize>() * 9 / (10 * (others + 1));
         let mut before = 0;
         let is_near = |piece: &P| {

@@ -12,8 +12,9 @@ const BORDER: usize = 2 * EDGE - 1;
 const INNER: usize = EDGE - 1;
 const FACES: usize = PLANE + INNER * BORDER;
 
-/// Residuals by place into the order they are written in: first those on the tile's three first faces, which
-/// are predicted from fewer neighbours and are larger, then the interior; each by ascending place.
+/// Residuals by place into the order they are written in: first those on the tile's three first
+/// faces, which are predicted from fewer neighbours and are larger, then the interior; each by
+/// ascending place.
 pub(super) fn arrange<W: Copy>(tile: &[W; TILE], arranged: &mut [W; TILE]) {
     let (faces, interior) = arranged.split_at_mut(FACES);
     let (first, borders) = faces.split_at_mut(PLANE);

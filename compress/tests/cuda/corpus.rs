@@ -88,7 +88,8 @@ pub(crate) fn each_kind(n: usize, seed: u64) -> Vec<Input> {
     KINDS.iter().map(make).collect()
 }
 
-/// A block of each kind, one after the other, and zeros: so it stays smaller than raw, whatever is in it.
+/// A block of each kind, one after the other, and zeros: so it stays smaller than raw, whatever is
+/// in it.
 pub(crate) fn patchwork(tail: usize) -> Input {
     let mut values: Vec<f64> = each_kind(BLOCK, 11).into_iter().flat_map(|input| input.values).collect();
     values.resize(values.len() + 4 * BLOCK, 0.0);

@@ -13,8 +13,8 @@ use zfp_sys::{
 /// The stream zfp writes for `values` of extents `dims`, without header.
 pub(crate) fn compress(values: Values<'_>, dims: [usize; 3], bound: Bound) -> Vec<u8> {
     let field = field(values, dims);
-    // SAFETY: every handle is made here, used while open and closed once; the buffer outlives the bit
-    // stream and is as long as the library asks for.
+    // SAFETY: every handle is made here, used while open and closed once; the buffer outlives the
+    // bit stream and is as long as the library asks for.
     unsafe {
         let stream = zfp_stream_open(std::ptr::null_mut());
         match bound {

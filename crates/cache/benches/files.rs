@@ -1,6 +1,8 @@
-//! Files of a version: one for each rank, for two, for all; alone on the disk and behind a bandwidth limit.
+//! Files of a version: one for each rank, for two, for all; alone on the disk and behind a
+//! bandwidth limit.
 //!
-//! Ranks are threads, each with its own store, as processes have them. What is compared runs in turns.
+//! Ranks are threads, each with its own store, as processes have them. What is compared runs in
+//! turns.
 #![expect(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
 use std::path::Path;

@@ -26,7 +26,8 @@ impl Store for NodeStore {
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         let version = manifest.version;
         let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
-            // Where a rank is lost others may have seen this one's mark, and count the version: settling will tell.
+            // Where a rank is lost others may have seen this one's mark, and count the version:
+            // settling will tell.
             if !matches!(error, StoreError::Comm(_)) {
                 // The first error is the one to report; a draft that stays never counts.
                 self.shelf.remove(version).ok();

@@ -33,7 +33,8 @@ pub(crate) enum Part {
     Row(usize),
 }
 
-/// The constants by which `parts`, as many as there are columns, are to be multiplied to sum up to `column`.
+/// The constants by which `parts`, as many as there are columns, are to be multiplied to sum up to
+/// `column`.
 pub(crate) fn constants(column: usize, parts: &[Part]) -> Option<Vec<u8>> {
     let data = parts.len();
     let known = |c: usize| parts.contains(&Part::Column(c));
@@ -43,7 +44,8 @@ pub(crate) fn constants(column: usize, parts: &[Part]) -> Option<Vec<u8>> {
     let Some(at) = missing.iter().position(|&c| c == column) else {
         return Some(parts.iter().map(|part| u8::from(*part == Part::Column(column))).collect());
     };
-    // x_missing = inverse (rows - sum over known columns), of which only the line of `column` is needed.
+    // x_missing = inverse (rows - sum over known columns), of which only the line of `column` is
+    // needed.
     let line = &inverse(matrix)?[at];
     let constant = |part: &Part| match *part {
         Part::Row(row) => rows.iter().position(|&r| r == row).map_or(0, |i| line[i]),
@@ -54,8 +56,9 @@ pub(crate) fn constants(column: usize, parts: &[Part]) -> Option<Vec<u8>> {
     Some(parts.iter().map(constant).collect())
 }
 
-/// Column `column` of a code from as many parts as it has columns: pairs of the part's number and its bytes, where numbers
-/// below the count of columns are columns and those above parity rows. `None` when the parts are too few.
+/// Column `column` of a code from as many parts as it has columns: pairs of the part's number and
+/// its bytes, where numbers below the count of columns are columns and those above parity rows.
+/// `None` when the parts are too few.
 #[must_use]
 pub fn decode_column(column: usize, parts: &[(usize, &[u8])], target: &mut [u8]) -> Option<()> {
     let data = parts.len();

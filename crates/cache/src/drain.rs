@@ -1,8 +1,10 @@
-//! The drain: what the fastest tier has goes on to the slower ones behind the worker, one version at a time.
+//! The drain: what the fastest tier has goes on to the slower ones behind the worker, one version
+//! at a time.
 //!
-//! Its thread has a communicator of its own, so its collective calls never meet those of the worker, and all ranks hand it
-//! the same versions in the same order. It is given the encoded frames, so nothing is read back or coded again. Given up,
-//! it ends before the next variable, on all ranks alike, and its draft is gone. Must not know when a version is due.
+//! Its thread has a communicator of its own, so its collective calls never meet those of the
+//! worker, and all ranks hand it the same versions in the same order. It is given the encoded
+//! frames, so nothing is read back or coded again. Given up, it ends before the next variable, on
+//! all ranks alike, and its draft is gone. Must not know when a version is due.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};

@@ -36,10 +36,10 @@ pub(crate) fn invert(a: u8) -> u8 {
     inverse
 }
 
-/// The coefficients of parity row `row` for column `column` of a code of `data` columns: a Cauchy matrix
-/// `1 / (x_row + y_column)`, each column divided by its first entry, so that the first row sums plainly. Every square part
-/// of it can be inverted, so any rows may stand in for as many columns (R. M. Roth, A. Lempel, IEEE Transactions on
-/// Information Theory 35(6), 1989).
+/// The coefficients of parity row `row` for column `column` of a code of `data` columns: a Cauchy
+/// matrix `1 / (x_row + y_column)`, each column divided by its first entry, so that the first row
+/// sums plainly. Every square part of it can be inverted, so any rows may stand in for as many
+/// columns (R. M. Roth, A. Lempel, IEEE Transactions on Information Theory 35(6), 1989).
 ///
 /// # Panics
 /// When rows and columns together are more than the field has elements.

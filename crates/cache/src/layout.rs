@@ -1,8 +1,10 @@
-//! How an erasure set lies over the ranks of a group: each rank keeps its own bytes whole, and a share of the parity.
+//! How an erasure set lies over the ranks of a group: each rank keeps its own bytes whole, and a
+//! share of the parity.
 //!
-//! A group of n = k + m ranks has n stripes. In stripe t the ranks t .. t + m - 1 (modulo n) hold the m parity rows, and
-//! the k ranks behind them give one segment of their bytes each. So every rank gives k segments, holds m rows, and any m
-//! ranks may be lost (as the redundancy sets of SCR are laid out: A. Moody et al., SC 2010, doi 10.1109/SC.2010.18).
+//! A group of n = k + m ranks has n stripes. In stripe t the ranks t .. t + m - 1 (modulo n) hold
+//! the m parity rows, and the k ranks behind them give one segment of their bytes each. So every
+//! rank gives k segments, holds m rows, and any m ranks may be lost (as the redundancy sets of SCR
+//! are laid out: A. Moody et al., SC 2010, doi 10.1109/SC.2010.18).
 
 /// A group of n = data + parity ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

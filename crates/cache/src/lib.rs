@@ -1,9 +1,11 @@
-//! Versions that rest in memory: beyond their process, on other ranks, and as sums over many of them.
+//! Versions that rest in memory: beyond their process, on other ranks, and as sums over many of
+//! them.
 //!
-//! Promises: a draft never counts, and a failed commit leaves the version before it whole; whatever the protections asked
-//! for can bring back comes back, to the rank that reads it, with one verdict on all ranks; a flipped bit is a lost part,
-//! never a value; nothing is kept or read where another user could have put, read or exchanged it. Must not know solvers,
-//! codecs, or what a payload means. Builds on `io` for the manifest's text and checks and for private directories alone.
+//! Promises: a draft never counts, and a failed commit leaves the version before it whole; whatever
+//! the protections asked for can bring back comes back, to the rank that reads it, with one verdict
+//! on all ranks; a flipped bit is a lost part, never a value; nothing is kept or read where another
+//! user could have put, read or exchanged it. Must not know solvers, codecs, or what a payload
+//! means. Builds on `io` for the manifest's text and checks and for private directories alone.
 
 mod as_store;
 mod code;

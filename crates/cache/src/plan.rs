@@ -1,5 +1,5 @@
-//! Who sends what to whom, so that every rank gets the parts of a version it will read: a pure function of what all ranks
-//! hold, so all of them find the same.
+//! Who sends what to whom, so that every rank gets the parts of a version it will read: a pure
+//! function of what all ranks hold, so all of them find the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 

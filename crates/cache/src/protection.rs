@@ -1,7 +1,8 @@
 //! What guards a version against lost ranks: copies on partners, and erasure sets.
 //!
-//! Both follow from the number of ranks and from which of them share a node, so all ranks find the same without asking.
-//! Partner copies as split-phase, double-buffered mirrors: GPI-2's checkpoint extension is where the design comes from.
+//! Both follow from the number of ranks and from which of them share a node, so all ranks find the
+//! same without asking. Partner copies as split-phase, double-buffered mirrors: GPI-2's checkpoint
+//! extension is where the design comes from.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +16,8 @@ use crate::layout::Layout;
 pub enum Protection {
     /// Every rank's part rests on one more rank too.
     Partner(Partners),
-    /// Groups of ranks hold sums of their parts, by which any `parity` lost ranks of a group are won back.
+    /// Groups of ranks hold sums of their parts, by which any `parity` lost ranks of a group are
+    /// won back.
     Erasure {
         /// Ranks whose parts are summed up.
         data: usize,
@@ -92,7 +94,8 @@ impl Partners {
     }
 }
 
-/// All ranks shift by the same number where one leads every rank to another node; else each goes on to the next that does.
+/// All ranks shift by the same number where one leads every rank to another node; else each goes on
+/// to the next that does.
 fn ring(distance: usize, nodes: &[usize]) -> Result<Vec<usize>, StoreError> {
     let ranks = nodes.len();
     let is_other = |rank: usize, shift: usize| nodes[(rank + shift) % ranks] != nodes[rank];
@@ -105,7 +108,8 @@ fn ring(distance: usize, nodes: &[usize]) -> Result<Vec<usize>, StoreError> {
     found.ok_or_else(|| StoreError::Ranks { what: "partner copies: nodes".to_owned(), needed: 2, found: 1 })
 }
 
-/// The groups of an erasure set, of data + parity ranks or nearly so, from as many nodes as possible.
+/// The groups of an erasure set, of data + parity ranks or nearly so, from as many nodes as
+/// possible.
 pub(crate) fn groups(data: usize, parity: usize, nodes: &[usize]) -> Result<Vec<Group>, StoreError> {
     let ranks = nodes.len();
     if ranks <= parity {

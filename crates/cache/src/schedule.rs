@@ -1,6 +1,7 @@
 //! Which tiers take the next version, and which hold the ones before: known to all ranks alike.
 //!
-//! What one rank alone has found out comes in through [`Schedule::learn`] and [`Schedule::settle`] once all know of it.
+//! What one rank alone has found out comes in through [`Schedule::learn`] and [`Schedule::settle`]
+//! once all know of it.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +85,8 @@ impl Schedule {
         }
     }
 
-    /// These tiers will hold a version that counts: the next one may be coded against it, as it comes after it.
+    /// These tiers will hold a version that counts: the next one may be coded against it, as it
+    /// comes after it.
     pub(crate) fn promise(&mut self, tiers: &[usize], version: u64) {
         for &tier in tiers {
             self.overdue[tier] = false;
@@ -108,8 +110,8 @@ impl Schedule {
         }
     }
 
-    /// Intervals chosen anew, the first tier's excepted. What differs by a quarter at most stays: measurements differ by as
-    /// much.
+    /// Intervals chosen anew, the first tier's excepted. What differs by a quarter at most stays:
+    /// measurements differ by as much.
     pub(crate) fn adopt(&mut self, chosen: &[u64]) {
         for (every, &chosen) in self.every.iter_mut().zip(chosen).skip(1) {
             if 4 * chosen.abs_diff(*every) > *every {
@@ -118,7 +120,8 @@ impl Schedule {
         }
     }
 
-    /// Ranks that may have come at different times agree, on tiers that hold these versions. Collective.
+    /// Ranks that may have come at different times agree, on tiers that hold these versions.
+    /// Collective.
     pub(crate) fn settle(&mut self, placed: BTreeMap<u64, Vec<bool>>, comm: &dyn Comm) -> Result<(), CommError> {
         let sequence = comm.max(i64::try_from(self.sequence).unwrap_or(i64::MAX))?;
         self.sequence = u64::try_from(sequence).unwrap_or(0);

@@ -1,7 +1,9 @@
-//! Settling: before a restore the ranks agree who holds what of which version, and bring parts back to who reads them.
+//! Settling: before a restore the ranks agree who holds what of which version, and bring parts back
+//! to who reads them.
 //!
-//! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot differ. A version with
-//! a lost part that nothing brings back is dropped on all ranks; what was brought back is guarded again.
+//! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot
+//! differ. A version with a lost part that nothing brings back is dropped on all ranks; what was
+//! brought back is guarded again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +110,8 @@ fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
     })
 }
 
-/// Every version some rank has, with the manifest on all ranks. Of two of the same number the one more ranks have counts.
+/// Every version some rank has, with the manifest on all ranks. Of two of the same number the one
+/// more ranks have counts.
 fn know(store: &NodeStore, holdings: &[Vec<Holding>], comm: &dyn Comm) -> Result<Vec<Known>, StoreError> {
     let mut found: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for holding in holdings.iter().flatten() {
@@ -279,8 +282,8 @@ fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), Stor
     Ok(())
 }
 
-/// A version of another number of ranks has no partners or sets here; it gets copies instead, so that it stands as many
-/// losses as its guards would. Collective.
+/// A version of another number of ranks has no partners or sets here; it gets copies instead, so
+/// that it stands as many losses as its guards would. Collective.
 fn copy_again(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<(), StoreError> {
     let nodes = store.lock().nodes.clone();
     let losses = store.losses_stood(known.mark.guards & store.kept(&nodes));

@@ -1,13 +1,15 @@
 //! A shelf: the parts of versions one rank keeps, as files in memory that outlive the process.
 //!
-//! Promises: a part is there as it was written or not at all, since each carries its length and checksum; a version is on
-//! the shelf once its commit mark is, and what lies there without one is a draft. Nothing is synced: these files live as
-//! long as the machine's memory does. Must not know who else holds what.
+//! Promises: a part is there as it was written or not at all, since each carries its length and
+//! checksum; a version is on the shelf once its commit mark is, and what lies there without one is
+//! a draft. Nothing is synced: these files live as long as the machine's memory does. Must not know
+//! who else holds what.
 //!
-//! Checksums find accidents, not intent: whoever can write a part can write its checksum. So what another user might have
-//! written is never read. Every directory from the node's down is a [`PrivateDir`], and its owner, its mode and the way
-//! there are checked whenever it is opened, at a restore as at a save. Keyed checksums would add nothing. Their key would
-//! lie in a file that only the same checks protect, and they hide nothing and keep nothing from being removed.
+//! Checksums find accidents, not intent: whoever can write a part can write its checksum. So what
+//! another user might have written is never read. Every directory from the node's down is a
+//! [`PrivateDir`], and its owner, its mode and the way there are checked whenever it is opened, at
+//! a restore as at a save. Keyed checksums would add nothing. Their key would lie in a file that
+//! only the same checks protect, and they hide nothing and keep nothing from being removed.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -293,7 +295,8 @@ mod tests {
         }
     }
 
-    /// The allocation of so many bytes used to fail, or to succeed and exhaust the machine's memory.
+    /// The allocation of so many bytes used to fail, or to succeed and exhaust the machine's
+    /// memory.
     #[test]
     fn a_part_of_absurd_length_is_refused_by_name_and_not_read() {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();

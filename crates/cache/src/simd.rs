@@ -1,8 +1,9 @@
 //! Sums and products over long runs of bytes, with the processor's byte shuffles where it has them.
 //!
-//! A product with a constant is two look-ups of 16 entries, one for each half of the byte, which a shuffle makes for 32
-//! bytes at once (J. S. Plank, K. M. Greenan, E. L. Miller, Screaming fast Galois field arithmetic using Intel SIMD
-//! instructions, FAST 2013). The portable form is the oracle.
+//! A product with a constant is two look-ups of 16 entries, one for each half of the byte, which a
+//! shuffle makes for 32 bytes at once (J. S. Plank, K. M. Greenan, E. L. Miller, Screaming fast
+//! Galois field arithmetic using Intel SIMD instructions, FAST 2013). The portable form is the
+//! oracle.
 #![expect(unsafe_code, reason = "calls the AVX2 form where the processor has AVX2")]
 
 use crate::gf256::multiply;

@@ -1,8 +1,10 @@
-//! The store: each rank's frames on a shelf in its node's memory, and what guards them on the shelves of others.
+//! The store: each rank's frames on a shelf in its node's memory, and what guards them on the
+//! shelves of others.
 //!
-//! A version of one rank is one blob, its payloads back to back, compressed as the codec left them: that is what partners
-//! hold copies of and what erasure sets sum up. Publishing starts the transfers and commits when all ranks have what they
-//! are to hold; until then nothing of the version before has been touched.
+//! A version of one rank is one blob, its payloads back to back, compressed as the codec left them:
+//! that is what partners hold copies of and what erasure sets sum up. Publishing starts the
+//! transfers and commits when all ranks have what they are to hold; until then nothing of the
+//! version before has been touched.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,8 +23,9 @@ use crate::shelf::{Part, Shelf};
 
 /// Versions in the memory of a node, guarded against its loss.
 ///
-/// One store is one rank's. It outlives the process where its directory does, as `/dev/shm` does. A rank that takes a lost
-/// one's place opens an empty store and gets the parts back by [`recoup_core::Store::settle`].
+/// One store is one rank's. It outlives the process where its directory does, as `/dev/shm` does. A
+/// rank that takes a lost one's place opens an empty store and gets the parts back by
+/// [`recoup_core::Store::settle`].
 #[derive(Debug)]
 pub struct NodeStore {
     pub(crate) node: Node,
@@ -56,16 +59,17 @@ pub(crate) struct Mark {
 }
 
 impl NodeStore {
-    /// The store of `rank` under `node`, the directory that all ranks of one node share and no other: what is lost
-    /// together with it is a failure domain. It is made with mode 0700 when first written to. One that another user may
-    /// reach is refused; what is above it is taken as it is (see [`NodeStore::within`]).
+    /// The store of `rank` under `node`, the directory that all ranks of one node share and no
+    /// other: what is lost together with it is a failure domain. It is made with mode 0700 when
+    /// first written to. One that another user may reach is refused; what is above it is taken as
+    /// it is (see [`NodeStore::within`]).
     #[must_use]
     pub fn new(node: impl AsRef<Path>, rank: usize) -> Self {
         Self::on(Node::at(node.as_ref()), rank)
     }
 
-    /// The same with the node's directory in one that is held open: no link and no exchange of a directory above it leads
-    /// elsewhere.
+    /// The same with the node's directory in one that is held open: no link and no exchange of a
+    /// directory above it leads elsewhere.
     #[must_use]
     pub fn within(directory: Arc<PrivateDir>, node: &str, rank: usize) -> Self {
         Self::on(Node::within(directory, node), rank)
@@ -83,8 +87,8 @@ impl NodeStore {
         self
     }
 
-    /// The same store, which leaves out guards that the ranks are too few for instead of refusing versions: after a loss
-    /// less may be possible than was asked for.
+    /// The same store, which leaves out guards that the ranks are too few for instead of refusing
+    /// versions: after a loss less may be possible than was asked for.
     #[must_use]
     pub fn forgiving(mut self) -> Self {
         self.is_forgiving = true;
@@ -160,7 +164,8 @@ impl NodeStore {
         Ok(names.iter().map(first).collect())
     }
 
-    /// Puts what guards a version on the shelves of all ranks. Collective; what a rank could not do is its own error.
+    /// Puts what guards a version on the shelves of all ranks. Collective; what a rank could not do
+    /// is its own error.
     pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), StoreError> {
         let nodes = self.nodes(comm)?;
         if mask == 0 {
@@ -256,7 +261,8 @@ impl NodeStore {
         let mask = self.due();
         self.guard(manifest, mask, comm)?;
         let mark = Mark { sequence: self.lock().sequence, guards: mask };
-        // All ranks hold what they should. Until every one has made its mark, the version before stays untouched.
+        // All ranks hold what they should. Until every one has made its mark, the version before
+        // stays untouched.
         agreed(comm, self.commit(manifest.version, mark))?;
         Ok(mask)
     }

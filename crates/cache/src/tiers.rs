@@ -1,10 +1,12 @@
 //! Tiers: stores in a row, fastest first, each with its own interval and its own versions.
 //!
-//! A version is coded once. It counts as soon as the first tier that takes it has published it, and goes on from there to
-//! the others that are due, before `publish` returns or behind it; a tier that did not get it is named, and due again next
-//! time. It is read frame by frame from the fastest tier that has it whole, so damage in one is made good by the next.
+//! A version is coded once. It counts as soon as the first tier that takes it has published it, and
+//! goes on from there to the others that are due, before `publish` returns or behind it; a tier
+//! that did not get it is named, and due again next time. It is read frame by frame from the
+//! fastest tier that has it whole, so damage in one is made good by the next.
 //!
-//! What the drain has done counts for decisions only after all ranks were found to know of it, in `publish` or `settle`.
+//! What the drain has done counts for decisions only after all ranks were found to know of it, in
+//! `publish` or `settle`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -32,10 +34,12 @@ pub struct Tiers {
     drain: Mutex<Option<Arc<Drain>>>,
 }
 
-/// Says how often each tier takes a version, from the seconds versions took in each; `None` where none was written yet.
+/// Says how often each tier takes a version, from the seconds versions took in each; `None` where
+/// none was written yet.
 pub type Pace = dyn Fn(&[Option<f64>]) -> Vec<u64> + Send + Sync;
 
-/// What happens to a version that is due in a slower tier while the one before is still on its way there.
+/// What happens to a version that is due in a slower tier while the one before is still on its way
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenBusy {
     /// That tier does not get it, which is noted, and gets the next one.
@@ -81,14 +85,15 @@ impl Tiers {
         Self { tiers, state: Arc::new(Mutex::new(state)), notes, when_busy: None, pace: None, drain }
     }
 
-    /// The same row with its intervals chosen anew whenever a slower tier was written to, by rank 0 for all.
+    /// The same row with its intervals chosen anew whenever a slower tier was written to, by rank 0
+    /// for all.
     #[must_use]
     pub fn paced(self, pace: Arc<Pace>) -> Self {
         Self { pace: Some(pace), ..self }
     }
 
-    /// The same row with its slower tiers written behind [`Store::publish`], one version at a time: a version counts once
-    /// the fastest tier that takes it has it. All ranks give the same.
+    /// The same row with its slower tiers written behind [`Store::publish`], one version at a time:
+    /// a version counts once the fastest tier that takes it has it. All ranks give the same.
     #[must_use]
     pub fn behind(self, when_busy: WhenBusy) -> Self {
         Self { when_busy: Some(when_busy), ..self }
@@ -151,13 +156,14 @@ impl Tiers {
         carry(tier, cargo, comm, &AtomicBool::new(false))
     }
 
-    /// Leaves a version that counts to the drain for the tiers at these positions, and takes note of what the drain has
-    /// done. Collective.
+    /// Leaves a version that counts to the drain for the tiers at these positions, and takes note
+    /// of what the drain has done. Collective.
     fn hand_over(&self, tiers: &[usize], cargo: Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
         let Some(when_busy) = self.when_busy else { return Ok(()) };
         let mut drain = self.drain();
         if let Some(drain) = &drain {
-            // Ranks see the drain's end at different instants: as long as one does not, it has not come.
+            // Ranks see the drain's end at different instants: as long as one does not, it has not
+            // come.
             let is_busy = comm.max(i64::from(!drain.tiers().is_empty()))? > 0;
             match when_busy {
                 WhenBusy::Skip if is_busy => {
@@ -238,8 +244,8 @@ impl Store for Tiers {
         false
     }
 
-    /// A version is begun in the first tier; the others get theirs later, rank 0 first. That tier may lack the version
-    /// before, which counts if any tier has it.
+    /// A version is begun in the first tier; the others get theirs later, rank 0 first. That tier
+    /// may lack the version before, which counts if any tier has it.
     fn begins_in_any_order(&self) -> bool {
         !self.lock().schedule.is_overdue(0) && self.tiers[0].store.begins_in_any_order()
     }

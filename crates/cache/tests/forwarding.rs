@@ -1,4 +1,5 @@
-//! Tiers take the fast road of their stores: ranks that begin in any order, and drafts that know their last variable.
+//! Tiers take the fast road of their stores: ranks that begin in any order, and drafts that know
+//! their last variable.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ fn row(fast: Arc<dyn Store>, slow: Arc<dyn Store>) -> Tiers {
     Tiers::new(vec![tier("fast", fast), tier("slow", slow)], 0)
 }
 
-/// They used to answer for their stores, so that every version through tiers was written in more pieces and steps.
+/// They used to answer for their stores, so that every version through tiers was written in more
+/// pieces and steps.
 #[test]
 fn every_tier_learns_which_variable_is_the_last() {
     for is_behind in [false, true] {
@@ -27,7 +29,8 @@ fn every_tier_learns_which_variable_is_the_last() {
     }
 }
 
-/// A version counts if any tier has it. The first tier may then hold what a failure left there, which rank 0 clears.
+/// A version counts if any tier has it. The first tier may then hold what a failure left there,
+/// which rank 0 clears.
 #[test]
 fn ranks_begin_in_order_in_a_tier_that_lacks_the_version_before() {
     // The store is asked for its versions, and then refuses to begin.

@@ -56,7 +56,8 @@ impl Job {
         });
     }
 
-    /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes of all.
+    /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes
+    /// of all.
     fn settle(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
         self.settle_on(machine, &(0..self.ranks).map(|rank| rank / self.per_node).collect::<Vec<_>>())
     }
@@ -286,7 +287,7 @@ fn a_flipped_bit_is_a_lost_part_and_comes_back() {
     }
 }
 
-/// A rank dies while the new version's parts travel: it does not count anywhere, and the one before is whole.
+/// A rank dies while parts travel: the version counts nowhere, and the one before is whole.
 #[test]
 fn a_failed_commit_leaves_the_version_before_whole() {
     for guards in [vec![RING], vec![Protection::Erasure { data: 2, parity: 1 }], vec![]] {
@@ -326,7 +327,8 @@ fn versions_of_any_number_of_ranks_are_read_on_any_other() {
             let machine = machine();
             let guards: &[Protection] = &[];
             Job { per_node, ..Job::new(saved, guards) }.save(machine.path(), &[5, 10]);
-            // Ranks that are no more leave their shelves to those of their node; a node without any is lost.
+            // Ranks that are no more leave their shelves to those of their node; a node without any
+            // is lost.
             let job = Job { per_node: 8, ..Job::new(settled, guards) };
             let all = node(machine.path(), 0);
             for other in 1..saved.div_ceil(per_node) {
@@ -341,7 +343,7 @@ fn versions_of_any_number_of_ranks_are_read_on_any_other() {
     }
 }
 
-/// A job without spares closes up, again and again: what is left must stand the next loss before anything new is saved.
+/// A job without spares closes up again and again: its rest must survive the next loss at once.
 #[test]
 fn ranks_that_close_up_stand_the_next_loss_too() {
     for guard in [RING, Protection::Erasure { data: 3, parity: 1 }] {
@@ -366,7 +368,8 @@ fn ranks_that_close_up_stand_the_next_loss_too() {
     }
 }
 
-/// A spare brings its own node: what the lost process had is found by those of its node that are left, or with a partner.
+/// A spare brings its own node: what the lost process had is found by those of its node that are
+/// left, or with a partner.
 #[test]
 fn a_spare_finds_the_part_of_its_place_on_the_node_that_is_left_or_with_the_partner() {
     for (guards, nodes, holder) in [(&[][..], [0, 0, 1, 2], 2), (&[RING], [0, 0, 2, 2], 1)] {
@@ -458,8 +461,8 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
     assert_eq!(settle(&|| ()), vec![(4, "version 4 read from pfs".to_owned()); 3]);
 }
 
-/// The slow tier cannot go on before the gate is open: what returns before did not wait for it. Meanwhile the ranks make
-/// other collective calls on the communicator they publish with.
+/// The slow tier cannot go on before the gate is open: what returns before did not wait for it.
+/// Meanwhile the ranks make other collective calls on the communicator they publish with.
 #[test]
 fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are_named() {
     let (machine, pfs, gate) = (machine(), MemoryStore::new(), Arc::new(Gate::default()));
@@ -554,13 +557,15 @@ fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
             }
             assert_eq!(store.every(1), 3);
         });
-        // Written behind, the first is known to all when the second, which was due before, is published.
+        // Written behind, the first is known to all when the second, which was due before, is
+        // published.
         let expected: &[u64] = if when_busy.is_some() { &[1, 2, 4, 7] } else { &[1, 4, 7] };
         assert_eq!(pfs.versions().unwrap(), expected);
     }
 }
 
-/// One node's directory lets others in: every rank refuses to go on, and names it, instead of starting from less.
+/// One node's directory lets others in: every rank refuses to go on, and names it, instead of
+/// starting from less.
 #[test]
 fn memory_that_others_may_reach_is_refused_by_all_ranks() {
     use std::os::unix::fs::PermissionsExt;

@@ -34,7 +34,8 @@
 // The options have an unknown key or an impossible value.
 #define RECOUP_E_OPTIONS -3
 
-// Not now: variables and operator come before the first restore or step, and callbacks must not call their handle.
+// Not now: variables and operator come before the first restore or step, and callbacks must not
+// call their handle.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.
@@ -46,7 +47,8 @@
 // There are versions, but none is whole.
 #define RECOUP_E_DAMAGED -7
 
-// The versions belong to another problem: another size, another operator or another right-hand side. The message says which.
+// The versions belong to another problem: another size, another operator or another right-hand
+// side. The message says which.
 #define RECOUP_E_OTHER_PROBLEM -8
 
 // A version holds other variables, or other sizes, than are protected.
@@ -70,7 +72,8 @@
 // The vector the solver improves: saved in every version, and the one that may be lossy.
 #define RECOUP_ITERATE 0
 
-// A search direction that a restarted method is deflated with, or that its recurrence needs; may be lossy.
+// A search direction that a restarted method is deflated with, or that its recurrence needs; may
+// be lossy.
 #define RECOUP_DIRECTION 1
 
 // Saved exactly in every version.
@@ -103,21 +106,23 @@
 // For `first`: the same values on every rank.
 #define RECOUP_REPLICATED (UINT64_MAX - 1)
 
-// Callbacks of a communicator may be made from a thread of the library, at the same time as the program's own calls of
-// other communicators: `MPI_THREAD_MULTIPLE`.
+// Callbacks of a communicator may be made from a thread of the library, at the same time as the
+// program's own calls of other communicators: `MPI_THREAD_MULTIPLE`.
 //
-// Without it they are made inside calls of the library only, on the thread that makes the call: versions then get on
-// a piece at a time, in each recoup_step.
+// Without it they are made inside calls of the library only, on the thread that makes the call:
+// versions then get on a piece at a time, in each recoup_step.
 #define RECOUP_COMM_ANY_THREAD 1
 
-// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as the solver works.
+// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as
+// the solver works.
 //
-// Without it, it is called inside calls of the library only, on the thread that makes the call, and what it takes is
-// part of what the solver waits for.
+// Without it, it is called inside calls of the library only, on the thread that makes the call,
+// and what it takes is part of what the solver waits for.
 #define RECOUP_OPERATOR_ANY_THREAD 1
 
-// For `how`: the version belongs to another problem, and its iterate came back only if its residual for this one is not above that
-// of the program's own. Directions and what a recurrence needs are as they were. Only with the option same_operator=no.
+// For `how`: the version belongs to another problem, and its iterate came back only if its
+// residual for this one is not above that of the program's own. Directions and what a recurrence
+// needs are as they were. Only with the option same_operator=no.
 #define RECOUP_FIRST_GUESS -1
 
 // For `how`: from the iterate alone; the method starts anew from there.
@@ -150,9 +155,9 @@ typedef struct recoup_part {
     void *data;
 } recoup_part;
 
-// A communicator. Callbacks return 0, or a code of the program's own, which makes the call of the library fail with
-// RECOUP_E_COMM. They must not call the library. All but `exchange` and `free` are collective, and made in the same
-// order on all ranks.
+// A communicator. Callbacks return 0, or a code of the program's own, which makes the call of the
+// library fail with RECOUP_E_COMM. They must not call the library. All but `exchange` and `free`
+// are collective, and made in the same order on all ranks.
 typedef struct recoup_comm {
     // Handed to every callback.
     void *ctx;
@@ -164,9 +169,11 @@ typedef struct recoup_comm {
     uint32_t flags;
     // Gives every rank the `bytes` bytes at `data` of `root`.
     int (*broadcast)(void *ctx, void *data, uint64_t bytes, int32_t root);
-    // Fills `all`, on every rank, with the bytes of all ranks in rank order; rank r gives `bytes[r]` of them, from `mine`.
+    // Fills `all`, on every rank, with the bytes of all ranks in rank order; rank r gives
+    // `bytes[r]` of them, from `mine`.
     int (*allgatherv)(void *ctx, const void *mine, void *all, const uint64_t *bytes);
-    // Sends and receives at the same time; a rank may be its own partner. Several messages between two ranks arrive in order.
+    // Sends and receives at the same time; a rank may be its own partner. Several messages between
+    // two ranks arrive in order.
     int (*exchange)(void *ctx,
                     const struct recoup_part *sends,
                     uint64_t n_sends,
@@ -184,7 +191,8 @@ typedef uint64_t recoup_handle;
 // y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
 typedef int (*recoup_apply)(void *ctx, const double *x, double *y);
 
-// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of the program's own.
+// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of
+// the program's own.
 typedef int (*recoup_rebuild)(void *ctx, uint64_t iteration, int how);
 
 // What became of the versions of a handle so far.
@@ -213,8 +221,8 @@ typedef struct recoup_stats_t {
 extern "C" {
 #endif // __cplusplus
 
-// The message of the last call of this thread that returned a code below 0; empty when none did. Valid until the next
-// call of this thread that fails.
+// The message of the last call of this thread that returned a code below 0; empty when none did.
+// Valid until the next call of this thread that fails.
 const char *recoup_message(void);
 
 // What a code means, in a few words. Valid for ever.
@@ -225,25 +233,27 @@ const char *recoup_version(void);
 
 // Opens a handle, and writes it to `handle`. Nothing is read or written yet.
 //
-// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
-// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, mtti (seconds),
-// rtol, pfs-bandwidth (bytes per second), threads (that codecs may work on while the program waits, at most 256), sync, which
-// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the library's thread on the core the process is bound to, where
-// it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.
+// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
+// program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
+// delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
+// per second), threads (that codecs may work on while the program waits, at most 256), sync, which
+// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change
+// from solve to solve, and stay, which keeps the library's thread on the core the process is bound
+// to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and
+// what it points to must live as long as the handle. Collective.
 //
 // RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 //
 // `options` is NULL or a C string, `comm` and `handle` are NULL or point to such a thing.
-int32_t recoup_open(const char *options,
-                    const struct recoup_comm *comm,
-                    recoup_handle *handle);
+int32_t recoup_open(const char *options, const struct recoup_comm *comm, recoup_handle *handle);
 
 // Lends a variable: `count` values of `type` at `values`, this rank's share.
 //
-// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all ranks. The share starts at element `first` of
-// `global`; or `first` is RECOUP_RANK_LOCAL or RECOUP_REPLICATED, and `global` is not looked at. The memory must stay
-// there until the handle is closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore. Protecting
-// a name again moves the variable.
+// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all
+// ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
+// RECOUP_REPLICATED, and `global` is not looked at. The memory must stay there until the handle is
+// closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore.
+// Protecting a name again moves the variable.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 //
@@ -257,31 +267,30 @@ int32_t recoup_protect(recoup_handle handle,
                        uint64_t first,
                        uint64_t global);
 
-// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx fastest: they are then encoded
-// in fewer bytes. The product is the variable's count.
+// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
+// fastest: they are then encoded in fewer bytes. The product is the variable's count.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 //
 // `name` is NULL or a C string.
-int32_t recoup_grid(recoup_handle handle,
-                    const char *name,
-                    uint64_t nx,
-                    uint64_t ny,
-                    uint64_t nz);
+int32_t recoup_grid(recoup_handle handle, const char *name, uint64_t nx, uint64_t ny, uint64_t nz);
 
-// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those from `first` of
-// `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
-// measurement, and another problem's versions are refused by recoup_restore.
+// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
+// from `first` of `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A
+// x'|| <= (1 + theta) ||r|| by measurement, and another problem's versions are refused by
+// recoup_restore.
 //
-// Problems are told apart by b and by two products with fixed vectors, taken once; a relative difference of 1024 eps sqrt(global) is
-// put down to rounding and to another number of ranks. With same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
+// Problems are told apart by b and by two products with fixed vectors, taken once; a relative
+// difference of 1024 eps sqrt(global) is put down to rounding and to another number of ranks. With
+// same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 //
-// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
-// or RECOUP_OPERATOR_ANY_THREAD.
+// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
+// products. `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 //
-// `rhs` has `rows` values, unless it is NULL; `apply` reads and writes as many, and may be called until the handle is closed.
+// `rhs` has `rows` values, unless it is NULL; `apply` reads and writes as many, and may be called
+// until the handle is closed.
 int32_t recoup_operator(recoup_handle handle,
                         recoup_apply apply,
                         void *ctx,
@@ -292,84 +301,80 @@ int32_t recoup_operator(recoup_handle handle,
                         double frobenius,
                         uint32_t flags);
 
-// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known: directions are then encoded
-// without a product where recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known:
+// directions are then encoded without a product where recoup_operator has no
+// RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
 //
-// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
-int32_t recoup_operator_norms(recoup_handle handle,
-                              double infinity_norm,
-                              double one_norm);
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
+// RECOUP_E_ORDER.
+int32_t recoup_operator_norms(recoup_handle handle, double infinity_norm, double one_norm);
 
-// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves, if it does: ||b - A x||_2 of the
-// iterate and d . A d of the one direction, over all ranks, each 0 where it is not known. Each spares a verified version a product. The
-// bound is then held to the residual norm given, and measured anew only where the first one fails. The same on all ranks.
+// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves,
+// if it does: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
+// 0 where it is not known. Each spares a verified version a product. The bound is then held to the
+// residual norm given, and measured anew only where the first one fails. The same on all ranks.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
-int32_t recoup_known(recoup_handle handle,
-                     double residual_norm,
-                     double direction_squared);
+int32_t recoup_known(recoup_handle handle, double residual_norm, double direction_squared);
 
-// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the program need not find out what it
-// knows. The same on all ranks, after the same calls.
+// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the
+// program need not find out what it knows. The same on all ranks, after the same calls.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 //
 // `wants` is NULL or can be written.
-int32_t recoup_wants_known(recoup_handle handle,
-                           int32_t *wants);
+int32_t recoup_wants_known(recoup_handle handle, int32_t *wants);
 
-// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
-// what is recomputed from the variables, or on a device.
+// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those
+// given before it: for what is recomputed from the variables, or on a device.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 //
 // `rebuild` may be called with `ctx` until the handle is closed.
 int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ctx);
 
-// Brings all variables back from the newest version that is whole and of this problem, on all ranks; writes the
-// iteration to go on from, and how: RECOUP_RESTARTED or better, or RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the
-// versions hold has changed. Collective.
+// Brings all variables back from the newest version that is whole and of this problem, on all
+// ranks; writes the iteration to go on from, and how: RECOUP_RESTARTED or better, or
+// RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the versions hold has
+// changed. Collective.
 //
-// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER,
-// RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_DAMAGED, RECOUP_E_OTHER_PROBLEM, RECOUP_E_MISMATCH, RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
+// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE,
+// RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_DAMAGED,
+// RECOUP_E_OTHER_PROBLEM, RECOUP_E_MISMATCH, RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 //
 // `iteration` and `how` are NULL or can be written.
-int32_t recoup_restore(recoup_handle handle,
-                       uint64_t *iteration,
-                       int32_t *how);
+int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 
-// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r|| and ||b||, in any norm,
-// or 0 where there is no such thing. Returns after a copy; the version is made behind the program. Collective.
+// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
+// and ||b||, in any norm, or 0 where there is no such thing. Returns after a copy; the version is
+// made behind the program. Collective.
 //
 // A version that cannot be made is no error here: the solver goes on, and recoup_wait tells.
 //
-// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_COMM, RECOUP_E_OPERATOR.
-int32_t recoup_step(recoup_handle handle,
-                    uint64_t iteration,
-                    double residual_norm,
-                    double rhs_norm);
+// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
+// RECOUP_E_COMM, RECOUP_E_OPERATOR.
+int32_t recoup_step(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
-// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
-// else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
-// later iteration. Collective.
+// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or
+// RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
+// made ready before it can be saved; recoup_checkpoint then saves it, at this or a later
+// iteration. Collective.
 //
 // As recoup_step.
 //
 // `due` is NULL or can be written.
-int32_t recoup_due(recoup_handle handle,
-                   uint64_t iteration,
-                   double residual_norm,
-                   double rhs_norm,
-                   int32_t *due);
+int32_t recoup_due(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm, int32_t *due);
 
-// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be decided). Collective.
+// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be
+// decided). Collective.
 //
 // As recoup_step.
 int32_t recoup_checkpoint(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
 // Waits until all versions taken are made. Collective.
 //
-// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE,
+// RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_wait(recoup_handle handle);
 
 // Writes what became of the versions so far.
@@ -379,7 +384,8 @@ int32_t recoup_wait(recoup_handle handle);
 // `stats` is NULL or can be written.
 int32_t recoup_stats(recoup_handle handle, struct recoup_stats_t *stats);
 
-// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used again. Collective.
+// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
+// again. Collective.
 //
 // RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_close(recoup_handle handle);

@@ -2,11 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 
-/// Callbacks of a communicator may be made from a thread of the library, at the same time as the program's own calls of
-/// other communicators: `MPI_THREAD_MULTIPLE`.
+/// Callbacks of a communicator may be made from a thread of the library, at the same time as the
+/// program's own calls of other communicators: `MPI_THREAD_MULTIPLE`.
 ///
-/// Without it they are made inside calls of the library only, on the thread that makes the call: versions then get on
-/// a piece at a time, in each recoup_step.
+/// Without it they are made inside calls of the library only, on the thread that makes the call:
+/// versions then get on a piece at a time, in each recoup_step.
 pub const RECOUP_COMM_ANY_THREAD: u32 = 1;
 
 /// One message of an exchange.
@@ -23,9 +23,9 @@ pub struct RecoupPart {
     pub data: *mut c_void,
 }
 
-/// A communicator. Callbacks return 0, or a code of the program's own, which makes the call of the library fail with
-/// RECOUP_E_COMM. They must not call the library. All but `exchange` and `free` are collective, and made in the same
-/// order on all ranks.
+/// A communicator. Callbacks return 0, or a code of the program's own, which makes the call of the
+/// library fail with RECOUP_E_COMM. They must not call the library. All but `exchange` and `free`
+/// are collective, and made in the same order on all ranks.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RecoupComm {
@@ -39,11 +39,13 @@ pub struct RecoupComm {
     pub flags: u32,
     /// Gives every rank the `bytes` bytes at `data` of `root`.
     pub broadcast: Option<unsafe extern "C" fn(ctx: *mut c_void, data: *mut c_void, bytes: u64, root: i32) -> c_int>,
-    /// Fills `all`, on every rank, with the bytes of all ranks in rank order; rank r gives `bytes[r]` of them, from `mine`.
+    /// Fills `all`, on every rank, with the bytes of all ranks in rank order; rank r gives
+    /// `bytes[r]` of them, from `mine`.
     pub allgatherv: Option<
         unsafe extern "C" fn(ctx: *mut c_void, mine: *const c_void, all: *mut c_void, bytes: *const u64) -> c_int,
     >,
-    /// Sends and receives at the same time; a rank may be its own partner. Several messages between two ranks arrive in order.
+    /// Sends and receives at the same time; a rank may be its own partner. Several messages between
+    /// two ranks arrive in order.
     pub exchange: Option<
         unsafe extern "C" fn(
             ctx: *mut c_void,
@@ -59,7 +61,8 @@ pub struct RecoupComm {
     pub free: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
 }
 
-// SAFETY: the struct is plain data; the flags say from which thread the callbacks may be made, and `Home` sees to it.
+// SAFETY: the struct is plain data; the flags say from which thread the callbacks may be made, and
+// `Home` sees to it.
 unsafe impl Send for RecoupComm {}
 // SAFETY: as above; calls of one handle exclude each other.
 unsafe impl Sync for RecoupComm {}
@@ -74,7 +77,8 @@ impl RecoupComm {
 
     pub(crate) fn free_now(self) {
         if let Some(free) = self.free {
-            // SAFETY: the program made `ctx` for its own callbacks; ours is the only copy and is used no more.
+            // SAFETY: the program made `ctx` for its own callbacks; ours is the only copy and is
+            // used no more.
             unsafe { free(self.ctx) }
         }
     }

@@ -19,11 +19,14 @@ pub const RECOUP_DUE_ITERATE: i32 = 1;
 pub const RECOUP_DUE_DIRECTION: i32 = 2;
 /// Opens a handle, and writes it to `handle`. Nothing is read or written yet.
 ///
-/// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the program `recoup run`:
-/// dir (the one that must be there), name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, mtti (seconds),
-/// rtol, pfs-bandwidth (bytes per second), threads (that codecs may work on while the program waits, at most 256), sync, which
-/// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the library's thread on the core the process is bound to, where
-/// it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and what it points to must live as long as the handle. Collective.
+/// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
+/// program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
+/// delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
+/// per second), threads (that codecs may work on while the program waits, at most 256), sync, which
+/// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change
+/// from solve to solve, and stay, which keeps the library's thread on the core the process is bound
+/// to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and
+/// what it points to must live as long as the handle. Collective.
 ///
 /// RECOUP_E_ARGUMENT, RECOUP_E_OPTIONS.
 ///
@@ -52,10 +55,11 @@ pub unsafe extern "C" fn recoup_open(
 
 /// Lends a variable: `count` values of `type` at `values`, this rank's share.
 ///
-/// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all ranks. The share starts at element `first` of
-/// `global`; or `first` is RECOUP_RANK_LOCAL or RECOUP_REPLICATED, and `global` is not looked at. The memory must stay
-/// there until the handle is closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore. Protecting
-/// a name again moves the variable.
+/// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all
+/// ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
+/// RECOUP_REPLICATED, and `global` is not looked at. The memory must stay there until the handle is
+/// closed; it is read in recoup_step and recoup_checkpoint, and written in recoup_restore.
+/// Protecting a name again moves the variable.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME, RECOUP_E_ORDER.
 ///
@@ -93,8 +97,8 @@ pub unsafe extern "C" fn recoup_protect(
     })
 }
 
-/// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx fastest: they are then encoded
-/// in fewer bytes. The product is the variable's count.
+/// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
+/// fastest: they are then encoded in fewer bytes. The product is the variable's count.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
 ///
@@ -111,20 +115,23 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
     })
 }
 
-/// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those from `first` of
-/// `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A x'|| <= (1 + theta) ||r|| by
-/// measurement, and another problem's versions are refused by recoup_restore.
+/// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
+/// from `first` of `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A
+/// x'|| <= (1 + theta) ||r|| by measurement, and another problem's versions are refused by
+/// recoup_restore.
 ///
-/// Problems are told apart by b and by two products with fixed vectors, taken once; a relative difference of 1024 eps sqrt(global) is
-/// put down to rounding and to another number of ranks. With same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
+/// Problems are told apart by b and by two products with fixed vectors, taken once; a relative
+/// difference of 1024 eps sqrt(global) is put down to rounding and to another number of ranks. With
+/// same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 ///
-/// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight products. `flags` is 0
-/// or RECOUP_OPERATOR_ANY_THREAD.
+/// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
+/// products. `flags` is 0 or RECOUP_OPERATOR_ANY_THREAD.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 ///
 /// # Safety
-/// `rhs` has `rows` values, unless it is NULL; `apply` reads and writes as many, and may be called until the handle is closed.
+/// `rhs` has `rows` values, unless it is NULL; `apply` reads and writes as many, and may be called
+/// until the handle is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_operator(
     handle: RecoupHandle,
@@ -163,10 +170,12 @@ pub unsafe extern "C" fn recoup_operator(
     })
 }
 
-/// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known: directions are then encoded
-/// without a product where recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+/// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known:
+/// directions are then encoded without a product where recoup_operator has no
+/// RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given, RECOUP_E_ORDER.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
+/// RECOUP_E_ORDER.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_operator_norms(handle: RecoupHandle, infinity_norm: f64, one_norm: f64) -> i32 {
     guarded(|| {
@@ -178,9 +187,10 @@ pub extern "C" fn recoup_operator_norms(handle: RecoupHandle, infinity_norm: f64
     })
 }
 
-/// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves, if it does: ||b - A x||_2 of the
-/// iterate and d . A d of the one direction, over all ranks, each 0 where it is not known. Each spares a verified version a product. The
-/// bound is then held to the residual norm given, and measured anew only where the first one fails. The same on all ranks.
+/// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves,
+/// if it does: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
+/// 0 where it is not known. Each spares a verified version a product. The bound is then held to the
+/// residual norm given, and measured anew only where the first one fails. The same on all ranks.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 #[unsafe(no_mangle)]
@@ -197,8 +207,8 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
     })
 }
 
-/// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the program need not find out what it
-/// knows. The same on all ranks, after the same calls.
+/// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the
+/// program need not find out what it knows. The same on all ranks, after the same calls.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
@@ -216,8 +226,8 @@ pub unsafe extern "C" fn recoup_wants_known(handle: RecoupHandle, wants: *mut i3
     })
 }
 
-/// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those given before it: for
-/// what is recomputed from the variables, or on a device.
+/// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those
+/// given before it: for what is recomputed from the variables, or on a device.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
@@ -238,12 +248,14 @@ pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: Recoup
     })
 }
 
-/// Brings all variables back from the newest version that is whole and of this problem, on all ranks; writes the
-/// iteration to go on from, and how: RECOUP_RESTARTED or better, or RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the
-/// versions hold has changed. Collective.
+/// Brings all variables back from the newest version that is whole and of this problem, on all
+/// ranks; writes the iteration to go on from, and how: RECOUP_RESTARTED or better, or
+/// RECOUP_FIRST_GUESS. `how` may be NULL. After an error no variable that the versions hold has
+/// changed. Collective.
 ///
-/// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER,
-/// RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_DAMAGED, RECOUP_E_OTHER_PROBLEM, RECOUP_E_MISMATCH, RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
+/// RECOUP_NO_VERSION when there is none, and nothing is written; RECOUP_E_HANDLE,
+/// RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_DAMAGED,
+/// RECOUP_E_OTHER_PROBLEM, RECOUP_E_MISMATCH, RECOUP_E_COMM, RECOUP_E_CALLBACK, RECOUP_E_OPERATOR.
 ///
 /// # Safety
 /// `iteration` and `how` are NULL or can be written.
@@ -265,12 +277,14 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
     })
 }
 
-/// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r|| and ||b||, in any norm,
-/// or 0 where there is no such thing. Returns after a copy; the version is made behind the program. Collective.
+/// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
+/// and ||b||, in any norm, or 0 where there is no such thing. Returns after a copy; the version is
+/// made behind the program. Collective.
 ///
 /// A version that cannot be made is no error here: the solver goes on, and recoup_wait tells.
 ///
-/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE, RECOUP_E_COMM, RECOUP_E_OPERATOR.
+/// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
+/// RECOUP_E_COMM, RECOUP_E_OPERATOR.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
     guarded(|| {
@@ -287,9 +301,10 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     })
 }
 
-/// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or RECOUP_DUE_DIRECTION to `due` when it is time to save,
-/// else 0. For methods whose state must be made ready before it can be saved; recoup_checkpoint then saves it, at this or a
-/// later iteration. Collective.
+/// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or
+/// RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
+/// made ready before it can be saved; recoup_checkpoint then saves it, at this or a later
+/// iteration. Collective.
 ///
 /// As recoup_step.
 ///
@@ -319,7 +334,8 @@ pub unsafe extern "C" fn recoup_due(
     })
 }
 
-/// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be decided). Collective.
+/// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be
+/// decided). Collective.
 ///
 /// As recoup_step.
 #[unsafe(no_mangle)]
@@ -334,7 +350,8 @@ pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residu
 
 /// Waits until all versions taken are made. Collective.
 ///
-/// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
+/// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE,
+/// RECOUP_E_ORDER, RECOUP_E_COMM.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
     guarded(|| {
@@ -365,7 +382,8 @@ pub unsafe extern "C" fn recoup_stats(handle: RecoupHandle, stats: *mut RecoupSt
     })
 }
 
-/// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used again. Collective.
+/// Waits as recoup_wait does, and closes the handle, whatever the code. Its number is never used
+/// again. Collective.
 ///
 /// RECOUP_E_NOT_SAVED, RECOUP_E_HANDLE, RECOUP_E_ORDER, RECOUP_E_COMM.
 #[unsafe(no_mangle)]

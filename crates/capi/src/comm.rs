@@ -10,7 +10,8 @@ use crate::home::{Abandoned, Home};
 
 /// Fills `all` with the parts of all ranks, whose lengths every rank knows; the callback's code.
 fn gathered(raw: &RecoupComm, mine: &[u8], lengths: &[u64], all: &mut Vec<u8>) -> Option<c_int> {
-    // An empty slice may have an address that means something else to an MPI (1 is Open MPI's MPI_IN_PLACE).
+    // An empty slice may have an address that means something else to an MPI (1 is Open MPI's
+    // MPI_IN_PLACE).
     let mine = if mine.is_empty() { &[0] } else { mine };
     *all = vec![0; (lengths.iter().sum::<u64>() as usize).max(1)];
     // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
@@ -50,8 +51,8 @@ impl CallbackComm {
     fn call(&self, what: &'static str, callback: impl FnOnce(&RecoupComm) -> Option<c_int>) -> Result<(), CommError> {
         /// A callback that `Home` may carry to another thread.
         struct Carried<F>(F);
-        // SAFETY: the program's callback expects to run on the program's thread, and what else `callback` holds are
-        // slices of the caller, who waits.
+        // SAFETY: the program's callback expects to run on the program's thread, and what else
+        // `callback` holds are slices of the caller, who waits.
         unsafe impl<F> Send for Carried<F> {}
         impl<F: FnOnce(&RecoupComm) -> Option<c_int>> Carried<F> {
             fn run(self, raw: &RecoupComm) -> Option<c_int> {
@@ -108,7 +109,8 @@ impl CallbackComm {
             receives.iter_mut().map(|(from, m)| part(*from, m.as_mut_ptr(), m.len())).collect();
         let (n_sends, n_receives) = (sends.len() as u64, receives.len() as u64);
         self.call("exchange", |raw| {
-            // SAFETY: every part describes a slice that lives until the callback returns; those received into are ours alone.
+            // SAFETY: every part describes a slice that lives until the callback returns; those
+            // received into are ours alone.
             raw.exchange.map(|f| unsafe { f(raw.ctx, sends.as_ptr(), n_sends, receives.as_ptr(), n_receives) })
         })
     }

@@ -1,4 +1,5 @@
-//! What stands behind a handle: a session that starts with its first use, and its rounds on the program's threads.
+//! What stands behind a handle: a session that starts with its first use, and its rounds on the
+//! program's threads.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -77,7 +78,8 @@ struct Rebuild {
     ctx: *mut c_void,
 }
 
-// SAFETY: `ctx` is the program's, for its callback, which is called inside calls of the library only.
+// SAFETY: `ctx` is the program's, for its callback, which is called inside calls of the library
+// only.
 unsafe impl Send for Rebuild {}
 
 /// Where a solve stands, as the program says.
@@ -213,7 +215,8 @@ impl Core {
     pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), Failure> {
         self.start(this)?;
         self.save_statics(this)?;
-        // One of two staging buffers must be free, for the worker may need this thread to free the other.
+        // One of two staging buffers must be free, for the worker may need this thread to free the
+        // other.
         self.wait_for(&this.lent, 1)?;
         let options = &this.options;
         let plan = self.plan(options);
@@ -243,7 +246,8 @@ impl Core {
         self.plan(&this.options).scheme == Scheme::Lossy
     }
 
-    /// Brings everything back from the newest usable version; its number, and how to go on. Collective.
+    /// Brings everything back from the newest usable version; its number, and how to go on.
+    /// Collective.
     pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, Failure> {
         self.start(this)?;
         self.finish(&this.lent)?;

@@ -1,9 +1,10 @@
 //! Where callbacks run that belong to the program's own threads.
 //!
-//! The pipeline makes versions on a thread of its own, and needs the communicator and the operator there. A program may
-//! not allow that: MPI may be initialised for one thread, a matrix may use its buffers for the product of the solver.
-//! What the worker wants called then waits here until the program is inside a call of the library, and runs on that
-//! thread. Which of several waiting calls runs is agreed between the ranks first, because each is collective.
+//! The pipeline makes versions on a thread of its own, and needs the communicator and the operator
+//! there. A program may not allow that: MPI may be initialised for one thread, a matrix may use its
+//! buffers for the product of the solver. What the worker wants called then waits here until the
+//! program is inside a call of the library, and runs on that thread. Which of several waiting calls
+//! runs is agreed between the ranks first, because each is collective.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -45,7 +46,8 @@ enum Slot {
 /// What a waiting thread wants called. It lives on that thread's stack.
 struct Task(*mut (dyn FnMut() + Send));
 
-// SAFETY: what is pointed to is `Send`, and its owner does not touch it until it was run or taken back.
+// SAFETY: what is pointed to is `Send`, and its owner does not touch it until it was run or taken
+// back.
 unsafe impl Send for Task {}
 
 /// Whether a call waits to be served.
@@ -73,7 +75,8 @@ impl Home {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This thread is the program's, until the guard goes. One at a time: calls of one handle exclude each other.
+    /// This thread is the program's, until the guard goes. One at a time: calls of one handle
+    /// exclude each other.
     pub(crate) fn enter(&self) -> Inside<'_> {
         self.lock().inside = Some(std::thread::current().id());
         Inside(self)
@@ -88,8 +91,9 @@ impl Home {
         Self::is_here(&self.lock())
     }
 
-    /// A number for the calls of one more communicator: the same on all ranks, as they make them in the same order.
-    /// Beyond the last, communicators share one; their calls then wait for each other.
+    /// A number for the calls of one more communicator: the same on all ranks, as they make them in
+    /// the same order. Beyond the last, communicators share one; their calls then wait for each
+    /// other.
     pub(crate) fn new_channel(&self) -> u32 {
         let mut state = self.lock();
         state.next_channel = (state.next_channel + 1).min(CHANNELS - 1);
@@ -106,8 +110,9 @@ impl Home {
         let (mut work, mut result) = (Some(work), None);
         let mut run = || result = work.take().map(|work| work());
         let borrowed: *mut (dyn FnMut() + Send + '_) = &raw mut run;
-        // SAFETY: only the lifetime changes. The pointer is used while its slot is `Running`, and this function returns
-        // after the slot was `Done` or, still `Waiting`, was removed under the lock.
+        // SAFETY: only the lifetime changes. The pointer is used while its slot is `Running`, and
+        // this function returns after the slot was `Done` or, still `Waiting`, was removed under
+        // the lock.
         let task =
             unsafe { std::mem::transmute::<*mut (dyn FnMut() + Send + '_), *mut (dyn FnMut() + Send)>(borrowed) };
         while state.slots.contains_key(&channel) && !state.is_abandoned {
@@ -146,7 +151,8 @@ impl Home {
             _ => return,
         };
         if let Slot::Waiting(Task(task)) = task {
-            // SAFETY: the slot is `Running`, so the owner of the task waits for it, and nobody else has it.
+            // SAFETY: the slot is `Running`, so the owner of the task waits for it, and nobody else
+            // has it.
             let ran = catch_unwind(AssertUnwindSafe(|| unsafe { (*task)() }));
             if ran.is_err() {
                 self.lock().is_abandoned = true;
@@ -164,7 +170,8 @@ impl Home {
         }
     }
 
-    /// As [`Home::rest`], without leaving the core to nobody: for moments shorter than a timer takes to wake a thread.
+    /// As [`Home::rest`], without leaving the core to nobody: for moments shorter than a timer
+    /// takes to wake a thread.
     pub(crate) fn linger(&self, is_over: impl Fn() -> bool) {
         while !has_call(&self.lock()) && !is_over() {
             std::thread::yield_now();

@@ -2,8 +2,9 @@
 
 use recoup::core::Resume;
 
-/// For `how`: the version belongs to another problem, and its iterate came back only if its residual for this one is not above that
-/// of the program's own. Directions and what a recurrence needs are as they were. Only with the option same_operator=no.
+/// For `how`: the version belongs to another problem, and its iterate came back only if its
+/// residual for this one is not above that of the program's own. Directions and what a recurrence
+/// needs are as they were. Only with the option same_operator=no.
 pub const RECOUP_FIRST_GUESS: i32 = -1;
 /// For `how`: from the iterate alone; the method starts anew from there.
 pub const RECOUP_RESTARTED: i32 = 0;

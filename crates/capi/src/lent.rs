@@ -1,4 +1,5 @@
-//! A communicator lent for as long as a handle lives, and the rounds in which the checkpoint worker gets on with it.
+//! A communicator lent for as long as a handle lives, and the rounds in which the checkpoint worker
+//! gets on with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +42,8 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Takes a communicator, or none for a job of one rank. `None` when callbacks are missing or ranks are out of order.
+    /// Takes a communicator, or none for a job of one rank. `None` when callbacks are missing or
+    /// ranks are out of order.
     ///
     /// # Safety
     /// The callbacks do what [`RecoupComm`] says, as long as this lives.
@@ -66,8 +68,8 @@ impl Lent {
         &self.home
     }
 
-    /// The calling thread is the program's, inside a call of the library, until the guard goes. Callbacks run on it
-    /// at once; those other threads want wait for [`Lent::advance`].
+    /// The calling thread is the program's, inside a call of the library, until the guard goes.
+    /// Callbacks run on it at once; those other threads want wait for [`Lent::advance`].
     pub fn enter(&self) -> Inside<'_> {
         self.home.enter()
     }
@@ -78,8 +80,9 @@ impl Lent {
         self.comm.as_ref().is_none_or(CallbackComm::is_free_threaded)
     }
 
-    /// Runs what waits on all ranks, and what comes up on its heels, but rests for a small part of the time between calls
-    /// at most: what takes longer is for a later call. Says whether all ranks are idle. Collective, inside [`Lent::enter`].
+    /// Runs what waits on all ranks, and what comes up on its heels, but rests for a small part of
+    /// the time between calls at most: what takes longer is for a later call. Says whether all
+    /// ranks are idle. Collective, inside [`Lent::enter`].
     ///
     /// # Errors
     /// [`CommError`] of the program's communicator.

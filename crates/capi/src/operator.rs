@@ -7,10 +7,11 @@ use recoup::core::{CommError, JacobiSweep, Operator};
 
 use crate::home::{Abandoned, Home, OPERATOR};
 
-/// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as the solver works.
+/// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as
+/// the solver works.
 ///
-/// Without it, it is called inside calls of the library only, on the thread that makes the call, and what it takes is
-/// part of what the solver waits for.
+/// Without it, it is called inside calls of the library only, on the thread that makes the call,
+/// and what it takes is part of what the solver waits for.
 pub const RECOUP_OPERATOR_ANY_THREAD: u32 = 1;
 
 /// y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
@@ -32,9 +33,11 @@ pub(crate) struct CallbackOperator {
     pub(crate) home: Arc<Home>,
 }
 
-// SAFETY: `ctx` is the program's, for its callback only; the flag says from which thread that may be made.
+// SAFETY: `ctx` is the program's, for its callback only; the flag says from which thread that may
+// be made.
 unsafe impl Send for CallbackOperator {}
-// SAFETY: as above; one worker applies it, and it waits for the program's thread unless the flag allows otherwise.
+// SAFETY: as above; one worker applies it, and it waits for the program's thread unless the flag
+// allows otherwise.
 unsafe impl Sync for CallbackOperator {}
 
 impl CallbackOperator {

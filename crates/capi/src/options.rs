@@ -1,4 +1,5 @@
-//! The options string: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of the program's flags.
+//! The options string: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of the program's
+//! flags.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -93,8 +94,8 @@ impl Options {
         Ok(())
     }
 
-    /// The scheme: as asked; otherwise lossy, or decided from costs, where there is an operator to verify a bound with,
-    /// and lossless where there is none.
+    /// The scheme: as asked; otherwise lossy, or decided from costs, where there is an operator to
+    /// verify a bound with, and lossless where there is none.
     fn scheme(&self, has_operator: bool) -> Option<Scheme> {
         let interval = self.interval.unwrap_or(Interval::Auto);
         self.scheme.unwrap_or_else(|| recoup::default_scheme(interval, has_operator))

@@ -8,7 +8,8 @@ use crate::status::{Failure, RECOUP_E_NAME, RECOUP_E_ORDER};
 
 /// The vector the solver improves: saved in every version, and the one that may be lossy.
 pub const RECOUP_ITERATE: i32 = 0;
-/// A search direction that a restarted method is deflated with, or that its recurrence needs; may be lossy.
+/// A search direction that a restarted method is deflated with, or that its recurrence needs; may
+/// be lossy.
 pub const RECOUP_DIRECTION: i32 = 1;
 /// Saved exactly in every version.
 pub const RECOUP_DYNAMIC: i32 = 2;
@@ -33,7 +34,8 @@ pub const RECOUP_RANK_LOCAL: u64 = u64::MAX;
 /// For `first`: the same values on every rank.
 pub const RECOUP_REPLICATED: u64 = u64::MAX - 1;
 
-/// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of the program's own.
+/// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of
+/// the program's own.
 pub type RecoupRebuild = Option<unsafe extern "C" fn(ctx: *mut c_void, iteration: u64, how: c_int) -> c_int>;
 
 /// One variable.
@@ -46,8 +48,8 @@ pub(crate) struct Region {
     dims: [usize; 3],
 }
 
-/// The types of values a program can lend. Closed, unlike [`ElementType`]: memory of a type that is not here cannot be lent, and
-/// so is never read as one that is.
+/// The types of values a program can lend. Closed, unlike [`ElementType`]: memory of a type that is
+/// not here cannot be lent, and so is never read as one that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LentType {
     F64,
@@ -89,7 +91,8 @@ struct Memory {
     count: usize,
 }
 
-// SAFETY: the memory is the program's, which promises not to touch it during a call; it does not belong to a thread.
+// SAFETY: the memory is the program's, which promises not to touch it during a call; it does not
+// belong to a thread.
 unsafe impl Send for Memory {}
 
 impl Memory {
@@ -109,8 +112,8 @@ impl Memory {
     }
 
     fn values(&self) -> Values<'_> {
-        // SAFETY: the program lends `count` aligned values at this address while the call lasts, as `Memory::new` was
-        // told and has checked as far as it can.
+        // SAFETY: the program lends `count` aligned values at this address while the call lasts, as
+        // `Memory::new` was told and has checked as far as it can.
         unsafe {
             match self.element {
                 LentType::F64 => Values::F64(slice(self.start, self.count)),
@@ -294,8 +297,9 @@ mod tests {
         }
     }
 
-    /// An arm for "any other type" lent its memory as doubles: a new type of four bytes would have been read and written at
-    /// twice its length. The compiler names a missing arm only while there is no such one.
+    /// An arm for "any other type" lent its memory as doubles: a new type of four bytes would have
+    /// been read and written at twice its length. The compiler names a missing arm only while there
+    /// is no such one.
     #[test]
     fn no_arm_stands_for_any_other_type() {
         let code = include_str!("protected.rs").split("#[cfg(test)]").next().unwrap();

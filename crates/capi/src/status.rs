@@ -17,7 +17,8 @@ pub const RECOUP_E_ARGUMENT: i32 = -1;
 pub const RECOUP_E_HANDLE: i32 = -2;
 /// The options have an unknown key or an impossible value.
 pub const RECOUP_E_OPTIONS: i32 = -3;
-/// Not now: variables and operator come before the first restore or step, and callbacks must not call their handle.
+/// Not now: variables and operator come before the first restore or step, and callbacks must not
+/// call their handle.
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
@@ -25,7 +26,8 @@ pub const RECOUP_E_NAME: i32 = -5;
 pub const RECOUP_E_STORE: i32 = -6;
 /// There are versions, but none is whole.
 pub const RECOUP_E_DAMAGED: i32 = -7;
-/// The versions belong to another problem: another size, another operator or another right-hand side. The message says which.
+/// The versions belong to another problem: another size, another operator or another right-hand
+/// side. The message says which.
 pub const RECOUP_E_OTHER_PROBLEM: i32 = -8;
 /// A version holds other variables, or other sizes, than are protected.
 pub const RECOUP_E_MISMATCH: i32 = -9;
@@ -119,8 +121,8 @@ pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     failure.code
 }
 
-/// The message of the last call of this thread that returned a code below 0; empty when none did. Valid until the next
-/// call of this thread that fails.
+/// The message of the last call of this thread that returned a code below 0; empty when none did.
+/// Valid until the next call of this thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_message() -> *const c_char {
     MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())

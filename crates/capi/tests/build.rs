@@ -1,4 +1,5 @@
-//! Compiles C and Fortran programs against the library cargo has just built, and runs them under a timeout.
+//! Compiles C and Fortran programs against the library cargo has just built, and runs them under a
+//! timeout.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

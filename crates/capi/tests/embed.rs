@@ -12,7 +12,8 @@ fn number(text: &str, word: &str) -> f64 {
     token.parse().unwrap_or_else(|_| panic!("{token:?} behind {word:?} is no number: {text:?}"))
 }
 
-/// Runs a solver undisturbed, then killed after 35 iterations and again; what the first and the last printed.
+/// Runs a solver undisturbed, then killed after 35 iterations and again; what the first and the
+/// last printed.
 fn killed_and_resumed(program: &Path, options: &str) -> [String; 2] {
     let folder = tempfile::tempdir().unwrap();
     let solve = |name: &str, killed_after: &str| {
@@ -35,7 +36,8 @@ fn check(program: &Path) {
     assert_eq!(number(&undisturbed, "iterations"), number(&resumed, "iterations"));
     let [undisturbed, resumed] = killed_and_resumed(program, "scheme=lossy");
     assert_eq!(number(&resumed, "starts at"), 30.0);
-    // From the iterate alone, with at most 1.5 times its residual, no more than all iterations again.
+    // From the iterate alone, with at most 1.5 times its residual, no more than all iterations
+    // again.
     assert!(number(&resumed, "iterations") <= number(&undisturbed, "iterations") + 30.0);
     assert!(number(&resumed, "relative residual") <= 1.1e-8);
 }

@@ -101,8 +101,9 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
     }
 }
 
-/// Without the direction a restart forgets the Krylov space, whether x is exact or lossy: the counts are those of PETSc's own
-/// restart, within the few iterations that the growth of the residual by 1.5 may cost at the mean rate.
+/// Without the direction a restart forgets the Krylov space, whether x is exact or lossy: the
+/// counts are those of PETSc's own restart, within the few iterations that the growth of the
+/// residual by 1.5 may cost at the mean rate.
 #[test]
 fn cg_restarted_from_x_alone_costs_what_a_plain_restart_costs() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
@@ -126,11 +127,13 @@ fn gmres_killed_after_a_cycle_needs_no_more_iterations() {
     assert_eq!((resumed.from, resumed.iterations), (90, plain));
     let resumed = ksp.killed("lossy", (2, 1), &gmres, (91, "interval=20it scheme=lossy"));
     assert_eq!(resumed.from, 90);
-    // Residuals of restarted GMRES fall by cycle; 1.5 times the residual is worth less than a cycle's fraction.
+    // Residuals of restarted GMRES fall by cycle; 1.5 times the residual is worth less than a
+    // cycle's fraction.
     assert!(f64::from(resumed.iterations) <= 1.03 * f64::from(plain), "{resumed:?}, {plain}");
 }
 
-/// The state of a one-step method is u and the time; versions hold both exactly, so the end is the same, bit for bit.
+/// The state of a one-step method is u and the time; versions hold both exactly, so the end is the
+/// same, bit for bit.
 #[test]
 fn killed_time_stepping_ends_in_the_same_state() {
     let Some(heat) = Example::of("examples/embed/heat.c") else { return };
@@ -149,8 +152,8 @@ fn killed_newton_ends_where_the_first_would_have() {
     assert_eq!(resumed, Solve { from: 4, ..plain });
 }
 
-/// Another matrix of the same size used to be taken without a word: A + 50 I went on from iterates of A, and took 77 iterations where
-/// 6 were due. The name of the change is that of `other.c`.
+/// Another matrix of the same size used to be taken without a word: A + 50 I went on from iterates
+/// of A, and took 77 iterations where 6 were due. The name of the change is that of `other.c`.
 #[test]
 fn versions_of_another_problem_are_refused_and_rounding_makes_none() {
     let Some(other) = Example::of("crates/capi/tests/c/other.c") else { return };
@@ -177,8 +180,8 @@ fn versions_of_another_problem_are_refused_and_rounding_makes_none() {
     }
 }
 
-/// A time loop: where x of the problem before is worse than none, the solve starts from its own; where it is near, fewer iterations
-/// are left.
+/// A time loop: where x of the problem before is worse than none, the solve starts from its own;
+/// where it is near, fewer iterations are left.
 #[test]
 fn x_of_another_problem_is_a_verified_first_guess_where_that_is_asked_for() {
     let Some(other) = Example::of("crates/capi/tests/c/other.c") else { return };

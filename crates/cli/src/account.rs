@@ -45,7 +45,8 @@ pub(crate) struct Account {
     pub(crate) repairs: Vec<RepairJson>,
     /// Versions removed to stay within `--max-bytes`.
     pub(crate) versions_dropped: Vec<u64>,
-    /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
+    /// What restores found: where versions were read from, what was repaired or passed over; and
+    /// what tiers did not get.
     pub(crate) notes: Vec<String>,
 }
 
@@ -179,8 +180,8 @@ impl Account {
         self.notes.clone_from(&last.notes);
     }
 
-    /// Iterations executed that are neither the baseline's nor lost work, per recovery; `None` for a run that went on from an
-    /// earlier one, whose own extra iterations nobody can tell from its.
+    /// Iterations executed that are neither the baseline's nor lost work, per recovery; `None` for
+    /// a run that went on from an earlier one, whose own extra iterations nobody can tell from its.
     pub(crate) fn extra_iterations_mean(&self, baseline_iterations: Option<u64>) -> Option<f64> {
         let baseline = baseline_iterations.filter(|_| self.recoveries > 0 && self.start_version == 0)?;
         let needed = self.executed as f64 - self.lost as f64;
@@ -191,7 +192,8 @@ impl Account {
         seconds / self.checkpoints.max(1) as f64
     }
 
-    /// What the model expects of these mean costs at the interval in force; `None` where it expects no end.
+    /// What the model expects of these mean costs at the interval in force; `None` where it expects
+    /// no end.
     fn expected(&self, question: &Expected) -> Option<Parts> {
         if question.scheme == SchemeChoice::None || self.checkpoints == 0 {
             let lost_work = unprotected_overhead_fraction(&Unprotected {
@@ -214,7 +216,8 @@ impl Account {
             extra_seconds: question.extra_iterations.max(0.0) * question.iteration_seconds,
             safe_point_seconds: 0.0,
         };
-        // Versions are saved at safe points alone, which may lie further apart than the interval asked for.
+        // Versions are saved at safe points alone, which may lie further apart than the interval
+        // asked for.
         let pieces = (self.checkpoints + self.failures + 1) as f64;
         let spacing = self.executed as f64 * question.iteration_seconds / pieces;
         let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds()).max(spacing);
@@ -300,8 +303,9 @@ pub(crate) struct RepairJson {
     pub(crate) saved: u64,
     /// The version they went on from; 0 for the start.
     pub(crate) version: u64,
-    /// From the last step to the error that told of the loss: what was left of a step, the library's detection, and the
-    /// news of it to all ranks. A loss in the middle of a recovery adds all time since the repair before.
+    /// From the last step to the error that told of the loss: what was left of a step, the
+    /// library's detection, and the news of it to all ranks. A loss in the middle of a recovery
+    /// adds all time since the repair before.
     pub(crate) seconds_notice: f64,
     /// Sharing the places among those alive: new communicators.
     pub(crate) seconds_repair: f64,
@@ -389,7 +393,8 @@ pub(crate) struct RunJson {
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
-    /// What restores found: where versions were read from, what was repaired or passed over; and what tiers did not get.
+    /// What restores found: where versions were read from, what was repaired or passed over; and
+    /// what tiers did not get.
     pub(crate) notes: Vec<String>,
     /// Versions removed to stay within `--max-bytes`.
     pub(crate) versions_dropped: Vec<u64>,
@@ -402,7 +407,8 @@ impl RunJson {
         solve.seconds_solve = computing.max(0.0);
         solve.seconds_per_iteration = solve.seconds_solve / account.executed.max(1) as f64;
         let iteration_seconds = terms.baseline.iteration_seconds.unwrap_or(solve.seconds_per_iteration);
-        // A run that goes on from an earlier one does a part of the work, the cost of the rest nobody knows.
+        // A run that goes on from an earlier one does a part of the work, the cost of the rest
+        // nobody knows.
         let whole = terms.baseline.iterations.filter(|_| account.start_version == 0);
         let productive = whole.map(|n| n as f64 * iteration_seconds).filter(|&productive| productive > 0.0);
         let extra = account.extra_iterations_mean(whole).filter(|_| solve.converged);

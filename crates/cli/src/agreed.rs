@@ -1,4 +1,5 @@
-//! Failures and signals that strike all ranks at the same iteration: rank 0's time counts, and its signals.
+//! Failures and signals that strike all ranks at the same iteration: rank 0's time counts, and its
+//! signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! The end a batch system has set for the job, and stopping with a version before it.
 //!
-//! A run stops at a safe point while there is time for: the margin asked for, the longest save measured so far, and the
-//! longest way from one safe point to the next.
+//! A run stops at a safe point while there is time for: the margin asked for, the longest save
+//! measured so far, and the longest way from one safe point to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,23 +18,26 @@ use crate::saves::{Saves, unix_seconds};
 
 /// Where Slurm says when the job ends, in Unix seconds.
 const SLURM_END: &str = "SLURM_JOB_END_TIME";
-/// Margin under Slurm where none is given, unless two saves take longer: the end of a job is not exact to the second.
+/// Margin under Slurm where none is given, unless two saves take longer: the end of a job is not
+/// exact to the second.
 const MARGIN: f64 = 60.0;
 
 /// When a run has to be over, and what it leaves then.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct EndArgs {
-    /// Stop with a version, and code 75, so long before the end of the job (SLURM_JOB_END_TIME or --time-limit), and earlier
-    /// by the time a save has taken: 90s, 5min [default: two saves; under Slurm at least 1min].
+    /// Stop with a version, and code 75, so long before the end of the job (SLURM_JOB_END_TIME or
+    /// --time-limit), and earlier by the time a save has taken: 90s, 5min [default: two saves;
+    /// under Slurm at least 1min].
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
     pub(crate) stop_before: Option<f64>,
 
-    /// Time this process may take: 90s, 2h. It stops with a version before, as at the end of a Slurm job.
+    /// Time this process may take: 90s, 2h. It stops with a version before, as at the end of a
+    /// Slurm job.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
     pub(crate) time_limit: Option<f64>,
 
-    /// Save the state that has converged as the last version, bit for bit: `recoup export --solution` gives it [default
-    /// where there is a --dir].
+    /// Save the state that has converged as the last version, bit for bit: `recoup export
+    /// --solution` gives it [default where there is a --dir].
     #[arg(long, overrides_with = "no_save_last", requires = "dir", help_heading = "Checkpoints")]
     pub(crate) save_last: bool,
 

@@ -1,4 +1,5 @@
-//! One protected run: a store, a session, failures, and a runner that brings the solver through them.
+//! One protected run: a store, a session, failures, and a runner that brings the solver through
+//! them.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -239,7 +240,8 @@ pub(crate) struct Writing {
     pub(crate) ranks_per_file: usize,
 }
 
-/// A directory, throttled in real time where a bandwidth is given. Rank 0 opens it first and holds its lock. Collective.
+/// A directory, throttled in real time where a bandwidth is given. Rank 0 opens it first and holds
+/// its lock. Collective.
 ///
 /// # Errors
 /// When the directory is not ours, not writable or in use; the same on all ranks.
@@ -275,18 +277,19 @@ pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
     }
 }
 
-/// The bandwidth limit of real time, an equal share for each of so many ranks; in virtual time bytes are charged, not
-/// delayed.
+/// The bandwidth limit of real time, an equal share for each of so many ranks; in virtual time
+/// bytes are charged, not delayed.
 pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine, ranks: usize) -> Option<Throttle> {
     let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)? / ranks as f64;
     Some(Throttle::new(bandwidth, machine.clock.clone()).bypassed_by(machine.abort.clone()))
 }
 
-/// Signals that end a run at its next safe point: those of users, of terminals that close, and of batch systems that warn.
+/// Signals that end a run at its next safe point: those of users, of terminals that close, and of
+/// batch systems that warn.
 const STOPPING: [i32; 5] = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
 
-/// A flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once; the others may come twice, as batch
-/// systems send one after the other.
+/// A flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once; the others
+/// may come twice, as batch systems send one after the other.
 ///
 /// # Errors
 /// When the system refuses the handlers.

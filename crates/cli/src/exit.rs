@@ -25,7 +25,8 @@ pub(crate) enum Exit {
     NoCheckpoint = 4,
     /// A part (MPI, a GPU, a codec) is not in this build or on this machine.
     NotAvailable = 5,
-    /// A signal or the end of its job stopped it: the same command goes on. The code of `EX_TEMPFAIL` in sysexits.h.
+    /// A signal or the end of its job stopped it: the same command goes on. The code of
+    /// `EX_TEMPFAIL` in sysexits.h.
     Stopped = 75,
 }
 

@@ -20,7 +20,8 @@ pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> Strin
     format!("{}, {what}", solve.method)
 }
 
-/// What was solved, where and how: the solve as it was measured, and as it takes on the runs' clock.
+/// What was solved, where and how: the solve as it was measured, and as it takes on the runs'
+/// clock.
 pub(crate) fn of(
     protection: &ProtectionArgs,
     measured: &SolveReport,

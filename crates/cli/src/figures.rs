@@ -63,7 +63,8 @@ fn per_version(run: &RunJson, all: u64) -> Option<f64> {
     (run.checkpoints > 0).then(|| all as f64 / run.checkpoints as f64)
 }
 
-/// What one scheme cost: means over its trials with 95 % confidence intervals, and the first trial itself.
+/// What one scheme cost: means over its trials with 95 % confidence intervals, and the first trial
+/// itself.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeFigures {
     pub(crate) scheme: String,
@@ -87,7 +88,8 @@ impl SchemeFigures {
         Some(Self { scheme: runs.first()?.scheme.clone(), trials: runs.len(), trials_converged, estimates, runs })
     }
 
-    /// The mean of a quantity and half the width of its interval, infinite for one trial; `None` where no trial has it.
+    /// The mean of a quantity and half the width of its interval, infinite for one trial; `None`
+    /// where no trial has it.
     pub(crate) fn get(&self, key: &str) -> Option<Estimate> {
         self.estimates.get(key).copied()
     }
@@ -247,8 +249,8 @@ impl Column {
     }
 }
 
-/// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what they add to
-/// both falls out of the difference.
+/// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what
+/// they add to both falls out of the difference.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Pair {
     pub(crate) scheme: String,
@@ -276,7 +278,8 @@ impl Pair {
         })
     }
 
-    /// The interval of the difference does not contain 0, and the difference shows in the digits printed.
+    /// The interval of the difference does not contain 0, and the difference shows in the digits
+    /// printed.
     fn shows_difference(&self) -> bool {
         self.overhead_difference.abs() > self.overhead_difference_ci95.max(LEAST_DIFFERENCE)
     }
@@ -294,8 +297,8 @@ pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<Pair> {
     schemes.iter().enumerate().flat_map(of).collect()
 }
 
-/// Which scheme cost least, and whether the others' differences to it are more than chance: a sentence each, none where no
-/// scheme converged in all its trials.
+/// Which scheme cost least, and whether the others' differences to it are more than chance: a
+/// sentence each, none where no scheme converged in all its trials.
 pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
     let overhead = |of: &SchemeFigures| of.get("overhead_fraction").filter(|_| of.trials == of.trials_converged);
     let known: Vec<(&SchemeFigures, Estimate)> = schemes.iter().filter_map(|of| Some((of, overhead(of)?))).collect();

@@ -1,9 +1,9 @@
 //! What survives a SIGKILL: a few counters a run writes to a small file after every step, which the
 //! page cache keeps when the process is gone.
 //!
-//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file is no promise to
-//! anybody: parent and child are the same program. A life that its own process outlives, because only another rank of it
-//! was killed, keeps them in memory.
+//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file is no promise
+//! to anybody: parent and child are the same program. A life that its own process outlives, because
+//! only another rank of it was killed, keeps them in memory.
 
 use std::fs::File;
 use std::io;
@@ -25,7 +25,8 @@ const WORDS: usize = 9;
 /// The counters of one life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beat {
-    /// 1 once the run proper has begun: the problem is read, a restore or the first step comes next.
+    /// 1 once the run proper has begun: the problem is read, a restore or the first step comes
+    /// next.
     pub(crate) started: u64,
     /// The version the life went on from; 0 for the start.
     pub(crate) restored: u64,
@@ -154,7 +155,8 @@ impl Heartbeat {
         self.mark(|steps, now| steps.last = Some(now));
     }
 
-    /// Changes the counters and writes them. A write that fails costs a line of a report, not the run.
+    /// Changes the counters and writes them. A write that fails costs a line of a report, not the
+    /// run.
     pub(crate) fn beat(&self, change: impl FnOnce(&mut Beat)) {
         let before = self.beats();
         let mut beat = before;

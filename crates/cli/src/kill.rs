@@ -1,9 +1,9 @@
-//! `--failures kill`: this program runs itself as a child, kills it with SIGKILL at exponential times,
-//! and starts it again until it comes to its end.
+//! `--failures kill`: this program runs itself as a child, kills it with SIGKILL at exponential
+//! times, and starts it again until it comes to its end.
 //!
-//! Failures arrive while a life restores, computes or saves; the time a process takes to start and to
-//! read its problem is no part of the modelled job and is not counted. Where lives are too short to
-//! get anywhere, the next ones are given more time, and it is said.
+//! Failures arrive while a life restores, computes or saves; the time a process takes to start and
+//! to read its problem is no part of the modelled job and is not counted. Where lives are too short
+//! to get anywhere, the next ones are given more time, and it is said.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -94,7 +94,8 @@ pub(crate) struct Killed {
     pub(crate) account: Account,
 }
 
-/// Runs, kills and restarts until a life comes to its end, or `stop` is raised; `memory` goes with a node that is killed.
+/// Runs, kills and restarts until a life comes to its end, or `stop` is raised; `memory` goes with
+/// a node that is killed.
 ///
 /// # Errors
 /// When a child cannot be started or fails by itself: with its exit code.
@@ -249,7 +250,8 @@ impl Reaper {
 
 /// A directory for the heartbeat, gone with this value.
 ///
-/// Everybody may write to the directory it is made in, so its name is drawn, and what is there already is not taken.
+/// Everybody may write to the directory it is made in, so its name is drawn, and what is there
+/// already is not taken.
 struct Scratch(PrivateDir);
 
 impl Scratch {
@@ -274,7 +276,8 @@ mod tests {
 
     use super::*;
 
-    /// The name followed from the process's number, and a directory that was there was taken, whoever had made it.
+    /// The name followed from the process's number, and a directory that was there was taken,
+    /// whoever had made it.
     #[test]
     fn a_scratch_directory_is_new_and_closed_to_others() {
         let (one, other) = (Scratch::create().unwrap(), Scratch::create().unwrap());

@@ -1,6 +1,8 @@
-//! What the lives of a run come to. A life ends when the run, or a rank of it, is killed; the next goes on from a version.
+//! What the lives of a run come to. A life ends when the run, or a rank of it, is killed; the next
+//! goes on from a version.
 //!
-//! Where ranks outlive one of them, each keeps the record of all lives, so that whoever is rank 0 at the end can tell it.
+//! Where ranks outlive one of them, each keeps the record of all lives, so that whoever is rank 0
+//! at the end can tell it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -69,7 +69,8 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Write that object to a file, too: the `mpirun` of a job that lost ranks may lose what is printed.
+    /// Write that object to a file, too: the `mpirun` of a job that lost ranks may lose what is
+    /// printed.
     #[arg(long, global = true, value_name = "FILE")]
     json_file: Option<PathBuf>,
 
@@ -91,7 +92,8 @@ enum Command {
     Inspect(commands::inspect::Args),
     /// Read, check and decode everything in a directory, and name whatever is damaged.
     Verify(commands::verify::Args),
-    /// How the runs in a directory stand: iteration, residual, newest version, and whether their processes are alive.
+    /// How the runs in a directory stand: iteration, residual, newest version, and whether their
+    /// processes are alive.
     Status(commands::status::Args),
     /// Remove old versions, and what was set aside.
     Prune(commands::prune::Args),
@@ -133,7 +135,8 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
     }
 }
 
-/// What the program understands. A value that begins with a minus sign is a value: the option says why it is refused.
+/// What the program understands. A value that begins with a minus sign is a value: the option says
+/// why it is refused.
 fn command_line() -> clap::Command {
     with_numbers(Cli::command())
 }

@@ -1,4 +1,5 @@
-//! From options to an iterative method: the preconditioner once, a fresh solver as often as failures ask.
+//! From options to an iterative method: the preconditioner once, a fresh solver as often as
+//! failures ask.
 
 use anyhow::Result;
 use recoup::core::{MethodProfile, SolveError};
@@ -29,7 +30,8 @@ impl<'a> Setup<'a> {
     /// Builds the preconditioner, of this rank's rows. Collective.
     ///
     /// # Errors
-    /// Exit 2 for options that contradict each other, exit 1 where A does not allow the preconditioner.
+    /// Exit 2 for options that contradict each other, exit 1 where A does not allow the
+    /// preconditioner.
     pub(crate) fn new(problem: &'a Problem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
         let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
@@ -41,7 +43,8 @@ impl<'a> Setup<'a> {
         Self { start: start.unwrap_or(self.start), ..self }
     }
 
-    /// Warns of an operator that the method or the preconditioner does not suit, in the first life of a run. Collective.
+    /// Warns of an operator that the method or the preconditioner does not suit, in the first life
+    /// of a run. Collective.
     ///
     /// # Errors
     /// When a rank is lost.

@@ -1,5 +1,5 @@
-//! A solver seen from outside: its last iterate is kept when it goes, each step leaves a heartbeat and takes the time it is
-//! declared to take.
+//! A solver seen from outside: its last iterate is kept when it goes, each step leaves a heartbeat
+//! and takes the time it is declared to take.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -68,7 +68,8 @@ impl<'a> Observed<'a> {
         Self { method, last, pulse, pace, origin: None, status: None }
     }
 
-    /// The same, which says from which version of `origin` it goes on, and tells every restore to `status`.
+    /// The same, which says from which version of `origin` it goes on, and tells every restore to
+    /// `status`.
     pub(crate) fn announcing(mut self, origin: Option<String>, status: Option<Arc<StatusFile>>) -> Self {
         (self.origin, self.status) = (origin, status);
         self

@@ -1,4 +1,5 @@
-//! The options commands share: the problem, the method, and how values are written on a command line.
+//! The options commands share: the problem, the method, and how values are written on a command
+//! line.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -23,7 +24,8 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "FILE", help_heading = "Problem")]
     pub(crate) matrix: Option<PathBuf>,
 
-    /// Right-hand side: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset b, or the only one).
+    /// Right-hand side: FILE.npy, FILE.mtx (Matrix Market array) or FILE.h5 (dataset b, or the only
+    /// one).
     #[arg(long, value_name = "FILE", conflicts_with = "rhs_kind", help_heading = "Problem")]
     pub(crate) rhs: Option<PathBuf>,
 
@@ -82,7 +84,8 @@ pub(crate) struct MethodArgs {
           help_heading = "Method")]
     pub(crate) restart: u32,
 
-    /// Directions gmres-dr carries over from each cycle to the next: those it is slowest in [default: 8].
+    /// Directions gmres-dr carries over from each cycle to the next: those it is slowest in
+    /// [default: 8].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=HARVEST_MAX as i64),
           help_heading = "Method")]
     pub(crate) harvest: Option<u8>,
@@ -103,8 +106,8 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "E", default_value = "1e-6", value_parser = positive, help_heading = "Method")]
     pub(crate) rtol: f64,
 
-    /// Divergence limit: the solve ends where its residual norm reaches D times ||b||, or the initial residual's norm if
-    /// that is larger; inf for no limit.
+    /// Divergence limit: the solve ends where its residual norm reaches D times ||b||, or the
+    /// initial residual's norm if that is larger; inf for no limit.
     #[arg(long, value_name = "D", default_value = "1e5", value_parser = above_one, help_heading = "Method")]
     pub(crate) dtol: f64,
 
@@ -139,7 +142,8 @@ pub(crate) enum MethodKind {
     Pipecg,
     /// Generalised minimal residuals, restarted.
     Gmres,
-    /// The same with deflated restarting: each cycle begins with --harvest directions of the last one.
+    /// The same with deflated restarting: each cycle begins with --harvest directions of the last
+    /// one.
     GmresDr,
     /// Stabilised bi-conjugate gradients.
     Bicgstab,
@@ -267,7 +271,8 @@ pub(crate) enum FailureChoice {
     At(Vec<u64>),
     /// Ranks of an MPI job get SIGKILL at exponential times, and the others go on.
     KillRank,
-    /// One bit of a vector flipped after each of these iterations: of the one named, or the iterate.
+    /// One bit of a vector flipped after each of these iterations: of the one named, or the
+    /// iterate.
     FlipAt(Vec<(u64, Option<String>)>),
     /// Any bit of any vector flipped at exponential times.
     Flips,

@@ -13,7 +13,8 @@ use crate::exit::Exit;
 use crate::results::require_writable;
 use crate::{ranks, version};
 
-/// The number of the schema that docs/json.md states: one more whenever a key goes or changes its meaning.
+/// The number of the schema that docs/json.md states: one more whenever a key goes or changes its
+/// meaning.
 const SCHEMA: u32 = 1;
 
 /// Characters of a line of text.
@@ -65,8 +66,8 @@ impl Output {
         Ok(Self { json, file })
     }
 
-    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first prints. Then it writes the
-    /// file: what can be printed is not lost with it.
+    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first
+    /// prints. Then it writes the file: what can be printed is not lost with it.
     ///
     /// # Errors
     /// When stdout or the file cannot be written to.

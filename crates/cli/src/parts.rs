@@ -13,7 +13,8 @@ pub(crate) struct Parts {
     pub(crate) recoveries: f64,
     /// Iterations needed only because the iterate was lossy; below 0 where fewer were needed.
     pub(crate) extra_iterations: f64,
-    /// What none of these explains: noise of the clock, iterations that took longer than the undisturbed ones.
+    /// What none of these explains: noise of the clock, iterations that took longer than the
+    /// undisturbed ones.
     pub(crate) other: f64,
 }
 

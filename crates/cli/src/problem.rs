@@ -1,7 +1,8 @@
 //! The problem a command works on: `A x = b`, read or made, and who computes with it.
 //!
-//! With several ranks each has a part of the rows. A matrix file is read by every rank, which keeps the entries of its
-//! own rows: no rank ever holds the others'. A file with b is read whole by every rank.
+//! With several ranks each has a part of the rows. A matrix file is read by every rank, which keeps
+//! the entries of its own rows: no rank ever holds the others'. A file with b is read whole by
+//! every rank.
 
 use std::ops::Range;
 use std::path::Path;
@@ -29,7 +30,8 @@ pub(crate) struct Problem {
     pub(crate) operator: SharedOperator,
     /// The same, for another thread than the solver's.
     reference: SharedOperator,
-    /// The entries between rows of this rank, where the operator is assembled: some preconditioners and sweeps need them.
+    /// The entries between rows of this rank, where the operator is assembled: some preconditioners
+    /// and sweeps need them.
     pub(crate) rows: Option<Arc<Csr>>,
     /// The right-hand side.
     pub(crate) rhs: Arc<[f64]>,

@@ -1,4 +1,5 @@
-//! How a run is protected: the options `run` and `compare` share, and the plans that follow from them.
+//! How a run is protected: the options `run` and `compare` share, and the plans that follow from
+//! them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,28 +29,28 @@ const DELTA: f64 = 0.05;
 /// What is saved, how exactly, when, and what goes wrong meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProtectionArgs {
-    /// Codec of the iterate in lossy versions, of everything in lossless ones (zstd, pco and raw) [default: qb, or pco or
-    /// sz3 where the storage is so slow that their ratio pays; zstd].
+    /// Codec of the iterate in lossy versions, of everything in lossless ones (zstd, pco and raw)
+    /// [default: qb, or pco or sz3 where the storage is so slow that their ratio pays; zstd].
     #[arg(long, value_name = "qb|zstd|zfp|sz3|pco|raw", value_parser = codec_id, help_heading = "Checkpoints")]
     pub(crate) codec: Option<CodecId>,
 
-    /// Bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3, absolute:V, range:V or
-    /// pointwise:V.
+    /// Bound of lossy versions: verified, statistical, guaranteed, corrected, theorem3, absolute:V,
+    /// range:V or pointwise:V.
     #[arg(long, value_name = "RULE", default_value = "verified", help_heading = "Checkpoints")]
     pub(crate) bound: BoundRule,
 
-    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg, pipecg and bicgstab, else 3;
-    /// --scheme auto may take a quarter or four times that].
+    /// Allowed growth of the residual, ||b - A x'|| <= (1 + T) ||r|| [default: 0.5 for cg, pipecg
+    /// and bicgstab, else 3; --scheme auto may take a quarter or four times that].
     #[arg(long, value_name = "T", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) theta: Option<f64>,
 
-    /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A [default: 0.05; --scheme auto may
-    /// take a half or twice that].
+    /// Allowed error of lossy directions in the energy norm, ||p' - p||_A <= D ||p||_A [default:
+    /// 0.05; --scheme auto may take a half or twice that].
     #[arg(long, value_name = "D", value_parser = positive, help_heading = "Checkpoints")]
     pub(crate) delta: Option<f64>,
 
-    /// Computing between two checkpoints: auto (optimal for the MTTI), a duration as in 90s or 10min (a plain number is
-    /// seconds), or iterations as in 15it.
+    /// Computing between two checkpoints: auto (optimal for the MTTI), a duration as in 90s or
+    /// 10min (a plain number is seconds), or iterations as in 15it.
     #[arg(
         long,
         value_name = "auto|DURATION|Kit",
@@ -59,10 +60,10 @@ pub(crate) struct ProtectionArgs {
     )]
     pub(crate) interval: Interval,
 
-    /// What a version holds: the iterate alone; with a direction, from which cg goes on without the delay of a restart; all
-    /// that the method's recurrences need, lossy ones with errors so small that no iteration is lost; or enough for a
-    /// bitwise continuation [default: by scheme; for lossy versions x+p of cg and pipecg, recurrence of bicgstab, x of the
-    /// others].
+    /// What a version holds: the iterate alone; with a direction, from which cg goes on without the
+    /// delay of a restart; all that the method's recurrences need, lossy ones with errors so small
+    /// that no iteration is lost; or enough for a bitwise continuation [default: by scheme; for
+    /// lossy versions x+p of cg and pipecg, recurrence of bicgstab, x of the others].
     #[arg(long, value_enum, help_heading = "Checkpoints")]
     pub(crate) state: Option<StateKind>,
 
@@ -71,18 +72,20 @@ pub(crate) struct ProtectionArgs {
           help_heading = "Checkpoints")]
     pub(crate) keep: u16,
 
-    /// Fewer versions are kept where they take more bytes than this: 500M, 2GiB. The newest, and those it is coded
-    /// against, are always kept. Counts the versions in the directory: the one being written needs room on top.
+    /// Fewer versions are kept where they take more bytes than this: 500M, 2GiB. The newest, and
+    /// those it is coded against, are always kept. Counts the versions in the directory: the one
+    /// being written needs room on top.
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Checkpoints")]
     pub(crate) max_bytes: Option<u64>,
 
-    /// One version of K holds the iterate by itself; those between are coded against the version before, where the
-    /// codec can and it pays. 1: every version stands alone.
+    /// One version of K holds the iterate by itself; those between are coded against the version
+    /// before, where the codec can and it pays. 1: every version stands alone.
     #[arg(long, value_name = "K", default_value_t = recoup::KEY_EVERY as u16,
           value_parser = clap::value_parser!(u16).range(1..), help_heading = "Checkpoints")]
     pub(crate) key_every: u16,
 
-    /// The solver waits until a version is durable [default in virtual time, as in published experiments].
+    /// The solver waits until a version is durable [default in virtual time, as in published
+    /// experiments].
     #[arg(long, conflicts_with = "asynchronous", help_heading = "Checkpoints")]
     pub(crate) sync: bool,
 
@@ -97,11 +100,11 @@ pub(crate) struct ProtectionArgs {
     #[command(flatten)]
     pub(crate) tiers: TierArgs,
 
-    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets SIGKILL), kill:node (the
-    /// same, and what was in memory is gone; with --mpi, all ranks of a node), kill:rank (with --mpi, ranks get SIGKILL:
-    /// see --spares), at:IT[,IT...];
-    /// or silent ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named), flips (any
-    /// bit, at exponential times).
+    /// Failures: none, inject (state dropped at exponential times), kill (a child process gets
+    /// SIGKILL), kill:node (the same, and what was in memory is gone; with --mpi, all ranks of a
+    /// node), kill:rank (with --mpi, ranks get SIGKILL: see --spares), at:IT[,IT...]; or silent
+    /// ones: flip:IT or flip:IT:VARIABLE, several by commas (a bit of x, or of the vector named),
+    /// flips (any bit, at exponential times).
     #[arg(long, value_name = "KIND", help_heading = "Failures")]
     pub(crate) failures: Option<FailureChoice>,
 
@@ -113,17 +116,19 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "S", default_value = "0", help_heading = "Failures")]
     pub(crate) seed: u64,
 
-    /// Write and read versions no faster than this, like a busy parallel file system: 100e6, 100M, 100MiB.
+    /// Write and read versions no faster than this, like a busy parallel file system: 100e6, 100M,
+    /// 100MiB.
     #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
     pub(crate) pfs_bandwidth: Option<f64>,
 
-    /// Time passes by declared costs. What is not declared (--t-iter, --codec-rate) is measured once; with all of it a seed
-    /// repeats exactly.
+    /// Time passes by declared costs. What is not declared (--t-iter, --codec-rate) is measured
+    /// once; with all of it a seed repeats exactly.
     #[arg(long, help_heading = "Machine")]
     pub(crate) virtual_time: bool,
 
-    /// Time of one iteration, as in 250ms; a plain number is seconds: in virtual time what it is charged [default: measured
-    /// once], in real time what it takes at least, as on a machine with more to do.
+    /// Time of one iteration, as in 250ms; a plain number is seconds: in virtual time what it is
+    /// charged [default: measured once], in real time what it takes at least, as on a machine with
+    /// more to do.
     #[arg(long, value_name = "DURATION", value_parser = duration, help_heading = "Machine")]
     pub(crate) t_iter: Option<f64>,
 
@@ -131,8 +136,8 @@ pub(crate) struct ProtectionArgs {
     #[arg(long, value_name = "BYTES/S", value_parser = bytes_per_second, help_heading = "Machine")]
     pub(crate) codec_rate: Option<f64>,
 
-    /// The published experiments' machine in virtual time: one vector takes 120 s to write, MTTI 1 h, and the
-    /// undisturbed solve takes 50 min (jacobi), 120 min (gmres) or 35 min (cg).
+    /// The published experiments' machine in virtual time: one vector takes 120 s to write, MTTI 1
+    /// h, and the undisturbed solve takes 50 min (jacobi), 120 min (gmres) or 35 min (cg).
     #[arg(long, value_enum, conflicts_with_all = ["virtual_time", "t_iter", "pfs_bandwidth"], help_heading = "Machine")]
     pub(crate) paper_regime: Option<PaperRegime>,
 
@@ -230,7 +235,8 @@ impl ProtectionArgs {
         Some(Pace { clock: clock.clone(), at_least: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX) })
     }
 
-    /// Seconds of one undisturbed iteration in real time, of which so many were measured without being held back.
+    /// Seconds of one undisturbed iteration in real time, of which so many were measured without
+    /// being held back.
     pub(crate) fn paced_seconds(&self, measured: Option<f64>) -> Option<f64> {
         measured.into_iter().chain(self.t_iter).reduce(f64::max)
     }
@@ -377,8 +383,8 @@ impl ProtectionArgs {
         }
     }
 
-    /// How to save the state that has converged: the iterate as it is, from which the same solve ends at once, and which
-    /// every HDF5 program reads.
+    /// How to save the state that has converged: the iterate as it is, from which the same solve
+    /// ends at once, and which every HDF5 program reads.
     pub(crate) fn last_plan(&self, method: MethodKind) -> Plan {
         let raw = PolicyConfig { resume: None, ..self.policy_config(method) };
         Plan { resume: Resume::Restarted, ..raw.plan(Scheme::Traditional) }
@@ -391,7 +397,8 @@ impl ProtectionArgs {
     }
 }
 
-/// Whether a codec has nothing, or hardly anything, to offer for values that must not change: it is made for bounds.
+/// Whether a codec has nothing, or hardly anything, to offer for values that must not change: it is
+/// made for bounds.
 fn needs_bound(id: CodecId) -> bool {
     matches!(id, CodecId::Qb | CodecId::Zfp | CodecId::Sz3)
 }

@@ -1,7 +1,7 @@
 //! The ranks of a run: this process alone, or a job of MPI.
 //!
-//! Rank 0 alone prints. All ranks end with the same code: what goes wrong on some is told to all where they meet
-//! anyway ([`agree`]), and elsewhere a rank that fails alone ends the job.
+//! Rank 0 alone prints. All ranks end with the same code: what goes wrong on some is told to all
+//! where they meet anyway ([`agree`]), and elsewhere a rank that fails alone ends the job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +38,8 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     Ok(if IS_WATCHED.load(Ordering::Relaxed) { Box::new(Watched(comm)) } else { comm })
 }
 
-/// The result of this rank, unless another has failed: then all ranks return the first one's error. Collective.
+/// The result of this rank, unless another has failed: then all ranks return the first one's error.
+/// Collective.
 ///
 /// # Errors
 /// The error of the first rank that has one.
@@ -78,8 +79,9 @@ pub(crate) struct Place {
 
 pub(crate) use job::{has_lost, is_spare, repair, rest, was_repaired};
 
-/// The number of this process's node, which it keeps wherever it computes: so many processes in a row share one where a
-/// number is given, else those of one machine do; on a single machine each process is one.
+/// The number of this process's node, which it keeps wherever it computes: so many processes in a
+/// row share one where a number is given, else those of one machine do; on a single machine each
+/// process is one.
 pub(crate) fn node(processes: Option<u16>) -> usize {
     let Seat { process, host, hosts } = job::seat();
     match processes {
@@ -140,8 +142,9 @@ mod job {
     /// How long a rank that failed waits for the others to fail too.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// After a loss `mpirun` passes on what a process printed only while it lives, and one that leaves while others still
-    /// hear that all are done would be taken for lost: how long each stays.
+    /// After a loss `mpirun` passes on what a process printed only while it lives, and one that
+    /// leaves while others still hear that all are done would be taken for lost: how long each
+    /// stays.
     const LAST_WORDS: Duration = Duration::from_secs(1);
 
     static JOB: Mutex<Option<MpiJob>> = Mutex::new(None);

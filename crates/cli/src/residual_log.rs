@@ -1,4 +1,5 @@
-//! `--residual-log`: a line per iteration, written as it goes, so that a run that is killed leaves what it had.
+//! `--residual-log`: a line per iteration, written as it goes, so that a run that is killed leaves
+//! what it had.
 
 use std::fs::File;
 use std::io::{Read as _, Seek, SeekFrom, Write as _};
@@ -50,7 +51,8 @@ impl ResidualLog {
         Ok(Self { file: Some(file), path, lost, since, clock, before })
     }
 
-    /// Tells, once it is so, that lines are missing: the log itself goes where the solver is watched.
+    /// Tells, once it is so, that lines are missing: the log itself goes where the solver is
+    /// watched.
     pub(crate) fn lost(&self) -> LogLost {
         self.lost.clone()
     }

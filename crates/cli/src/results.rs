@@ -20,19 +20,20 @@ pub(crate) struct ResultArgs {
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) solution: Option<PathBuf>,
 
-    /// Start from this vector instead of x = 0: FILE.npy, FILE.mtx or FILE.h5 (dataset x, or the only one). A run that goes
-    /// on from a version starts from that.
+    /// Start from this vector instead of x = 0: FILE.npy, FILE.mtx or FILE.h5 (dataset x, or the
+    /// only one). A run that goes on from a version starts from that.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) x0: Option<PathBuf>,
 
-    /// Write the residual of every iteration as it goes: columns executed, iteration, seconds, relative_residual. A run that
-    /// goes on adds to the file.
+    /// Write the residual of every iteration as it goes: columns executed, iteration, seconds,
+    /// relative_residual. A run that goes on adds to the file.
     #[arg(long, value_name = "FILE.csv", help_heading = "Result")]
     pub(crate) residual_log: Option<PathBuf>,
 }
 
 impl ResultArgs {
-    /// Refuses files that cannot be read or written before anything long is done. Collective where there are ranks.
+    /// Refuses files that cannot be read or written before anything long is done. Collective where
+    /// there are ranks.
     ///
     /// # Errors
     /// Exit 2 for names of another kind and places that cannot be used.

@@ -65,8 +65,9 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Checkpoints")]
     pub(crate) fresh: bool,
 
-    /// Of the processes of an MPI job so many wait for the place of one that is lost; needs an MPI that survives that
-    /// (Open MPI 5, mpirun --with-ft ulfm). Where none is left, fewer ranks go on.
+    /// Of the processes of an MPI job so many wait for the place of one that is lost; needs an MPI
+    /// that survives that (Open MPI 5, mpirun --with-ft ulfm). Where none is left, fewer ranks go
+    /// on.
     #[arg(long, value_name = "S", requires = "mpi", help_heading = "Failures")]
     pub(crate) spares: Option<usize>,
 

@@ -1,5 +1,5 @@
-//! What the saves of a run were like: how long the longest took, and which was the newest. Seen where versions enter the
-//! store, so it holds for every scheme and tier.
+//! What the saves of a run were like: how long the longest took, and which was the newest. Seen
+//! where versions enter the store, so it holds for every scheme and tier.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

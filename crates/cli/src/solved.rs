@@ -159,7 +159,8 @@ pub(crate) fn solve_watched(
         history.push((progress.iteration, progress.relative_residual()));
         bar.show(&progress, progress.iteration);
         look(&progress);
-        // Ranks hear of signals at different iterations: with several of them only the system ends an undisturbed solve.
+        // Ranks hear of signals at different iterations: with several of them only the system ends
+        // an undisturbed solve.
         if setup.problem().comm().size() == 1 && stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
             return Err(Exit::NotConverged.because("stopped during the undisturbed solve; nothing was saved"));
         }

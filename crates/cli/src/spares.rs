@@ -1,7 +1,8 @@
 //! Runs that go on when a rank is killed: spares take its place, or the others close up.
 //!
-//! Every process does the same: it computes or waits, until all are done or one is lost; then those alive share the
-//! places anew, make problem, solver and session anew, and go on from the newest version.
+//! Every process does the same: it computes or waits, until all are done or one is lost; then those
+//! alive share the places anew, make problem, solver and session anew, and go on from the newest
+//! version.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +20,8 @@ use crate::watched::{self, Doing};
 /// How often one that is to die looks whether it may.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The end of this process by its own hand, and of those that die with it, at an instant the seed names.
+/// The end of this process by its own hand, and of those that die with it, at an instant the seed
+/// names.
 pub(crate) struct Doom {
     is_called_off: Arc<Mutex<bool>>,
 }
@@ -33,7 +35,8 @@ pub(crate) struct Dooms {
     pub(crate) seed: u64,
     /// Spare processes: as many die, or where there are none all but one of the others.
     pub(crate) spares: usize,
-    /// The processes that compute at the beginning, by what is lost together: each by itself, or those of a node.
+    /// The processes that compute at the beginning, by what is lost together: each by itself, or
+    /// those of a node.
     pub(crate) together: Vec<Vec<usize>>,
 }
 
@@ -87,8 +90,8 @@ pub(crate) fn together(computing: &[Fellow], by_node: bool) -> Vec<Vec<usize>> {
 }
 
 impl Doom {
-    /// Lets a thread kill this process, the first of those that die together, when their instant comes, counted from the
-    /// first step; `memory` is lost with them.
+    /// Lets a thread kill this process, the first of those that die together, when their instant
+    /// comes, counted from the first step; `memory` is lost with them.
     ///
     /// # Errors
     /// When the system refuses a thread.
@@ -132,7 +135,8 @@ impl Doom {
 
 /// SIGKILL for these processes and this one, which comes last because it wipes what they had.
 fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
-    // A process that may not be killed lives on, and memory that cannot be wiped stays: the run has to stand that, too.
+    // A process that may not be killed lives on, and memory that cannot be wiped stays: the run has
+    // to stand that, too.
     for pid in others.iter().filter_map(|pid| Pid::from_raw(*pid)) {
         let _killed = kill_process(pid, Signal::KILL);
     }
@@ -142,7 +146,8 @@ fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
     let _killed = kill_process(getpid(), Signal::KILL);
 }
 
-/// Computes with `life`, or waits as a spare, until all is done. `None` for a spare that was not needed.
+/// Computes with `life`, or waits as a spare, until all is done. `None` for a spare that was not
+/// needed.
 ///
 /// # Errors
 /// Those of `life` that no loss explains, exit 5 where a loss cannot be survived.

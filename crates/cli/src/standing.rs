@@ -1,7 +1,8 @@
-//! How a run that is going on stands: a small file beside its versions, put in the place of the one before every few seconds.
+//! How a run that is going on stands: a small file beside its versions, put in the place of the one
+//! before every few seconds.
 //!
-//! It is for people and scripts that look, by `recoup status`; no run depends on it. It names the process, so that one that
-//! ended without a word can be told from one that computes.
+//! It is for people and scripts that look, by `recoup status`; no run depends on it. It names the
+//! process, so that one that ended without a word can be told from one that computes.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -172,7 +173,8 @@ impl Shared {
 }
 
 impl StatusFile {
-    /// Writes the file and goes on doing so. A file that cannot be written costs the view of a run, not the run.
+    /// Writes the file and goes on doing so. A file that cannot be written costs the view of a run,
+    /// not the run.
     pub(crate) fn start(about: &About<'_>, saves: Arc<Saves>) -> Self {
         let before = Standing::read(about.folder).filter(|_| !about.is_fresh);
         let standing = Mutex::new(Standing::new(about, before.as_ref()));
@@ -225,8 +227,8 @@ impl StatusFile {
 }
 
 impl Drop for StatusFile {
-    /// The last word; without a conclusion the run has failed. One that never began, as where the versions are another problem's,
-    /// leaves what the file said of the run before.
+    /// The last word; without a conclusion the run has failed. One that never began, as where the
+    /// versions are another problem's, leaves what the file said of the run before.
     fn drop(&mut self) {
         self.end = None;
         if let Some(thread) = self.thread.take() {

@@ -1,10 +1,12 @@
 //! `--tiers`: a row of memory, copies on partners, erasure sets and the directory, fastest first.
 //!
-//! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so that the same command
-//! finds it again after its process was killed ([`crate::memory`]). A run that converges leaves none behind.
+//! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so
+//! that the same command finds it again after its process was killed ([`crate::memory`]). A run
+//! that converges leaves none behind.
 //!
-//! A node is a folder of processes, not of ranks: a spare that takes a lost rank's place brings its own node's memory, and
-//! what the lost process had is there for those of its node that are left, or for nobody.
+//! A node is a folder of processes, not of ranks: a spare that takes a lost rank's place brings its
+//! own node's memory, and what the lost process had is there for those of its node that are left,
+//! or for nobody.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,27 +34,29 @@ const PROBE_BYTES: usize = 4 << 20;
 /// Where versions rest.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TierArgs {
-    /// Where versions rest, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other nodes), rs:K+M
-    /// (erasure sets), pfs (the directory) [default: pfs].
+    /// Where versions rest, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other
+    /// nodes), rs:K+M (erasure sets), pfs (the directory) [default: pfs].
     #[arg(long, value_name = "LIST", help_heading = "Checkpoints")]
     pub(crate) tiers: Option<TierList>,
 
-    /// With memory and pfs, every N-th version goes to pfs; auto: by the MTTI, the failures each survives and the time
-    /// versions take in each.
+    /// With memory and pfs, every N-th version goes to pfs; auto: by the MTTI, the failures each
+    /// survives and the time versions take in each.
     #[arg(long, value_name = "auto|N", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) pfs_every: PfsEvery,
 
-    /// Of all failures, those that take a process, a node with its memory, or the whole job with them.
+    /// Of all failures, those that take a process, a node with its memory, or the whole job with
+    /// them.
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Failures")]
     pub(crate) failure_shares: FailureShares,
 
-    /// How pfs gets its versions where memory has them first: behind the run, a version that finds the one before still on
-    /// its way being skipped there, or waiting; or before a version counts [default: skip; off with --sync].
+    /// How pfs gets its versions where memory has them first: behind the run, a version that finds
+    /// the one before still on its way being skipped there, or waiting; or before a version counts
+    /// [default: skip; off with --sync].
     #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Checkpoints")]
     pub(crate) drain: Option<DrainKind>,
 
-    /// Files of a version: one for each rank, for the ranks of each node (see --node-ranks), or one in all. Shared files are
-    /// written by all their ranks at the same time.
+    /// Files of a version: one for each rank, for the ranks of each node (see --node-ranks), or one
+    /// in all. Shared files are written by all their ranks at the same time.
     #[arg(long, value_enum, default_value = "rank", value_name = "rank|node|one", help_heading = "Checkpoints")]
     pub(crate) files: FileKind,
 
@@ -60,8 +64,8 @@ pub(crate) struct TierArgs {
     #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Machine")]
     pub(crate) memory_dir: PathBuf,
 
-    /// So many ranks in a row share a node and its memory: what is lost together [default: those of one machine; on a
-    /// single machine every rank counts as a node].
+    /// So many ranks in a row share a node and its memory: what is lost together [default: those of
+    /// one machine; on a single machine every rank counts as a node].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
     pub(crate) node_ranks: Option<u16>,
 }
@@ -238,7 +242,8 @@ impl TierArgs {
     /// The store of one rank's part of its node's memory. Collective.
     ///
     /// # Errors
-    /// Exit 2 when the ranks are too few for what is asked; those that are left after a loss do what they can.
+    /// Exit 2 when the ranks are too few for what is asked; those that are left after a loss do
+    /// what they can.
     fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore> {
         let guards = self.tiers.iter().flat_map(|list| &list.guards);
         let store = NodeStore::within(folder, &node_name(self.node()), comm.rank());
@@ -286,8 +291,9 @@ impl TierArgs {
         }))
     }
 
-    /// How often a version goes to the file system, by the model of several levels: from the seconds it took in each, or from
-    /// how fast each was found to be before. Not for an interval that is given. Collective.
+    /// How often a version goes to the file system, by the model of several levels: from the
+    /// seconds it took in each, or from how fast each was found to be before. Not for an interval
+    /// that is given. Collective.
     fn pace(&self, folder: &PrivateDir, run: Run<'_>, costs: Costs, comm: &dyn Comm) -> Result<Option<Arc<Pace>>> {
         if self.pfs_every != PfsEvery::Auto {
             return Ok(None);
@@ -313,7 +319,8 @@ impl TierArgs {
         })))
     }
 
-    /// Forgets what is in memory: the run is done, or is to start anew. The first rank of each node does it. Collective.
+    /// Forgets what is in memory: the run is done, or is to start anew. The first rank of each node
+    /// does it. Collective.
     ///
     /// # Errors
     /// When it cannot be removed, or a rank is lost.
@@ -322,16 +329,19 @@ impl TierArgs {
         let is_first = nodes.iter().position(|&node| node == self.node()) == Some(comm.rank());
         let of_node = if is_first { self.node_memory(run).and_then(|memory| memory.remove()) } else { Ok(()) };
         agree(comm, of_node)?;
-        // What nodes without a rank hold on this machine goes, too; who goes on makes the directory again.
+        // What nodes without a rank hold on this machine goes, too; who goes on makes the directory
+        // again.
         agree(comm, if comm.rank() == 0 { self.memory(run).and_then(|memory| memory.remove()) } else { Ok(()) })
     }
 }
 
-/// What rank 0 measures, bytes per second of each tier, on all ranks; only once in the life of a process. Collective.
+/// What rank 0 measures, bytes per second of each tier, on all ranks; only once in the life of a
+/// process. Collective.
 fn found_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2]> {
     static FOUND: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
     let known = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    // A rank that came later has found nothing; nothing is measured again while the others wait for it.
+    // A rank that came later has found nothing; nothing is measured again while the others wait for
+    // it.
     let found = match gather_json(comm, &known)?.into_iter().flatten().next() {
         Some(found) => found,
         None => broadcast_json(comm, measure)?,
@@ -359,7 +369,8 @@ fn probe_memory(folder: &PrivateDir) -> Option<f64> {
     speed
 }
 
-/// The same of the directory of versions, in a new file: a link of this name is not written through.
+/// The same of the directory of versions, in a new file: a link of this name is not written
+/// through.
 fn probe_directory(dir: &Path) -> Option<f64> {
     let path = dir.join(probe_name());
     std::fs::remove_file(&path).ok();

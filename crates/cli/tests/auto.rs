@@ -1,8 +1,8 @@
-//! What `--scheme auto` costs beside every fixed choice, in runs of this program. By hand, minutes each:
-//! `cargo test --release -p recoup-cli --test auto -- --ignored --nocapture`.
+//! What `--scheme auto` costs beside every fixed choice, in runs of this program. By hand, minutes
+//! each: `cargo test --release -p recoup-cli --test auto -- --ignored --nocapture`.
 //!
-//! The numerics are real in both; the time is declared in one, so that a seed repeats, and the wall clock's in the
-//! other, where a SIGKILL ends a process at random instants.
+//! The numerics are real in both; the time is declared in one, so that a seed repeats, and the wall
+//! clock's in the other, where a SIGKILL ends a process at random instants.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
@@ -23,8 +23,8 @@ struct Scenario {
     intervals: &'static [u64],
 }
 
-/// Undisturbed solves of two hours (cg) and an hour and a half (gmres), failures once an hour. Storage takes two minutes
-/// for a vector, as in the published experiments, or half a second.
+/// Undisturbed solves of two hours (cg) and an hour and a half (gmres), failures once an hour.
+/// Storage takes two minutes for a vector, as in the published experiments, or half a second.
 const VIRTUAL: [Scenario; 4] = [
     Scenario {
         name: "cg, slow store",
@@ -48,8 +48,9 @@ const VIRTUAL: [Scenario; 4] = [
     },
 ];
 
-/// Solves of four to eight seconds in steps of 25 ms, most of which they sleep, so that what else the machine does matters
-/// little; killed every three seconds on average. A vector takes half a second on the slow store.
+/// Solves of four to eight seconds in steps of 25 ms, most of which they sleep, so that what else
+/// the machine does matters little; killed every three seconds on average. A vector takes half a
+/// second on the slow store.
 const KILLED: [Scenario; 4] = [
     Scenario { name: "cg, slow store", options: "--method cg --pfs-bandwidth 1.8M", intervals: &[] },
     Scenario { name: "cg, fast store", options: "--method cg --pfs-bandwidth 1G", intervals: &[] },
@@ -71,8 +72,8 @@ fn recoup(arguments: &str, dir: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Every scheme, and of cg's lossy versions the iterate alone too, at the optimal interval for its measured costs and at
-/// those of the scenario.
+/// Every scheme, and of cg's lossy versions the iterate alone too, at the optimal interval for its
+/// measured costs and at those of the scenario.
 fn choices(scenario: &Scenario) -> Vec<Choice> {
     let has_direction = scenario.options.contains("--method cg");
     let mut schemes = vec![("traditional", ""), ("lossless", ""), ("exact", ""), ("lossy", "")];
@@ -109,7 +110,8 @@ fn judge(scenario: &Scenario, seconds: &BTreeMap<String, Vec<f64>>) -> Estimate 
     ratio
 }
 
-/// At most 5 % above the best of all fixed choices and intervals, by the lower end of the confidence interval.
+/// At most 5 % above the best of all fixed choices and intervals, by the lower end of the
+/// confidence interval.
 #[test]
 #[ignore = "minutes: some 800 solves"]
 fn auto_in_virtual_time_is_near_the_best_fixed_choice() {
@@ -129,7 +131,8 @@ fn auto_in_virtual_time_is_near_the_best_fixed_choice() {
     }
 }
 
-/// Real processes and real SIGKILLs, on real time: who is how fast is said, and that all of them end is asserted.
+/// Real processes and real SIGKILLs, on real time: who is how fast is said, and that all of them
+/// end is asserted.
 #[test]
 #[ignore = "half an hour of kills on the wall clock"]
 fn auto_under_kills_beside_every_fixed_choice() {
@@ -144,7 +147,8 @@ fn auto_under_kills_beside_every_fixed_choice() {
     }
 }
 
-/// Where kills cost most and ten seeds settle nothing: the two best choices of those, on sixty other seeds.
+/// Where kills cost most and ten seeds settle nothing: the two best choices of those, on sixty
+/// other seeds.
 #[test]
 #[ignore = "ten minutes of kills on the wall clock"]
 fn auto_under_many_kills_is_near_the_best_on_a_slow_store() {
@@ -164,7 +168,8 @@ fn auto_under_many_kills_is_near_the_best_on_a_slow_store() {
     assert!(ratio.mean <= 1.05, "{ratio:?}");
 }
 
-/// Seconds of every choice, seed by seed, one after the other, so that what else the machine does strikes all of them.
+/// Seconds of every choice, seed by seed, one after the other, so that what else the machine does
+/// strikes all of them.
 fn killed(scenario: &Scenario, choices: &[Choice], seeds: RangeInclusive<u64>) -> BTreeMap<String, Vec<f64>> {
     let dir = tempfile::tempdir().unwrap();
     let undisturbed = recoup(&format!("solve {KILLED_PROBLEM} {} --json", method(scenario)), dir.path());

@@ -1,5 +1,5 @@
-//! Chains of versions as scripts see them: what inspect, verify, prune and export say of versions that are coded
-//! against others.
+//! Chains of versions as scripts see them: what inspect, verify, prune and export say of versions
+//! that are coded against others.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -89,7 +89,8 @@ fn bytes_of_versions(dir: &Path) -> u64 {
     versions.flat_map(|version| files(version.path())).map(|file| file.metadata().unwrap().len()).sum()
 }
 
-/// It used to keep every version to the end of the solve: the direction that a recovery adds was keyed out of step.
+/// It used to keep every version to the end of the solve: the direction that a recovery adds was
+/// keyed out of step.
 #[test]
 fn a_failure_leaves_no_more_versions_than_asked_for() {
     let dir = tempfile::tempdir().unwrap();

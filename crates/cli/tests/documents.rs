@@ -1,11 +1,14 @@
-//! The documents run: every command block of README, docs and help, as it is printed, in order, in one folder.
+//! The documents run: every command block of README, docs and help, as it is printed, in order, in
+//! one folder.
 //!
-//! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a command of [`RUN`] and those
-//! that go on from them. `/tmp/` and `/usr/local/` mean places in the folder, which has links to the repository's `tests` and
-//! `crates`. What builds or installs ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that
-//! begin with `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs an Open MPI that
-//! survives lost ranks, whose `mpirun` says nothing by its exit code then: an error the program prints counts. Any other first
-//! word is an error: a new kind of line needs a rule here.
+//! Rules. A block is fenced as `sh`; of a help text, the lines below `Example` that begin with a
+//! command of [`RUN`] and those that go on from them. `/tmp/` and `/usr/local/` mean places in the
+//! folder, which has links to the repository's `tests` and `crates`. What builds or installs
+//! ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that begin with
+//! `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs
+//! an Open MPI that survives lost ranks, whose `mpirun` says nothing by its exit code then: an
+//! error the program prints counts. Any other first word is an error: a new kind of line needs a
+//! rule here.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fmt::Write as _;
@@ -38,8 +41,8 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to. Whole scripts, fenced as `bash`,
-/// have tests of their own.
+/// The commands of the blocks fenced as `sh`, lines that go on joined to those they belong to.
+/// Whole scripts, fenced as `bash`, have tests of their own.
 fn commands(markdown: &str) -> Vec<String> {
     let mut is_inside = false;
     let mut lines = Vec::new();
@@ -111,7 +114,8 @@ fn shell(script: &str, place: &Path) -> Command {
     shell
 }
 
-/// What stands for `mpirun`: more ranks than cores, a limit of time, and the MPI that survives lost ranks where that is asked for.
+/// What stands for `mpirun`: more ranks than cores, a limit of time, and the MPI that survives lost
+/// ranks where that is asked for.
 fn start_jobs() -> String {
     let surviving = mpirun::surviving().unwrap_or_default();
     let folder = surviving.display();

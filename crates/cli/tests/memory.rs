@@ -1,8 +1,9 @@
-//! Versions in the memory of many ranks: do they come back, whoever is lost, and is it the version and are they the values
-//! they should be?
+//! Versions in the memory of many ranks: do they come back, whoever is lost, and is it the version
+//! and are they the values they should be?
 //!
-//! Jobs that stop at an iteration limit leave their memory as a killed job does, at an instant that is known. Exact versions
-//! go on bit for bit, so the values are right if the last residual is that of the undisturbed run to the last bit.
+//! Jobs that stop at an iteration limit leave their memory as a killed job does, at an instant that
+//! is known. Exact versions go on bit for bit, so the values are right if the last residual is that
+//! of the undisturbed run to the last bit.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fs;
@@ -150,13 +151,14 @@ fn a_job_that_was_killed_goes_on_from_shared_memory() {
     job.wait().unwrap();
     let left = newest(dir.path(), 3).unwrap();
     let run = told(&mpirun::job(3, |command| add(command, &arguments, dir.path())));
-    // A version that not all had marked may count all the same, where partners have what is missing.
+    // A version that not all had marked may count all the same, where partners have what is
+    // missing.
     assert!(run["resumed_from"].as_u64().unwrap() >= left, "{left}: {run}");
     assert_same_end(&run, &undisturbed(3, LONG));
 }
 
-/// Two of four ranks are killed at once, and what their nodes held is wiped: each other's partner, so that the copies of one
-/// are gone with it.
+/// Two of four ranks are killed at once, and what their nodes held is wiped: each other's partner,
+/// so that the copies of one are gone with it.
 #[test]
 fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_directory() {
     let Some(mpi) = mpirun::surviving() else {

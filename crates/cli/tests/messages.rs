@@ -1,4 +1,5 @@
-//! What the program says when something is missing, wrong or surprising: every message names it, and what to do.
+//! What the program says when something is missing, wrong or surprising: every message names it,
+//! and what to do.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -81,7 +82,8 @@ fn codec_for_bounds_leaves_the_exact_schemes_of_a_comparison_to_zstd() {
     told(&format!("compare {CG} --codec zfp {schemes}"), dir.path(), 0);
 }
 
-/// A file that cannot be written once the solve is done, as on a full disk, took the results with it.
+/// A file that cannot be written once the solve is done, as on a full disk, took the results with
+/// it.
 #[test]
 fn results_are_printed_before_a_file_is_written() {
     if !Path::new("/dev/full").exists() {

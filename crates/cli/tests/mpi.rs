@@ -1,4 +1,5 @@
-//! Is `mpirun -n P recoup --mpi` the same program: the same solve, the same checkpoints, the same exit code on all ranks?
+//! Is `mpirun -n P recoup --mpi` the same program: the same solve, the same checkpoints, the same
+//! exit code on all ranks?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -75,7 +76,8 @@ fn failures_strike_all_ranks_and_all_go_on_from_one_version() {
         assert_eq!((&run["failures"], &run["recoveries"]), (&Value::from(2), &Value::from(2)), "{run}");
         assert_eq!(run["converged"], true, "{run}");
         if scheme == "exact" {
-            // Iterations done again are the same; those of the first solve were summed in another order.
+            // Iterations done again are the same; those of the first solve were summed in another
+            // order.
             let count = |value: &Value| value["iterations"].as_u64().unwrap();
             assert!(count(&run).abs_diff(count(&one)) <= 1, "{run}");
         }

@@ -1,4 +1,5 @@
-//! The program as scripts see it: names, JSON keys, exit codes, and runs that are stopped and killed.
+//! The program as scripts see it: names, JSON keys, exit codes, and runs that are stopped and
+//! killed.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
@@ -374,7 +375,8 @@ fn signals_leave_a_state_the_same_command_goes_on_from() {
 
 #[test]
 fn a_run_that_is_killed_still_converges_and_leaves_no_litter() {
-    // Kills come at random in real time, and a fast machine is through sooner: runs go on until three struck.
+    // Kills come at random in real time, and a fast machine is through sooner: runs go on until
+    // three struck.
     let mut kills = 0;
     for seed in 5..25 {
         kills += kills_survived(seed);
@@ -385,14 +387,16 @@ fn a_run_that_is_killed_still_converges_and_leaves_no_litter() {
     panic!("{kills} kills in 20 runs");
 }
 
-/// A run under SIGKILLs that meets its tolerance and leaves what it should; how often it was killed.
+/// A run under SIGKILLs that meets its tolerance and leaves what it should; how often it was
+/// killed.
 fn kills_survived(seed: u64) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let arguments = "run --poisson3d 40 --rhs-kind random --method cg --pc jacobi --rtol 1e-10 --threads 1 \
                      --scheme lossless --interval 10it --dir d --failures kill --mtti 0.04 --seed";
     let report = json(&format!("{arguments} {seed}"), dir.path(), 0);
     assert!(report["relative_residual"].as_f64().unwrap() <= 1e-10, "{report}");
-    // Lossless versions of CG bring back the same count but for the rounding of the recomputed residual.
+    // Lossless versions of CG bring back the same count but for the rounding of the recomputed
+    // residual.
     let extra = report["extra_iterations_mean"].as_f64().unwrap_or(0.0);
     assert!(extra.abs() <= 2.0, "{report}");
     let names: Vec<String> = std::fs::read_dir(dir.path().join("d/solve"))

@@ -1,4 +1,5 @@
-//! What a comparison shows: the same numbers on the terminal, in the JSON and on the page, and pages that fit their screen.
+//! What a comparison shows: the same numbers on the terminal, in the JSON and on the page, and
+//! pages that fit their screen.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ fn recoup(arguments: &str, dir: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A number with its unit as it is shown, and how far from it the number itself may lie: half its last digit.
+/// A number with its unit as it is shown, and how far from it the number itself may lie: half its
+/// last digit.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
     value: f64,
@@ -70,7 +72,8 @@ const KEYS: [(&str, &str); 11] = [
     ("ratio", "ratio_mean"),
 ];
 
-/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `-`, with the JSON. Returns how many numbers it held.
+/// Compares one cell, `12.34 %` or `12.34 % +- 1.20 %` or `-`, with the JSON. Returns how many
+/// numbers it held.
 fn check(cell: &str, run: &Value, column: &str) -> usize {
     let key = KEYS.iter().find(|(name, _)| *name == column).unwrap_or_else(|| panic!("no key of {column}")).1;
     if cell == "-" {

@@ -1,4 +1,5 @@
-//! What a solve starts from and what it leaves: first guesses, solutions, logs, and the last version.
+//! What a solve starts from and what it leaves: first guesses, solutions, logs, and the last
+//! version.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;

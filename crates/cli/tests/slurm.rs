@@ -1,5 +1,5 @@
-//! Is a run at home on a cluster: does it stop before the job's end, say how it stands, and does the script of docs/slurm.md
-//! bring a solve to its end through a requeue?
+//! Is a run at home on a cluster: does it stop before the job's end, say how it stands, and does
+//! the script of docs/slurm.md bring a solve to its end through a requeue?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +74,8 @@ fn a_run_stops_with_a_version_before_the_end_of_its_job() {
     }
 }
 
-/// A stop came one step behind a safe point, where GMRES is in the middle of a cycle and cannot be saved.
+/// A stop came one step behind a safe point, where GMRES is in the middle of a cycle and cannot be
+/// saved.
 #[test]
 fn a_run_with_safe_points_far_apart_stops_at_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -149,8 +150,8 @@ fn write_matrix(path: &Path) {
     std::fs::write(path, text).unwrap();
 }
 
-/// The script in the place of a job, with programs in the place of Slurm's: this build may know no MPI, and iterations take
-/// their time.
+/// The script in the place of a job, with programs in the place of Slurm's: this build may know no
+/// MPI, and iterations take their time.
 fn job(dir: &Path) -> Command {
     let bin = dir.join("bin");
     std::fs::create_dir_all(&bin).unwrap();

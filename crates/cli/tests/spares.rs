@@ -1,5 +1,5 @@
-//! Does a run outlive the ranks and nodes that are killed at random instants, with spares and without, from the directory
-//! and from memory alone?
+//! Does a run outlive the ranks and nodes that are killed at random instants, with spares and
+//! without, from the directory and from memory alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::collections::BTreeMap;
@@ -58,7 +58,8 @@ fn run(folder: &Path, kind: Kind, seed: u64, dir: &Path) -> Job {
     })
 }
 
-/// What a run of this kind says, and what the killed were doing, after checking that it came to its end.
+/// What a run of this kind says, and what the killed were doing, after checking that it came to its
+/// end.
 fn survived(folder: &Path, kind: Kind, seed: u64) -> (Value, Vec<String>) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let job = run(folder, kind, seed, dir.path());

@@ -159,7 +159,8 @@ fn decisions_name_the_levels() {
         report["decisions"][0]["why"].as_str().unwrap().to_owned()
     };
     assert!(why("--pfs-every 3").ends_with("; levels: memory every version, pfs one of 3"));
-    // Where hardly anything takes the memory with it, a slow file system is hardly ever needed; where everything does, always.
+    // Where hardly anything takes the memory with it, a slow file system is hardly ever needed;
+    // where everything does, always.
     let rare = why("--pfs-bandwidth 1e5 --failure-shares process:0.999,job:0.001");
     let every: u64 = rare.rsplit_once("pfs one of ").unwrap().1.parse().unwrap();
     assert!(every >= 10, "{rare}");
@@ -211,7 +212,8 @@ const EXCHANGES: [Exchange; 4] = [
     }),
 ];
 
-/// A link to another user's directory, or a directory of his with our name, was taken without a word.
+/// A link to another user's directory, or a directory of his with our name, was taken without a
+/// word.
 #[test]
 fn memory_that_another_user_may_reach_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();

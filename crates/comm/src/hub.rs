@@ -5,7 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::CommError;
 
-/// What a rank puts into a collective call. Ranks that bring different kinds do not agree on the call.
+/// What a rank puts into a collective call. Ranks that bring different kinds do not agree on the
+/// call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     /// A barrier, or the making of a new communicator.

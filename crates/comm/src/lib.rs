@@ -1,8 +1,8 @@
-//! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the feature `mpi`
-//! ranks as processes of an MPI job (`Mpi`).
+//! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the
+//! feature `mpi` ranks as processes of an MPI job (`Mpi`).
 //!
-//! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no call
-//! that hangs because a rank is gone. Must not know solvers, codecs or stores.
+//! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
+//! call that hangs because a rank is gone. Must not know solvers, codecs or stores.
 
 mod hub;
 #[cfg(feature = "mpi")]

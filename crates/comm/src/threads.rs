@@ -13,8 +13,8 @@ use crate::hub::{Hub, Message};
 /// The communicator of one rank that is a thread.
 ///
 /// Every collective call returns on all ranks or on none. A rank that panics or calls
-/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`]; a
-/// rank whose function has returned fails those calls that wait for it.
+/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`];
+/// a rank whose function has returned fails those calls that wait for it.
 #[derive(Debug)]
 pub struct Threads {
     hub: Arc<Hub>,
@@ -31,7 +31,8 @@ impl Threads {
     /// Runs `run` on `ranks` threads at once; the results in rank order.
     ///
     /// # Panics
-    /// With the panic of the first rank that panicked, when all threads have ended; and for no ranks.
+    /// With the panic of the first rank that panicked, when all threads have ended; and for no
+    /// ranks.
     pub fn launch<T: Send>(ranks: usize, run: impl Fn(Self) -> T + Sync) -> Vec<T> {
         let (results, first) = launch_all(ranks, run);
         let mut values = Vec::with_capacity(ranks);

@@ -1,4 +1,5 @@
-//! Do values gathered from all ranks and broadcast from one arrive, and is a rank named that fails or sends something else?
+//! Do values gathered from all ranks and broadcast from one arrive, and is a rank named that fails
+//! or sends something else?
 
 use recoup_comm::Threads;
 use recoup_core::{

@@ -1,6 +1,8 @@
-//! Is a killed rank noticed by all, in all their threads, and does a spare take its place, or the others close up?
+//! Is a killed rank noticed by all, in all their threads, and does a spare take its place, or the
+//! others close up?
 //!
-//! Started by hand it starts itself under the `mpirun` of an Open MPI that survives lost ranks, where there is one.
+//! Started by hand it starts itself under the `mpirun` of an Open MPI that survives lost ranks,
+//! where there is one.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 #![expect(clippy::disallowed_methods, reason = "a test of communicators")]
 

@@ -1,4 +1,5 @@
-//! Does an MPI communicator keep every promise of the trait, on one to five processes, at both thread levels?
+//! Does an MPI communicator keep every promise of the trait, on one to five processes, at both
+//! thread levels?
 //!
 //! Started by hand it starts itself under `mpirun`; there it runs the suite.
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
@@ -43,7 +44,8 @@ fn rank(level: ThreadLevel) {
     assert!(job.meet(std::time::Duration::from_secs(20)));
 }
 
-/// Two threads of each rank make many calls on communicators of their own, in orders that differ between ranks.
+/// Two threads of each rank make many calls on communicators of their own, in orders that differ
+/// between ranks.
 fn threads_wait_for_different_calls_at_once(comm: &dyn Comm) {
     let (ours, theirs) = (comm.dup().unwrap(), comm.dup().unwrap());
     std::thread::scope(|scope| {

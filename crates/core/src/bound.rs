@@ -32,7 +32,8 @@ impl Bound {
         if value.is_finite() && value >= 0.0 { Ok(self) } else { Err(ParseBoundError::Value { value }) }
     }
 
-    /// The bound itself if versions may be saved under it: above 0, and below 1 where it is relative.
+    /// The bound itself if versions may be saved under it: above 0, and below 1 where it is
+    /// relative.
     fn chosen(self) -> Result<Self, ParseBoundError> {
         let value = self.validated()?.value();
         match self {
@@ -63,7 +64,8 @@ impl fmt::Display for Bound {
     }
 }
 
-/// How the bound of the iterate follows from the residual (seed paper Theorem 3 and what replaces it).
+/// How the bound of the iterate follows from the residual (seed paper Theorem 3 and what replaces
+/// it).
 ///
 /// Each but `Theorem3` and `Fixed` aims at `||b - A x'|| <= (1 + theta) ||r||`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -69,10 +69,11 @@ pub struct Context<'a> {
     pub stride: usize,
     /// How the frame hangs together with the version before.
     pub chain: Chain<'a>,
-    /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own time against fewer
-    /// bytes; `None` where bytes alone count.
+    /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own
+    /// time against fewer bytes; `None` where bytes alone count.
     pub bandwidth: Option<f64>,
-    /// Threads a codec may work on, the caller's among them; what it writes does not depend on them.
+    /// Threads a codec may work on, the caller's among them; what it writes does not depend on
+    /// them.
     pub threads: usize,
 }
 
@@ -95,8 +96,9 @@ impl<'a> Context<'a> {
         Self { chain, ..self }
     }
 
-    /// A sample from the middle of the values: at least `values` of them, or all, as a box of the same grid. Whole slices
-    /// of the slowest direction, beginning with the first unknown of a point; where they are, and their extents.
+    /// A sample from the middle of the values: at least `values` of them, or all, as a box of the
+    /// same grid. Whole slices of the slowest direction, beginning with the first unknown of a
+    /// point; where they are, and their extents.
     #[must_use]
     pub fn middle(&self, values: usize) -> (Range<usize>, [usize; 3]) {
         let slowest = self.dims.iter().rposition(|&extent| extent > 1).unwrap_or(0);
@@ -136,7 +138,8 @@ impl<'a> Chain<'a> {
 pub struct Parent<'a> {
     /// Its decoded values, as many and of the same type as those to be coded.
     pub values: Values<'a>,
-    /// The first 16 bytes of the BLAKE3 hash of its payload: two frames that differ in one bit are told apart.
+    /// The first 16 bytes of the BLAKE3 hash of its payload: two frames that differ in one bit are
+    /// told apart.
     pub hash: [u8; 16],
 }
 
@@ -152,23 +155,26 @@ pub struct Filter {
 /// What an encoder says of its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
-    /// The bound the payload was coded under, which the decoder is to be given: the one asked for, or
-    /// the absolute one it came down to for this source.
+    /// The bound the payload was coded under, which the decoder is to be given: the one asked for,
+    /// or the absolute one it came down to for this source.
     pub bound: Bound,
     /// The largest `|x' - x|` over finite values; 0 when lossless.
     pub achieved_error: f64,
     /// The payload is raw little-endian values (the codec could not hold some value within the
     /// bound, or would have grown them): decode it as [`CodecId::Raw`].
     pub stored_raw: bool,
-    /// The HDF5 filters the values went through, in the order applied when writing, where registered
-    /// ones exist; empty when raw values, or when no registered filter opens the payload.
+    /// The HDF5 filters the values went through, in the order applied when writing, where
+    /// registered ones exist; empty when raw values, or when no registered filter opens the
+    /// payload.
     pub filters: Vec<Filter>,
-    /// The payload was coded against the parent of [`Context::chain`] and cannot be decoded without it.
+    /// The payload was coded against the parent of [`Context::chain`] and cannot be decoded without
+    /// it.
     pub follows: bool,
 }
 
 impl Encoded {
-    /// Coded by itself under `bound`, which is also the best known of its error; no filter opens it.
+    /// Coded by itself under `bound`, which is also the best known of its error; no filter opens
+    /// it.
     #[must_use]
     pub fn under(bound: Bound) -> Self {
         Self { bound, achieved_error: bound.value(), stored_raw: false, filters: Vec::new(), follows: false }
@@ -183,7 +189,8 @@ pub trait Codec: Send + Sync {
     /// Whether it can encode under a bound other than [`Bound::Lossless`].
     fn is_lossy(&self) -> bool;
 
-    /// Whether it ever codes a frame against the one before; if not, nobody needs to keep that for it.
+    /// Whether it ever codes a frame against the one before; if not, nobody needs to keep that for
+    /// it.
     fn can_follow(&self) -> bool {
         false
     }
@@ -204,8 +211,8 @@ pub trait Codec: Send + Sync {
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError>;
 
-    /// Fills `target` from the payload in `source`; `bound` and `context` are [`Encoded::bound`] and what
-    /// `encode` was given.
+    /// Fills `target` from the payload in `source`; `bound` and `context` are [`Encoded::bound`]
+    /// and what `encode` was given.
     ///
     /// Never panics and never takes more memory than the input earned, whatever `source` holds.
     ///

@@ -1,9 +1,11 @@
-//! Collective calls that carry values: agreement on errors, values gathered from all ranks or broadcast from one.
+//! Collective calls that carry values: agreement on errors, values gathered from all ranks or
+//! broadcast from one.
 //!
-//! A rank that returned early from its own part of a collective step would leave the others waiting. These helpers take
-//! the result of that part, its error too, into the collective call. Promises: all ranks return `Ok`, or all return `Err`;
-//! bytes that cannot be decoded are an error that names their rank, never a default value. [`Comm::gather`] and
-//! [`Comm::broadcast`] are called here alone.
+//! A rank that returned early from its own part of a collective step would leave the others
+//! waiting. These helpers take the result of that part, its error too, into the collective call.
+//! Promises: all ranks return `Ok`, or all return `Err`; bytes that cannot be decoded are an error
+//! that names their rank, never a default value. [`Comm::gather`] and [`Comm::broadcast`] are
+//! called here alone.
 
 use std::fmt;
 
@@ -56,7 +58,8 @@ pub fn each<T, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<T, E
 /// Returns the value of every rank, in rank order. Collective.
 ///
 /// # Errors
-/// This rank's own error, or [`RankError::of_rank`] of the first other that failed or sent something else.
+/// This rank's own error, or [`RankError::of_rank`] of the first other that failed or sent
+/// something else.
 pub fn gathered<T: Message, E: RankError>(comm: &dyn Comm, mine: Result<T, E>) -> Result<Vec<T>, E> {
     let all = gather_bytes(comm, &framed(&mine))?;
     mine?;
@@ -111,7 +114,8 @@ pub fn summed<const N: usize, E: RankError>(comm: &dyn Comm, mine: Result<[f64; 
 /// # Errors
 /// As [`Comm::gather`], and [`CommError::Undecodable`].
 pub fn gather_json<T: Message>(comm: &dyn Comm, mine: &T) -> Result<Vec<T>, CommError> {
-    // A value without a form travels as an empty message, which no rank can decode: none goes on alone.
+    // A value without a form travels as an empty message, which no rank can decode: none goes on
+    // alone.
     let all = gather_bytes(comm, &serde_json::to_vec(mine).unwrap_or_default())?;
     all.iter().enumerate().map(|(rank, bytes)| decoded(rank, bytes)).collect()
 }

@@ -17,8 +17,8 @@ pub trait Comm: Send {
     /// [`CommError::RankLost`] when a rank is gone.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// As [`Comm::sum`], with `work` done while the values travel, where the communicator can. It is done once, whatever
-    /// becomes of the sum, and makes no calls of this communicator.
+    /// As [`Comm::sum`], with `work` done while the values travel, where the communicator can. It
+    /// is done once, whatever becomes of the sum, and makes no calls of this communicator.
     ///
     /// # Errors
     /// As [`Comm::sum`].
@@ -61,8 +61,8 @@ pub trait Comm: Send {
     /// another number of values than is expected.
     fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError>;
 
-    /// As [`Comm::exchange`], with `work` done while the values travel, where the communicator can. It is done once,
-    /// whatever becomes of the exchange.
+    /// As [`Comm::exchange`], with `work` done while the values travel, where the communicator can.
+    /// It is done once, whatever becomes of the exchange.
     ///
     /// # Errors
     /// As [`Comm::exchange`].

@@ -46,7 +46,8 @@ pub enum Bit {
     At {
         /// Position of the value in the global vector.
         row: u64,
-        /// Position of the bit: 0 is the last of the fraction, 52 to 62 are the exponent, 63 is the sign.
+        /// Position of the bit: 0 is the last of the fraction, 52 to 62 are the exponent, 63 is the
+        /// sign.
         bit: u32,
     },
     /// One drawn uniformly from this random number.

@@ -1,7 +1,9 @@
-//! A fingerprint of A and b: the same for any partition, so another problem's checkpoint is refused.
+//! A fingerprint of A and b: the same for any partition, so another problem's checkpoint is
+//! refused.
 //!
-//! Where the rows of A are known it is exact, a hash. Where only products are, it is a probe: two products with fixed
-//! vectors, compared with a tolerance that allows for rounding. FORMAT.md states both.
+//! Where the rows of A are known it is exact, a hash. Where only products are, it is a probe: two
+//! products with fixed vectors, compared with a tolerance that allows for rounding. FORMAT.md
+//! states both.
 
 use std::fmt;
 
@@ -9,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// Number of fixed vectors that A is multiplied with for a probe.
 pub const PROBES: usize = 2;
-/// Errors of the rows of a product that two honest computations of it may differ by, in units of the last place of
-/// their root mean square: entries assembled in another order, rows summed in another order.
+/// Errors of the rows of a product that two honest computations of it may differ by, in units of
+/// the last place of their root mean square: entries assembled in another order, rows summed in
+/// another order.
 const ROUNDINGS: f64 = 1024.0;
 
 /// What a problem `A x = b` is recognised by.
@@ -22,7 +25,8 @@ pub struct Fingerprint {
     pub rhs: u64,
     /// Number of global rows.
     pub rows: u64,
-    /// Products with fixed vectors; `None` in versions of older builds and where they are not finite.
+    /// Products with fixed vectors; `None` in versions of older builds and where they are not
+    /// finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
 }
@@ -86,7 +90,8 @@ pub enum Evidence {
 }
 
 impl Fingerprint {
-    /// Compares the problem at hand with that of a version; `None` where they are the same, as far as can be told.
+    /// Compares the problem at hand with that of a version; `None` where they are the same, as far
+    /// as can be told.
     ///
     /// Hashes decide where both problems' rows are known, otherwise probes do.
     #[must_use]
@@ -138,17 +143,18 @@ impl Projection {
 
 /// Relative difference of two projections that rounding explains, for vectors of so many rows.
 ///
-/// Let the rows of two products differ by `e`, with `||e||_2 <= 1024 eps ||y||_2`. Then the norms differ by no more, and
-/// the sums by `|u . e| <= ||u||_2 ||e||_2 <= sqrt(n) 1024 eps ||y||_2`, as `|u_i| < 1`. Summing `n` terms of random
-/// signs in any order adds about `sqrt(n) eps ||y||_2` (N. J. Higham, T. Mary 2019, doi 10.1137/18M1226312), a
-/// thousandth of that. A change `D` of A moves the sums by `|u . D v|`, about `||D||_F`, and `||A v||` is about `||A||_F`: so
-/// it is found if `||D||_F / ||A||_F` exceeds the tolerance, 2e-10 for a million rows.
+/// Let the rows of two products differ by `e`, with `||e||_2 <= 1024 eps ||y||_2`. Then the norms
+/// differ by no more, and the sums by `|u . e| <= ||u||_2 ||e||_2 <= sqrt(n) 1024 eps ||y||_2`, as
+/// `|u_i| < 1`. Summing `n` terms of random signs in any order adds about `sqrt(n) eps ||y||_2` (N.
+/// J. Higham, T. Mary 2019, doi 10.1137/18M1226312), a thousandth of that. A change `D` of A moves
+/// the sums by `|u . D v|`, about `||D||_F`, and `||A v||` is about `||A||_F`: so it is found if
+/// `||D||_F / ||A||_F` exceeds the tolerance, 2e-10 for a million rows.
 fn tolerance(rows: u64) -> f64 {
     ROUNDINGS * f64::EPSILON * (rows.max(1) as f64).sqrt()
 }
 
-/// Value of a row of vector number `vector` of a probe: at least 1/2 and below 1 in size, of either sign. It follows from
-/// the global row alone, so it is the same for any partition.
+/// Value of a row of vector number `vector` of a probe: at least 1/2 and below 1 in size, of either
+/// sign. It follows from the global row alone, so it is the same for any partition.
 #[must_use]
 pub fn probe_value(vector: usize, row: u64) -> f64 {
     let hash = mix(mix(row.wrapping_add(0x9e37_79b9_7f4a_7c15)) ^ (vector as u64 + 1));
@@ -241,8 +247,8 @@ mod tests {
         assert_eq!(ours.difference(&larger), Some(Difference::Size { expected: 100, found: 101 }));
     }
 
-    /// Where both problems' rows are known a single bit counts; where one's are not, or a version is of an older build, what
-    /// both have is compared.
+    /// Where both problems' rows are known a single bit counts; where one's are not, or a version
+    /// is of an older build, what both have is compared.
     #[test]
     fn hashes_decide_where_both_have_them() {
         let exact = |operator: u64| Fingerprint { operator, ..probed(1.0, 1.0) };

@@ -43,8 +43,8 @@ pub struct FrameRecord {
     pub codec: CodecId,
     /// Coded, or raw because the codec could not hold the values.
     pub storage: Storage,
-    /// The bound it was coded under, needed to decode it: the one asked for, or the absolute one that
-    /// came down to.
+    /// The bound it was coded under, needed to decode it: the one asked for, or the absolute one
+    /// that came down to.
     pub bound: Bound,
     /// The largest `|x' - x|` found.
     pub achieved_error: f64,

@@ -12,8 +12,9 @@ pub trait Registered {
     /// The same variables to be overwritten by a restore, in the same order.
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>>;
 
-    /// Called before a restore with the names of the variables of a version: an owner whose variables come and go makes
-    /// those of them its own that it knows. The others are not its business.
+    /// Called before a restore with the names of the variables of a version: an owner whose
+    /// variables come and go makes those of them its own that it knows. The others are not its
+    /// business.
     fn make_room(&mut self, _saved: &[&str]) {}
 }
 
@@ -37,7 +38,8 @@ pub enum BreakdownReason {
     Diverged {
         /// The residual norm.
         residual_norm: f64,
-        /// The limit: a multiple of the right-hand side's norm, or of the initial residual's where that is larger.
+        /// The limit: a multiple of the right-hand side's norm, or of the initial residual's where
+        /// that is larger.
         limit: f64,
     },
     /// The residual stays at the attainable accuracy, above the tolerance.
@@ -102,8 +104,8 @@ impl Progress {
     }
 }
 
-/// What the residual norm of a [`Progress`] is the norm of: how far the true residual `||b - A x||` of the iterate may be
-/// from it says whether memory was corrupted.
+/// What the residual norm of a [`Progress`] is the norm of: how far the true residual `||b - A x||`
+/// of the iterate may be from it says whether memory was corrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResidualKind {
     /// `b - A x`, computed from the iterate.
@@ -140,8 +142,8 @@ pub trait Iteration: Registered {
         ResidualKind::Unknown
     }
 
-    /// The name of the method, where its variables mean something to no other one: of another method's version the iterate
-    /// alone is restored. `None` where nobody says.
+    /// The name of the method, where its variables mean something to no other one: of another
+    /// method's version the iterate alone is restored. `None` where nobody says.
     fn method(&self) -> Option<&'static str> {
         None
     }
@@ -156,8 +158,9 @@ pub trait Iteration: Registered {
         None
     }
 
-    /// Whether the directions of the method still fit its residual. A corrupted direction leaves iterate and residual
-    /// consistent, but can keep the method from ever getting on; a restarted resume in place heals it. Collective.
+    /// Whether the directions of the method still fit its residual. A corrupted direction leaves
+    /// iterate and residual consistent, but can keep the method from ever getting on; a restarted
+    /// resume in place heals it. Collective.
     ///
     /// # Errors
     /// [`SolveError::Comm`] when a rank is lost.

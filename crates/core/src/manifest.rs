@@ -38,7 +38,8 @@ pub struct Manifest {
     pub rule: BoundRule,
     /// The residual, before and after.
     pub residual: ResidualRecord,
-    /// Extra iterations that a recovery from it was expected to cost when it was saved; `None` where nobody said.
+    /// Extra iterations that a recovery from it was expected to cost when it was saved; `None`
+    /// where nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_iterations_predicted: Option<Prediction>,
     /// What the run had measured when it was saved; `None` where its policy does not ask.
@@ -91,7 +92,8 @@ pub struct ResidualRecord {
     pub verified_norm: Option<f64>,
     /// Encodings tried until the verified residual was small enough.
     pub tries: u32,
-    /// The solve had met its tolerance, and the iterate is here bit for bit: the version holds the solution.
+    /// The solve had met its tolerance, and the iterate is here bit for bit: the version holds the
+    /// solution.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_converged: bool,
 }
@@ -128,7 +130,8 @@ pub struct FileRecord {
     pub bytes: u64,
     /// CRC-32C of all bytes that belong to no frame, in file order.
     pub structure_crc32c: u32,
-    /// Variables that other readers see as encoded bytes only, because no registered filter opens them.
+    /// Variables that other readers see as encoded bytes only, because no registered filter opens
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opaque: Vec<String>,
 }

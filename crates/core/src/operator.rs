@@ -37,10 +37,11 @@ pub trait Operator {
     /// [`CommError`] when a rank is lost.
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError>;
 
-    /// `y = A x`, every row summed from 0 in ascending column order, one rounding to a product and one to a sum.
+    /// `y = A x`, every row summed from 0 in ascending column order, one rounding to a product and
+    /// one to a sum.
     ///
-    /// Slower than [`Operator::apply`], and the same bits for ever: for what is made once and recognised by its
-    /// bits, as a manufactured right-hand side is.
+    /// Slower than [`Operator::apply`], and the same bits for ever: for what is made once and
+    /// recognised by its bits, as a manufactured right-hand side is.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
@@ -59,7 +60,8 @@ pub trait Operator {
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError>;
 
     /// One sweep `x + omega D^-1 (b - A x)`, and the local part of `||b - A x||^2` for the iterate
-    /// before it. The next iterate stands in `x` where [`Operator::sweeps_in_place`], else in `target`.
+    /// before it. The next iterate stands in `x` where [`Operator::sweeps_in_place`], else in
+    /// `target`.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
@@ -70,8 +72,8 @@ pub trait Operator {
         false
     }
 
-    /// Whether products are made beside the solver's own work. Where they are made in its place, a bound that needs none may
-    /// stand for one. The same on all ranks.
+    /// Whether products are made beside the solver's own work. Where they are made in its place, a
+    /// bound that needs none may stand for one. The same on all ranks.
     fn is_applied_behind(&self) -> bool {
         true
     }
@@ -93,7 +95,8 @@ pub trait Operator {
     /// [`Operator::largest_row_sum`] it bounds `||A||_2 <= sqrt(||A||_1 ||A||_inf)`.
     fn largest_column_sum(&self) -> Option<f64>;
 
-    /// Wrapping sum of [`crate::row_hash`] over this rank's rows; 0 where the entries are not known.
+    /// Wrapping sum of [`crate::row_hash`] over this rank's rows; 0 where the entries are not
+    /// known.
     fn fingerprint(&self) -> u64;
 }
 

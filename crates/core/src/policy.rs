@@ -60,9 +60,10 @@ impl Plan {
         Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
     }
 
-    /// The plan for a state whose residual has yet to fall to `remaining` times what it is. A method that goes on with its
-    /// recurrences keeps the errors of a lossy version; they cost no iteration while they are small beside the
-    /// residual the solve ends with. `share` is how small ([`MethodProfile::continued_share`](crate::MethodProfile)).
+    /// The plan for a state whose residual has yet to fall to `remaining` times what it is. A
+    /// method that goes on with its recurrences keeps the errors of a lossy version; they cost no
+    /// iteration while they are small beside the residual the solve ends with. `share` is how small
+    /// ([`MethodProfile::continued_share`](crate::MethodProfile)).
     #[must_use]
     pub fn held_to(self, remaining: f64, share: f64) -> Self {
         if self.scheme != Scheme::Lossy || self.resume < Resume::Traditional {
@@ -112,7 +113,8 @@ impl Grain {
     }
 }
 
-/// What a policy chooses from: a scheme, what its versions hold enough for, and how coarse the bounds of lossy ones are.
+/// What a policy chooses from: a scheme, what its versions hold enough for, and how coarse the
+/// bounds of lossy ones are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Choice {
     /// The scheme.
@@ -129,8 +131,8 @@ pub struct Choice {
 pub struct Prediction {
     /// Extra iterations of a recovery from a version taken now.
     pub iterations: f64,
-    /// The most they can be, where something bounds them: Theorem 2, or all that the residual has grown by having to fall
-    /// again at its rate.
+    /// The most they can be, where something bounds them: Theorem 2, or all that the residual has
+    /// grown by having to fall again at its rate.
     pub at_most: Option<f64>,
     /// What the number rests on.
     pub source: PredictionSource,
@@ -231,7 +233,8 @@ pub struct Decision {
     /// The interval in force; infinite when nothing is to be saved.
     #[serde(deserialize_with = "null_is_infinite")]
     pub interval_seconds: f64,
-    /// Extra iterations expected of a recovery from versions saved from now on; `None` where nothing is saved.
+    /// Extra iterations expected of a recovery from versions saved from now on; `None` where
+    /// nothing is saved.
     pub extra_iterations: Option<Prediction>,
 }
 
@@ -245,7 +248,8 @@ pub trait Policy: Send {
     /// The decision for what is seen.
     fn decide(&mut self, seen: &Observation) -> Decision;
 
-    /// Whether measured costs change what it decides: versions then hold them, for the process that goes on.
+    /// Whether measured costs change what it decides: versions then hold them, for the process that
+    /// goes on.
     fn is_adaptive(&self) -> bool {
         false
     }

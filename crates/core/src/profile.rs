@@ -1,27 +1,32 @@
-//! What saving and recovering with loss means to a method: the numbers the library, not its user, knows of it.
+//! What saving and recovering with loss means to a method: the numbers the library, not its user,
+//! knows of it.
 
 use crate::Resume;
 
-/// How a method takes a recovery from lossy values. Every solver states its own ([`crate::Iteration::profile`]); policies
-/// start from it, and what a run measures takes its place.
+/// How a method takes a recovery from lossy values. Every solver states its own
+/// ([`crate::Iteration::profile`]); policies start from it, and what a run measures takes its
+/// place.
 ///
-/// The fractions are extra iterations divided by the iterations done before the failure. They are what a policy expects
-/// until a recovery was seen; `cargo xtask recoveries` prints what recoveries cost.
+/// The fractions are extra iterations divided by the iterations done before the failure. They are
+/// what a policy expects until a recovery was seen; `cargo xtask recoveries` prints what recoveries
+/// cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodProfile {
     /// Default of theta, the allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
     pub theta: f64,
-    /// What lossy versions hold enough for: [`Resume::Deflated`] where the method keeps a direction worth saving.
+    /// What lossy versions hold enough for: [`Resume::Deflated`] where the method keeps a direction
+    /// worth saving.
     pub lossy_resume: Resume,
     /// Extra iterations of a recovery from the iterate alone.
     pub restarted_fraction: f64,
     /// Extra iterations of a recovery from the iterate and a direction.
     pub deflated_fraction: f64,
-    /// A lossy version for a traditional resume bears errors of this share of what the residual has yet to fall
-    /// ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences go on as if nothing had happened.
+    /// A lossy version for a traditional resume bears errors of this share of what the residual has
+    /// yet to fall ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences go on as
+    /// if nothing had happened.
     pub continued_share: f64,
-    /// The rate grows with what the method has built up, and a recovery from lossy values begins anew, at the rate the
-    /// solve began with. Not so where the method restarts all the time.
+    /// The rate grows with what the method has built up, and a recovery from lossy values begins
+    /// anew, at the rate the solve began with. Not so where the method restarts all the time.
     pub starts_slowly: bool,
     /// The method applies the same linear map to the error in every iteration, so that Theorem 2
     /// (doi 10.1145/3208040.3208050) says what a lossy iterate costs.
@@ -29,7 +34,8 @@ pub struct MethodProfile {
 }
 
 impl MethodProfile {
-    /// A method of which nothing is known: a Krylov method that loses its search space with a restart.
+    /// A method of which nothing is known: a Krylov method that loses its search space with a
+    /// restart.
     pub const UNKNOWN: Self = Self {
         theta: 0.5,
         lossy_resume: Resume::Deflated,

@@ -13,38 +13,41 @@ use crate::{Comm, CommError, FileRecord, Frame, FrameRecord, Manifest, VariableR
 /// A version is there when [`Store::publish`] has returned, and only then; before that it is a
 /// draft, and a draft never counts, whatever happens to the process that wrote it.
 ///
-/// Of some stores all ranks see the same versions, as on a parallel file system; of others each rank holds a part, as in
-/// memory. [`Store::publish`] and [`Store::settle`] are collective for both. What only looks is local: after a settle
-/// each rank finds what it wants to read. The rest is said by [`Store::is_shared`].
+/// Of some stores all ranks see the same versions, as on a parallel file system; of others each
+/// rank holds a part, as in memory. [`Store::publish`] and [`Store::settle`] are collective for
+/// both. What only looks is local: after a settle each rank finds what it wants to read. The rest
+/// is said by [`Store::is_shared`].
 pub trait Store: Send + Sync {
-    /// Whether all ranks see the same versions: then rank 0 alone calls what changes them ([`Store::discard_drafts`],
-    /// [`Store::set_aside_newer`], [`Store::remove`]). Otherwise every rank does.
+    /// Whether all ranks see the same versions: then rank 0 alone calls what changes them
+    /// ([`Store::discard_drafts`], [`Store::set_aside_newer`], [`Store::remove`]). Otherwise every
+    /// rank does.
     fn is_shared(&self) -> bool {
         true
     }
 
-    /// Whether all ranks may begin a version as they come once the one before it was published; the same on all ranks.
+    /// Whether all ranks may begin a version as they come once the one before it was published; the
+    /// same on all ranks.
     fn begins_in_any_order(&self) -> bool {
         false
     }
 
-    /// Starts this rank's part of a version. Rank 0 calls it first, the others after a barrier, but for
-    /// [`Store::begins_in_any_order`].
+    /// Starts this rank's part of a version. Rank 0 calls it first, the others after a barrier, but
+    /// for [`Store::begins_in_any_order`].
     ///
     /// # Errors
     /// [`StoreError::Exists`] for a version that is there already, [`StoreError::Io`] otherwise.
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError>;
 
-    /// Makes the sealed drafts of all ranks a version, in one visible step. Collective, after every rank has sealed;
-    /// the verdict is the same on all ranks.
+    /// Makes the sealed drafts of all ranks a version, in one visible step. Collective, after every
+    /// rank has sealed; the verdict is the same on all ranks.
     ///
     /// # Errors
     /// [`StoreError`]; the version does not count then, and older ones are untouched.
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError>;
 
-    /// Brings versions back to where they are read, before a restore: the ranks agree who holds what, parts go back to the
-    /// ranks that want them, and versions that cannot be made whole are dropped. `reads` says the ranks of a version whose
-    /// frames this rank will read. Collective.
+    /// Brings versions back to where they are read, before a restore: the ranks agree who holds
+    /// what, parts go back to the ranks that want them, and versions that cannot be made whole are
+    /// dropped. `reads` says the ranks of a version whose frames this rank will read. Collective.
     ///
     /// # Errors
     /// [`StoreError`], on all ranks.
@@ -52,13 +55,14 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Whether `version`, which is being written, may be coded against `parent`: every place it goes to holds that too,
-    /// and guards it no less.
+    /// Whether `version`, which is being written, may be coded against `parent`: every place it
+    /// goes to holds that too, and guards it no less.
     fn can_follow(&self, _version: u64, _parent: u64) -> bool {
         true
     }
 
-    /// The stores behind this one, fastest first; none when it is one itself. Each keeps versions of its own.
+    /// The stores behind this one, fastest first; none when it is one itself. Each keeps versions
+    /// of its own.
     fn tiers(&self) -> &[Tier] {
         &[]
     }
@@ -68,16 +72,16 @@ pub trait Store: Send + Sync {
         self.tiers().get(tier).map_or(1, |tier| tier.every)
     }
 
-    /// The next version goes to every tier, whatever their intervals: no later one may follow. To be said on all ranks, once
-    /// nothing is on its way ([`Store::finish`]).
+    /// The next version goes to every tier, whatever their intervals: no later one may follow. To
+    /// be said on all ranks, once nothing is on its way ([`Store::finish`]).
     fn next_everywhere(&self) {}
 
-    /// Returns when what [`Store::publish`] left to be written behind it has come to its end, well or not: every rank calls
-    /// it, and it is not collective. What failed is among the notes.
+    /// Returns when what [`Store::publish`] left to be written behind it has come to its end, well
+    /// or not: every rank calls it, and it is not collective. What failed is among the notes.
     fn finish(&self) {}
 
-    /// As [`Store::finish`], for memory that is lost or to be restored: what is on its way is given up where it is not
-    /// done yet, on all ranks alike.
+    /// As [`Store::finish`], for memory that is lost or to be restored: what is on its way is given
+    /// up where it is not done yet, on all ranks alike.
     fn give_up(&self) {}
 
     /// What this rank had to repair or to pass over since the last call.
@@ -132,7 +136,8 @@ pub trait Store: Send + Sync {
 
 /// One rank's part of a version being written. Dropped unsealed, it is gone.
 pub trait Draft: Send {
-    /// Says that the next variable is the last: some stores then write it and what goes with it in one piece.
+    /// Says that the next variable is the last: some stores then write it and what goes with it in
+    /// one piece.
     fn next_is_last(&mut self) {}
 
     /// Writes all frames of one variable, in run order. Sets each record's place.
@@ -162,7 +167,8 @@ pub struct Tier {
     pub every: u64,
     /// Versions it keeps; those they are coded against come on top.
     pub keep: usize,
-    /// It keeps fewer where they take more bytes than this, and the newest, with those it is coded against, always.
+    /// It keeps fewer where they take more bytes than this, and the newest, with those it is coded
+    /// against, always.
     pub max_bytes: Option<u64>,
 }
 
@@ -313,7 +319,8 @@ pub enum StoreError {
         /// Why not.
         source: io::Error,
     },
-    /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for it.
+    /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for
+    /// it.
     #[error("given up on the way")]
     GivenUp,
     /// The device is full; the last version is untouched.
@@ -361,7 +368,8 @@ pub enum StoreError {
         /// What is there.
         what: String,
     },
-    /// Other users may reach what only this one should: a link, a foreign owner, or a mode that lets them in.
+    /// Other users may reach what only this one should: a link, a foreign owner, or a mode that
+    /// lets them in.
     #[error("{path} {what}")]
     NotPrivate {
         /// Where.

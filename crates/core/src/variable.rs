@@ -12,7 +12,8 @@ use crate::Resume;
 pub enum Role {
     /// The vector the solver improves: saved in every version, and the one that may be lossy.
     Iterate,
-    /// A search direction: saved for a deflated resume, for which it may be lossy, and for every more faithful one.
+    /// A search direction: saved for a deflated resume, for which it may be lossy, and for every
+    /// more faithful one.
     Direction,
     /// Saved in every version, exactly.
     Dynamic,
@@ -105,7 +106,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Their memory, where it holds what [`CodecId::Raw`](crate::CodecId::Raw) writes: on little-endian machines.
+    /// Their memory, where it holds what [`CodecId::Raw`](crate::CodecId::Raw) writes: on
+    /// little-endian machines.
     #[must_use]
     pub fn as_raw(self) -> Option<&'a [u8]> {
         match self {

@@ -21,13 +21,16 @@ pub fn find_compiler() -> Result<(), DeviceError> {
     sys::find_compiler()
 }
 
-/// Compiles CUDA C for an architecture such as `sm_90`: no header, no fused multiply-add, no fast mathematics.
+/// Compiles CUDA C for an architecture such as `sm_90`: no header, no fused multiply-add, no fast
+/// mathematics.
 ///
-/// The compiler is looked for in the folder `RECOUP_NVRTC` names, in the Python environment `VIRTUAL_ENV`
-/// (where `pip install nvidia-cuda-nvrtc==13.0.*` puts it), where the system's libraries are, and in `CUDA_HOME`.
+/// The compiler is looked for in the folder `RECOUP_NVRTC` names, in the Python environment
+/// `VIRTUAL_ENV` (where `pip install nvidia-cuda-nvrtc==13.0.*` puts it), where the system's
+/// libraries are, and in `CUDA_HOME`.
 ///
 /// # Errors
-/// [`DeviceError::NotAvailable`] without the compiler, [`DeviceError::Compile`] with its log for a source it refuses.
+/// [`DeviceError::NotAvailable`] without the compiler, [`DeviceError::Compile`] with its log for a
+/// source it refuses.
 pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled, DeviceError> {
     find_compiler()?;
     let target = format!("--gpu-architecture={architecture}");

@@ -61,7 +61,8 @@ impl Device {
     /// Opens device number `ordinal`.
     ///
     /// # Errors
-    /// [`DeviceError::NotAvailable`] when there is none of that number; [`DeviceError::Driver`] when it refuses.
+    /// [`DeviceError::NotAvailable`] when there is none of that number; [`DeviceError::Driver`]
+    /// when it refuses.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
         let count = count()?;
         if ordinal >= count {

@@ -66,7 +66,8 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Loads the compiler and what it will ask for by name, and keeps both: a later load by name finds them.
+/// Loads the compiler and what it will ask for by name, and keeps both: a later load by name finds
+/// them.
 fn load_from(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let mut libraries: Vec<PathBuf> =

@@ -1,5 +1,5 @@
-//! QB's decoder on any bytes, their lengths and checksums made right so that they reach what lies behind:
-//! `cargo +nightly fuzz run --fuzz-dir crates/fuzz qb`.
+//! QB's decoder on any bytes, their lengths and checksums made right so that they reach what lies
+//! behind: `cargo +nightly fuzz run --fuzz-dir crates/fuzz qb`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,8 @@ const HEADER: usize = 96;
 /// Bytes of the weights of fitted tiles, behind the table.
 const WEIGHTS: usize = 36;
 
-// The frame comes last: so it stands in the input as it is, and frames of files are seeds behind three bytes.
+// The frame comes last: so it stands in the input as it is, and frames of files are seeds behind
+// three bytes.
 fuzz_target!(|input: (bool, bool, u8, &[u8])| {
     let (is_single, follows, stride, frame) = input;
     let mut frame = frame.to_vec();

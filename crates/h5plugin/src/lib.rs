@@ -1,12 +1,14 @@
 //! The HDF5 filter plugin that opens QB datasets in every HDF5 program.
 //!
-//! HDF5 finds the library in a folder of `HDF5_PLUGIN_PATH` when it meets filter [`recoup_compress::QB_FILTER`], asks
-//! it for a class record and hands it one chunk at a time; `sys` is that conversation. It links no libhdf5, so one
-//! library serves every release from 1.8.11 on, whoever loads it.
+//! HDF5 finds the library in a folder of `HDF5_PLUGIN_PATH` when it meets filter
+//! [`recoup_compress::QB_FILTER`], asks it for a class record and hands it one chunk at a time;
+//! `sys` is that conversation. It links no libhdf5, so one library serves every release from 1.8.11
+//! on, whoever loads it.
 //!
-//! Promises: never a panic across the border, never more memory than a frame has a table for. It decodes only, and
-//! frames that stand alone only: a frame coded against a parent needs another version's file, which a filter does
-//! not get to see; `recoup export` does. Must not know: versions, stores, manifests.
+//! Promises: never a panic across the border, never more memory than a frame has a table for. It
+//! decodes only, and frames that stand alone only: a frame coded against a parent needs another
+//! version's file, which a filter does not get to see; `recoup export` does. Must not know:
+//! versions, stores, manifests.
 
 use std::fmt;
 
@@ -51,7 +53,8 @@ impl std::error::Error for Refusal {}
 /// Bytes the values of a frame take.
 ///
 /// # Errors
-/// [`Refusal::Follows`] for a frame that does not stand alone, [`Refusal::Codec`] for one with a damaged header.
+/// [`Refusal::Follows`] for a frame that does not stand alone, [`Refusal::Codec`] for one with a
+/// damaged header.
 pub fn decoded_bytes(frame: &[u8]) -> Result<usize, Refusal> {
     let contents = QbContents::of(frame).map_err(Refusal::Codec)?;
     if contents.follows {

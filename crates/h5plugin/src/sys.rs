@@ -79,14 +79,16 @@ unsafe extern "C" fn apply(
         if flags & REVERSE == 0 {
             return Err(Refusal::Encoding);
         }
-        // SAFETY: HDF5 passes a chunk of this many bytes, and nobody else touches it during the call.
+        // SAFETY: HDF5 passes a chunk of this many bytes, and nobody else touches it during the
+        // call.
         let frame = unsafe { std::slice::from_raw_parts((*buffer).cast::<u8>(), n_bytes) };
         Chunk::open(frame)
     });
     match opened {
         Ok(Ok(chunk)) => {
             let bytes = chunk.bytes;
-            // SAFETY: HDF5 takes buffers of malloc and frees them with free; the old one is no longer used.
+            // SAFETY: HDF5 takes buffers of malloc and frees them with free; the old one is no
+            // longer used.
             unsafe {
                 libc::free(std::mem::replace(&mut *buffer, chunk.release()));
                 *room = bytes;
@@ -160,7 +162,8 @@ mod tests {
     /// What the filter returns, and the buffer it leaves.
     fn filtered(flags: c_uint, bytes: &[u8]) -> (usize, Vec<u8>) {
         let (mut buffer, mut room) = (lend(bytes), bytes.len());
-        // SAFETY: buffer and room are as HDF5 passes them; what comes back is read by its length and freed once.
+        // SAFETY: buffer and room are as HDF5 passes them; what comes back is read by its length
+        // and freed once.
         unsafe {
             let n = (CLASS.filter)(flags, 0, std::ptr::null(), bytes.len(), &raw mut room, &raw mut buffer);
             let left = std::slice::from_raw_parts(buffer.cast::<u8>(), room).to_vec();

@@ -1,12 +1,14 @@
 //! Chains: a version coded against the one before it, and what that takes on the way out.
 //!
-//! What the next version may be coded against is the newest published one, kept as a decoder gives it back: 8 n
-//! bytes of memory. A draft becomes it only when the draft is published, so that nothing is ever coded
-//! against a version that is not there. [`crate::ChainReader`] walks the same road back.
+//! What the next version may be coded against is the newest published one, kept as a decoder gives
+//! it back: 8 n bytes of memory. A draft becomes it only when the draft is published, so that
+//! nothing is ever coded against a version that is not there. [`crate::ChainReader`] walks the same
+//! road back.
 //!
-//! A chain is counted in versions, not in frames: a store keeps whole versions, and a version needs its parent if any
-//! frame of any rank does. All variables of a version therefore start a new chain together. Were each keyed at its own
-//! turn, some frame would follow in every version, and the versions a store has to keep would never end.
+//! A chain is counted in versions, not in frames: a store keeps whole versions, and a version needs
+//! its parent if any frame of any rank does. All variables of a version therefore start a new chain
+//! together. Were each keyed at its own turn, some frame would follow in every version, and the
+//! versions a store has to keep would never end.
 
 use recoup_core::{Chain, Codec, Store, VariableRecord};
 
@@ -37,7 +39,8 @@ pub(crate) struct Decoded {
 /// A version the next one may be coded against.
 #[derive(Debug, Default)]
 pub(crate) struct Base {
-    /// Versions that are decoded before it, one after the other; 0 for a key. The same on all ranks.
+    /// Versions that are decoded before it, one after the other; 0 for a key. The same on all
+    /// ranks.
     pub(crate) depth: usize,
     /// The part of this rank; none where nothing may follow.
     pub(crate) variables: Vec<Decoded>,
@@ -109,7 +112,8 @@ impl Chains {
         Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
     }
 
-    /// How a variable of `version` is to be coded, in a store that has to hold all it is coded against.
+    /// How a variable of `version` is to be coded, in a store that has to hold all it is coded
+    /// against.
     pub(crate) fn follow(
         &self,
         version: u64,
@@ -120,14 +124,16 @@ impl Chains {
         if self.key_every <= 1 || !codec.can_follow() {
             return Follow::Never;
         }
-        // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a new one.
+        // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a
+        // new one.
         let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && store.can_follow(version, d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
         before.map_or(Follow::Key, Follow::After)
     }
 
-    /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used again.
+    /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used
+    /// again.
     pub(crate) fn drafted(
         &mut self,
         version: u64,
@@ -140,8 +146,8 @@ impl Chains {
         self.draft.push(Decoded { version, record: record.clone(), values, hashes });
     }
 
-    /// The version under way counts: what follows it may be coded against it, and against no other. `follows` says whether
-    /// any frame of any rank was coded against the version before.
+    /// The version under way counts: what follows it may be coded against it, and against no other.
+    /// `follows` says whether any frame of any rank was coded against the version before.
     pub(crate) fn publish(&mut self, follows: bool) {
         let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
         let variables = std::mem::take(&mut self.draft);

@@ -12,10 +12,12 @@ pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
     Ok(gather_bytes(comm, &machine)?.iter().filter(|other| **other == machine).count())
 }
 
-/// Lets the calling thread run on all cores the system gives the process, where it is bound to one: launchers of MPI bind each
-/// rank so, and a worker that inherits the solver's core takes it from the solver while others idle. Where the ranks of this machine leave no
-/// core idle it stays: the system would gather all workers on the core that hears of the disk, and every solver waits for the slowest.
-/// Threads bound to several cores stay there. Best effort: where it cannot be, nothing changes.
+/// Lets the calling thread run on all cores the system gives the process, where it is bound to one:
+/// launchers of MPI bind each rank so, and a worker that inherits the solver's core takes it from
+/// the solver while others idle. Where the ranks of this machine leave no core idle it stays: the
+/// system would gather all workers on the core that hears of the disk, and every solver waits for
+/// the slowest. Threads bound to several cores stay there. Best effort: where it cannot be, nothing
+/// changes.
 #[cfg(target_os = "linux")]
 pub(crate) fn leave_the_only_one(ranks_here: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -42,7 +44,8 @@ mod tests {
 
     use super::*;
 
-    /// How many cores this thread may run on, bound to the first so many of its own, before and after.
+    /// How many cores this thread may run on, bound to the first so many of its own, before and
+    /// after.
     fn left(bound_to: usize, ranks_here: usize) -> rustix::io::Result<(u32, u32)> {
         let all = sched_getaffinity(None)?;
         let mut first = CpuSet::new();

@@ -25,7 +25,8 @@ impl Session {
         }
     }
 
-    /// What the others have to be told of a decision: at nearly all safe points nothing, which is the shortest message.
+    /// What the others have to be told of a decision: at nearly all safe points nothing, which is
+    /// the shortest message.
     fn news(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Option<Decision>, PipelineError> {
         let decision = self.policy.decide(&self.observe(progress, owners)?);
         let is_news = decision.save.is_some() || decision.why.is_some() || self.told.is_none();

@@ -1,8 +1,9 @@
-//! The bound of a search direction: what matters of it is measured in the norm the method deflates in.
+//! The bound of a search direction: what matters of it is measured in the norm the method deflates
+//! in.
 //!
 //! A saved direction serves a deflated resume as well as its error is small in the energy norm,
-//! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2 trace(A) / 3`, which
-//! gives the first bound to try; the error found decides.
+//! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2
+//! trace(A) / 3`, which gives the first bound to try; the error found decides.
 
 use recoup_core::{Bound, Clock, Comm, Operator, agreed, summed};
 
@@ -15,7 +16,8 @@ const TRIES_MAX: u32 = 4;
 /// A bound is chosen for an error this much below the one allowed.
 const MARGIN: f64 = 0.95;
 
-/// A bound on `||A||` that costs directions no more than so many times their squared error, a bit a value, stands for products.
+/// A bound on `||A||` that costs directions no more than so many times their squared error, a bit a
+/// value, stands for products.
 const LOOSE_MAX: f64 = 4.0;
 
 /// Measures directions in the energy norm of the operator.
@@ -28,7 +30,8 @@ pub(crate) struct EnergyNorm {
 }
 
 impl EnergyNorm {
-    /// Takes the trace of the operator, or `sqrt(n) ||A||_F` above it where the diagonal is not known. Collective.
+    /// Takes the trace of the operator, or `sqrt(n) ||A||_F` above it where the diagonal is not
+    /// known. Collective.
     pub(crate) fn new(operator: &dyn Operator, frobenius: f64, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let diagonal = operator.diagonal();
         let mut sums = [diagonal.iter().flatten().sum(), f64::from(u8::from(diagonal.is_none()))];
@@ -69,8 +72,9 @@ impl EnergyNorm {
         squared
     }
 
-    /// Encodes a direction, and decodes it, under the largest bound that keeps its error in the energy norm below
-    /// `delta`; without loss where the operator gives no such norm. Collective: every rank tries the same bounds.
+    /// Encodes a direction, and decodes it, under the largest bound that keeps its error in the
+    /// energy norm below `delta`; without loss where the operator gives no such norm. Collective:
+    /// every rank tries the same bounds.
     pub(crate) fn encode(
         &mut self,
         (request, reference): (Request<'_>, &Reference),
@@ -104,9 +108,9 @@ impl EnergyNorm {
     }
 }
 
-/// Encodes a vector of a method's recurrences with an error of at most `delta` times its norm and times that of the
-/// residual, `||v' - v|| <= delta min(||v||, ||r||)`: a direction grows far beyond the residual it is to reduce where
-/// the operator is indefinite. Collective.
+/// Encodes a vector of a method's recurrences with an error of at most `delta` times its norm and
+/// times that of the residual, `||v' - v|| <= delta min(||v||, ||r||)`: a direction grows far
+/// beyond the residual it is to reduce where the operator is indefinite. Collective.
 pub(crate) fn encode_recurrence(
     request: Request<'_>,
     comm: &dyn Comm,

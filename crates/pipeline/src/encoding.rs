@@ -23,10 +23,12 @@ pub struct Reference {
     pub rhs: Arc<[f64]>,
 }
 
-/// What a program knows of the state it saves, so that no product is spent on it; the same on all ranks.
+/// What a program knows of the state it saves, so that no product is spent on it; the same on all
+/// ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Known {
-    /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is measured all the same.
+    /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is
+    /// measured all the same.
     pub residual_norm: Option<f64>,
     /// `d . A d` of the direction, where there is one.
     pub direction_squared: Option<f64>,

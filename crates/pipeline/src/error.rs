@@ -81,7 +81,8 @@ pub enum PipelineError {
         /// What differs.
         difference: Difference,
     },
-    /// The version was written by another number of ranks and holds what belongs to each of them alone.
+    /// The version was written by another number of ranks and holds what belongs to each of them
+    /// alone.
     #[error(
         "version {version} was written by {found} ranks, this job has {expected}: variable {variable} is each rank's own \
          and cannot be spread anew"

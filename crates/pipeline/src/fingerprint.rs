@@ -1,4 +1,5 @@
-//! The fingerprint of a session's problem: hashes of what is known, and products with fixed vectors.
+//! The fingerprint of a session's problem: hashes of what is known, and products with fixed
+//! vectors.
 
 use recoup_core::{
     Comm, CommError, Fingerprint, Operator, PROBES, Probe, Projection, agreed, gather_words, probe_value,

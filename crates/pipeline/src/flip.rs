@@ -22,8 +22,8 @@ struct Vector {
     global: u64,
 }
 
-/// Flips one bit of one value of one vector, the same on all ranks, by the rank that holds it; `None` where there is no
-/// such vector.
+/// Flips one bit of one value of one vector, the same on all ranks, by the rank that holds it;
+/// `None` where there is no such vector.
 pub(crate) fn flip<R: Registered + ?Sized>(owner: &mut R, target: &FlipTarget, bit: Bit) -> Option<Flipped> {
     let mut vectors = vectors(owner);
     let mut rng = Rng::new(if let Bit::Drawn(draw) = bit { draw } else { 0 });

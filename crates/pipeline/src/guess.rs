@@ -1,8 +1,9 @@
 //! First guesses: what the version of another problem is good for.
 //!
-//! Where A changes from solve to solve, the newest version may belong to the problem before. Its iterate is taken only where
-//! its residual, measured for the problem at hand, is not above that of the iterate the program brought. Directions and
-//! what a recurrence needs belong to the other operator; everything else is the application's own and comes back.
+//! Where A changes from solve to solve, the newest version may belong to the problem before. Its
+//! iterate is taken only where its residual, measured for the problem at hand, is not above that of
+//! the iterate the program brought. Directions and what a recurrence needs belong to the other
+//! operator; everything else is the application's own and comes back.
 
 use recoup_core::{Registered, Role, Values, Variable, summed};
 
@@ -11,7 +12,8 @@ use crate::fingerprint::Problem;
 use crate::staging::Buffer;
 use crate::{PipelineError, Session};
 
-/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate fits the operator.
+/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate fits the
+/// operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guess {
     /// Of the iterate of the version.
@@ -39,7 +41,8 @@ pub(crate) fn is_given(role: Role, guess: Option<Guess>) -> bool {
 }
 
 impl Session {
-    /// Compares the iterate of a version of another problem with the owners' own; `None` where it is of this one. Collective.
+    /// Compares the iterate of a version of another problem with the owners' own; `None` where it
+    /// is of this one. Collective.
     pub(crate) fn guess(
         &self,
         candidate: &Candidate,

@@ -1,22 +1,26 @@
-//! Whether a breakdown or a suspicious state can still be put down to corruption, or is the method's own doing.
+//! Whether a breakdown or a suspicious state can still be put down to corruption, or is the
+//! method's own doing.
 //!
-//! A corrupted state is cured by going back: the solve then gets past the point where it showed. A genuine breakdown (the
-//! operator is not positive definite, the tolerance is below the attainable accuracy) comes back. So a run goes back as long
-//! as that gets it on, and a second time without progress from the iterate alone, in case a corrupted direction was saved.
+//! A corrupted state is cured by going back: the solve then gets past the point where it showed. A
+//! genuine breakdown (the operator is not positive definite, the tolerance is below the attainable
+//! accuracy) comes back. So a run goes back as long as that gets it on, and a second time without
+//! progress from the iterate alone, in case a corrupted direction was saved.
 
 use recoup_core::{Resume, Scheme};
 
 use crate::Restored;
 use crate::report::Corrupted;
 
-/// Factor by which the smallest residual must have fallen since a rollback for the next one not to count as a repetition.
+/// Factor by which the smallest residual must have fallen since a rollback for the next one not to
+/// count as a repetition.
 const PROGRESS: f64 = 0.5;
 
-/// A solve stalls when it has executed so many times the iterations after which its residual was smallest, and no fewer than
-/// so many times these.
+/// A solve stalls when it has executed so many times the iterations after which its residual was
+/// smallest, and no fewer than so many times these.
 const STALLED: u64 = 3;
 const STALLED_AT_LEAST: u64 = 100;
-/// And when its residual is so many times the smallest: below that, the method may be on a plateau of its own, as on a ring.
+/// And when its residual is so many times the smallest: below that, the method may be on a plateau
+/// of its own, as on a ring.
 const FAR_ABOVE: f64 = 10.0;
 
 /// What to do about a state that may be corrupted.
@@ -48,7 +52,8 @@ pub(crate) struct Health {
     newest: f64,
     /// Lossy recurrences were restored.
     may_stall: bool,
-    /// Suspicions have been repeated in vain: the residual this method reports is no measure of its state.
+    /// Suspicions have been repeated in vain: the residual this method reports is no measure of its
+    /// state.
     is_incomparable: bool,
 }
 
@@ -86,7 +91,8 @@ impl Health {
         self.may_stall |= restored.scheme == Scheme::Lossy && restored.resume == Resume::Traditional;
     }
 
-    /// Whether recurrences restored with errors have kept the solve from getting on; said once, and again after as long.
+    /// Whether recurrences restored with errors have kept the solve from getting on; said once, and
+    /// again after as long.
     pub(crate) fn is_stalled(&mut self) -> bool {
         let patience = STALLED * self.smallest_at.max(STALLED_AT_LEAST);
         let is_stalled = self.may_stall && self.executed > patience && self.newest > FAR_ABOVE * self.smallest;

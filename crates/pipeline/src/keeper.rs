@@ -1,7 +1,8 @@
 //! The keeper: retention in every store of a run, before a version is made and after it counts.
 //!
-//! Promises: a store never holds more than its number of versions, those they are coded against, and one more while a
-//! version is published; the verdict on bytes is the same on all ranks. Must not know what versions hold.
+//! Promises: a store never holds more than its number of versions, those they are coded against,
+//! and one more while a version is published; the verdict on bytes is the same on all ranks. Must
+//! not know what versions hold.
 
 use recoup_core::{Comm, CommError, Manifest, Store, broadcast_json};
 use serde::{Deserialize, Serialize};
@@ -48,7 +49,8 @@ impl Keeper {
         self.newest = None;
     }
 
-    /// Removes what is no longer needed before `version` is made: a process that was killed may have left it. Collective.
+    /// Removes what is no longer needed before `version` is made: a process that was killed may
+    /// have left it. Collective.
     pub(crate) fn make_room(&mut self, version: u64, store: &dyn Store, comm: &dyn Comm) -> Result<Swept, CommError> {
         self.sweep(version, None, (store, comm))
     }

@@ -5,8 +5,9 @@ use recoup_core::{Plan, Progress, Registered};
 use crate::{Checkpointed, PipelineError, Session};
 
 impl Session {
-    /// Takes the last checkpoint of a run: as [`Session::checkpoint`], once all before it have an outcome, and into every
-    /// tier, as nobody knows which of them will be there when the run goes on. Collective.
+    /// Takes the last checkpoint of a run: as [`Session::checkpoint`], once all before it have an
+    /// outcome, and into every tier, as nobody knows which of them will be there when the run goes
+    /// on. Collective.
     ///
     /// # Errors
     /// As [`Session::step`].

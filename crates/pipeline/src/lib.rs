@@ -1,4 +1,5 @@
-//! Checkpoint and restore, side by side: from registered variables to a version in a store, and back.
+//! Checkpoint and restore, side by side: from registered variables to a version in a store, and
+//! back.
 //!
 //! What blocks the solver is a copy into a reused buffer ([`Session::step`]); encode, verification
 //! and write run behind it on one worker thread. Restore walks the same road back: newest version

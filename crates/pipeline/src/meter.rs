@@ -48,8 +48,9 @@ impl Meter {
         if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
     }
 
-    /// A synchronous checkpoint's drain is part of what blocked: it is counted once. A drain that takes
-    /// cores or memory bandwidth from the solver blocks it too, by what the iterations beside it lost.
+    /// A synchronous checkpoint's drain is part of what blocked: it is counted once. A drain that
+    /// takes cores or memory bandwidth from the solver blocks it too, by what the iterations beside
+    /// it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
         if self.grains.len() == GRAINS_MAX {

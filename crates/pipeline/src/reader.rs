@@ -1,4 +1,5 @@
-//! Reading through chains: a frame, and before it every frame it was coded against, from the key on.
+//! Reading through chains: a frame, and before it every frame it was coded against, from the key
+//! on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::version::{Payload, decode, read_frame};
 
 /// Reads values of versions, each with what it was coded against.
 ///
-/// A damaged or missing link costs every version behind it in its chain, and is named: the frame, and the version
-/// whose payload or manifest it is.
+/// A damaged or missing link costs every version behind it in its chain, and is named: the frame,
+/// and the version whose payload or manifest it is.
 pub struct ChainReader<'a> {
     store: &'a dyn Store,
     codecs: Codecs,
@@ -58,7 +59,8 @@ impl<'a> ChainReader<'a> {
         self.walk(version, variable, frame, target).map(drop)
     }
 
-    /// The frames that are read to restore a version: its own, and all that those were coded against.
+    /// The frames that are read to restore a version: its own, and all that those were coded
+    /// against.
     ///
     /// # Errors
     /// [`PipelineError::Link`] when a manifest on the way is missing or damaged.
@@ -72,8 +74,8 @@ impl<'a> ChainReader<'a> {
         Ok(read)
     }
 
-    /// Versions that are decoded one after the other before this one; 0 for a key. Where a manifest on the way is missing
-    /// or damaged, more than any chain has.
+    /// Versions that are decoded one after the other before this one; 0 for a key. Where a manifest
+    /// on the way is missing or damaged, more than any chain has.
     pub(crate) fn depth(&mut self, manifest: &Manifest) -> usize {
         let (mut depth, mut child, mut level) = (0, manifest.version, manifest.parents());
         while let Some(&newest) = level.last() {
@@ -115,7 +117,8 @@ impl<'a> ChainReader<'a> {
         if damaged.is_empty() { Ok(read) } else { Err(damaged) }
     }
 
-    /// Reads a run of values of some rank's part of a variable: decodes the frames they lie in, and no others.
+    /// Reads a run of values of some rank's part of a variable: decodes the frames they lie in, and
+    /// no others.
     ///
     /// # Errors
     /// All damaged frames, in run order.
@@ -146,7 +149,8 @@ impl<'a> ChainReader<'a> {
         if damaged.is_empty() { Ok(()) } else { Err(damaged) }
     }
 
-    /// Decodes the chain of a frame from its key on, the frame itself into `target`. Returns the hash of its payload.
+    /// Decodes the chain of a frame from its key on, the frame itself into `target`. Returns the
+    /// hash of its payload.
     fn walk(
         &mut self,
         version: u64,

@@ -1,8 +1,9 @@
-//! Where a rank finds its part of a variable in a version, whoever wrote it: its own part as it was, or pieces of the
-//! parts of others.
+//! Where a rank finds its part of a variable in a version, whoever wrote it: its own part as it
+//! was, or pieces of the parts of others.
 //!
-//! Promises: contiguous rows come back by their global numbers, replicated values from any rank, and what each rank has
-//! for itself only on as many ranks as wrote it. Must not know codecs or stores.
+//! Promises: contiguous rows come back by their global numbers, replicated values from any rank,
+//! and what each rank has for itself only on as many ranks as wrote it. Must not know codecs or
+//! stores.
 
 use recoup_core::{Distribution, Manifest, Variable, VariableRecord};
 

@@ -73,7 +73,8 @@ impl<'a> Variables<'a> {
         self.iterate_rows(name, values, 0, global)
     }
 
-    /// This rank's rows of the vector the solvers improve, from global row `first` on, of `global` in all.
+    /// This rank's rows of the vector the solvers improve, from global row `first` on, of `global`
+    /// in all.
     #[must_use]
     pub fn iterate_rows(self, name: &'a str, values: &'a mut [f64], first: u64, global: u64) -> Self {
         self.with(name, Role::Iterate, ValuesMut::F64(values), Distribution::Rows { first, global })

@@ -55,8 +55,8 @@ pub enum EventKind {
     Corruption(Corrupted),
     /// A version was restored.
     Recovery(Box<Restored>),
-    /// The method started anew from its iterate, because the residual had not fallen for long since lossy recurrences were
-    /// restored.
+    /// The method started anew from its iterate, because the residual had not fallen for long since
+    /// lossy recurrences were restored.
     Stall,
     /// No version was usable: the solve starts from nothing.
     StartAnew {
@@ -70,14 +70,15 @@ pub enum EventKind {
 pub enum Corrupted {
     /// At a save, by its residual: rolled back.
     State(Suspicion),
-    /// The method broke down, for which corruption is the likelier reason the first times: rolled back.
+    /// The method broke down, for which corruption is the likelier reason the first times: rolled
+    /// back.
     Breakdown(BreakdownReason),
     /// The directions no longer fitted the residual: the method was restarted from its iterate.
     Directions,
 }
 
-/// Bits flipped in a run, and what came of them. What was neither caught, rolled back nor healed was absorbed by the
-/// method: it went on, if with more iterations.
+/// Bits flipped in a run, and what came of them. What was neither caught, rolled back nor healed
+/// was absorbed by the method: it went on, if with more iterations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlipCounts {
     /// Bits flipped on purpose.
@@ -123,7 +124,8 @@ pub struct RunReport {
     pub last: Option<Saved>,
     /// Bits flipped, and what came of them.
     pub flips: FlipCounts,
-    /// Breakdowns and stagnations, with no bit flipped on purpose, after which the run went back to a version.
+    /// Breakdowns and stagnations, with no bit flipped on purpose, after which the run went back to
+    /// a version.
     pub breakdown_rollbacks: u64,
     /// Versions that did not, and why.
     pub failed: Vec<(u64, String)>,

@@ -20,8 +20,8 @@ use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, Timing, reg
 pub struct Restored {
     /// The version, and the iteration to go on from.
     pub version: u64,
-    /// Ranks that wrote it; where this job has another number, its rows were spread anew, and the next version stands
-    /// alone.
+    /// Ranks that wrote it; where this job has another number, its rows were spread anew, and the
+    /// next version stands alone.
     pub ranks: usize,
     /// The scheme it was saved under.
     pub scheme: Scheme,
@@ -31,14 +31,15 @@ pub struct Restored {
     pub other_method: Option<String>,
     /// The residual stored with it.
     pub residual: ResidualRecord,
-    /// How good its iterate is for this problem, where it belongs to another one. Directions and what a recurrence needs
-    /// were then left as they are.
+    /// How good its iterate is for this problem, where it belongs to another one. Directions and
+    /// what a recurrence needs were then left as they are.
     pub guess: Option<Guess>,
     /// Time it took, on the run's clock. Virtual time has not been moved yet.
     pub seconds: f64,
     /// Newer versions that were not whole.
     pub skipped: Vec<Skipped>,
-    /// The tiers it was read from, and what had to be repaired or passed over; the same on all ranks.
+    /// The tiers it was read from, and what had to be repaired or passed over; the same on all
+    /// ranks.
     pub notes: Vec<Note>,
 }
 
@@ -287,7 +288,8 @@ impl Session {
     }
 }
 
-/// Where this rank finds the variables the owners expect from a version for a resume, each compared with what is registered.
+/// Where this rank finds the variables the owners expect from a version for a resume, each compared
+/// with what is registered.
 fn wanted(
     manifest: &Manifest,
     owners: &mut [&mut dyn Registered],
@@ -302,7 +304,8 @@ fn wanted(
     saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
 }
 
-/// Reads and decodes one variable; one put together from pieces has no hashes, so nothing is coded against it.
+/// Reads and decodes one variable; one put together from pieces has no hashes, so nothing is coded
+/// against it.
 fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Result<Decoded, Vec<PipelineError>> {
     let version = manifest.version;
     let (record, pieces) = match wanted {

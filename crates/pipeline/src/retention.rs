@@ -1,5 +1,5 @@
-//! Retention: the newest versions are kept, as far as their bytes allow, and every older one that some kept version is
-//! coded against.
+//! Retention: the newest versions are kept, as far as their bytes allow, and every older one that
+//! some kept version is coded against.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +29,8 @@ struct Seen {
 /// What retention has found in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// The versions no other needs, newest first: removed in this order, no version is ever without one it is coded
-    /// against.
+    /// The versions no other needs, newest first: removed in this order, no version is ever without
+    /// one it is coded against.
     pub superfluous: Vec<u64>,
     /// Those of them that would be kept if the limit on bytes allowed it.
     pub dropped: Vec<u64>,
@@ -49,8 +49,9 @@ impl Retention {
         Self { keep, max_bytes: None, versions: None, seen: BTreeMap::new() }
     }
 
-    /// Keeps fewer where they take more than `max_bytes` together; the newest one, and those it is coded against, always.
-    /// What counts is the versions' files: neither a draft nor what was set aside.
+    /// Keeps fewer where they take more than `max_bytes` together; the newest one, and those it is
+    /// coded against, always. What counts is the versions' files: neither a draft nor what was set
+    /// aside.
     #[must_use]
     pub fn within(self, max_bytes: Option<u64>) -> Self {
         Self { max_bytes, ..self }
@@ -66,7 +67,8 @@ impl Retention {
         }
     }
 
-    /// As [`Retention::published`], to a store that has no other versions than those it had, and this one: it is not asked again.
+    /// As [`Retention::published`], to a store that has no other versions than those it had, and
+    /// this one: it is not asked again.
     pub(crate) fn published_alone(&mut self, manifest: &Manifest) {
         let mut versions = self.versions.take();
         self.published(manifest);
@@ -74,16 +76,18 @@ impl Retention {
         self.versions = versions;
     }
 
-    /// What was seen may no longer be so: versions were set aside, and others may take their numbers.
+    /// What was seen may no longer be so: versions were set aside, and others may take their
+    /// numbers.
     pub fn forget(&mut self) {
         (self.versions, self.seen) = (None, BTreeMap::new());
     }
 
-    /// Finds the versions that are not among the newest, counted from `newest` downwards, and that no other needs. The
-    /// store is asked for its versions the first time, and after [`Retention::published`] and [`Retention::forget`].
+    /// Finds the versions that are not among the newest, counted from `newest` downwards, and that
+    /// no other needs. The store is asked for its versions the first time, and after
+    /// [`Retention::published`] and [`Retention::forget`].
     ///
-    /// A version whose manifest cannot be read may need any older one: those all stay. So do versions above
-    /// `newest`, which are another run's, and what they need.
+    /// A version whose manifest cannot be read may need any older one: those all stay. So do
+    /// versions above `newest`, which are another run's, and what they need.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the versions cannot be listed.
@@ -135,7 +139,8 @@ impl Retention {
         sweep
     }
 
-    /// A version and all it is coded against, as far as they are there; `None` when that is not known.
+    /// A version and all it is coded against, as far as they are there; `None` when that is not
+    /// known.
     fn chain(&mut self, store: &dyn Store, version: u64, versions: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
         let (mut chain, mut left) = (BTreeSet::from([version]), vec![version]);
         while let Some(version) = left.pop() {
@@ -150,8 +155,8 @@ impl Retention {
         versions.into_iter().filter_map(|version| self.seen.get(version)).map(|seen| seen.bytes).sum()
     }
 
-    /// Removes what is superfluous. A version that cannot be removed is no reason to lose another: it is
-    /// named in the log, and what it needs stays.
+    /// Removes what is superfluous. A version that cannot be removed is no reason to lose another:
+    /// it is named in the log, and what it needs stays.
     pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) -> Sweep {
         let mut sweep = self.sweep(store, newest).unwrap_or_default();
         let (mut needed, mut stays) = (BTreeSet::new(), BTreeSet::new());

@@ -1,8 +1,10 @@
-//! Rivals: codecs that take the place of the planned one where the storage is slow enough for their better ratio.
+//! Rivals: codecs that take the place of the planned one where the storage is slow enough for their
+//! better ratio.
 //!
-//! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) / (1/C_b - 1/C_a)`, R being
-//! ratios, C rates. A slab of the variable, coded against the version before as the whole will be, says both; the bandwidth
-//! is declared, or the one at which this worker has written so far. Rank 0 judges, and all ranks do the same.
+//! A slower codec with a better ratio pays below a storage bandwidth `W* = (1/R_a - 1/R_b) /
+//! (1/C_b - 1/C_a)`, R being ratios, C rates. A slab of the variable, coded against the version
+//! before as the whole will be, says both; the bandwidth is declared, or the one at which this
+//! worker has written so far. Rank 0 judges, and all ranks do the same.
 
 use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent, broadcast_json};
 use recoup_model::bound::Coding;
@@ -69,7 +71,8 @@ impl Rivals {
         Self { codecs, rivals, bandwidth, seen: Vec::new() }
     }
 
-    /// The codec for the next version of a variable: the planned one until its first version counts. Collective.
+    /// The codec for the next version of a variable: the planned one until its first version
+    /// counts. Collective.
     pub(crate) fn pick(
         &mut self,
         (planned, staged): (CodecId, &Staged),
@@ -96,7 +99,8 @@ impl Rivals {
         Ok(agreed)
     }
 
-    /// The bandwidth a codec weighs against its own time: none where the codec was chosen by the user, who gets the fewest bytes.
+    /// The bandwidth a codec weighs against its own time: none where the codec was chosen by the
+    /// user, who gets the fewest bytes.
     pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
         (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
     }

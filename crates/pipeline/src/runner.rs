@@ -42,8 +42,9 @@ pub struct Runner<'a> {
     pub stop: Arc<AtomicBool>,
     /// How to save when stopping.
     pub stop_plan: Option<Plan>,
-    /// How to save the state that has converged, as the last version; `None` for not at all. It is no part of what protection
-    /// costs: it is made after the end, and is [`RunReport::last`] alone.
+    /// How to save the state that has converged, as the last version; `None` for not at all. It is
+    /// no part of what protection costs: it is made after the end, and is [`RunReport::last`]
+    /// alone.
     pub last_plan: Option<Plan>,
     /// When to give up.
     pub limits: RunLimits,
@@ -202,7 +203,8 @@ impl<'a> Run<'_, 'a> {
         if self.runner.timing == Timing::Real { 0.0 } else { seconds }
     }
 
-    /// All state is lost: a fresh solver, the newest usable version, and whatever strikes meanwhile.
+    /// All state is lost: a fresh solver, the newest usable version, and whatever strikes
+    /// meanwhile.
     fn recover(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -279,7 +281,8 @@ impl<'a> Run<'_, 'a> {
         Ok(true)
     }
 
-    /// A state that corruption may have made is given up for the last version; false where that is no remedy.
+    /// A state that corruption may have made is given up for the last version; false where that is
+    /// no remedy.
     fn roll_back(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -400,7 +403,8 @@ impl<'a> Run<'_, 'a> {
         Ok(self.report)
     }
 
-    /// The version of a run that is asked to stop, unless this very state was saved already; then all outcomes so far.
+    /// The version of a run that is asked to stop, unless this very state was saved already; then
+    /// all outcomes so far.
     fn save_stopped(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
         let Some(session) = &mut self.runner.session else { return Ok(()) };
@@ -418,7 +422,8 @@ impl<'a> Run<'_, 'a> {
         Ok(())
     }
 
-    /// The version of a solve that has converged in this process; one that goes on from such a version has it.
+    /// The version of a solve that has converged in this process; one that goes on from such a
+    /// version has it.
     fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
         let Some(session) = &mut self.runner.session else { return Ok(()) };

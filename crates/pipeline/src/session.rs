@@ -46,35 +46,30 @@ pub struct SessionConfig {
     pub timing: Timing,
     /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,
-    /// Fewer are kept where they take more bytes than this; the newest, and those it is coded against, always. Counts the
-    /// files of versions that count: the draft under way needs room for one more, and what was set aside stays. Of a
-    /// store made of tiers each has a limit of its own, and this one is not looked at.
+    /// Limit on the bytes of published versions; the newest always stays. Tiers have their own.
     pub max_bytes: Option<u64>,
-    /// Codecs that may take the place of the plan's for lossy variables, where their better ratio pays on this storage.
+    /// Codecs that may replace the planned one for lossy variables if their ratio pays here.
     pub rivals: Vec<CodecId>,
-    /// Versions from one whose iterate stands alone to the next, where the codec of lossy ones can code against
-    /// the version before; 1 for versions that all stand alone. Above 1, one more copy of the iterate is held.
+    /// Versions from one key (an iterate coded alone) to the next; 1 for keys only. Above 1, one
+    /// more copy of the iterate stays in memory.
     pub key_every: usize,
-    /// States are checked for corruption: the residual a method reports against the true one before a version counts, CG's
-    /// directions after it, and a breakdown sends the run back to the last version first.
+    /// Checks reported residuals against true ones before a version counts, and CG's directions
+    /// after it. A breakdown sends the run back to the last version first.
     pub checks_corruption: bool,
     /// The solver waits until a version counts, as in the published experiments.
     pub synchronous: bool,
-    /// The worker stays on the one core the process is bound to, where it is bound to one: on nodes shared with others whose cores are
-    /// kept apart by such bindings alone.
+    /// Keeps the worker on the only core of a bound process, for nodes shared by such bindings.
     pub worker_stays: bool,
     /// The solver's tolerance on the relative residual, for the policy.
     pub tolerance: f64,
     /// Storage bandwidth, bytes per second, where it is known before the first version is written.
     pub bytes_per_second: Option<f64>,
-    /// The problem, for verified bounds and the fingerprint; without it only fixed bounds work and
-    /// another problem's checkpoint cannot be told apart.
+    /// The problem, for verified bounds and the fingerprint. Without it only fixed bounds work.
     pub reference: Option<Reference>,
-    /// Every version is of this problem, and one that is not is refused. Otherwise A may change from solve to solve, and the
-    /// iterate of another problem's version is a first guess, taken where its residual is not above the program's own.
+    /// Refuses versions of another problem. Otherwise their iterate is a first guess, used if its
+    /// residual is not above the program's own.
     pub same_operator: bool,
-    /// Set while versions on their way are given up, because the memory they come from is lost. A throttle
-    /// that is bypassed by it does not hold that up.
+    /// Set while versions in flight are dropped because their memory is lost; bypasses throttles.
     pub abort: Arc<AtomicBool>,
 }
 
@@ -119,8 +114,8 @@ pub struct Session {
     pub(crate) marks: Marks,
 }
 
-/// A state whose residual is so many times that of the best version, or of x = 0, is not saved. Residuals of sound solves
-/// rise, too: CG's on bcsstk14 to 7 `||b||`, BiCGSTAB's on sherman5 to 28.
+/// States with a residual above this multiple of the best version's, or of `||b||`, are not saved.
+/// Sound ones rise too: to 7 `||b||` for CG on bcsstk14, 28 for BiCGSTAB on sherman5.
 const WORSE_MAX: f64 = 1000.0;
 
 /// Where the run stood at its last turning points.
@@ -237,8 +232,8 @@ impl Session {
         self.stepped(solver.progress(), &[solver])
     }
 
-    /// [`Session::step`] for several owners, in the same order every time. What their residual norm is the norm of is not
-    /// known, so nothing is concluded from it.
+    /// [`Session::step`] for several owners, in the same order every time. What their residual norm
+    /// is the norm of is not known, so nothing is concluded from it.
     ///
     /// # Errors
     /// As [`Session::step`].
@@ -262,8 +257,9 @@ impl Session {
         Ok(taken)
     }
 
-    /// Decides as [`Session::step_with`] does, and leaves it to the caller to take the checkpoint, with the plan given: now,
-    /// or at the next safe point, once what belongs to it is made. Collective.
+    /// Decides as [`Session::step_with`] does, and leaves it to the caller to take the checkpoint,
+    /// with the plan given: now, or at the next safe point, once what belongs to it is made.
+    /// Collective.
     ///
     /// # Errors
     /// As [`Session::step`].
@@ -290,8 +286,8 @@ impl Session {
         Ok(decision.save.filter(|_| self.is_worth_saving(&progress)))
     }
 
-    /// A state far worse than what a restore would give, or than x = 0, is worth no version: a method that diverges must not
-    /// push out what came before. The same on all ranks, as they agree on residuals.
+    /// Returns whether a state is not far worse than what a restore would give, or than x = 0: a
+    /// diverging method must not push out older versions. Ranks agree, as they do on residuals.
     fn is_worth_saving(&mut self, progress: &Progress) -> bool {
         let (found, best) = (progress.relative_residual(), self.marks.best_saved.min(1.0));
         let is_worth = found <= WORSE_MAX * best;
@@ -305,7 +301,8 @@ impl Session {
         is_worth
     }
 
-    /// Says what is known of the state that is saved next: for one checkpoint. The same on all ranks.
+    /// Says what is known of the state that is saved next: for one checkpoint. The same on all
+    /// ranks.
     pub fn knows(&mut self, known: Known) {
         self.known = known;
     }
@@ -373,8 +370,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have; what the ranks' stores have
-    /// to say since the last restore. Collective.
+    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have; what
+    /// the ranks' stores have to say since the last restore. Collective.
     ///
     /// # Errors
     /// [`PipelineError::WorkerGone`], [`PipelineError::Comm`].
@@ -406,7 +403,8 @@ impl Session {
         &self.decisions
     }
 
-    /// Extra iterations that a recovery now is expected to cost, by the last decision; `None` where nothing is saved.
+    /// Extra iterations that a recovery now is expected to cost, by the last decision; `None` where
+    /// nothing is saved.
     #[must_use]
     pub fn extra_iterations(&self) -> Option<Prediction> {
         self.predicted
@@ -461,7 +459,8 @@ impl Session {
         self.chain_from(Base::default())
     }
 
-    /// Nothing is written behind any more: the memory it comes from is lost, or a restore would have to wait for it.
+    /// Nothing is written behind any more: the memory it comes from is lost, or a restore would
+    /// have to wait for it.
     pub(crate) fn give_up_drains(&self) {
         self.abort.store(true, Ordering::Release);
         self.store.give_up();
@@ -473,7 +472,8 @@ impl Session {
     /// # Errors
     /// [`PipelineError::Comm`], [`PipelineError::WorkerGone`].
     pub(crate) fn take_suspicion(&mut self) -> Result<Option<Suspicion>, PipelineError> {
-        // Ranks hear from their workers at different iterations, but all of the same verdicts in the end.
+        // Ranks hear from their workers at different iterations, but all of the same verdicts in
+        // the end.
         if self.comm.size() > 1 && self.comm.max(i64::from(self.suspicion.is_some()))? > 0 {
             self.wait()?;
         }
@@ -494,7 +494,8 @@ impl Session {
         self.marks.best_saved = if relative_residual > 0.0 { relative_residual } else { f64::INFINITY };
     }
 
-    /// The next version may be coded against these values, which a restore gave out, or against none.
+    /// The next version may be coded against these values, which a restore gave out, or against
+    /// none.
     pub(crate) fn chain_from(&mut self, restored: Base) -> Result<(), PipelineError> {
         self.send(Work::Restart(restored))
     }

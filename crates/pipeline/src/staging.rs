@@ -13,7 +13,8 @@ const ALLOCATOR_BYTES: usize = 16;
 /// Values copied at a time: what stays in the nearest cache until it is summed.
 const PIECE_LEN: usize = 3 << 10;
 
-/// An owned copy of values. Those of a variable on its way to a store are padded to whole frames with the last value.
+/// An owned copy of values. Those of a variable on its way to a store are padded to whole frames
+/// with the last value.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Buffer {
@@ -37,7 +38,8 @@ impl Buffer {
         }
     }
 
-    /// Becomes one for values of this type; what it holds and has room for is kept where it is one already.
+    /// Becomes one for values of this type; what it holds and has room for is kept where it is one
+    /// already.
     pub(crate) fn retype(&mut self, element: ElementType) {
         let other = Self::new(element);
         if std::mem::discriminant(self) != std::mem::discriminant(&other) {
@@ -139,7 +141,8 @@ struct Frames {
     len: usize,
 }
 
-/// Copies frame by frame and piece by piece; `seen` is shown each piece of each frame, padding included.
+/// Copies frame by frame and piece by piece; `seen` is shown each piece of each frame, padding
+/// included.
 fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut seen: impl FnMut(usize, &[T])) {
     target.clear();
     let Some(&last) = source.last() else { return };
@@ -157,7 +160,8 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut s
     }
 }
 
-/// Room for so many values in all, in huge pages where it pays: a copy then finds its pages, and a device is told of few.
+/// Room for so many values in all, in huge pages where it pays: a copy then finds its pages, and a
+/// device is told of few.
 fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     let bytes = len * size_of::<T>();
     if len <= target.capacity() {
@@ -166,7 +170,8 @@ fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     if bytes < HUGE_PAGE {
         return target.reserve_exact(len);
     }
-    // With what an allocator keeps in front it is whole huge pages, which the system then lays where such pages begin.
+    // With what an allocator keeps in front it is whole huge pages, which the system then lays
+    // where such pages begin.
     let room = (bytes + ALLOCATOR_BYTES).next_multiple_of(HUGE_PAGE) - ALLOCATOR_BYTES;
     target.reserve_exact(room / size_of::<T>());
     sys::advise_huge_pages(target.spare_capacity_mut());
@@ -177,7 +182,8 @@ fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
     pub(crate) values: Buffer,
-    /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring all values near once more.
+    /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
+    /// all values near once more.
     pub(crate) sums: Vec<u32>,
 }
 

@@ -1,19 +1,22 @@
 //! Silent corruption: what tells a damaged state from a sound one.
 //!
-//! The residual a method carries along and the true one, `||b - A x||`, of the iterate it comes with drift apart by rounding.
-//! By how much is known: with `x_j = x_{j-1} + d_j` and `r_j = r_{j-1} - A d_j` computed in floating point, the difference
-//! after k iterations is the sum of their local errors,
-//! `||(b - A x_k) - r_k|| <= eps sum_j (N ||A|| ||x_j|| + ||r_j||)` up to the order of eps (H. A. van der Vorst, Q. Ye 2000,
-//! SIAM J. Sci. Comput. 22(3), doi 10.1137/S1064827599353865; N bounds the nonzeros of a row). That is the worst case: local
-//! errors have random signs, so k of them add up to the root of k times one (N. J. Higham, T. Mary 2019, SIAM J. Sci. Comput.
-//! 41(5), doi 10.1137/18M1226312), and `||A|| ||x||` is far above `|| |A| |x| ||` times their usual size. Over whole solves of
-//! the real matrices of the tests the norms differ by at most half of `eps (||A|| ||x|| + ||b||)`, which leaves a margin of
-//! more than 16. What is larger was not made by arithmetic. Knows norms only; what to do is the runner's business.
+//! The residual a method carries along and the true one, `||b - A x||`, of the iterate it comes
+//! with drift apart by rounding. By how much is known: with `x_j = x_{j-1} + d_j` and `r_j =
+//! r_{j-1} - A d_j` computed in floating point, the difference after k iterations is the sum of
+//! their local errors, `||(b - A x_k) - r_k|| <= eps sum_j (N ||A|| ||x_j|| + ||r_j||)` up to the
+//! order of eps (H. A. van der Vorst, Q. Ye 2000, SIAM J. Sci. Comput. 22(3), doi
+//! 10.1137/S1064827599353865; N bounds the nonzeros of a row). That is the worst case: local errors
+//! have random signs, so k of them add up to the root of k times one (N. J. Higham, T. Mary 2019,
+//! SIAM J. Sci. Comput. 41(5), doi 10.1137/18M1226312), and `||A|| ||x||` is far above `|| |A| |x|
+//! ||` times their usual size. Over whole solves of the real matrices of the tests the norms differ
+//! by at most half of `eps (||A|| ||x|| + ||b||)`, which leaves a margin of more than 16. What is
+//! larger was not made by arithmetic. Knows norms only; what to do is the runner's business.
 
 use recoup_core::ResidualKind;
 use recoup_model::residual_bound::Norms;
 
-/// Rounding of one measurement of a residual norm, in units of eps: the root of a row's nonzeros, and the norm's sum.
+/// Rounding of one measurement of a residual norm, in units of eps: the root of a row's nonzeros,
+/// and the norm's sum.
 const MEASURING: f64 = 8.0;
 
 /// A state whose residual norms do not fit together.
@@ -42,8 +45,9 @@ pub(crate) struct Claim {
     pub(crate) peak: f64,
 }
 
-/// What rounding explains of the difference between the residual norm claimed and the true one; `None` where nothing is
-/// known. Of `norms`, the iterate's is the largest so far; `inverse_diagonal` is the largest `1 / |a_ii|`.
+/// What rounding explains of the difference between the residual norm claimed and the true one;
+/// `None` where nothing is known. Of `norms`, the iterate's is the largest so far;
+/// `inverse_diagonal` is the largest `1 / |a_ii|`.
 pub(crate) fn explained(claim: &Claim, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
     let norm = [norms.spectral_bound, norms.frobenius].into_iter().flatten().reduce(f64::min)?;
     let product = norm * norms.iterate;
@@ -54,7 +58,8 @@ pub(crate) fn explained(claim: &Claim, norms: &Norms, inverse_diagonal: Option<f
         ResidualKind::Recurrence => {
             Some(measuring + f64::EPSILON * (claim.iteration as f64).sqrt() * (product + claim.peak))
         }
-        // r' = (I - omega A D^-1) r with omega below 2 is r and at most 2 ||A|| ||D^-1|| ||r|| more.
+        // r' = (I - omega A D^-1) r with omega below 2 is r and at most 2 ||A|| ||D^-1|| ||r||
+        // more.
         ResidualKind::SweepBefore => Some(measuring + 2.0 * norm * inverse_diagonal? * claim.norm),
         ResidualKind::Unknown => None,
     }
@@ -129,8 +134,9 @@ mod tests {
         }
     }
 
-    /// Local errors of up to half an eps each: the sum of k has a standard deviation of `eps sqrt(k / 12)` units, so that
-    /// even k = 1000 steps stay explained by 4.3 of them, and fewer steps by more.
+    /// Local errors of up to half an eps each: the sum of k has a standard deviation of `eps sqrt(k
+    /// / 12)` units, so that even k = 1000 steps stay explained by 4.3 of them, and fewer steps by
+    /// more.
     #[test]
     fn rounding_of_random_sign_stays_explained() {
         let mut rng = recoup_model::Rng::new(4);

@@ -20,7 +20,8 @@ pub enum Timing {
 pub struct VirtualCosts {
     /// Time of one iteration.
     pub iteration_seconds: f64,
-    /// Time of one product with the operator, of which a verification makes one per try and one more.
+    /// Time of one product with the operator, of which a verification makes one per try and one
+    /// more.
     pub product_seconds: f64,
     /// Copying into the staging buffer.
     pub stage_bytes_per_second: f64,

@@ -75,8 +75,8 @@ impl Verifier {
         })
     }
 
-    /// Measures a staged iterate, and holds the residual norm its method claims against the true one. Returns that and
-    /// what is wrong with it. Collective, with the same answer on all ranks.
+    /// Measures a staged iterate, and holds the residual norm its method claims against the true
+    /// one. Returns that and what is wrong with it. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
         claim: &Claim,
@@ -104,7 +104,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// `||b - A x||`, as the program knows it or else as measured, and `||x||`. Says whether the former is the program's word.
+    /// `||b - A x||`, as the program knows it or else as measured, and `||x||`. Says whether the
+    /// former is the program's word.
     fn take_norms(&mut self, request: &Request<'_>, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
         let version = request.progress.iteration;
         match request.known.residual_norm {
@@ -131,8 +132,8 @@ impl Verifier {
         unpadded(&staged.values, staged).len() == self.reference.operator.rows()
     }
 
-    /// Encodes the iterate under the plan's rule, and decodes it; a verified bound is tried until it holds.
-    /// Collective: every rank tries the same bounds.
+    /// Encodes the iterate under the plan's rule, and decodes it; a verified bound is tried until
+    /// it holds. Collective: every rank tries the same bounds.
     pub(crate) fn encode(
         &mut self,
         request: Request<'_>,

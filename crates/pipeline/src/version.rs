@@ -55,7 +55,8 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// The frames of a staged variable as it is, without a copy; `None` on machines where [`CodecId::Raw`] is not their memory.
+/// The frames of a staged variable as it is, without a copy; `None` on machines where
+/// [`CodecId::Raw`] is not their memory.
 pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
     let len = staged.frame_len();
     let mut frames = Vec::with_capacity(staged.frames());
@@ -162,7 +163,8 @@ pub(crate) fn read_frame(
     payload: &mut Vec<u8>,
 ) -> Result<(), PipelineError> {
     store.read(version, frame, payload)?;
-    // The store has checked the sum; the other side of the disk is checked again before a decoder runs.
+    // The store has checked the sum; the other side of the disk is checked again before a decoder
+    // runs.
     if crc32c::crc32c(payload) == frame.crc32c {
         return Ok(());
     }

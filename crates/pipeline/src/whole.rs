@@ -1,4 +1,5 @@
-//! Whole variables: the parts of all ranks, decoded and put together, for those who only look at a version.
+//! Whole variables: the parts of all ranks, decoded and put together, for those who only look at a
+//! version.
 
 use recoup_core::{Distribution, ElementType, FrameRecord, Manifest, Role, VariableRecord};
 
@@ -27,11 +28,12 @@ impl Whole {
 }
 
 impl ChainReader<'_> {
-    /// Decodes a variable of a version: the parts of all ranks in the order of their rows; of a replicated one, one part.
+    /// Decodes a variable of a version: the parts of all ranks in the order of their rows; of a
+    /// replicated one, one part.
     ///
     /// # Errors
-    /// Every frame that is damaged, or was coded against one that is; [`PipelineError::Variable`] when the version does not
-    /// hold the variable.
+    /// Every frame that is damaged, or was coded against one that is; [`PipelineError::Variable`]
+    /// when the version does not hold the variable.
     pub fn whole(&mut self, manifest: &Manifest, name: &str) -> Result<Whole, Vec<PipelineError>> {
         let parts = parts(manifest, name);
         let Some(&first) = parts.first() else {
@@ -50,13 +52,14 @@ impl ChainReader<'_> {
         if !damaged.is_empty() {
             return Err(damaged);
         }
-        // Parts of several ranks join along the slowest direction only when they are whole slabs of a grid.
+        // Parts of several ranks join along the slowest direction only when they are whole slabs of
+        // a grid.
         let dims = if parts.len() == 1 { first.dims } else { [values.all().len(), 1, 1] };
         Ok(Whole { name: first.name.clone(), role: first.role, dims, values })
     }
 
-    /// Frames whose own bytes are as written, yet do not decode: one line each. Those that fail their checksum are
-    /// what [`recoup_core::Store::inspect_damage`] finds.
+    /// Frames whose own bytes are as written, yet do not decode: one line each. Those that fail
+    /// their checksum are what [`recoup_core::Store::inspect_damage`] finds.
     pub fn undecodable(&mut self, manifest: &Manifest) -> Vec<String> {
         manifest.frames.iter().filter_map(|frame| self.complaint(manifest, frame)).collect()
     }

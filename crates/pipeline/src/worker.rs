@@ -159,7 +159,8 @@ impl Worker {
         self.end();
     }
 
-    /// Waits for what is written behind, unless the run has failed, and removes what it makes superfluous.
+    /// Waits for what is written behind, unless the run has failed, and removes what it makes
+    /// superfluous.
     fn end(&mut self) {
         if self.abort.load(Ordering::Acquire) {
             self.store.give_up()
@@ -198,8 +199,8 @@ impl Worker {
         })
     }
 
-    /// Looks at the iterate before anything is written: with a corrupted one there is no version. Where the method's
-    /// residual norm says nothing about the iterate, nothing is computed.
+    /// Looks at the iterate before anything is written: with a corrupted one there is no version.
+    /// Where the method's residual norm says nothing about the iterate, nothing is computed.
     fn examine(&mut self, job: &Job, tally: &mut Tally) -> Result<(), Unmade> {
         if !self.checks_corruption {
             return Ok(());
@@ -368,7 +369,8 @@ impl Worker {
         Ok(())
     }
 
-    /// One verdict on all ranks: published everywhere, or nowhere. Returns this rank's payload bytes.
+    /// One verdict on all ranks: published everywhere, or nowhere. Returns this rank's payload
+    /// bytes.
     fn publish(
         &mut self,
         job: &Job,

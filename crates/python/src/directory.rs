@@ -1,4 +1,5 @@
-//! Versions to be looked at: what their manifests say, their values as NumPy arrays, their damage by name.
+//! Versions to be looked at: what their manifests say, their values as NumPy arrays, their damage
+//! by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,11 +1,13 @@
 //! recoup for Python: the native half of the package `recoup`.
 //!
-//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, and answers the questions of the model. What users see,
-//! with names, defaults and docstrings, is the Python half, `python/recoup`; this half takes what that has made plain.
+//! Lends NumPy arrays to sessions, opens versions as NumPy arrays, and answers the questions of the
+//! model. What users see, with names, defaults and docstrings, is the Python half, `python/recoup`;
+//! this half takes what that has made plain.
 //!
-//! Promises: every error is the exception `Error` with the library's words; the interpreter is let go wherever a call
-//! waits or works, so a worker that applies an operator written in Python never waits for a thread that waits for it;
-//! arrays are borrowed for the time of a call only, and never while Python code writes to them under another borrow.
+//! Promises: every error is the exception `Error` with the library's words; the interpreter is let
+//! go wherever a call waits or works, so a worker that applies an operator written in Python never
+//! waits for a thread that waits for it; arrays are borrowed for the time of a call only, and never
+//! while Python code writes to them under another borrow.
 
 mod directory;
 mod error;

@@ -1,7 +1,8 @@
 //! `A`, from Python: a sparse matrix by rows, or a function that multiplies.
 //!
-//! A matrix is copied, and its products need no interpreter. A function is called from the session's worker with the
-//! interpreter attached; while a session's call waits, the interpreter is free for that.
+//! A matrix is copied, and its products need no interpreter. A function is called from the
+//! session's worker with the interpreter attached; while a session's call waits, the interpreter is
+//! free for that.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

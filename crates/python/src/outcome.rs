@@ -122,8 +122,9 @@ pub(crate) struct Restored {
     verified_residual_norm: Option<f64>,
     /// Time it took.
     seconds: f64,
-    /// Where the version belongs to another problem: the residual norms, for this one, of its iterate and of the one protected. The
-    /// former was restored if its norm is not above the other.
+    /// Where the version belongs to another problem: the residual norms, for this one, of its
+    /// iterate and of the one protected. The former was restored if its norm is not above the
+    /// other.
     guess: Option<(f64, f64)>,
     /// Newer versions that were not whole, and what is wrong with each.
     skipped: Vec<(u64, Vec<String>)>,

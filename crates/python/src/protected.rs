@@ -24,8 +24,8 @@ impl Protected {
     /// An array to be protected.
     ///
     /// # Errors
-    /// [`crate::Error`] for a role that is none, and for an array that is not contiguous in C order or of another type
-    /// than f64, f32, i64 and u8.
+    /// [`crate::Error`] for a role that is none, and for an array that is not contiguous in C order
+    /// or of another type than f64, f32, i64 and u8.
     pub(crate) fn new(name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, is_spare: bool) -> PyResult<Self> {
         let role = role_of(role)?;
         if !array.is_c_contiguous() {

@@ -1,8 +1,9 @@
 //! A session on NumPy arrays.
 //!
-//! The state is locked for the time of a call, by try only: two threads in one session are an error, never a wait, because
-//! whoever waited would hold the interpreter that a worker may need. Calls that wait or work let the interpreter go. A process forked
-//! from the one that opened the session has no worker to wait for, so every call there is an error.
+//! The state is locked for the time of a call, by try only: two threads in one session are an
+//! error, never a wait, because whoever waited would hold the interpreter that a worker may need.
+//! Calls that wait or work let the interpreter go. A process forked from the one that opened the
+//! session has no worker to wait for, so every call there is an error.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -256,7 +257,8 @@ impl Session {
         Ok(self.state()?.session()?.iteration_seconds())
     }
 
-    /// Finishes what was taken and lets the directory go. The outcomes that were not asked for come back.
+    /// Finishes what was taken and lets the directory go. The outcomes that were not asked for come
+    /// back.
     fn close(&self, py: Python<'_>) -> PyResult<Vec<Outcome>> {
         if self.state()?.session.is_none() {
             return Ok(Vec::new());
@@ -297,8 +299,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// As `close`, without the interpreter, which the worker may need. A forked process has no worker, and leaves all to the one
-    /// that has.
+    /// As `close`, without the interpreter, which the worker may need. A forked process has no
+    /// worker, and leaves all to the one that has.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = state.session.take() {

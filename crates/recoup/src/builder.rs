@@ -16,12 +16,13 @@ use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, 
 /// Versions from one that stands alone to the next, when nothing else is said.
 pub const KEY_EVERY: usize = 10;
 
-/// Codecs that take the place of QB for lossy variables where the storage is slow enough, when no codec is named: slower
-/// ones, often with better ratios. One that is not in the build is no rival.
+/// Codecs that take the place of QB for lossy variables where the storage is slow enough, when no
+/// codec is named: slower ones, often with better ratios. One that is not in the build is no rival.
 pub const RIVALS: [CodecId; 2] = [CodecId::Pco, CodecId::Sz3];
 
-/// The scheme where none is named: lossy at the interval asked for, or decided from measured costs (`None`) where none is, if
-/// there is an operator to verify bounds with; lossless if there is none.
+/// The scheme where none is named: lossy at the interval asked for, or decided from measured costs
+/// (`None`) where none is, if there is an operator to verify bounds with; lossless if there is
+/// none.
 #[must_use]
 pub fn default_scheme(interval: Interval, has_operator: bool) -> Option<Scheme> {
     match (has_operator, interval) {
@@ -110,17 +111,18 @@ pub enum Error {
 }
 
 impl Builder {
-    /// The problem `A x = b`, this rank's rows: needed by every bound that follows the residual, and
-    /// to refuse another problem's checkpoint.
+    /// The problem `A x = b`, this rank's rows: needed by every bound that follows the residual,
+    /// and to refuse another problem's checkpoint.
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
         self.reference = Some(Reference { operator, rhs });
         self
     }
 
-    /// Says whether all solves of this run have the same `A x = b` [default: true]. Then a version of another problem is refused.
-    /// Otherwise its iterate is a first guess: it is restored if its residual is not above that of the iterate at hand, and
-    /// nothing that belongs to the other operator is.
+    /// Says whether all solves of this run have the same `A x = b` [default: true]. Then a version
+    /// of another problem is refused. Otherwise its iterate is a first guess: it is restored if its
+    /// residual is not above that of the iterate at hand, and nothing that belongs to the other
+    /// operator is.
     #[must_use]
     pub fn same_operator(mut self, same_operator: bool) -> Self {
         self.same_operator = same_operator;
@@ -148,7 +150,8 @@ impl Builder {
         self
     }
 
-    /// Codec of lossy versions [default: QB, or one of [`RIVALS`] where the storage is so slow that its ratio pays].
+    /// Codec of lossy versions [default: QB, or one of [`RIVALS`] where the storage is so slow that
+    /// its ratio pays].
     #[must_use]
     pub fn lossy_codec(mut self, codec: CodecId) -> Self {
         self.rivals.clear();
@@ -156,8 +159,9 @@ impl Builder {
         self
     }
 
-    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that are waited for, at most 256; the
-    /// bytes do not depend on them [default: this process' cores by the ranks].
+    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that
+    /// are waited for, at most 256; the bytes do not depend on them [default: this process' cores
+    /// by the ranks].
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -178,22 +182,24 @@ impl Builder {
         self
     }
 
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: the method's, and a quarter or four
-    /// times that where the scheme is decided and measured costs say so].
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: the method's,
+    /// and a quarter or four times that where the scheme is decided and measured costs say so].
     #[must_use]
     pub fn theta(mut self, theta: f64) -> Self {
         (self.policy.theta, self.policy.has_grains) = (Some(theta), false);
         self
     }
 
-    /// What lossy versions hold enough for [default: the method's: the iterate and, where they serve, its directions].
+    /// What lossy versions hold enough for [default: the method's: the iterate and, where they
+    /// serve, its directions].
     #[must_use]
     pub fn lossy_resume(mut self, resume: Resume) -> Self {
         self.policy.lossy_resume = Some(resume);
         self
     }
 
-    /// Allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta ||p||_A` [default: 0.05].
+    /// Allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta ||p||_A`
+    /// [default: 0.05].
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
         (self.policy.delta, self.policy.has_grains) = (delta, false);
@@ -216,7 +222,8 @@ impl Builder {
         self.theta(plan.theta).delta(plan.delta).resume(plan.resume).scheme(plan.scheme)
     }
 
-    /// When to save: from measured costs, or every so many seconds or iterations. Given alone, the scheme is [`default_scheme`].
+    /// When to save: from measured costs, or every so many seconds or iterations. Given alone, the
+    /// scheme is [`default_scheme`].
     #[must_use]
     pub fn interval(mut self, interval: Interval) -> Self {
         self.interval = interval;
@@ -236,17 +243,19 @@ impl Builder {
         self
     }
 
-    /// Keeps fewer versions where they take more than `bytes` together. The newest, and those it is coded against, are
-    /// always kept. The limit is on the files of versions that count: room for the version being written comes on top.
+    /// Keeps fewer versions where they take more than `bytes` together. The newest, and those it is
+    /// coded against, are always kept. The limit is on the files of versions that count: room for
+    /// the version being written comes on top.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// The iterate of lossy versions is coded against the version before it, where the codec can and it pays, and by
-    /// itself in one version of so many [default: 10]; 1 for versions that all stand alone, which saves a copy
-    /// of the iterate in memory. What a kept version is coded against is kept with it.
+    /// The iterate of lossy versions is coded against the version before it, where the codec can
+    /// and it pays, and by itself in one version of so many [default: 10]; 1 for versions that all
+    /// stand alone, which saves a copy of the iterate in memory. What a kept version is coded
+    /// against is kept with it.
     #[must_use]
     pub fn key_every(mut self, versions: usize) -> Self {
         self.key_every = versions.max(1);
@@ -260,39 +269,43 @@ impl Builder {
         self
     }
 
-    /// The thread that makes versions stays on the core the process is bound to, where it is bound to one; else it may run on all the
-    /// system gives the process, if those are more than there are ranks on the machine. For nodes shared with others whose cores are kept apart by such bindings alone.
+    /// The thread that makes versions stays on the core the process is bound to, where it is bound
+    /// to one; else it may run on all the system gives the process, if those are more than there
+    /// are ranks on the machine. For nodes shared with others whose cores are kept apart by such
+    /// bindings alone.
     #[must_use]
     pub fn worker_stays(mut self, stays: bool) -> Self {
         self.worker_stays = stays;
         self
     }
 
-    /// Whether states are checked for corruption before a version counts: one product with the operator for each version of a
-    /// method whose residual says something of its iterate [default: yes].
+    /// Whether states are checked for corruption before a version counts: one product with the
+    /// operator for each version of a method whose residual says something of its iterate [default:
+    /// yes].
     #[must_use]
     pub fn corruption_check(mut self, checks: bool) -> Self {
         self.checks_corruption = checks;
         self
     }
 
-    /// The solver's tolerance on the relative residual, from which the remaining work is predicted, where the solver itself
-    /// does not say ([`recoup_core::Iteration::tolerance`]).
+    /// The solver's tolerance on the relative residual, from which the remaining work is predicted,
+    /// where the solver itself does not say ([`recoup_core::Iteration::tolerance`]).
     #[must_use]
     pub fn tolerance(mut self, rtol: f64) -> Self {
         self.tolerance = rtol;
         self
     }
 
-    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those done [default: the method's].
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those
+    /// done [default: the method's].
     #[must_use]
     pub fn extra_fraction(mut self, fraction: f64) -> Self {
         self.policy.extra_fraction = Some(fraction);
         self
     }
 
-    /// What lossy recoveries cost the method, for a program whose solver does not say so itself: theta, what versions hold,
-    /// extra iterations to expect. [`Session::step`] asks the solver.
+    /// What lossy recoveries cost the method, for a program whose solver does not say so itself:
+    /// theta, what versions hold, extra iterations to expect. [`Session::step`] asks the solver.
     #[must_use]
     pub fn method(mut self, profile: MethodProfile) -> Self {
         self.policy.profile = profile;

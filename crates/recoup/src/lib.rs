@@ -2,9 +2,9 @@
 //!
 //! # This crate
 //!
-//! The facade: the crates of recoup under one name, and [`open`], the shortest way from a solver and
-//! a directory to a [`pipeline::Session`]. It joins solvers, codecs, stores and the model, which do
-//! not know each other, and holds no logic of its own.
+//! The facade: the crates of recoup under one name, and [`open`], the shortest way from a solver
+//! and a directory to a [`pipeline::Session`]. It joins solvers, codecs, stores and the model,
+//! which do not know each other, and holds no logic of its own.
 
 mod builder;
 

@@ -1,5 +1,5 @@
-//! What every codec must pass: its bound on every kind of value, refusal of nonsense, the same bytes
-//! twice, and no panic whatever the payload holds.
+//! What every codec must pass: its bound on every kind of value, refusal of nonsense, the same
+//! bytes twice, and no panic whatever the payload holds.
 //!
 //! Values come from a fixed generator, so a failure repeats; each message names input, bound and
 //! position.
@@ -148,8 +148,8 @@ pub fn writes_the_same_bytes_twice(codec: &dyn Codec) {
     }
 }
 
-/// Every truncation and every flipped bit of small payloads, and payloads of random bytes, decode to an
-/// error or to some values.
+/// Every truncation and every flipped bit of small payloads, and payloads of random bytes, decode
+/// to an error or to some values.
 ///
 /// # Panics
 /// When the decoder does.

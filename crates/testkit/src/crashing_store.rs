@@ -9,7 +9,8 @@ use recoup_core::{
     agreed,
 };
 
-/// Which operations fail, counted from 0 over all ranks: begin, write, seal, publish, read, and the rest.
+/// Which operations fail, counted from 0 over all ranks: begin, write, seal, publish, read, and the
+/// rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// None; to count them.

@@ -1,6 +1,7 @@
 //! What every store that wraps another must do: pass on every call, those with a default too.
 //!
-//! Promises: a decorator that passes loses nothing that its store can do. Must not know what a decorator is for.
+//! Promises: a decorator that passes loses nothing that its store can do. Must not know what a
+//! decorator is for.
 
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
@@ -207,7 +208,8 @@ mod tests {
     use super::*;
     use crate::crashing_store::{Crash, CrashingStore};
 
-    /// The traits as they are written: a call added to them is missing in this suite until it is added here.
+    /// The traits as they are written: a call added to them is missing in this suite until it is
+    /// added here.
     #[test]
     fn the_suite_makes_every_call_of_a_store_and_of_a_draft() {
         let source = include_str!("../../core/src/store.rs");
@@ -222,7 +224,8 @@ mod tests {
         assert_eq!(declared, CALLS.into_iter().collect());
     }
 
-    /// It used to answer for its store where the trait has a default, so no crash test ever wrote as a directory does.
+    /// It used to answer for its store where the trait has a default, so no crash test ever wrote
+    /// as a directory does.
     #[test]
     fn a_crashing_store_passes_every_call_on() {
         decorator_suite(|recorder| CrashingStore::new(recorder, Crash::Never));

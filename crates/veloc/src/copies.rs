@@ -11,7 +11,8 @@ use crate::coding::{META, decode, file_name, region_id};
 /// What a version says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// The same on all ranks, and another for every checkpoint ever taken: parts that belong together have it in common.
+    /// The same on all ranks, and another for every checkpoint ever taken: parts that belong
+    /// together have it in common.
     pub(crate) token: u64,
     /// The rank whose part it is.
     pub(crate) rank: usize,
@@ -96,7 +97,8 @@ impl Wanted {
         Some(meta.of(self.rank).filter(|meta| meta.ranks == self.ranks)?.token)
     }
 
-    /// A version of another number of ranks has no part of ours perhaps: any part says how many there were.
+    /// A version of another number of ranks has no part of ours perhaps: any part says how many
+    /// there were.
     fn meta(self, store: &dyn Store) -> Result<Option<(Manifest, Meta)>, Error> {
         let manifest = match store.manifest(self.version) {
             Err(StoreError::Missing { .. }) => return Ok(None),

@@ -1,5 +1,5 @@
-//! A checkpoint between its begin and its end: regions and files go into a draft in scratch, which counts when every
-//! rank has ended it well.
+//! A checkpoint between its begin and its end: regions and files go into a draft in scratch, which
+//! counts when every rank has ended it well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -100,8 +100,8 @@ impl Checkpoint {
     /// The program's memory is there, and nobody writes it meanwhile.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a region that is not protected or already taken, and what the store reports; the
-    /// checkpoint is lost after the latter.
+    /// [`Error::Argument`] for a region that is not protected or already taken, and what the store
+    /// reports; the checkpoint is lost after the latter.
     pub(crate) unsafe fn take(&mut self, regions: &Regions, selection: Selection<'_>) -> Result<(), Error> {
         let refuse = |what: String| Error::Argument { call: "VELOC_Checkpoint_selective", what };
         let protected = regions.of(&self.name);

@@ -1,8 +1,8 @@
 //! The copy of a version from scratch to persistent storage, on a thread of each rank.
 //!
-//! Ranks need no message for it: each writes its file into the draft that rank 0 began, and hands its records over in a
-//! directory beside it; rank 0 publishes when it has all of them. So a copy is done without another call of the
-//! program, and one of a program that is killed never counts.
+//! Ranks need no message for it: each writes its file into the draft that rank 0 began, and hands
+//! its records over in a directory beside it; rank 0 publishes when it has all of them. So a copy
+//! is done without another call of the program, and one of a program that is killed never counts.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -107,14 +107,16 @@ impl Work {
         let draft = self.job.draft.take();
         let written = self.write(draft);
         if self.job.rank > 0 {
-            // Without its part the others would wait for long: without the place for parts they do not.
+            // Without its part the others would wait for long: without the place for parts they do
+            // not.
             let handed = self.hand_over(&written);
             handed.inspect_err(|_| drop(std::fs::remove_dir_all(&self.job.handover)))?;
             let verdict = self.await_verdict();
             return written.and(verdict);
         }
         let published = written.and_then(|records| self.publish(records));
-        // The others take it as the end. What they leave of a draft that failed is cleared by the next one.
+        // The others take it as the end. What they leave of a draft that failed is cleared by the
+        // next one.
         std::fs::remove_dir_all(&self.job.handover).ok();
         self.job.shelf.persistent.discard_drafts().ok();
         published
@@ -206,7 +208,8 @@ impl Work {
         })?
     }
 
-    /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it is this one.
+    /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it
+    /// is this one.
     fn await_verdict(&self) -> Result<(), Error> {
         let Job { version, rank, ranks, token, handover, shelf, .. } = &self.job;
         self.await_some("rank 0", || (!handover.exists()).then_some(()))?;
@@ -248,7 +251,8 @@ fn handed(bytes: &[u8]) -> Option<Handed> {
     (checksum == found.as_bytes()).then(|| serde_json::from_slice(text).ok())?
 }
 
-/// Removes all but the newest `keep` versions; those above `newest` are another run's. One that cannot be removed stays.
+/// Removes all but the newest `keep` versions; those above `newest` are another run's. One that
+/// cannot be removed stays.
 pub(crate) fn retain(store: &Hdf5Store, keep: usize, newest: u64) {
     for version in Retention::new(keep).superfluous(store, newest).unwrap_or_default() {
         store.remove(version).ok();
@@ -280,7 +284,8 @@ mod tests {
         scratch.publish(&records.manifest("heat", 1, 1), &Solo).unwrap();
     }
 
-    /// A copy by two ranks: `prepare` sees the place where parts are handed over. The verdicts, and the versions there.
+    /// A copy by two ranks: `prepare` sees the place where parts are handed over. The verdicts, and
+    /// the versions there.
     fn copied(saved: [bool; 2], prepare: fn(&std::path::Path)) -> ([bool; 2], Vec<u64>) {
         let dir = tempfile::tempdir().unwrap();
         let persistent = dir.path().join("persistent");

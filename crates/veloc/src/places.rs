@@ -1,4 +1,5 @@
-//! Where the versions of one name rest: this rank's in scratch, those of all ranks in persistent storage.
+//! Where the versions of one name rest: this rank's in scratch, those of all ranks in persistent
+//! storage.
 //!
 //! ```text
 //! <scratch>/rank-000003/<name>/v000000000042/    one rank's part, published by itself
@@ -6,12 +7,12 @@
 //! <persistent>/<name>/v000000000042/             all ranks' parts, published by rank 0
 //! ```
 //!
-//! A program that came in alone has `single-<id>` in place of `rank-<rank>`, and above its names in persistent storage.
-//! Names hold no dash, so these never meet.
+//! A program that came in alone has `single-<id>` in place of `rank-<rank>`, and above its names in
+//! persistent storage. Names hold no dash, so these never meet.
 //!
-//! Scratch may be shared by users, and these names can be guessed. So the directories below it are this user's alone:
-//! another user's is refused, and so is a link. Persistent storage is shared as its owner likes: who may write there
-//! may also restart others.
+//! Scratch may be shared by users, and these names can be guessed. So the directories below it are
+//! this user's alone: another user's is refused, and so is a link. Persistent storage is shared as
+//! its owner likes: who may write there may also restart others.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::ErrorKind;

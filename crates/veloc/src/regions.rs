@@ -17,7 +17,8 @@ pub struct Region {
     element_bytes: usize,
 }
 
-// SAFETY: a region is an address and a length; who reads or writes through it says when that may be done.
+// SAFETY: a region is an address and a length; who reads or writes through it says when that may be
+// done.
 unsafe impl Send for Region {}
 
 impl Region {
@@ -51,7 +52,8 @@ impl Region {
         if self.bytes == 0 {
             return &[];
         }
-        // SAFETY: the caller vouches for the memory; the length fits an `isize` and the address is not null.
+        // SAFETY: the caller vouches for the memory; the length fits an `isize` and the address is
+        // not null.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 
@@ -62,7 +64,8 @@ impl Region {
     pub(crate) unsafe fn write(&self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes, "lengths are compared before values are given out");
         if self.bytes > 0 {
-            // SAFETY: the caller vouches for the memory; `bytes` is ours, so the two do not overlap.
+            // SAFETY: the caller vouches for the memory; `bytes` is ours, so the two do not
+            // overlap.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.bytes) }
         }
     }
@@ -107,8 +110,8 @@ impl Regions {
         }
     }
 
-    /// The regions of checkpoints called `name`: those protected under it, and where there are none, those protected
-    /// without a name.
+    /// The regions of checkpoints called `name`: those protected under it, and where there are
+    /// none, those protected without a name.
     pub(crate) fn of(&self, name: &str) -> &Set {
         self.named.get(name).unwrap_or(&self.common)
     }

@@ -31,8 +31,8 @@ pub(crate) fn versions(comm: &dyn Comm, shelf: &Shelf) -> Result<Vec<u64>, Error
     Ok(all.into_iter().rev().filter(|&version| i32::try_from(version).is_ok()).collect())
 }
 
-/// Reads and verifies a version: from scratch where all of it is there, otherwise part by part from where it is whole.
-/// Collective.
+/// Reads and verifies a version: from scratch where all of it is there, otherwise part by part from
+/// where it is whole. Collective.
 pub(crate) fn examine(comm: &dyn Comm, shelf: &Shelf, version: u64) -> Result<Verdict, Error> {
     let (rank, ranks) = (comm.rank(), comm.size());
     let here = Wanted { version, rank, ranks, stored_rank: 0 };
@@ -121,7 +121,8 @@ impl Restart {
         Ok(())
     }
 
-    /// Writes the file that the program calls `original` to a path of its own, and returns the path.
+    /// Writes the file that the program calls `original` to a path of its own, and returns the
+    /// path.
     pub(crate) fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
         let name = self.file(original).ok_or_else(|| self.no_file(original))?.to_owned();
         if let Some((_, path)) = self.files.iter().find(|(known, _)| *known == name) {
@@ -133,9 +134,9 @@ impl Restart {
         Ok(path)
     }
 
-    /// Finds a file by its name or, where that is unique, by the last part of its name. The only file of a version has
-    /// any name: VELOC 1.8 derives the path from checkpoint, rank and version alone, so its programs may ask for a
-    /// file under another name than they wrote it.
+    /// Finds a file by its name or, where that is unique, by the last part of its name. The only
+    /// file of a version has any name: VELOC 1.8 derives the path from checkpoint, rank and version
+    /// alone, so its programs may ask for a file under another name than they wrote it.
     fn file(&self, original: &str) -> Option<&str> {
         let last = |name: &str| name.rsplit('/').next().map(str::to_owned);
         let names: Vec<&str> = self.part.files.keys().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! Our solvers beside PETSc's, PETSc's CG with our checkpoints beside itself, and our ranks beside our threads: the same
-//! problem, in turns within one run.
+//! Our solvers beside PETSc's, PETSc's CG with our checkpoints beside itself, and our ranks beside
+//! our threads: the same problem, in turns within one run.
 
 mod blocks;
 
@@ -17,7 +17,8 @@ use crate::{cargo, succeed};
 pub(crate) enum Table {
     /// What checkpoints every 20 iterations cost PETSc's CG, on one rank and on two.
     Attached,
-    /// What one checkpoint costs PETSc's CG, by blocks of 20 iterations with and without one, beside a dump by hand.
+    /// What one checkpoint costs PETSc's CG, by blocks of 20 iterations with and without one,
+    /// beside a dump by hand.
     Blocks,
     /// Milliseconds per iteration of our solvers on two threads and of PETSc's on two ranks.
     Iterations,
@@ -50,8 +51,8 @@ const METHODS: [Method; 3] = [
     ("GMRES(30) + Jacobi", "-ksp_type gmres -pc_type jacobi", "--method gmres --restart 30 --pc jacobi", &["csr"]),
 ];
 
-/// What is saved every 20 iterations of an attached solve: its name, and options of the session; none for a second plain
-/// solve, which says what the machine does by itself.
+/// What is saved every 20 iterations of an attached solve: its name, and options of the session;
+/// none for a second plain solve, which says what the machine does by itself.
 const SAVES: [(&str, &str); 4] = [
     ("nothing, not attached", ""),
     ("x as it is", "scheme=traditional codec=raw state=x"),
@@ -137,7 +138,8 @@ impl Programs {
         Ok(())
     }
 
-    /// What PETSc's CG takes attached over what it takes plain: one rank, its second core free, and a rank on each.
+    /// What PETSc's CG takes attached over what it takes plain: one rank, its second core free, and
+    /// a rank on each.
     fn print_attached(&self, sizes: &[u32], rounds: usize) -> Result<()> {
         println!(
             "| grid | ranks | saved every 20 iterations | plain s | attached / plain | iterations |\n|---|---|---|---|---|---|"
@@ -157,7 +159,8 @@ impl Programs {
         };
         let (mut plain, mut attached) = (Vec::new(), vec![Vec::new(); SAVES.len()]);
         let mut iterations = 0.0;
-        // Short solves and many turns: what the machine does beside them changes from second to second.
+        // Short solves and many turns: what the machine does beside them changes from second to
+        // second.
         for round in 0..3 * rounds.max(1) {
             let undisturbed = solve(&["-plain"])?;
             plain.push(undisturbed.seconds);
@@ -184,7 +187,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Medians over rounds in which every program has its turn: milliseconds of PETSc and of ours, for each operator.
+    /// Medians over rounds in which every program has its turn: milliseconds of PETSc and of ours,
+    /// for each operator.
     fn compare(
         &self,
         size: u32,
@@ -202,7 +206,8 @@ impl Programs {
         Ok(operators.iter().zip(mine).map(|(operator, times)| (*operator, [theirs, median(times)])).collect())
     }
 
-    /// Milliseconds per iteration of CG on ranks of one thread, and on as many threads of one process.
+    /// Milliseconds per iteration of CG on ranks of one thread, and on as many threads of one
+    /// process.
     fn print_ranks(&self, sizes: &[u32], rounds: usize) -> Result<()> {
         println!(
             "| grid | operator | {WORKERS} threads ms | {WORKERS} ranks ms | ranks / threads |\n|---|---|---|---|---|"

@@ -49,13 +49,15 @@ fn cpu_seconds() -> Option<u64> {
     /// Of the clock these times are given in: `getconf CLK_TCK`, on all of Linux.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name, in parentheses, may hold spaces. The times of ended children are fields 16 and 17, the name is field 2.
+    // The name, in parentheses, may hold spaces. The times of ended children are fields 16 and 17,
+    // the name is field 2.
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: Vec<u64> = fields.split(' ').skip(13).take(2).map_while(|field| field.parse().ok()).collect();
     (ticks.len() == 2).then(|| ticks.iter().sum::<u64>() / TICKS_PER_SECOND)
 }
 
-/// Documents all but the program, then the program: the library has its name, and at once they would write the same files.
+/// Documents all but the program, then the program: the library has its name, and at once they
+/// would write the same files.
 fn documentation(root: &Path) -> Result<()> {
     for selected in ["--workspace", "--bin=recoup"] {
         let doc = ["doc", "--locked", "--no-deps", "--document-private-items", selected];
@@ -64,14 +66,16 @@ fn documentation(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The fuzz targets are a workspace of their own, which nothing here builds: their lock file must still fit ours.
+/// The fuzz targets are a workspace of their own, which nothing here builds: their lock file must
+/// still fit ours.
 fn fuzz_lock(root: &Path) -> Result<()> {
     step("lock file of the fuzz targets");
     let resolve = ["metadata", "--locked", "--format-version", "1", "--manifest-path", "crates/fuzz/Cargo.toml"];
     succeed(cargo(root).args(resolve).stdout(Stdio::null()))
 }
 
-/// Installs the Python package as users do, but with the profile all else is built with, and runs its tests.
+/// Installs the Python package as users do, but with the profile all else is built with, and runs
+/// its tests.
 fn python(root: &Path) -> Result<()> {
     let Some(python) = std::env::var_os("RECOUP_PYTHON") else {
         step("Python package: SKIPPED, `scripts/bootstrap.sh test` makes the environment it needs");
@@ -87,8 +91,9 @@ fn python(root: &Path) -> Result<()> {
     succeed(Command::new(&python).args(tests).env("RECOUP_PROGRAM", program).current_dir(root))
 }
 
-/// Runs every example to its end; each is small enough for that and fails when it does not converge. The tests of the
-/// workspace have built them: by itself each would be built anew with other features of its dependencies.
+/// Runs every example to its end; each is small enough for that and fails when it does not
+/// converge. The tests of the workspace have built them: by itself each would be built anew with
+/// other features of its dependencies.
 fn examples(root: &Path) -> Result<()> {
     let metadata = metadata(root)?;
     let target = metadata["target_directory"].as_str().context("no target directory")?;
@@ -99,8 +104,8 @@ fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks each crate without its default features, and with each feature alone; of features that are in no default set, the
-/// tests are run that the workspace's tests leave out.
+/// Checks each crate without its default features, and with each feature alone; of features that
+/// are in no default set, the tests are run that the workspace's tests leave out.
 fn features(root: &Path, long: bool) -> Result<()> {
     step("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
@@ -182,8 +187,8 @@ fn feature_owners(metadata: &Value) -> BTreeMap<String, Vec<String>> {
     owners
 }
 
-/// Which targets of a package to test with a feature, as cargo's options; `None` where checking is enough: all that it
-/// adds is tested with the workspace, or with another package that has it.
+/// Which targets of a package to test with a feature, as cargo's options; `None` where checking is
+/// enough: all that it adds is tested with the workspace, or with another package that has it.
 fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
     let listed = |value: &Value| -> Vec<String> {
         let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);

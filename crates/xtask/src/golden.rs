@@ -1,7 +1,7 @@
 //! Frozen files: small versions of every published format, which every later build must read.
 //!
-//! `tests/golden/frozen.txt` lists them with length and CRC-32C. Tests only read them; a change to a
-//! listed file is an error everywhere but under `cargo xtask golden --replace`.
+//! `tests/golden/frozen.txt` lists them with length and CRC-32C. Tests only read them; a change to
+//! a listed file is an error everywhere but under `cargo xtask golden --replace`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,9 @@
-//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`, `anchor`.
+//! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
+//! `anchor`.
 //!
-//! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules mark
-//! as checkable; only `golden` writes frozen files. Must not know any product crate: it reads their
-//! sources and calls cargo.
+//! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
+//! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
+//! their sources and calls cargo.
 
 mod anchor;
 mod ci;
@@ -41,7 +42,8 @@ enum Task {
     },
     /// Write the C header from the sources of the C interface.
     Header,
-    /// Tables beside PETSc and beside ourselves, each program in turns with the others. Minutes; needs petsc-dev.
+    /// Tables beside PETSc and beside ourselves, each program in turns with the others. Minutes;
+    /// needs petsc-dev.
     Anchor {
         /// The tables to print; all of them where none is named.
         #[arg(value_enum)]
@@ -49,7 +51,8 @@ enum Task {
         /// Points along each side of the grid [default: 100,128; for the ranks 128].
         #[arg(short, long = "n", value_delimiter = ',')]
         n: Vec<u32>,
-        /// Turns of each program, of which the median counts; three times as many of the attached solves, which are short.
+        /// Turns of each program, of which the median counts; three times as many of the attached
+        /// solves, which are short.
         #[arg(long, default_value = "5")]
         rounds: usize,
     },
@@ -62,9 +65,11 @@ enum Task {
         #[arg(last = true)]
         options: Vec<String>,
     },
-    /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs; minutes.
+    /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
+    /// minutes.
     Recoveries {
-        /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,.., --rtol E,.., --seeds N.
+        /// Options of the table: --part recoveries|auto, --method NAME,.., --problem NAME,..,
+        /// --rtol E,.., --seeds N.
         #[arg(last = true)]
         options: Vec<String>,
     },

@@ -1,4 +1,5 @@
-//! Figure 10: overhead measured in runs under random failures, beside the expected one (Eqs. 5 and 7).
+//! Figure 10: overhead measured in runs under random failures, beside the expected one (Eqs. 5 and
+//! 7).
 
 use recoup::model::simulate::{Estimate, Simulation};
 
@@ -64,7 +65,8 @@ fn overheads(study: &Study, trials: &[Trial], value: fn(&Trial) -> f64) -> Estim
     estimate(study, trials, &trials.iter().map(value).collect::<Vec<_>>())
 }
 
-/// The mean of these, one of each trial, freed of what it owes to seeds that fail more or less often than the MTTI says.
+/// The mean of these, one of each trial, freed of what it owes to seeds that fail more or less
+/// often than the MTTI says.
 fn estimate(study: &Study, trials: &[Trial], values: &[f64]) -> Estimate {
     let due: Vec<f64> = trials.iter().map(|trial| trial.due).collect();
     let expected = study.problem.kind.published().productive_seconds / published::MTTI_SECONDS;
@@ -94,8 +96,8 @@ fn add(sheet: &mut Sheet, side: &str, studies: &[Study], all: &[[Bar; 4]]) {
     sheet.table(&head, &bars.map(|(study, bar)| row(study, bar)).collect::<Vec<_>>());
 }
 
-/// How far the measured overhead is from a prediction, and a mark where that is more than agreement allows and more
-/// than the interval explains.
+/// How far the measured overhead is from a prediction, and a mark where that is more than agreement
+/// allows and more than the interval explains.
 fn gap(bar: &Bar, prediction: f64) -> String {
     let relative = bar.measured.mean / prediction - 1.0;
     let is_off = relative.abs() > AGREEMENT && !bar.measured.contains(prediction);

@@ -1,4 +1,5 @@
-//! Figure 2: extra iterations of CG after a lossy restart, by error bound; and the examples of Theorems 1 and 2.
+//! Figure 2: extra iterations of CG after a lossy restart, by error bound; and the examples of
+//! Theorems 1 and 2.
 
 use recoup::core::{Bound, BoundRule, CodecId};
 use recoup::model::bound::Comparison;

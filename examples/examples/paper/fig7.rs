@@ -1,4 +1,5 @@
-//! Figure 7: expected overhead (Eq. 7) from 256 to 2,048 ranks at two failure rates, and the same rates up to 100,000.
+//! Figure 7: expected overhead (Eq. 7) from 256 to 2,048 ranks at two failure rates, and the same
+//! rates up to 100,000.
 
 use recoup::model::overhead::Timing;
 use recoup::model::simulate::Simulation;

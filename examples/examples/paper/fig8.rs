@@ -1,4 +1,5 @@
-//! Figure 8: iterations to convergence under failures with lossy checkpoints, beside the undisturbed ones.
+//! Figure 8: iterations to convergence under failures with lossy checkpoints, beside the
+//! undisturbed ones.
 
 use recoup::model::simulate::Estimate;
 

@@ -1,4 +1,5 @@
-//! What the figures share: the problems, what each choice costs on them, and the runs under failures, each made once.
+//! What the figures share: the problems, what each choice costs on them, and the runs under
+//! failures, each made once.
 
 use std::cell::OnceCell;
 
@@ -8,8 +9,8 @@ use crate::Failed;
 use crate::measure::{Choice, Profile, Trial, profile, trials};
 use crate::problem::{Kind, Problem};
 
-/// Right-hand sides of all solves. A random one leaves a rough iterate, a smooth one an iterate as compressible as
-/// the published sizes say theirs was.
+/// Right-hand sides of all solves. A random one leaves a rough iterate, a smooth one an iterate as
+/// compressible as the published sizes say theirs was.
 pub(crate) const SIDES: [(&str, RightHandSide); 2] =
     [("random b", RightHandSide::Random { seed: 1 }), ("smooth b", RightHandSide::Smooth)];
 

@@ -1,9 +1,10 @@
-//! The published evaluation of lossy checkpointing, reproduced: figures and tables of doi 10.1145/3208040.3208050 with
-//! our numbers beside the published ones.
+//! The published evaluation of lossy checkpointing, reproduced: figures and tables of doi
+//! 10.1145/3208040.3208050 with our numbers beside the published ones.
 //!
 //! `cargo run --release -p recoup-examples --example paper -- all`
 //!
-//! The solves and their extra iterations are real, at sizes two cores hold; time is virtual, with the published rates.
+//! The solves and their extra iterations are real, at sizes two cores hold; time is virtual, with
+//! the published rates.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Real solves in virtual time: what a scheme's checkpoints cost, how many iterations a recovery adds, and whole
-//! runs under random failures.
+//! Real solves in virtual time: what a scheme's checkpoints cost, how many iterations a recovery
+//! adds, and whole runs under random failures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,7 +46,8 @@ pub(crate) enum Choice {
     Lossless,
     /// The paper's lossy scheme: x alone, pointwise 1e-4 (GMRES: Theorem 3), a restart.
     Paper,
-    /// Ours: the verified rule, chains of versions, and for CG a direction for a deflated restart. Untuned.
+    /// Ours: the verified rule, chains of versions, and for CG a direction for a deflated restart.
+    /// Untuned.
     Ours,
 }
 
@@ -94,7 +95,8 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Runs the problem once, under these failures, with checkpoints at Young's interval of their measured cost.
+/// Runs the problem once, under these failures, with checkpoints at Young's interval of their
+/// measured cost.
 ///
 /// # Errors
 /// When a part of the run fails, or it does not converge.
@@ -208,7 +210,8 @@ fn extra_iterations(run: &RunReport, undisturbed: u64) -> f64 {
     run.executed as f64 - run.lost as f64 - undisturbed as f64
 }
 
-/// Measures a choice; ours tuned for the problem, the paper's with every codec there is, of which the one with the best ratio is kept.
+/// Measures a choice; ours tuned for the problem, the paper's with every codec there is, of which
+/// the one with the best ratio is kept.
 ///
 /// # Errors
 /// As [`run`].
@@ -236,13 +239,15 @@ pub(crate) struct Trial {
     pub(crate) needed: f64,
     /// Failures that struck.
     pub(crate) failures: f64,
-    /// Failures of this seed within the productive time, of which there are as many as the MTTI says on average.
+    /// Failures of this seed within the productive time, of which there are as many as the MTTI
+    /// says on average.
     pub(crate) due: f64,
     /// Recoveries, and extra iterations of all of them.
     pub(crate) recoveries: f64,
 }
 
-/// Runs the problem under exponential failures, seed after seed: all choices meet the same failures.
+/// Runs the problem under exponential failures, seed after seed: all choices meet the same
+/// failures.
 ///
 /// # Errors
 /// As [`run`].
@@ -266,7 +271,8 @@ pub(crate) fn trials(problem: &Problem, protection: &Protection, seeds: &[u64]) 
     })
 }
 
-/// Works on all items on two threads, each with a problem of its own; results in the order of the items.
+/// Works on all items on two threads, each with a problem of its own; results in the order of the
+/// items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(
     problem: &Problem,
     items: &[T],

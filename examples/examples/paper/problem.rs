@@ -1,4 +1,5 @@
-//! The three solves of the evaluation, at a size two cores hold, and the machine they run on in virtual time.
+//! The three solves of the evaluation, at a size two cores hold, and the machine they run on in
+//! virtual time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -71,8 +72,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Restart length of GMRES. The published solve has 5,875 / 30 = 196 cycles, if the restart length is PETSc's default, and
-/// only their ends are safe: a small problem needs short cycles, or it could not keep Young's interval.
+/// Restart length of GMRES. The published solve has 5,875 / 30 = 196 cycles, if the restart length
+/// is PETSc's default, and only their ends are safe: a small problem needs short cycles, or it
+/// could not keep Young's interval.
 const GMRES_RESTART: usize = 10;
 
 /// One solve, and how long it takes undisturbed.
@@ -151,7 +153,8 @@ impl Problem {
         let published = self.kind.published();
         VirtualCosts {
             iteration_seconds: self.iteration_seconds(),
-            // A product of the size that takes 120 s to write, not of one in N of fewer and longer iterations.
+            // A product of the size that takes 120 s to write, not of one in N of fewer and longer
+            // iterations.
             product_seconds: self.product_share * published.productive_seconds / published.iterations,
             stage_bytes_per_second: bytes / STAGE_SECONDS,
             encode_bytes_per_second: bytes / published::ENCODE_SECONDS,

@@ -1,5 +1,6 @@
-//! What the paper says, each number with its place: Tao, Di, Liang, Chen, Cappello, "Improving Performance of
-//! Iterative Methods by Lossy Checkpointing", HPDC 2018, doi 10.1145/3208040.3208050.
+//! What the paper says, each number with its place: Tao, Di, Liang, Chen, Cappello, "Improving
+//! Performance of Iterative Methods by Lossy Checkpointing", HPDC 2018, doi
+//! 10.1145/3208040.3208050.
 //!
 //! Numbers are those of its text. Curves and bars that the text gives no numbers for are not here.
 
@@ -21,9 +22,11 @@ pub(crate) const DECODE_SECONDS: f64 = 0.2;
 pub(crate) const MTTI_SECONDS: f64 = 3600.0;
 /// The second failure rate of Figure 7, as an MTTI in seconds (Section 5.3).
 pub(crate) const MTTI_LONG_SECONDS: f64 = 3.0 * 3600.0;
-/// Pointwise relative bound of the experiments (Section 5.4); GMRES follows Theorem 3 (Section 4.4.2).
+/// Pointwise relative bound of the experiments (Section 5.4); GMRES follows Theorem 3 (Section
+/// 4.4.2).
 pub(crate) const ERROR_BOUND: f64 = 1e-4;
-/// Time of a lossy GMRES checkpoint on 2,048 ranks, seconds (Section 4.3, the example after Theorem 1).
+/// Time of a lossy GMRES checkpoint on 2,048 ranks, seconds (Section 4.3, the example after Theorem
+/// 1).
 pub(crate) const GMRES_LOSSY_SECONDS: f64 = 25.0;
 /// Iterations and seconds of that GMRES solve (same place).
 pub(crate) const GMRES_EXAMPLE: (f64, f64) = (5875.0, 7160.0);
@@ -31,7 +34,8 @@ pub(crate) const GMRES_EXAMPLE: (f64, f64) = (5875.0, 7160.0);
 pub(crate) const GMRES_ALLOWED: f64 = 500.0;
 /// Overhead of Figure 1 at 120 s and an MTTI of an hour, "as high as" (Section 4.1).
 pub(crate) const FIG1_OVERHEAD: f64 = 0.40;
-/// Extra iterations of CG after a lossy restart, least and most over the bounds of Figure 2 (Section 4.4.3).
+/// Extra iterations of CG after a lossy restart, least and most over the bounds of Figure 2
+/// (Section 4.4.3).
 pub(crate) const FIG2_EXTRA: (f64, f64) = (0.10, 0.25);
 /// Spectral radius and iterations of Jacobi that Theorem 2 is evaluated with (Section 5.3).
 pub(crate) const JACOBI_RADIUS: f64 = 0.99998;
@@ -43,7 +47,8 @@ pub(crate) const JACOBI_EXTRA: f64 = 6.0;
 pub(crate) const CG_EXTRA: f64 = 594.0;
 /// Iterations of CG: 594 are 25 % of them (Section 5.3).
 pub(crate) const CG_ITERATIONS: f64 = CG_EXTRA / 0.25;
-/// Bytes of lossy over bytes of traditional checkpoints, inverted: least and most (Section 5.3, on Table 3).
+/// Bytes of lossy over bytes of traditional checkpoints, inverted: least and most (Section 5.3, on
+/// Table 3).
 pub(crate) const TABLE3_RATIO: (f64, f64) = (20.0, 60.0);
 /// The same of lossless ones, at most "about" (Section 5.3, on Table 3).
 pub(crate) const TABLE3_LOSSLESS: f64 = 6.0;
@@ -51,7 +56,8 @@ pub(crate) const TABLE3_LOSSLESS: f64 = 6.0;
 pub(crate) const FIG7_CROSSINGS: (f64, f64) = (1536.0, 768.0);
 /// Delay of CG's convergence under lossy checkpoints and failures (Section 5.4, Figure 8).
 pub(crate) const FIG8_CG: f64 = 0.248;
-/// Young's intervals the text names, minutes: traditional, lossless, lossy (Section 5.4; the times are those of Figure 5).
+/// Young's intervals the text names, minutes: traditional, lossless, lossy (Section 5.4; the times
+/// are those of Figure 5).
 pub(crate) const INTERVALS_MINUTES: [f64; 3] = [16.0, 12.0, 7.0];
 
 /// What the text says of one method.
@@ -63,7 +69,8 @@ pub(crate) struct Solve {
     pub(crate) iterations: f64,
     /// Vectors a traditional checkpoint holds (Sections 3 and 5.3).
     pub(crate) vectors: f64,
-    /// By how much lossy reduces the overhead of traditional and of lossless checkpoints (Section 5.4, Figure 10).
+    /// By how much lossy reduces the overhead of traditional and of lossless checkpoints (Section
+    /// 5.4, Figure 10).
     pub(crate) reductions: (f64, f64),
     /// Extra iterations of a lossy recovery that Figure 7 assumes (Section 5.3).
     pub(crate) extra_iterations: f64,

@@ -1,6 +1,8 @@
-//! Ours, tuned as a site would: the bounds and the codec that cost least by Eq. 7 on the problem at hand.
+//! Ours, tuned as a site would: the bounds and the codec that cost least by Eq. 7 on the problem at
+//! hand.
 //!
-//! Candidates are compared at instants of failure of their own; what the winner is worth is measured at others.
+//! Candidates are compared at instants of failure of their own; what the winner is worth is
+//! measured at others.
 
 use recoup::core::CodecId;
 
@@ -15,12 +17,14 @@ const SEARCH_INSTANTS: u64 = INSTANTS / 2;
 const THETAS: [f64; 6] = [0.5, 2.0, 4.0, 10.0, 30.0, 100.0];
 /// Allowed errors of CG's directions in the energy norm.
 const DELTAS: [f64; 3] = [0.05, 0.1, 0.14];
-/// Versions from one that stands alone to the next: a long chain is small to write and long to read.
+/// Versions from one that stands alone to the next: a long chain is small to write and long to
+/// read.
 const KEYS: [usize; 4] = [recoup::KEY_EVERY, 4, 20, 40];
 /// `None`: what the session chooses.
 const CODECS: [Option<CodecId>; 2] = [None, Some(CodecId::Pco)];
 
-/// The cheapest protection found by changing one setting at a time, in this order: codec, theta, delta, the length of chains.
+/// The cheapest protection found by changing one setting at a time, in this order: codec, theta,
+/// delta, the length of chains.
 ///
 /// # Errors
 /// When a run fails.

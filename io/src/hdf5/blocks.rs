@@ -1,7 +1,8 @@
-//! The blocks of an HDF5 file that lie outside every frame: superblock, object headers, chunk index, heap.
+//! The blocks of an HDF5 file that lie outside every frame: superblock, object headers, chunk
+//! index, heap.
 //!
-//! They are gathered in memory and written in one piece behind the frames, so that their checksum is known
-//! before they reach the disk. See FORMAT.md for their order.
+//! They are gathered in memory and written in one piece behind the frames, so that their checksum
+//! is known before they reach the disk. See FORMAT.md for their order.
 
 use super::encode::{FixedArray, Message, UNDEFINED, bytes_for};
 use super::lookup3::lookup3;
@@ -66,7 +67,8 @@ impl Tail {
     pub(super) fn fixed_array(&mut self, chunks: &[Chunk], chunk_bytes: Option<u64>) -> FixedArray {
         const PAGE_BITS_LEAST: u32 = 10;
         let page_bits = chunks.len().next_power_of_two().trailing_zeros().max(PAGE_BITS_LEAST) as u8;
-        // The width HDF5 itself gives the stored length: one byte more than an unfiltered chunk needs.
+        // The width HDF5 itself gives the stored length: one byte more than an unfiltered chunk
+        // needs.
         let width = chunk_bytes.map(|bytes| (bytes_for(bytes) + 1).min(8));
         let client = u8::from(width.is_some());
         let entry_bytes = 8 + width.map_or(0, |w| w + 4);

@@ -1,9 +1,11 @@
 //! The directories versions are drafted in: where there is one, that of the version that went last.
 //!
-//! A version that goes is one rename, to the place of the next draft. Its files are that draft's when it is begun: each rank writes over
-//! its own, or has it go ([`crate::left`]), at the same time, with no directory made or removed, and before anything takes their room.
-//! Which place that is follows from the version published last, so all ranks know it without asking. Promises: what lies
-//! in a draft counts for nothing; a version that is read while it goes is missing, never torn. See FORMAT.md.
+//! A version that goes is one rename, to the place of the next draft. Its files are that draft's
+//! when it is begun: each rank writes over its own, or has it go ([`crate::left`]), at the same
+//! time, with no directory made or removed, and before anything takes their room. Which place that
+//! is follows from the version published last, so all ranks know it without asking. Promises: what
+//! lies in a draft counts for nothing; a version that is read while it goes is missing, never torn.
+//! See FORMAT.md.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,14 +24,16 @@ pub(super) struct Drafts {
 
 #[derive(Debug)]
 struct State {
-    /// There may be drafts that nobody needs: one is begun, something failed, or nobody has looked yet.
+    /// There may be drafts that nobody needs: one is begun, something failed, or nobody has looked
+    /// yet.
     is_littered: bool,
     line: Option<Line>,
     /// A version that went lies at the place of the next draft.
     is_spare: bool,
 }
 
-/// Versions this store has published one after another, of as many ranks each: the same files are in all.
+/// Versions this store has published one after another, of as many ranks each: the same files are
+/// in all.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     first: u64,
@@ -95,7 +99,8 @@ impl Drafts {
         self.lock().is_littered = is_littered;
     }
 
-    /// Takes the directory `path` of a version that goes as that of the next draft; says whether that could be.
+    /// Takes the directory `path` of a version that goes as that of the next draft; says whether
+    /// that could be.
     pub(super) fn take(&self, version: u64, path: &Path) -> Result<bool, StoreError> {
         let mut state = self.lock();
         let Some(line) = state.line.filter(|line| (line.first..line.last).contains(&version)) else { return Ok(false) };
@@ -108,7 +113,8 @@ impl Drafts {
         Ok(state.is_spare)
     }
 
-    /// Removes a version for good: it is a draft first, so a kill in between leaves no torn version.
+    /// Removes a version for good: it is a draft first, so a kill in between leaves no torn
+    /// version.
     pub(super) fn remove(&self, version: u64, path: &Path) -> Result<(), StoreError> {
         let (mut state, place) = (self.lock(), self.place_of(version));
         if state.is_littered {
@@ -188,7 +194,8 @@ mod tests {
         assert_eq!(names(&dir), ["lock", "v000000000003"], "nothing is left when the store is closed");
     }
 
-    /// Files that grow and shrink, past the page cache and through it, each left to the version after the next.
+    /// Files that grow and shrink, past the page cache and through it, each left to the version
+    /// after the next.
     #[test]
     fn files_are_written_over_whatever_was_in_them() {
         let dir = tempfile::tempdir().unwrap();
@@ -251,7 +258,8 @@ mod tests {
         assert!(store.read(1, &frame, &mut found).is_err() && !store.versions().unwrap().contains(&1));
     }
 
-    /// One thread writes and removes as fast as it can, the other reads the version that goes next, file by file.
+    /// One thread writes and removes as fast as it can, the other reads the version that goes next,
+    /// file by file.
     #[test]
     fn a_version_that_goes_is_read_whole_or_missing() {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
@@ -299,8 +307,8 @@ mod tests {
         next.assert_whole(&store);
     }
 
-    /// A member of a group that shares the directory knows the names of the next draft, and made links of them. The file they
-    /// led to was overwritten with the version.
+    /// A member of a group that shares the directory knows the names of the next draft, and made
+    /// links of them. The file they led to was overwritten with the version.
     #[test]
     fn a_link_in_the_place_of_a_file_is_not_written_through() {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
@@ -320,8 +328,8 @@ mod tests {
         }
     }
 
-    /// Ranks in processes of their own, which begin as they come: the last before the first, and before the version that
-    /// goes is gone.
+    /// Ranks in processes of their own, which begin as they come: the last before the first, and
+    /// before the version that goes is gone.
     #[test]
     fn ranks_begin_in_any_order() {
         let dir = tempfile::tempdir().unwrap();

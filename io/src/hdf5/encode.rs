@@ -1,9 +1,10 @@
-//! The parts of an HDF5 file as bytes: object header messages, by the HDF5 File Format Specification 3.0.
+//! The parts of an HDF5 file as bytes: object header messages, by the HDF5 File Format
+//! Specification 3.0.
 //!
-//! Only what recoup writes: little-endian numbers, fixed-length text, fixed extents, compact groups. Written
-//! here instead of through libhdf5, so that every byte's place and checksum is known before it reaches the disk,
-//! ranks share no lock, and no second HDF5 meets the one an application brings. That library is the oracle in
-//! the tests.
+//! Only what recoup writes: little-endian numbers, fixed-length text, fixed extents, compact
+//! groups. Written here instead of through libhdf5, so that every byte's place and checksum is
+//! known before it reaches the disk, ranks share no lock, and no second HDF5 meets the one an
+//! application brings. That library is the oracle in the tests.
 
 use recoup_core::{ElementType, Filter};
 

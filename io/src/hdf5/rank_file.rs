@@ -1,7 +1,7 @@
 //! One rank's file of a version: frames as they come, then what makes them HDF5 datasets.
 //!
-//! Promises: a payload is written once, where the manifest says; the file is an HDF5 file from the moment it is
-//! sealed; dropped unsealed, it is gone. See FORMAT.md.
+//! Promises: a payload is written once, where the manifest says; the file is an HDF5 file from the
+//! moment it is sealed; dropped unsealed, it is gone. See FORMAT.md.
 
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,8 @@ impl RankFile {
         Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
     }
 
-    /// The file of this payload, in one write, where nothing else is in it and it is large enough; says whether it is there.
+    /// The file of this payload, in one write, where nothing else is in it and it is large enough;
+    /// says whether it is there.
     fn write_whole(&mut self, payload: &[u8]) -> Result<bool, StoreError> {
         if !self.is_next_last || self.written[0].1.len() != 1 || self.throttle.is_some() {
             return Ok(false);
@@ -127,7 +128,8 @@ impl RankFile {
     }
 }
 
-/// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind them.
+/// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind
+/// them.
 pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)]) -> (Vec<u8>, Vec<u8>) {
     let mut tail = Tail::at(end);
     let (mut datasets, mut encoded) = (Vec::new(), Vec::new());
@@ -160,7 +162,8 @@ pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)])
     tail.finish(root)
 }
 
-/// The checksum of all that is no frame: what is before the frames, the zeros between them, and what is behind.
+/// The checksum of all that is no frame: what is before the frames, the zeros between them, and
+/// what is behind.
 pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
     let zeros = vec![0; gaps as usize];
     [head, &zeros, tail].into_iter().fold(0, crc32c::crc32c_append)
@@ -326,8 +329,8 @@ pub(super) fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
     }
 }
 
-/// Whether runs of values are boxes of the grid, in the order HDF5 counts them: all faster extents whole, all
-/// slower ones 1, and the cut one divided evenly unless nothing is slower.
+/// Whether runs of values are boxes of the grid, in the order HDF5 counts them: all faster extents
+/// whole, all slower ones 1, and the cut one divided evenly unless nothing is slower.
 fn are_chunks(variable: &VariableRecord) -> bool {
     let (dims, frame) = (variable.dims, variable.frame_dims);
     let Some(cut) = (0..3).find(|&axis| frame[axis] != dims[axis]) else { return true };

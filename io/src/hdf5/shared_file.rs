@@ -1,9 +1,10 @@
 //! One file for several ranks, which all write at the same time.
 //!
-//! A rank keeps its encoded frames until every rank has sealed. The manifest then states the sizes of all frames, so each
-//! rank finds the same place for each of them without asking, and writes its own; the first rank of a file writes what
-//! makes it HDF5 besides. Promises: what [`super::rank_file`] promises, for the version as a whole; nothing of a rank is on disk
-//! before all have sealed. See FORMAT.md.
+//! A rank keeps its encoded frames until every rank has sealed. The manifest then states the sizes
+//! of all frames, so each rank finds the same place for each of them without asking, and writes its
+//! own; the first rank of a file writes what makes it HDF5 besides. Promises: what
+//! [`super::rank_file`] promises, for the version as a whole; nothing of a rank is on disk before
+//! all have sealed. See FORMAT.md.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -151,7 +152,8 @@ pub(super) struct Target<'a> {
     pub(super) throttle: Option<&'a Throttle>,
 }
 
-/// Writes the sealed parts of all ranks, durably; the manifest with the places they are at. Collective.
+/// Writes the sealed parts of all ranks, durably; the manifest with the places they are at.
+/// Collective.
 pub(super) fn write(
     target: &Target<'_>,
     parts: &Parts,

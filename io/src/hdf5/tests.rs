@@ -1,4 +1,5 @@
-//! The store on a real directory: its suite, libhdf5 as the oracle, every flipped bit, every step of a commit.
+//! The store on a real directory: its suite, libhdf5 as the oracle, every flipped bit, every step
+//! of a commit.
 
 use std::cell::RefCell;
 use std::process::Command;
@@ -138,7 +139,8 @@ fn large_sample(n_frames: usize) -> (Sample, &'static [u8]) {
     (sample, bytes)
 }
 
-/// What is before and behind the payload goes with it where the file system lets it; libhdf5 reads it like any other file.
+/// What is before and behind the payload goes with it where the file system lets it; libhdf5 reads
+/// it like any other file.
 #[test]
 fn file_of_one_large_payload_is_whole_to_its_last_byte() {
     for dir in [tempfile::tempdir().unwrap(), quick_directory()] {
@@ -311,7 +313,8 @@ fn copy_tree(source: &Path, target: &Path) {
     }
 }
 
-/// Overwriting a run of versions: publish 2, set it aside, publish it again, remove 1, publish 3 where 1 was.
+/// Overwriting a run of versions: publish 2, set it aside, publish it again, remove 1, publish 3
+/// where 1 was.
 fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
     Sample::new(2, 2).publish(store)?;
     store.set_aside_newer(Some(1))?;
@@ -500,7 +503,8 @@ fn full_device_costs_the_draft_and_nothing_else() {
     let mut kept = Sample::new(1, 2);
     kept.publish(&store).unwrap();
     let ballast = disk.0.path().join("ballast");
-    // Leave room for less and less, so that the device fills in payload, structure, version file and manifest.
+    // Leave room for less and less, so that the device fills in payload, structure, version file
+    // and manifest.
     for free in (0..20).map(|pages| pages * 4096) {
         let file = File::create(&ballast).unwrap();
         let used: u64 = (0_u64..).map_while(|i| file.write_at(&[1; 4096], i * 4096).ok()).map(|n| n as u64).sum();

@@ -1,4 +1,5 @@
-//! The file other readers open first: every variable whole, over the files of all ranks. See FORMAT.md.
+//! The file other readers open first: every variable whole, over the files of all ranks. See
+//! FORMAT.md.
 
 use std::collections::BTreeMap;
 
@@ -105,8 +106,8 @@ fn first_row(part: &VariableRecord) -> u64 {
     }
 }
 
-/// The extents every part shares below the slowest, slowest first, when the parts stack up to one grid; none
-/// when they do not, and the variable is a vector.
+/// The extents every part shares below the slowest, slowest first, when the parts stack up to one
+/// grid; none when they do not, and the variable is a vector.
 fn slab(parts: &[&VariableRecord], global: u64) -> Vec<u64> {
     let axes = parts.iter().map(|part| extents(part.dims).len()).max().unwrap_or(1);
     let shared: Vec<usize> = parts.first().map(|part| part.dims[..axes - 1].to_vec()).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! One contiguous dataset of an HDF5 file, by the HDF5 File Format Specification 3.0: groups as libhdf5 makes them by
-//! default (superblock 0, symbol tables), and compact ones as recoup writes them (superblock 2, links in the header).
+//! One contiguous dataset of an HDF5 file, by the HDF5 File Format Specification 3.0: groups as
+//! libhdf5 makes them by default (superblock 0, symbol tables), and compact ones as recoup writes
+//! them (superblock 2, links in the header).
 
 use super::{Refusal, decode, refuse};
 

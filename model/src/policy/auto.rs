@@ -16,29 +16,33 @@ use crate::interval::Interval;
 
 /// A scheme is left when another one's overhead is below this part of its own.
 const SCHEME_CHANGE: f64 = 0.9;
-/// The first measuring checkpoint is a raw one only when that takes at most this part of the MTTI on storage
-/// as slow as this.
+/// The first measuring checkpoint is a raw one only when that takes at most this part of the MTTI
+/// on storage as slow as this.
 const RAW_PROBE_SHARE: f64 = 0.02;
 const SLOW_BYTES_PER_SECOND: f64 = 1e8;
-/// What all ranks together are taken to write while nothing is known: much for a disk of their own, little for what many
-/// share.
+/// What all ranks together are taken to write while nothing is known: much for a disk of their own,
+/// little for what many share.
 const GUESSED_BYTES_PER_SECOND: f64 = 1e9;
-/// A scheme not measured yet is taken once when its guessed overhead is at most this much of the best.
+/// A scheme not measured yet is taken once when its guessed overhead is at most this much of the
+/// best.
 const EXPLORE: f64 = 1.1;
 /// A guess comes into force at once only below this part of the best that was measured.
 const GUESS_WINS: f64 = 0.75;
-/// A scheme is measured only where as many checkpoints of its own and of the one in force are still to come: others profit from
-/// what it taught. Near the end a scheme that is worth no checkpoint any more costs as little as any other, until one is taken.
+/// A scheme is measured only where as many checkpoints of its own and of the one in force are still
+/// to come: others profit from what it taught. Near the end a scheme that is worth no checkpoint
+/// any more costs as little as any other, until one is taken.
 const EXPLORE_CHECKPOINTS: f64 = 2.0;
 
 /// Chooses scheme, state and interval anew at every safe point, from measured costs.
 ///
-/// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the directions too, each with
-/// its bytes and its extra iterations; where the choices come to the same, the most faithful is taken. A scheme not seen yet competes with an estimate from sizes and bandwidth; when it wins clearly it comes into
-/// force, when it wins or comes near it is taken once, and thereby measured. While not even the bandwidth is known, one
-/// cheap checkpoint measures it. The work that remains is extrapolated from the residual's recent rate, and checkpoints
-/// are spread over it ([`crate::horizon`]): near the end none pays any more. The MTTI given and the extra iterations
-/// expected of lossy recoveries give way to those that are seen.
+/// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the
+/// directions too, each with its bytes and its extra iterations; where the choices come to the
+/// same, the most faithful is taken. A scheme not seen yet competes with an estimate from sizes and
+/// bandwidth; when it wins clearly it comes into force, when it wins or comes near it is taken
+/// once, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
+/// it. The work that remains is extrapolated from the residual's recent rate, and checkpoints are
+/// spread over it ([`crate::horizon`]): near the end none pays any more. The MTTI given and the
+/// extra iterations expected of lossy recoveries give way to those that are seen.
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
     config: PolicyConfig,
@@ -90,7 +94,8 @@ impl AutoPolicy {
         }
     }
 
-    /// What costs least at an interval that was asked for: the versions themselves, and the recoveries from them.
+    /// What costs least at an interval that was asked for: the versions themselves, and the
+    /// recoveries from them.
     fn cheapest_at(&self, interval_seconds: f64, ballot: &Ballot) -> Option<Choice> {
         let failures = interval_seconds / ballot.question.mtti_seconds;
         let cost = |of: &Candidate| {
@@ -130,8 +135,8 @@ impl AutoPolicy {
         Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
-    /// A choice to take once in place of the one in force, because nothing but a guess says it is worse, or, under other
-    /// bounds, because a guess says it is better.
+    /// A choice to take once in place of the one in force, because nothing but a guess says it is
+    /// worse, or, under other bounds, because a guess says it is better.
     fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
         let (question, answer) = (&ballot.question, &ballot.answer);
         let has_time = |scheme: Scheme| question.remaining_seconds >= EXPLORE_CHECKPOINTS * answer.interval(scheme);
@@ -152,8 +157,9 @@ impl AutoPolicy {
         Some(unknown.choice)
     }
 
-    /// The checkpoint that measures bandwidth: raw, which measures it best, where that is cheap even on slow storage and
-    /// no dearer than a lossy one at the bandwidth guessed; else lossy, the smallest.
+    /// The checkpoint that measures bandwidth: raw, which measures it best, where that is cheap
+    /// even on slow storage and no dearer than a lossy one at the bandwidth guessed; else lossy,
+    /// the smallest.
     fn probing_plan(&self, seen: &Observation) -> Plan {
         let guess = GUESSED_BYTES_PER_SECOND / seen.ranks.max(1) as f64;
         let cheap_bytes = RAW_PROBE_SHARE * self.config.mtti_seconds * SLOW_BYTES_PER_SECOND;
@@ -171,8 +177,8 @@ impl AutoPolicy {
         best.map_or_else(|| self.config.plan(Scheme::Traditional), |choice| self.config.plan_of(choice))
     }
 
-    /// The best scheme; where that is only a guess, and no clear one, the best of those measured; and in place of it one
-    /// that is more faithful at the same cost.
+    /// The best scheme; where that is only a guess, and no clear one, the best of those measured;
+    /// and in place of it one that is more faithful at the same cost.
     fn best(ballot: &Ballot) -> Scheme {
         let Ballot { answer, candidates, .. } = ballot;
         let is_measured = |scheme: Scheme| candidates.iter().any(|of| of.choice.scheme == scheme && of.is_measured);
@@ -189,8 +195,9 @@ impl AutoPolicy {
         faithful(best, ballot)
     }
 
-    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost, and says whether scheme,
-    /// state or interval have changed enough to be told. Where the scheme kept is not worth another checkpoint, nothing is.
+    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost,
+    /// and says whether scheme, state or interval have changed enough to be told. Where the scheme
+    /// kept is not worth another checkpoint, nothing is.
     fn settle(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
         let answer = &ballot.answer;
         let choice_of = |scheme: Scheme| {

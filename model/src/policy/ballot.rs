@@ -22,8 +22,9 @@ pub(super) struct Ballot {
 }
 
 impl Ballot {
-    /// Whether the choice in force, which was measured, is expected to cost less under these other bounds: to take them once
-    /// costs none of the extra iterations that they would cost in the long run.
+    /// Whether the choice in force, which was measured, is expected to cost less under these other
+    /// bounds: to take them once costs none of the extra iterations that they would cost in the
+    /// long run.
     pub(super) fn promises_more(&self, other: &Candidate, held: Choice) -> bool {
         let overhead = |of: &Candidate| self.question.protection(&of.cost, self.fallback_seconds).overhead_fraction;
         let is_other_grain = Choice { grain: held.grain, ..other.choice } == held;
@@ -47,7 +48,8 @@ impl Ballot {
     }
 }
 
-/// The most faithful of those that cost next to nothing more than `best`, and of several the cheapest.
+/// The most faithful of those that cost next to nothing more than `best`, and of several the
+/// cheapest.
 pub(super) fn faithful(best: Scheme, ballot: &Ballot) -> Scheme {
     let (candidates, expected) = (&ballot.candidates, |scheme| ballot.answer.expected(scheme));
     let Some(mut kept) = candidates.iter().find(|of| of.choice.scheme == best) else { return best };

@@ -1,4 +1,5 @@
-//! What auto chooses from: every scheme, with what its versions may hold, its cost and its extra iterations.
+//! What auto chooses from: every scheme, with what its versions may hold, its cost and its extra
+//! iterations.
 
 use recoup_core::{Choice, Cost, Grain, Observation, Prediction, Resume, Scheme};
 
@@ -8,7 +9,8 @@ use super::learned::Extra;
 use super::remaining::History;
 use crate::decide::Question;
 
-/// Another state of the same scheme is taken up when it costs less than this part of the one in force.
+/// Another state of the same scheme is taken up when it costs less than this part of the one in
+/// force.
 const STATE_CHANGE: f64 = 0.9;
 /// The same state under other bounds is taken up below this part: nothing but the bounds changes.
 const GRAIN_CHANGE: f64 = 0.98;
@@ -24,9 +26,9 @@ pub(super) struct Candidate {
     pub(super) is_measured: bool,
 }
 
-/// What there is to choose from. The exact state is one only where it is more than the traditional one, and the
-/// iterate alone where the usual lossy version holds more; bounds may be finer and coarser where they follow the residual and
-/// were not asked for.
+/// What there is to choose from. The exact state is one only where it is more than the traditional
+/// one, and the iterate alone where the usual lossy version holds more; bounds may be finer and
+/// coarser where they follow the residual and were not asked for.
 pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> {
     let usual = |scheme| config.plan(scheme).choice();
     let mut choices = vec![usual(Scheme::Traditional), usual(Scheme::Lossless)];
@@ -76,7 +78,8 @@ impl Candidate {
     }
 }
 
-/// One candidate for each scheme: the state that costs least, kept while another is not clearly better.
+/// One candidate for each scheme: the state that costs least, kept while another is not clearly
+/// better.
 pub(super) fn best_states(
     question: &Question,
     fallback_seconds: f64,

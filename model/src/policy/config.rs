@@ -13,20 +13,22 @@ pub struct PolicyConfig {
     pub lossless_codec: CodecId,
     /// The rule behind the bound of lossy versions.
     pub rule: BoundRule,
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`; `None` for the method's.
+    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`; `None` for the
+    /// method's.
     pub theta: Option<f64>,
     /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
     pub delta: f64,
     /// Theta and delta may be made finer and coarser; not where they were asked for.
     pub has_grains: bool,
-    /// What lossy versions hold enough for, unless told for all; `None` for what the method's directions are worth.
+    /// What lossy versions hold enough for, unless told for all; `None` for what the method's
+    /// directions are worth.
     pub lossy_resume: Option<Resume>,
     /// What every version must hold enough for, in place of what its scheme usually does.
     pub resume: Option<Resume>,
     /// Checkpoints drain behind the solver.
     pub asynchronous: bool,
-    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the iterations done; `None` for
-    /// the method's.
+    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the
+    /// iterations done; `None` for the method's.
     pub extra_fraction: Option<f64>,
     /// The method's own numbers, until a solver says others ([`Observation::profile`]).
     pub profile: MethodProfile,
@@ -69,7 +71,8 @@ impl PolicyConfig {
         self.lossy_resume.unwrap_or(self.profile.lossy_resume)
     }
 
-    /// Extra iterations to expect of a recovery from the iterate alone, as a fraction of those done.
+    /// Extra iterations to expect of a recovery from the iterate alone, as a fraction of those
+    /// done.
     pub(super) fn restarted_fraction(&self) -> f64 {
         self.extra_fraction.unwrap_or(self.profile.restarted_fraction)
     }
@@ -89,8 +92,8 @@ impl PolicyConfig {
         !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
-    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for another state, and errors are
-    /// held to what the residual has yet to fall.
+    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for
+    /// another state, and errors are held to what the residual has yet to fall.
     pub(super) fn may_continue(&self) -> bool {
         self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
     }

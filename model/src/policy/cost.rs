@@ -8,8 +8,9 @@ use crate::decide::Machine;
 use crate::residual_bound::growth;
 
 impl PolicyConfig {
-    /// The cost of a choice: measured where it was seen, else estimated from sizes and bandwidth, and from what was seen
-    /// of others; `None` while neither is possible. Extra iterations are those measured, or left 0.
+    /// The cost of a choice: measured where it was seen, else estimated from sizes and bandwidth,
+    /// and from what was seen of others; `None` while neither is possible. Extra iterations are
+    /// those measured, or left 0.
     pub(super) fn cost(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
         let estimated = || self.estimate(choice, seen);
         let Some(cost) = measured(choice, seen) else {
@@ -24,15 +25,16 @@ impl PolicyConfig {
         Some(Cost { recovery_seconds, ..cost })
     }
 
-    /// Part of the interval after which a version is taken: half of it while the cost of lossy ones is a guess. Where the guess
-    /// C is right, that costs `C / 4` more; waiting costs all of C where they turn out to cost next to nothing.
+    /// Part of the interval after which a version is taken: half of it while the cost of lossy ones
+    /// is a guess. Where the guess C is right, that costs `C / 4` more; waiting costs all of C
+    /// where they turn out to cost next to nothing.
     pub(super) fn first_part(&self, choice: Choice, seen: &Observation) -> f64 {
         let is_guess = choice.scheme == Scheme::Lossy && measured(choice, seen).is_none();
         if is_guess { FIRST_PART } else { 1.0 }
     }
 
-    /// The cost measured of the same versions under finer or coarser bounds, and the bits of a value that these are
-    /// expected to add or save.
+    /// The cost measured of the same versions under finer or coarser bounds, and the bits of a
+    /// value that these are expected to add or save.
     fn beside_another_grain(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
         let is_like = |(other, cost): &&(Choice, Cost)| {
             (other.scheme, other.resume) == (choice.scheme, choice.resume) && is_seen(cost) && cost.ratio > 0.0
@@ -54,9 +56,10 @@ impl PolicyConfig {
         Some(found)
     }
 
-    /// Bytes under bounds this coarse over those under others, which gave `ratio`: each value takes `log2 (1 + c / e)` bits
-    /// under a bound e. Of what coarser bounds save only a part is expected: in a chain the version before is as
-    /// coarse, and the next one has to make up for it.
+    /// Bytes under bounds this coarse over those under others, which gave `ratio`: each value takes
+    /// `log2 (1 + c / e)` bits under a bound e. Of what coarser bounds save only a part is
+    /// expected: in a chain the version before is as coarse, and the next one has to make up for
+    /// it.
     fn grain_part(&self, ratio: f64, (from, to): (Grain, Grain)) -> f64 {
         let coarser = growth(self.theta_of(to)) / growth(self.theta_of(from));
         let bits = VALUE_BITS / ratio;
@@ -64,8 +67,8 @@ impl PolicyConfig {
         if part < 1.0 { 1.0 - COARSE_CREDIT * (1.0 - part) } else { part }
     }
 
-    /// The cost measured of a version of the same scheme that holds more or less, and the difference expected of the bytes;
-    /// exact versions are encoded as lossless ones are.
+    /// The cost measured of a version of the same scheme that holds more or less, and the
+    /// difference expected of the bytes; exact versions are encoded as lossless ones are.
     fn beside_its_like(&self, choice: Choice, seen: &Observation) -> Option<Cost> {
         let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
         let is_like = |(other, cost): &&(Choice, Cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost);
@@ -93,8 +96,8 @@ impl PolicyConfig {
         Some(found)
     }
 
-    /// An estimate, and what every version has been seen to cost beside encoding and writing: the product that checks it,
-    /// and what it takes to make one at all.
+    /// An estimate, and what every version has been seen to cost beside encoding and writing: the
+    /// product that checks it, and what it takes to make one at all.
     fn beside_others(&self, estimate: Cost, seen: &Observation) -> Cost {
         if seen.write_bytes_per_second <= 0.0 {
             return estimate;
@@ -114,7 +117,8 @@ impl PolicyConfig {
         self.estimate_at(bandwidth(seen)?, choice, seen)
     }
 
-    /// What a version is expected to cost on storage of this bandwidth; `None` while its bytes are not known.
+    /// What a version is expected to cost on storage of this bandwidth; `None` while its bytes are
+    /// not known.
     pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, seen: &Observation) -> Option<Cost> {
         let raw_bytes = raw_bytes(choice.resume, seen)?;
         let machine = Machine {
@@ -129,13 +133,14 @@ impl PolicyConfig {
             _ => LOSSLESS_GUESS,
         };
         let cost = machine.cost(raw_bytes, &coding);
-        // A solver keeps all its cores busy, so an encoder behind it takes its time from them: until it was measured,
-        // all of it.
+        // A solver keeps all its cores busy, so an encoder behind it takes its time from them:
+        // until it was measured, all of it.
         let taken = if self.asynchronous { raw_bytes / coding.encode_bytes_per_second } else { 0.0 };
         Some(Cost { blocking_seconds: cost.blocking_seconds + taken, ..cost })
     }
 
-    /// Bytes of a version on the storage, by the guessed ratios: a direction bears a coarser bound than the iterate.
+    /// Bytes of a version on the storage, by the guessed ratios: a direction bears a coarser bound
+    /// than the iterate.
     fn encoded_bytes(&self, choice: Choice, seen: &Observation) -> f64 {
         let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
         let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, (Grain::Usual, choice.grain));
@@ -161,9 +166,10 @@ impl PolicyConfig {
     }
 }
 
-/// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give (ratios of
-/// CG iterates under the verified rule about 4, lossless 1.1 to 1.35), its rate with every try of the verified
-/// rule in it. A better one is found because schemes that come near are tried once, a worse one is dropped because it is measured.
+/// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give
+/// (ratios of CG iterates under the verified rule about 4, lossless 1.1 to 1.35), its rate with
+/// every try of the verified rule in it. A better one is found because schemes that come near are
+/// tried once, a worse one is dropped because it is measured.
 pub(super) const LOSSY_GUESS: Coding =
     Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
 pub(super) const LOSSLESS_GUESS: Coding =
@@ -187,15 +193,16 @@ fn is_seen(cost: &Cost) -> bool {
     cost.blocking_seconds + cost.drain_seconds > 0.0
 }
 
-/// Bytes of a version that holds enough for `resume`; of the largest kind known when that one is not.
+/// Bytes of a version that holds enough for `resume`; of the largest kind known when that one is
+/// not.
 pub(super) fn raw_bytes(resume: Resume, seen: &Observation) -> Option<f64> {
     let known = |wanted: Resume| seen.raw_bytes.iter().find(|(kind, _)| *kind == wanted).map(|(_, bytes)| *bytes);
     let bytes = known(resume).or_else(|| seen.raw_bytes.iter().map(|(_, bytes)| *bytes).max())?;
     (bytes > 0).then_some(bytes as f64)
 }
 
-/// Storage bandwidth: as given, or what is left of measured checkpoints when the guessed encoding is taken
-/// away. All of a synchronous checkpoint blocks, so blocking and drain count together.
+/// Storage bandwidth: as given, or what is left of measured checkpoints when the guessed encoding
+/// is taken away. All of a synchronous checkpoint blocks, so blocking and drain count together.
 pub(super) fn bandwidth(seen: &Observation) -> Option<f64> {
     if seen.write_bytes_per_second > 0.0 {
         return Some(seen.write_bytes_per_second);

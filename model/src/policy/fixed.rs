@@ -10,14 +10,15 @@ use super::remaining::History;
 use crate::decide::Question;
 use crate::interval::Interval;
 
-/// Up to this size a version of one rank costs what a smaller one does: it takes one short write either way.
+/// Up to this size a version of one rank costs what a smaller one does: it takes one short write
+/// either way.
 const SMALL_BYTES: f64 = 32_768.0;
 
 /// One plan, at a fixed interval or at the optimal one for its measured cost.
 ///
-/// Lossy versions that may hold what they need hold what the method's recurrences need, with errors that cost no iteration,
-/// where less gains nothing: of a small state, and where recoveries have shown that what they cost is more than such
-/// versions do.
+/// Lossy versions that may hold what they need hold what the method's recurrences need, with errors
+/// that cost no iteration, where less gains nothing: of a small state, and where recoveries have
+/// shown that what they cost is more than such versions do.
 #[derive(Clone, Debug)]
 pub struct FixedPolicy {
     config: PolicyConfig,
@@ -71,8 +72,8 @@ impl FixedPolicy {
         Some(format!("lossy versions hold what the recurrences need from now on: {evidence}"))
     }
 
-    /// What recoveries have shown, where it makes lossy versions cost more than such that lose no iteration, by what is
-    /// expected of both.
+    /// What recoveries have shown, where it makes lossy versions cost more than such that lose no
+    /// iteration, by what is expected of both.
     fn evidence_of_recoveries(&self, seen: &Observation) -> Option<String> {
         let lossy = self.plan().choice();
         let continued = Choice { resume: Resume::Traditional, ..lossy };
@@ -106,8 +107,8 @@ impl FixedPolicy {
         }
     }
 
-    /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its cost is
-    /// not known.
+    /// The interval now: seconds, whether a checkpoint is due, and the reason; `None` while its
+    /// cost is not known.
     fn interval(&self, seen: &Observation) -> Option<(f64, bool, String)> {
         let scheme = self.scheme;
         match self.interval {

@@ -1,10 +1,12 @@
-//! What both policies remember: the choice in force, where safe points are, and whether a version has been measured.
+//! What both policies remember: the choice in force, where safe points are, and whether a version
+//! has been measured.
 
 use recoup_core::{Choice, Decision, Observation, Plan};
 
 /// An interval counts as changed when it moved by more than this factor.
 const INTERVAL_CHANGE: f64 = 1.25;
-/// Without an answer to the first measuring checkpoint another one is taken after this part of the MTTI.
+/// Without an answer to the first measuring checkpoint another one is taken after this part of the
+/// MTTI.
 const PROBE_AGAIN: f64 = 0.05;
 
 /// What both policies remember of their last decision.
@@ -43,10 +45,10 @@ impl SafePoints {
         self.apart as f64 * seen.iteration_seconds
     }
 
-    /// Whether this safe point costs less than the next, and never twice for one iteration. With C seconds for a version,
-    /// a failure every M seconds and the optimal interval `T = sqrt(2 C M)`, `C / t + t / (2 M)` is the same for t as
-    /// for `T^2 / t`: the better of t and the next one, t', is t from `t t' = T^2` on. No version is taken while the one
-    /// before still drains.
+    /// Whether this safe point costs less than the next, and never twice for one iteration. With C
+    /// seconds for a version, a failure every M seconds and the optimal interval `T = sqrt(2 C M)`,
+    /// `C / t + t / (2 M)` is the same for t as for `T^2 / t`: the better of t and the next one,
+    /// t', is t from `t t' = T^2` on. No version is taken while the one before still drains.
     pub(super) fn is_due(&self, seen: &Observation, (interval_seconds, drain_seconds): (f64, f64)) -> bool {
         let since = seen.since_checkpoint_seconds;
         let next = since + self.apart.max(1) as f64 * seen.iteration_seconds;

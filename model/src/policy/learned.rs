@@ -9,19 +9,23 @@ use crate::extra_iterations::Stationary;
 
 /// The given MTTI counts as much as this many failures seen.
 const MTTI_FAILURES: f64 = 4.0;
-/// The extra iterations expected count as much as this many recoveries seen, each of which is known roughly.
+/// The extra iterations expected count as much as this many recoveries seen, each of which is known
+/// roughly.
 const EXTRA_RECOVERIES: f64 = 4.0;
 /// Checkpoints remembered to know by which choice a run recovered.
 const SAVED_MAX: usize = 32;
-/// Part of the iterations that coarser bounds can cost at most which they are expected to cost. Four times theta and twice
-/// delta cost CG 0.14 of these on 40^3 with random b, 0.28 with smooth b, 0.1 to 0.4 on bcsstk14 and sherman1 (measured by
-/// the test `grain_of_the_bounds_in_extra_iterations`).
+/// Part of the iterations that coarser bounds can cost at most which they are expected to cost.
+/// Four times theta and twice delta cost CG 0.14 of these on 40^3 with random b, 0.28 with smooth
+/// b, 0.1 to 0.4 on bcsstk14 and sherman1 (measured by the test
+/// `grain_of_the_bounds_in_extra_iterations`).
 const COARSE_SHARE: f64 = 0.2;
-/// The same of methods that a restart costs nothing: 0.1 of them for Jacobi on 24^3, none for GMRES(10) on 32^3.
+/// The same of methods that a restart costs nothing: 0.1 of them for Jacobi on 24^3, none for
+/// GMRES(10) on 32^3.
 const COARSE_SHARE_RESTARTED: f64 = 0.1;
 
-/// Mean time to interrupt, given what has been seen: the posterior mean rate of exponential failures, the prior a gamma
-/// distribution of [`MTTI_FAILURES`] failures. Where none were expected, what is seen alone counts.
+/// Mean time to interrupt, given what has been seen: the posterior mean rate of exponential
+/// failures, the prior a gamma distribution of [`MTTI_FAILURES`] failures. Where none were
+/// expected, what is seen alone counts.
 pub(super) fn mtti_seconds(given_seconds: f64, seen: &Observation) -> f64 {
     let failures = seen.failures as f64;
     if given_seconds.is_infinite() {
@@ -67,8 +71,9 @@ impl Extra {
         self.saved.push(saved);
     }
 
-    /// Follows a recovery until the residual is back where it was: every iteration beyond those that were lost, and before
-    /// the residual was seen to be back, is an extra one. `history` has not taken in `seen` yet.
+    /// Follows a recovery until the residual is back where it was: every iteration beyond those
+    /// that were lost, and before the residual was seen to be back, is an extra one. `history` has
+    /// not taken in `seen` yet.
     pub(super) fn see(&mut self, seen: &Observation, history: &History) {
         if seen.failures > self.failures {
             self.failures = seen.failures;
@@ -120,14 +125,16 @@ impl Extra {
         self.learned(choice).recoveries
     }
 
-    /// Extra iterations of a recovery from this choice now, by what such recoveries have cost alone.
+    /// Extra iterations of a recovery from this choice now, by what such recoveries have cost
+    /// alone.
     pub(super) fn found(&self, choice: Choice, done: u64) -> Option<f64> {
         let learned = self.learned(choice);
         (learned.recoveries > 0.0).then(|| learned.fractions / learned.recoveries * done as f64)
     }
 
-    /// N' of a recovery from a version of this choice taken now: what such recoveries cost, as expected of the method and
-    /// then as seen, and until one was seen, what the error of the iterate adds to it.
+    /// N' of a recovery from a version of this choice taken now: what such recoveries cost, as
+    /// expected of the method and then as seen, and until one was seen, what the error of the
+    /// iterate adds to it.
     pub(super) fn predict(&self, choice: Choice, config: &PolicyConfig, seen: &Observation, pace: Pace) -> Prediction {
         let done = seen.iteration as f64;
         let (own, like) = (self.learned(choice), self.of_any_grain(choice));
@@ -159,8 +166,8 @@ impl Extra {
 }
 
 impl PolicyConfig {
-    /// Extra iterations of a recovery to expect where nothing is known of the iterate's error, as a fraction of the
-    /// iterations done.
+    /// Extra iterations of a recovery to expect where nothing is known of the iterate's error, as a
+    /// fraction of the iterations done.
     fn expected_extra_fraction(&self, choice: Choice) -> f64 {
         match (choice.scheme, choice.resume) {
             (Scheme::Lossy, Resume::Deflated) => self.deflated_fraction(),
@@ -169,8 +176,8 @@ impl PolicyConfig {
         }
     }
 
-    /// Extra iterations that bounds coarser than usual are expected to add: a part of those in which the residual loses what
-    /// it may grow by more.
+    /// Extra iterations that bounds coarser than usual are expected to add: a part of those in
+    /// which the residual loses what it may grow by more.
     fn of_coarse_bounds(&self, choice: Choice, rate: f64) -> f64 {
         let more = (1.0 + self.theta_of(choice.grain)) / (1.0 + self.theta());
         let share = if self.restarted_fraction() > 0.0 { COARSE_SHARE } else { COARSE_SHARE_RESTARTED };
@@ -194,10 +201,11 @@ struct OfTheError {
     source: PredictionSource,
 }
 
-/// What the error of a lossy iterate costs, with the residual falling by `exp(-rate)` per iteration: by Theorem 2 for a
-/// stationary method, by the logarithm of the residual's growth over the rate for others. Both have all of the error in the
-/// mode that falls slowest. One that is spread evenly and was held to the growth promised costs nothing that could
-/// be measured, so only what goes beyond that is expected. `None` while nothing bounds the error.
+/// What the error of a lossy iterate costs, with the residual falling by `exp(-rate)` per
+/// iteration: by Theorem 2 for a stationary method, by the logarithm of the residual's growth over
+/// the rate for others. Both have all of the error in the mode that falls slowest. One that is
+/// spread evenly and was held to the growth promised costs nothing that could be measured, so only
+/// what goes beyond that is expected. `None` while nothing bounds the error.
 fn of_the_error((config, choice): (&PolicyConfig, Choice), seen: &Observation, rate: f64) -> Option<OfTheError> {
     let (measured, promised) = (residual_jump(choice, seen), config.promised_jump(choice.grain));
     let (allowed, coarse) = (1.0 + config.theta_of(choice.grain), config.of_coarse_bounds(choice, rate));
@@ -207,7 +215,8 @@ fn of_the_error((config, choice): (&PolicyConfig, Choice), seen: &Observation, r
         return match config.pointwise_bound(seen) {
             Some(bound) => Some(OfTheError { expected: extra(bound), at_most: extra(bound), source }),
             None => {
-                // The error that makes the residual jump so, beside what is left of the first one by now.
+                // The error that makes the residual jump so, beside what is left of the first one
+                // by now.
                 let left = (-rate * seen.iteration as f64).exp();
                 let of_jump = |jump: f64| extra(left * (jump - 1.0).max(0.0));
                 let expected = coarse + measured.map_or(0.0, |jump| of_jump(jump / allowed));
@@ -303,7 +312,8 @@ mod tests {
             let choice = Choice { grain, ..lossy(&config) };
             recovered_with_20_extra().predict(choice, &config, &seen(300, 1), at_rate(0.01)).iterations
         };
-        // 11.8 of 100 as learned, at 300 iterations; of the part beyond the 10 expected finer bounds are taken to save half.
+        // 11.8 of 100 as learned, at 300 iterations; of the part beyond the 10 expected finer
+        // bounds are taken to save half.
         assert!((of(Grain::Usual) - 35.4).abs() < 1e-9);
         assert!((of(Grain::Fine) - 32.7).abs() < 1e-9);
         assert!((of(Grain::Coarse) - 35.4 - COARSE_SHARE * 2f64.ln() / 0.01).abs() < 1e-9);

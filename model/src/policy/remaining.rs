@@ -4,7 +4,8 @@ use recoup_core::Observation;
 
 /// Samples kept; every second goes when there are more.
 const SAMPLES_MAX: usize = 128;
-/// The recent rate is that of this last part of the iterations, where it holds as many samples as a fit needs.
+/// The recent rate is that of this last part of the iterations, where it holds as many samples as a
+/// fit needs.
 const RECENT: f64 = 1.0 / 3.0;
 const FIT_MIN: usize = 8;
 
@@ -39,7 +40,8 @@ impl History {
         Self { samples: Vec::new(), stride: 1, newest: None }
     }
 
-    /// Where the solve stood when it was last seen: iteration and logarithm of the relative residual.
+    /// Where the solve stood when it was last seen: iteration and logarithm of the relative
+    /// residual.
     pub(super) fn newest(&self) -> Option<(u64, f64)> {
         self.newest
     }
@@ -66,8 +68,8 @@ impl History {
         }
     }
 
-    /// Iterations to the tolerance at the recent rate, or at that of the whole solve where the recent one does not
-    /// fall; infinite while nothing is known.
+    /// Iterations to the tolerance at the recent rate, or at that of the whole solve where the
+    /// recent one does not fall; infinite while nothing is known.
     pub(super) fn remaining_iterations(&self, tolerance: f64) -> f64 {
         let Some(line) = self.line() else { return f64::INFINITY };
         let to_fall = (line.now - tolerance.ln()).max(0.0);
@@ -79,8 +81,8 @@ impl History {
         Pace { rate: self.rate(), slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0) }
     }
 
-    /// Iterations that a method which starts anew takes beyond those that remain: to fall by what the residual has yet to
-    /// fall, it takes as many as from the start of this solve.
+    /// Iterations that a method which starts anew takes beyond those that remain: to fall by what
+    /// the residual has yet to fall, it takes as many as from the start of this solve.
     fn slow_start_iterations(&self, tolerance: f64) -> Option<f64> {
         let (line, (newest, _), (_, first)) = (self.line()?, self.newest?, *self.samples.first()?);
         let (to_fall, fallen) = (line.now - tolerance.ln(), first - line.now);
@@ -138,7 +140,8 @@ mod tests {
     fn straight_fall_is_extrapolated_to_the_tolerance() {
         let falling = history((0..=500).map(|i| 0.99f64.powi(i)));
         let expected = 1e-8f64.ln() / 0.99f64.ln() - 500.0;
-        // The line is exact; sums of 128 products of up to 500 x 5 leave far less than 1e-6 iterations.
+        // The line is exact; sums of 128 products of up to 500 x 5 leave far less than 1e-6
+        // iterations.
         assert!((falling.remaining_iterations(1e-8) - expected).abs() < 1e-6);
     }
 
@@ -157,7 +160,8 @@ mod tests {
         assert!(steady.pace(1e-12).slow_start_iterations < 1e-6);
         let bent = |i: i32| if i < 200 { 0.999f64.powi(i) } else { 0.999f64.powi(200) * 0.97f64.powi(i - 200) };
         let lost = history((0..=400).map(bent)).pace(1e-12).slow_start_iterations;
-        // A new start falls in its first 200 iterations by as much as 200 ln 0.999 / ln 0.97 later ones do.
+        // A new start falls in its first 200 iterations by as much as 200 ln 0.999 / ln 0.97 later
+        // ones do.
         let expected = 200.0 - 200.0 * 0.999f64.ln() / 0.97f64.ln();
         assert!((lost / expected - 1.0).abs() < 0.01, "{lost} {expected}");
         // Close to the tolerance the start is all there is.

@@ -58,7 +58,8 @@ fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Sch
     (saved.into_iter().map(|(iteration, plan)| (iteration, plan.scheme)).collect(), reasons)
 }
 
-/// The same with what is left of the residual after an iteration, and a lossy codec that depends on the bounds.
+/// The same with what is left of the residual after an iteration, and a lossy codec that depends on
+/// the bounds.
 fn run_grains(
     policy: &mut dyn Policy,
     bandwidth: f64,
@@ -156,7 +157,8 @@ fn auto_measures_large_problems_with_their_smallest_version() {
 
 #[test]
 fn auto_finds_a_codec_that_is_better_than_its_guess() {
-    // On this storage the guessed lossy codec is a little slower than raw bytes, the real one far faster.
+    // On this storage the guessed lossy codec is a little slower than raw bytes, the real one far
+    // faster.
     let real = Coding { ratio: 20.0, encode_bytes_per_second: 5e9, decode_bytes_per_second: 5e9 };
     let bandwidth = 235e6;
     let (guessed_worse, _) = run(&mut AutoPolicy::new(config()), bandwidth, LOSSY_GUESS);
@@ -168,8 +170,8 @@ fn auto_finds_a_codec_that_is_better_than_its_guess() {
 
 #[test]
 fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
-    // A lossy version is written in the time of four iterations, a raw one in that of 40: at the end no version pays, and all
-    // schemes come to the same.
+    // A lossy version is written in the time of four iterations, a raw one in that of 40: at the
+    // end no version pays, and all schemes come to the same.
     let lossy = Choice { scheme: Scheme::Lossy, resume: Resume::Restarted, grain: Grain::Usual };
     let cost =
         Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
@@ -190,10 +192,12 @@ fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
     }
 }
 
-/// A residual that falls so fast that coarser bounds cost little: 0.7 iterations by a tenth of a doubling at this rate.
+/// A residual that falls so fast that coarser bounds cost little: 0.7 iterations by a tenth of a
+/// doubling at this rate.
 const FAST: f64 = 0.9;
 
-/// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds have this ratio and others 8.
+/// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds
+/// have this ratio and others 8.
 fn grains_kept(coarse_ratio: f64) -> (Vec<Grain>, Vec<Grain>, Vec<String>) {
     let coding = |grain| Coding { ratio: if grain == Grain::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
     let mut policy = AutoPolicy::new(PolicyConfig { has_grains: true, ..config() });
@@ -295,7 +299,8 @@ fn fixed_iterations_and_seconds_save_at_their_safe_points() {
     assert_eq!(at(Interval::Seconds(1.06)).0[0].0, 11);
 }
 
-/// Iterations between versions of a method that is safe every 150 s of its iterations of 15 s, where the interval is this long.
+/// Iterations between versions of a method that is safe every 150 s of its iterations of 15 s,
+/// where the interval is this long.
 fn apart_by_cycles(interval_seconds: f64) -> u64 {
     let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Seconds(interval_seconds), config());
     let (mut saved, mut newest) = (Vec::new(), 0);
@@ -318,7 +323,8 @@ fn apart_by_cycles(interval_seconds: f64) -> u64 {
 
 #[test]
 fn of_two_safe_points_far_apart_the_cheaper_one_is_taken() {
-    // With `T^2 = 2 C M` a version every t seconds costs `C / t + t / (2 M)`, in units of `1 / (2 M)`: `T^2 / t + t`.
+    // With `T^2 = 2 C M` a version every t seconds costs `C / t + t / (2 M)`, in units of `1 / (2
+    // M)`: `T^2 / t + t`.
     let cost = |interval: f64, cycles: u64| interval.powi(2) / (150.0 * cycles as f64) + 150.0 * cycles as f64;
     for interval in [20.0, 160.0, 205.0, 220.0, 360.0, 380.0, 700.0] {
         let cycles = apart_by_cycles(interval) / 10;
@@ -395,8 +401,8 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
     assert_eq!(reasons.len(), 2);
 }
 
-/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many extra iterations; what
-/// it saves at 300, and what it says.
+/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many
+/// extra iterations; what it saves at 300, and what it says.
 fn lossy_after_a_recovery(extra: u64, vector_bytes: u64) -> (Plan, Vec<String>) {
     let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
     let raw_bytes: Vec<_> = kinds.into_iter().zip([1, 2, 2, 3].map(|vectors| vectors * vector_bytes)).collect();

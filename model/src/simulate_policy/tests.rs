@@ -15,12 +15,14 @@ struct Scenario {
     config: PolicyConfig,
 }
 
-/// Name, vectors of the iterate with directions, those of an exact version, extra iterations of a lossy one and of one
-/// with the iterate alone, ratio of the lossy codec; the ratios are those of whole solves under the verified rule.
+/// Name, vectors of the iterate with directions, those of an exact version, extra iterations of a
+/// lossy one and of one with the iterate alone, ratio of the lossy codec; the ratios are those of
+/// whole solves under the verified rule.
 const METHODS: [(&str, u64, u64, [f64; 2], f64); 3] =
     [("jacobi", 1, 1, [0.0, 0.0], 12.0), ("gmres", 1, 1, [0.0, 0.0], 6.0), ("cg", 2, 3, [0.006, 0.2], 8.0)];
 
-/// What finer and coarser bounds make of that ratio, and the extra iterations that coarser ones add to those of CG.
+/// What finer and coarser bounds make of that ratio, and the extra iterations that coarser ones add
+/// to those of CG.
 const FINE_RATIO: f64 = 0.8;
 const COARSE_RATIO: f64 = 1.25;
 const COARSE_FRACTION: f64 = 0.01;
@@ -177,8 +179,9 @@ fn row(scenario: &Scenario, found: &Found) -> String {
     )
 }
 
-/// At most 5 % above the best fixed choice found by search, which knows every cost, and 2 % above traditional at its
-/// best interval; the lower end of the confidence interval is what a failure of this must show.
+/// At most 5 % above the best fixed choice found by search, which knows every cost, and 2 % above
+/// traditional at its best interval; the lower end of the confidence interval is what a failure of
+/// this must show.
 fn assert_near_the_best(scenario: &Scenario) {
     let found = scenario.find();
     let line = row(scenario, &found);
@@ -195,7 +198,8 @@ fn auto_is_near_the_best_fixed_choice_in_twelve_scenarios() {
     twelve(60).for_each(|scenario| assert_near_the_best(&scenario));
 }
 
-/// To look for better bounds costs a run at most half a percent of its time; seeds are the same with and without.
+/// To look for better bounds costs a run at most half a percent of its time; seeds are the same
+/// with and without.
 #[test]
 fn choosing_the_bounds_costs_next_to_nothing() {
     for scenario in twelve(60) {
@@ -234,7 +238,8 @@ fn fixed_choice_costs_what_the_simulation_of_intervals_finds() {
         safe_point_seconds: 0.0,
     };
     let same = Simulation { timing, interval_seconds: 800.0, work_seconds: 6000.0, trials: 400, seed: 1 }.run();
-    // The same seeds fail at the same times; only recoveries before the first version, which are free here, differ.
+    // The same seeds fail at the same times; only recoveries before the first version, which are
+    // free here, differ.
     let before_the_first = (800.0 + timing.blocking_seconds) / runs.mtti_seconds;
     let allowed = found.overhead_fraction.half_width + 2.0 * before_the_first * cost.recovery_seconds / 6000.0;
     let gap = same.overhead_fraction.mean - found.overhead_fraction.mean;

@@ -108,8 +108,9 @@ impl Pattern {
             }
             let mut sum = 0.0;
             for entry in start..end {
-                // SAFETY: by the invariant of `Pattern` the entry lies within the block's columns and values,
-                // slices of one length, and the column is below `rows`, the length of `x`.
+                // SAFETY: by the invariant of `Pattern` the entry lies within the block's columns
+                // and values, slices of one length, and the column is below `rows`, the length of
+                // `x`.
                 sum += unsafe {
                     let column = *columns.get_unchecked(entry) as usize;
                     values.get_unchecked(entry) * x.get_unchecked(column)

@@ -1,8 +1,9 @@
 //! A sparse matrix by rows, shared among ranks.
 //!
-//! A rank keeps the entries between its own rows as a matrix of its own, which preconditioners of one rank work on, and
-//! the entries in columns of other ranks beside it: 16 bytes each and 12 for each row that has some. A product sums
-//! the first, then the second, so its bits differ from those of one rank by rounding.
+//! A rank keeps the entries between its own rows as a matrix of its own, which preconditioners of
+//! one rank work on, and the entries in columns of other ranks beside it: 16 bytes each and 12 for
+//! each row that has some. A product sums the first, then the second, so its bits differ from those
+//! of one rank by rounding.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,7 +74,8 @@ struct Beyond {
 }
 
 impl DistributedCsr {
-    /// The matrix made of the rows of all ranks, those of this rank given. Collective on `comm`, which it keeps.
+    /// The matrix made of the rows of all ranks, those of this rank given. Collective on `comm`,
+    /// which it keeps.
     ///
     /// # Errors
     /// [`DistributedError`], on all ranks when it is on one.
@@ -263,7 +265,8 @@ fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Pla
             bytes.extend(column.to_le_bytes());
         }
     }
-    // Who asks whom is told to all: a few numbers a rank. What is asked for goes from one to the other.
+    // Who asks whom is told to all: a few numbers a rank. What is asked for goes from one to the
+    // other.
     let asked: Vec<usize> = asks.iter().map(|(owner, _)| *owner).collect();
     let all = gather_json(comm, &asked)?;
     let from: Vec<usize> = (0..comm.size()).filter(|&rank| all[rank].contains(&comm.rank())).collect();

@@ -64,8 +64,9 @@ impl Halo {
         Ok(then(x, &link.incoming))
     }
 
-    /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for the rows `inside`,
-    /// which need no halo, while the halo travels. Blocks are counted from where `inside` begins and ends.
+    /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for
+    /// the rows `inside`, which need no halo, while the halo travels. Blocks are counted from where
+    /// `inside` begins and ends.
     pub(super) fn sum(
         &self,
         (pool, x): (&Pool, &[f64]),

@@ -1,10 +1,12 @@
-//! Operators whose rows are shared among ranks: contiguous rows each, and a halo of other ranks' values.
+//! Operators whose rows are shared among ranks: contiguous rows each, and a halo of other ranks'
+//! values.
 //!
-//! A product sends what others need, works on the rows that need nothing from others while the values travel, and
-//! then on the rest. Promises: the fingerprint of the whole operator for any number of ranks; sums over the rows of a
-//! rank do not depend on its threads; right-hand sides made by [`crate::RightHandSide`] have the same bits for any
-//! number of ranks. Each operator has a communicator of its own, so that several threads of a rank can apply it at
-//! once, each its own copy (`over`). Two short lists of partners are made anew in every product.
+//! A product sends what others need, works on the rows that need nothing from others while the
+//! values travel, and then on the rest. Promises: the fingerprint of the whole operator for any
+//! number of ranks; sums over the rows of a rank do not depend on its threads; right-hand sides
+//! made by [`crate::RightHandSide`] have the same bits for any number of ranks. Each operator has a
+//! communicator of its own, so that several threads of a rank can apply it at once, each its own
+//! copy (`over`). Two short lists of partners are made anew in every product.
 //!
 //! Must not know what connects the ranks.
 

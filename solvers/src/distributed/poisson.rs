@@ -11,7 +11,8 @@ use crate::simd::{dot_block, residual_block};
 use crate::stencil::Around;
 use crate::{Poisson3d, Pool};
 
-/// This rank's planes of the Laplacian on `n^3` points. Its products have the bits of [`Poisson3d`].
+/// This rank's planes of the Laplacian on `n^3` points. Its products have the bits of
+/// [`Poisson3d`].
 pub struct DistributedPoisson3d {
     slab: Arc<Poisson3d>,
     /// Rows of all planes but those beside another rank's.

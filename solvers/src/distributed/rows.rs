@@ -12,8 +12,8 @@ pub struct RowPartition {
 }
 
 impl RowPartition {
-    /// `rows` rows in pieces that are whole units of `unit` rows where there is a unit for every rank, else in pieces
-    /// of nearly equal length.
+    /// `rows` rows in pieces that are whole units of `unit` rows where there is a unit for every
+    /// rank, else in pieces of nearly equal length.
     ///
     /// # Panics
     /// For no ranks, and for units that do not fill the rows.
@@ -63,7 +63,8 @@ pub struct LocalRows {
 }
 
 impl LocalRows {
-    /// The rows `rows` of the 7-point Laplacian on `n^3` points, as [`crate::Csr::poisson3d`] has them.
+    /// The rows `rows` of the 7-point Laplacian on `n^3` points, as [`crate::Csr::poisson3d`] has
+    /// them.
     ///
     /// # Panics
     /// When `n^3` exceeds the range of a column index.

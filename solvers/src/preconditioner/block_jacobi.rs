@@ -1,10 +1,9 @@
 //! The diagonal blocks of A, each factored densely.
 //!
-//! Keeps the LU factors of `n / size` dense blocks and their row interchanges: `8 size n + 4 n` bytes, 132 n
-//! for the default size of 16. Static: a restore factors again. Threads share the blocks; the bits are the
-//! same for any number of them.
-//! Source: section 12.2 of Y. Saad, "Iterative Methods for Sparse Linear Systems", 2003, doi
-//! 10.1137/1.9780898718003.
+//! Keeps the LU factors of `n / size` dense blocks and their row interchanges: `8 size n + 4 n`
+//! bytes, 132 n for the default size of 16. Static: a restore factors again. Threads share the
+//! blocks; the bits are the same for any number of them. Source: section 12.2 of Y. Saad,
+//! "Iterative Methods for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
 use recoup_core::SolveError;
 
@@ -17,7 +16,8 @@ const NAME: &str = "the block Jacobi preconditioner";
 #[derive(Clone, Debug)]
 pub struct BlockJacobi {
     size: usize,
-    /// LU factors by rows, one block of `size * size` (the last: its own size squared) after another.
+    /// LU factors by rows, one block of `size * size` (the last: its own size squared) after
+    /// another.
     factors: Vec<f64>,
     /// Row exchanged with each row when it became the pivot, counted within its block.
     exchanges: Vec<u32>,

@@ -1,10 +1,11 @@
 //! Incomplete LU factorisation on the pattern of A.
 //!
-//! Keeps L and U (the nonzeros of A, 12 bytes each), row starts and `1 / u_ii`: about the bytes of A and 24 n more.
-//! Static: a restore factors again. Set up and applied in row order on one thread. For a symmetric A it is symmetric,
-//! but positive definite only where IC(0) needs no shift, so CG wants IC(0).
-//! Source: J. A. Meijerink, H. A. van der Vorst 1977, doi 10.1090/S0025-5718-1977-0438681-4, as algorithm 10.4 of
-//! Y. Saad, "Iterative Methods for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
+//! Keeps L and U (the nonzeros of A, 12 bytes each), row starts and `1 / u_ii`: about the bytes of
+//! A and 24 n more. Static: a restore factors again. Set up and applied in row order on one thread.
+//! For a symmetric A it is symmetric, but positive definite only where IC(0) needs no shift, so CG
+//! wants IC(0). Source: J. A. Meijerink, H. A. van der Vorst 1977, doi
+//! 10.1090/S0025-5718-1977-0438681-4, as algorithm 10.4 of Y. Saad, "Iterative Methods for Sparse
+//! Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
 use recoup_core::SolveError;
 
@@ -24,8 +25,8 @@ impl Ilu0 {
     /// Factors `a`, without pivoting.
     ///
     /// # Errors
-    /// [`SolveError::Diagonal`] with the row and the pivot found, when a pivot is zero (a row without
-    /// a diagonal entry that does not fill in has pivot 0) or not finite.
+    /// [`SolveError::Diagonal`] with the row and the pivot found, when a pivot is zero (a row
+    /// without a diagonal entry that does not fill in has pivot 0) or not finite.
     pub fn new(a: &Csr) -> Result<Self, SolveError> {
         let n = a.n();
         let mut factors = Self {

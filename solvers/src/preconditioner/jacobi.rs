@@ -17,8 +17,8 @@ impl JacobiPreconditioner {
     /// Reads the diagonal of `a`.
     ///
     /// # Errors
-    /// [`SolveError::Diagonal`] for a value whose reciprocal overflows, [`SolveError::Operator`] when there is no
-    /// diagonal to read.
+    /// [`SolveError::Diagonal`] for a value whose reciprocal overflows, [`SolveError::Operator`]
+    /// when there is no diagonal to read.
     pub fn new(a: &dyn Operator) -> Result<Self, SolveError> {
         let what = "the Jacobi preconditioner";
         let mut diagonal = diagonal(what, a)?;

@@ -1,9 +1,9 @@
 //! One symmetric sweep of successive over-relaxation.
 //!
-//! Keeps `1 / a_ii` and where the diagonal stands in each row (12 n bytes), and reads A itself; nothing is
-//! factored. Static: a restore builds it again. Applied in row order on one thread.
-//! Source: O. Axelsson 1972, doi 10.1007/BF01932955; section 10.2 of Y. Saad, "Iterative Methods for
-//! Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
+//! Keeps `1 / a_ii` and where the diagonal stands in each row (12 n bytes), and reads A itself;
+//! nothing is factored. Static: a restore builds it again. Applied in row order on one thread.
+//! Source: O. Axelsson 1972, doi 10.1007/BF01932955; section 10.2 of Y. Saad, "Iterative Methods
+//! for Sparse Linear Systems", 2003, doi 10.1137/1.9780898718003.
 
 use recoup_core::{Operator, SolveError};
 
@@ -12,7 +12,8 @@ use crate::{Csr, Pool};
 
 const NAME: &str = "the SSOR preconditioner";
 
-/// `M = (D + omega L) D^-1 (D + omega U) / (omega (2 - omega))`, A = L + D + U. Symmetric when A is.
+/// `M = (D + omega L) D^-1 (D + omega U) / (omega (2 - omega))`, A = L + D + U. Symmetric when A
+/// is.
 #[derive(Clone, Debug)]
 pub struct SsorPreconditioner<'a> {
     a: &'a Csr,
@@ -85,7 +86,8 @@ impl Preconditioner for SsorPreconditioner<'_> {
         12 * self.inverse_diagonal.len() as u64
     }
 
-    /// A's lower rows forth and its upper rows back; what it keeps, and where rows start, both times.
+    /// A's lower rows forth and its upper rows back; what it keeps, and where rows start, both
+    /// times.
     fn bytes_per_apply(&self) -> u64 {
         self.a.bytes() + 4 * self.inverse_diagonal.len() as u64 + 2 * self.bytes()
     }
@@ -100,7 +102,8 @@ mod tests {
         // A = [[4, 1], [2, 5]], omega = 1.5, z = (1, 1); r = M z by hand.
         let a = Csr::new(vec![0, 2, 4], vec![0, 1, 0, 1], vec![4.0, 1.0, 2.0, 5.0]).unwrap();
         let omega: f64 = 1.5;
-        // (D + omega U) z = (4 + 1.5, 5); D^-1 of it (1.375, 1); (D + omega L) of that (5.5, 9.125).
+        // (D + omega U) z = (4 + 1.5, 5); D^-1 of it (1.375, 1); (D + omega L) of that (5.5,
+        // 9.125).
         let r = [5.5, 9.125].map(|value| value / (omega * (2.0 - omega)));
         let mut z = [0.0; 2];
         SsorPreconditioner::new(&a, omega).unwrap().apply(&Pool::new(1), &r, &mut z).unwrap();

@@ -1,4 +1,5 @@
-//! Strict triangles of a factorisation by rows, and the solves with them, in place and in row order.
+//! Strict triangles of a factorisation by rows, and the solves with them, in place and in row
+//! order.
 //!
 //! Promises: one rank's solve is sequential, so its bits do not depend on the number of threads.
 

@@ -1,7 +1,8 @@
 //! One Jacobi sweep in place: x and b read once, x written once, old lines kept in the cache.
 //!
-//! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up line by line
-//! and keeps the old values of the lines of one plane back, of the line it overwrites and of the next one.
+//! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up
+//! line by line and keeps the old values of the lines of one plane back, of the line it overwrites
+//! and of the next one.
 
 use std::ops::Range;
 
@@ -16,7 +17,8 @@ const SMALL: usize = 6;
 /// Values in a cache line; lines of the grid start at multiples of it.
 const ALIGNED: usize = 8;
 
-/// Values of room a slab of a cube of side `n` needs: old planes below and above it, a line of zeros, the ring.
+/// Values of room a slab of a cube of side `n` needs: old planes below and above it, a line of
+/// zeros, the ring.
 const fn room(n: usize) -> usize {
     (2 * n * n + n).next_multiple_of(ALIGNED) + ALIGNED + (n + 2) * stride(n)
 }
@@ -37,17 +39,18 @@ struct Slabs<'a> {
     step: f64,
 }
 
-/// The old values of the last n + 2 lines, with a zero before and after each: those from one plane before the
-/// current line to the line after it.
+/// The old values of the last n + 2 lines, with a zero before and after each: those from one plane
+/// before the current line to the line after it.
 struct Ring<'a> {
     n: usize,
     values: &'a mut [f64],
-    /// Where the line before the current one stands, the current one, the next one, and the one a plane below.
+    /// Where the line before the current one stands, the current one, the next one, and the one a
+    /// plane below.
     slots: [usize; 4],
 }
 
-/// Sweeps, and returns the sum of squares of the residual before, formed plane by plane. A slab of less than about
-/// four planes has no room in the target and gets it anew.
+/// Sweeps, and returns the sum of squares of the residual before, formed plane by plane. A slab of
+/// less than about four planes has no room in the target and gets it anew.
 pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
     let JacobiSweep { b, omega, x, target, .. } = sweep;
     let (n, planes, plane) = (cube.n, cube.planes.len(), cube.n * cube.n);
@@ -89,7 +92,8 @@ impl Slabs<'_> {
         rest[..old_above.len()].copy_from_slice(old_above);
     }
 
-    /// Sweeps the planes of `x`, the first of which is plane `first`; `room` begins with the old planes around them.
+    /// Sweeps the planes of `x`, the first of which is plane `first`; `room` begins with the old
+    /// planes around them.
     fn sweep(&self, first: usize, x: &mut [f64], room: &mut [f64], sums: &mut [f64]) {
         let (n, plane) = (self.n, self.n * self.n);
         let (outside, inside) = room.split_at_mut(2 * plane);

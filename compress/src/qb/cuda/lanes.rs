@@ -186,7 +186,8 @@ fn ready<'a, T: Element>(device: &Device, all: &'a mut Lanes) -> Result<&'a mut 
     Ok(lanes.first_chunk_mut().expect("two lanes were made"))
 }
 
-/// Encodes all slices: while one is fetched, the next is coded. Appends the blocks; their table, and the largest error.
+/// Encodes all slices: while one is fetched, the next is coded. Appends the blocks; their table,
+/// and the largest error.
 pub(super) fn encode<T: Element>(
     device: &Device,
     all: &mut Lanes,
@@ -217,7 +218,8 @@ pub(super) fn encode<T: Element>(
     Ok((table, error))
 }
 
-/// Encodes one slice of values of the device, decodes what came of it, and says how long the kernels took.
+/// Encodes one slice of values of the device, decodes what came of it, and says how long the
+/// kernels took.
 pub(super) fn time(
     device: &Device,
     all: &mut Lanes,
@@ -247,7 +249,8 @@ pub(super) fn time(
     })
 }
 
-/// Decodes all slices, one after the other; the numbers of damaged blocks. No block has more words than a slot.
+/// Decodes all slices, one after the other; the numbers of damaged blocks. No block has more words
+/// than a slot.
 pub(super) fn decode<T: Element>(
     device: &Device,
     all: &mut Lanes,

@@ -31,7 +31,8 @@ pub(super) struct Parameters {
     pub(super) last: i64,
 }
 
-// SAFETY: four 8-byte numbers in the order, and with the alignment, that C gives them on the device.
+// SAFETY: four 8-byte numbers in the order, and with the alignment, that C gives them on the
+// device.
 unsafe impl DeviceRepr for Parameters {}
 
 /// The kernels of one lattice and one type of values.
@@ -68,7 +69,8 @@ fn config(blocks: u32, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
 
-/// Encodes `values`, at least one, into `target`; they may be read until the stream has come past this.
+/// Encodes `values`, at least one, into `target`; they may be read until the stream has come past
+/// this.
 pub(super) fn encode<T>(
     stream: &Arc<CudaStream>,
     kernels: &Kernels,
@@ -84,21 +86,24 @@ pub(super) fn encode<T>(
     let Encoded { slots, words, errors, offsets, compacted } = target;
     let mut launch = stream.launch_builder(&kernels.encode);
     launch.arg(&lattice).arg(values).arg(&n).arg(&stride).arg(&mut *slots).arg(&mut *words).arg(&mut *errors);
-    // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot, one word count
-    // and one error, for which there is room, as asserted.
+    // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot,
+    // one word count and one error, for which there is room, as asserted.
     unsafe { launch.launch(config(blocks, THREADS)) }?;
     let mut launch = stream.launch_builder(&kernels.scan);
     launch.arg(&*words).arg(&blocks).arg(&mut *offsets);
-    // SAFETY: as qb_scan is declared; it reads a word count for each block and writes one offset more.
+    // SAFETY: as qb_scan is declared; it reads a word count for each block and writes one offset
+    // more.
     unsafe { launch.launch(config(1, THREADS)) }?;
     let mut launch = stream.launch_builder(&kernels.compact);
     launch.arg(&*slots).arg(&slot_words).arg(&*words).arg(&*offsets).arg(&mut *compacted);
-    // SAFETY: as qb_compact is declared; no block has more words than a slot, so all fit where all slots do.
+    // SAFETY: as qb_compact is declared; no block has more words than a slot, so all fit where all
+    // slots do.
     unsafe { launch.launch(config(blocks, GROUP as u32)) }?;
     Ok(())
 }
 
-/// Blocks on the device: their words, where each begins, how many it has, and which were found damaged.
+/// Blocks on the device: their words, where each begins, how many it has, and which were found
+/// damaged.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
     pub(super) all: CudaView<'a, u32>,
@@ -107,7 +112,8 @@ pub(super) struct Blocks<'a> {
     pub(super) damaged: &'a mut CudaSlice<u32>,
 }
 
-/// Decodes blocks into `values`, at least one. Each block's words lie within all words: the caller sees to that.
+/// Decodes blocks into `values`, at least one. Each block's words lie within all words: the caller
+/// sees to that.
 pub(super) fn decode<T>(
     stream: &Arc<CudaStream>,
     kernels: &Kernels,
@@ -121,8 +127,8 @@ pub(super) fn decode<T>(
     let mut launch = stream.launch_builder(&kernels.decode);
     launch.arg(&lattice).arg(&blocks.all).arg(blocks.offsets).arg(blocks.words).arg(&n).arg(&stride);
     launch.arg(values).arg(blocks.damaged);
-    // SAFETY: as qb_decode is declared; a block reads its own words only, whatever they hold, and writes its own
-    // values below n and one flag.
+    // SAFETY: as qb_decode is declared; a block reads its own words only, whatever they hold, and
+    // writes its own values below n and one flag.
     unsafe { launch.launch(config(n_blocks as u32, THREADS)) }?;
     Ok(())
 }

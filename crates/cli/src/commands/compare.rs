@@ -39,7 +39,8 @@ Failures are injected at random where an MTTI is given and --failures is not.";
 
 /// Trials of random failures when the number is not given.
 const TRIALS: u32 = 5;
-/// Trials of failures at fixed iterations on a real clock, whose noise they show. In virtual time one is all there is.
+/// Trials of failures at fixed iterations on a real clock, whose noise they show. In virtual time
+/// one is all there is.
 const TIMED_TRIALS: u32 = 3;
 /// Undisturbed solves of which the median counts, where one takes less than [`TIMED_WELL_SECONDS`].
 const REPEATS: usize = 3;
@@ -60,8 +61,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     protection: ProtectionArgs,
 
-    /// Runs of each scheme, seed after seed [default: 5 for --failures inject; 3 for at:IT, as a real clock is noisy; 1 in
-    /// virtual time].
+    /// Runs of each scheme, seed after seed [default: 5 for --failures inject; 3 for at:IT, as a
+    /// real clock is noisy; 1 in virtual time].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Failures")]
     trials: Option<u32>,
 
@@ -175,8 +176,8 @@ impl Contest<'_> {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// One trial of every scheme after the other, so that what slows the machine down slows all of them; those finished
-    /// before a signal.
+    /// One trial of every scheme after the other, so that what slows the machine down slows all of
+    /// them; those finished before a signal.
     fn all(&self) -> Result<Vec<Trial>> {
         let schemes = &self.args.schemes;
         let machines = schemes.iter().map(|&scheme| self.machine(scheme)).collect::<Result<Vec<Machine>>>()?;

@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "V")]
     version: Option<u64>,
 
-    /// The solution: the newest version of a run that has converged, which `recoup run` saves at its end.
+    /// The solution: the newest version of a run that has converged, which `recoup run` saves at
+    /// its end.
     #[arg(long, conflicts_with_all = ["version", "variable"])]
     solution: bool,
 

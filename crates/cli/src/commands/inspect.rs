@@ -218,7 +218,8 @@ impl Content {
     }
 }
 
-/// The versions a version hangs on, ascending, as far as manifests say so. Parents are always older.
+/// The versions a version hangs on, ascending, as far as manifests say so. Parents are always
+/// older.
 fn chain(store: &dyn Store, manifest: &Manifest) -> Vec<u64> {
     let (mut found, mut open) = (BTreeSet::new(), manifest.parents());
     while let Some(version) = open.pop_last() {

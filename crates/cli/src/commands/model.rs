@@ -44,13 +44,15 @@ enum Question {
     #[command(after_help = "Example:\n  recoup model stationary --iterations 3941 \\\n      \
                             --spectral-radius 0.99998 --error-bound 1e-4")]
     Stationary(StationaryArgs),
-    /// Which levels of checkpoints to use, memory, other nodes and the file system, and how often each.
+    /// Which levels of checkpoints to use, memory, other nodes and the file system, and how often
+    /// each.
     #[command(after_help = levels::EXAMPLES)]
     Levels(levels::Args),
     /// Which scheme to save with on this machine, how often, and why in numbers.
     #[command(after_help = machine::EXAMPLES, after_long_help = format!("{}\n\n{}", machine::EXAMPLES, scenario::EXAMPLE))]
     Decide(decide::Args),
-    /// The same question put to a simulation: means with 95 % confidence intervals beside the formulas.
+    /// The same question put to a simulation: means with 95 % confidence intervals beside the
+    /// formulas.
     #[command(after_help = simulate::EXAMPLES, after_long_help = format!("{}\n\n{}", simulate::EXAMPLES, scenario::EXAMPLE))]
     Simulate(simulate::Args),
 }
@@ -167,6 +169,8 @@ fn interval_table(found: &Intervals) -> Table {
 #[derive(Debug, Serialize)]
 struct Overhead {
     overhead_fraction: f64,
+    /// At the same interval.
+    exact_overhead_fraction: f64,
     interval_s: f64,
 }
 
@@ -179,12 +183,15 @@ fn overhead(args: &OverheadArgs) -> Overhead {
         extra_seconds: args.extra_iterations.unwrap_or(0.0) * args.t_iter.unwrap_or(0.0),
         safe_point_seconds: 0.0,
     };
-    Overhead { overhead_fraction: timing.overhead_fraction(), interval_s: timing.interval_seconds() }
+    let interval_s = timing.interval_seconds();
+    let exact_overhead_fraction = timing.exact_overhead_fraction(interval_s);
+    Overhead { overhead_fraction: timing.overhead_fraction(), exact_overhead_fraction, interval_s }
 }
 
 fn overhead_table(found: &Overhead) -> Table {
     let mut table = Table::pairs();
-    table.row(["overhead over productive time", &percent(found.overhead_fraction)]);
+    table.row(["overhead over productive time, first order", &percent(found.overhead_fraction)]);
+    table.row(["exact for exponential failures", &percent(found.exact_overhead_fraction)]);
     table.row(["at the interval", &seconds(found.interval_s)]);
     note_no_progress(&mut table, [found.overhead_fraction]);
     table

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "K", required_unless_present = "max_bytes")]
     keep: Option<u32>,
 
-    /// Fewer versions of each run are kept where they take more bytes than this: 500M, 2GiB. The newest whole version,
-    /// and those it is coded against, are kept whatever they take.
+    /// Fewer versions of each run are kept where they take more bytes than this: 500M, 2GiB. The
+    /// newest whole version, and those it is coded against, are kept whatever they take.
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     max_bytes: Option<u64>,
 }
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What may go. Under a limit on bytes the newest version stays whatever it takes, so it has to be one that can be
-/// restored; damaged ones above it stay too.
+/// What may go. Under a limit on bytes the newest version stays whatever it takes, so it has to be
+/// one that can be restored; damaged ones above it stay too.
 fn sweep(args: &Args, store: &Hdf5Store) -> Result<Sweep> {
     let keep = args.keep.map_or(usize::MAX, |keep| keep as usize);
     let newest = match args.max_bytes {

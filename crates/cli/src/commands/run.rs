@@ -64,7 +64,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
 }
 
-/// Refuses memory that another user may reach before anything long is done. The ranks of a job do so where they meet.
+/// Refuses memory that another user may reach before anything long is done. The ranks of a job do
+/// so where they meet.
 fn check_memory(args: &Args) -> Result<()> {
     let is_kept = args.protection.tiers.has_memory() && !args.protection.is_in_process_memory();
     if is_kept && !args.problem.mpi && args.scheme != SchemeChoice::None {
@@ -101,7 +102,8 @@ fn outliving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
     })
 }
 
-/// The solve in this process, state dropped by request; one of several lives where ranks may be lost.
+/// The solve in this process, state dropped by request; one of several lives where ranks may be
+/// lost.
 fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> Result<Ending> {
     let clock = SystemClock::new();
     let problem = Problem::load(&args.problem)?;
@@ -264,7 +266,8 @@ fn run_of(args: &Args) -> Run<'_> {
     Run { dir: args.dir.as_deref(), name: &args.name }
 }
 
-/// The tiers over the directory's store, where memory that outlives the process is asked for. Collective.
+/// The tiers over the directory's store, where memory that outlives the process is asked for.
+/// Collective.
 fn tiered(
     args: &Args,
     pfs: Option<Arc<dyn Store>>,

@@ -40,7 +40,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     results: ResultArgs,
 
-    /// Measure the memory bandwidth (STREAM triad) in between, and the fraction of it the solver reaches.
+    /// Measure the memory bandwidth (STREAM triad) in between, and the fraction of it the solver
+    /// reaches.
     #[arg(long, help_heading = "Machine")]
     roofline: bool,
 }

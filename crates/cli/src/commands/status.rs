@@ -42,7 +42,8 @@ struct Report {
 #[derive(Serialize)]
 struct RunStatus {
     name: String,
-    /// running, converged, stopped, not-converged, failed, dead, silent (on another machine), or unknown.
+    /// running, converged, stopped, not-converged, failed, dead, silent (on another machine), or
+    /// unknown.
     state: String,
     /// Whether its process is there; null where that cannot be seen from here.
     alive: Option<bool>,
@@ -148,8 +149,8 @@ fn said(standing: Standing) -> Said {
     }
 }
 
-/// The newest version whose manifest is whole and whose files have their lengths, and its age in seconds. Checksums are what
-/// `recoup verify` reads.
+/// The newest version whose manifest is whole and whose files have their lengths, and its age in
+/// seconds. Checksums are what `recoup verify` reads.
 fn newest(store: &Hdf5Store) -> Result<Option<(u64, f64)>> {
     let age = |version: u64| {
         // The directory may be a retired version's, as old as that.

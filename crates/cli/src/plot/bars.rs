@@ -79,7 +79,8 @@ pub(super) fn sizes(schemes: &[SchemeFigures], canvas: Canvas) -> Option<Scene> 
     Some(render_multiple(plots, layout))
 }
 
-/// Bars side by side in groups, as a drawing of its own; every group has a bar for each word of the legend.
+/// Bars side by side in groups, as a drawing of its own; every group has a bar for each word of the
+/// legend.
 pub(crate) fn grouped_bars(groups: &[(String, Vec<f64>)], legend: &[&'static str], y_label: &str) -> String {
     let canvas = Canvas { width: 860.0, ..Canvas::PAGE };
     let mut bars = BarPlot::new().with_width(0.7);

@@ -40,8 +40,8 @@ pub(super) struct Ink {
     dark: &'static str,
 }
 
-/// One colour per run or cause: apart in brightness too, so that they stay apart without hue. From Okabe
-/// and Ito's palette, lightened for the dark.
+/// One colour per run or cause: apart in brightness too, so that they stay apart without hue. From
+/// Okabe and Ito's palette, lightened for the dark.
 pub(super) const SERIES: [Ink; 7] = [
     Ink { variable: "--series-1", light: "#767676", dark: "#a3a3a3" },
     Ink { variable: "--series-2", light: "#0072b2", dark: "#56b4e9" },

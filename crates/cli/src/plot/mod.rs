@@ -1,7 +1,7 @@
 //! The plots of a report: residual histories, overheads and their causes, sizes.
 //!
-//! Each is drawn as SVG whose colours are the page's own variables, so that it follows light and dark, in a width for
-//! screens and one for phones; and as PNG in the light colours.
+//! Each is drawn as SVG whose colours are the page's own variables, so that it follows light and
+//! dark, in a width for screens and one for phones; and as PNG in the light colours.
 
 mod bars;
 mod canvas;

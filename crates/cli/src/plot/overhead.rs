@@ -1,4 +1,5 @@
-//! Overheads as dots with their intervals: of the schemes of one comparison, and of many comparisons side by side.
+//! Overheads as dots with their intervals: of the schemes of one comparison, and of many
+//! comparisons side by side.
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ const OVERVIEW: Words = Words {
               edge: the table has their values.",
 };
 
-/// Axes end at this many times the upper quartile of what they show: one value does not press all others together.
+/// Axes end at this many times the upper quartile of what they show: one value does not press all
+/// others together.
 const STRETCH: f64 = 3.0;
 
 /// One row of dots.
@@ -90,8 +92,8 @@ impl Ends {
         value.clamp(self.least, self.most)
     }
 
-    /// Where an estimate is drawn, and how far its whiskers go from there, down and up. A mean off the axis is at its end;
-    /// the drawing cuts a whisker off there, so that it has no end.
+    /// Where an estimate is drawn, and how far its whiskers go from there, down and up. A mean off
+    /// the axis is at its end; the drawing cuts a whisker off there, so that it has no end.
     fn place(self, dots: &Dots) -> Option<Mark> {
         let (mean, (lower, upper)) = (self.hold(dots.measured?.mean), dots.interval()?);
         Some(Mark { mean, whiskers: ((mean - lower).max(0.0), (upper - mean).max(0.0)) })
@@ -218,7 +220,8 @@ mod tests {
         Dots { name: name.to_owned(), measured: Some(Estimate { mean, half_width }), expected: None }
     }
 
-    /// Centre and ends of what is drawn from left to right: of each dot, and of the lines of its colour through it.
+    /// Centre and ends of what is drawn from left to right: of each dot, and of the lines of its
+    /// colour through it.
     fn drawn(scene: &Scene) -> Vec<[f64; 3]> {
         let through = |x: f64, y: f64, colour: &str| {
             let ends = scene.elements.iter().filter_map(|of| match of {

@@ -67,7 +67,8 @@ impl Unit {
     }
 }
 
-/// Lines from broad to thin, in patterns of their own, so that each shows where several lie on each other.
+/// Lines from broad to thin, in patterns of their own, so that each shows where several lie on each
+/// other.
 const STYLES: [(f64, &str); 7] =
     [(5.0, ""), (3.6, ""), (3.0, "9 4"), (2.4, "3 4"), (2.0, "12 3 2 3"), (1.6, "5 2"), (1.2, "")];
 

@@ -1,8 +1,9 @@
-//! What `recoup compare --report` and `recoup report` write: pages that need nothing else, and their plots as files.
+//! What `recoup compare --report` and `recoup report` write: pages that need nothing else, and
+//! their plots as files.
 //!
-//! Promises: `index.html` is self-contained (inline style and SVG, no script, no font, no address), reads in light and
-//! dark and on a phone, states every number of its plots in a table, and explains its terms. Must not know how a run is
-//! made: it is given figures and curves.
+//! Promises: `index.html` is self-contained (inline style and SVG, no script, no font, no address),
+//! reads in light and dark and on a phone, states every number of its plots in a table, and
+//! explains its terms. Must not know how a run is made: it is given figures and curves.
 
 mod index;
 mod page;

@@ -1,4 +1,5 @@
-//! The page of one comparison: verdict, plots, the table of their numbers, decisions, terms, and what was run.
+//! The page of one comparison: verdict, plots, the table of their numbers, decisions, terms, and
+//! what was run.
 
 use std::fmt::Write;
 

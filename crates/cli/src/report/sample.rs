@@ -11,7 +11,8 @@ use crate::solved::SolveReport;
 /// Iterations of the undisturbed solve, each of which takes a second.
 const BASELINE: u64 = 100;
 
-/// Two trials of three schemes, the second 10 % longer; lossy's took fewer iterations than the undisturbed solve.
+/// Two trials of three schemes, the second 10 % longer; lossy's took fewer iterations than the
+/// undisturbed solve.
 pub(crate) fn comparison() -> Comparison {
     let schemes = [(SchemeChoice::None, 160.0), (SchemeChoice::Traditional, 130.0), (SchemeChoice::Lossy, 115.0)];
     let figures =

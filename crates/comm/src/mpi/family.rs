@@ -1,4 +1,5 @@
-//! Communicators that are lost together: when a rank is gone, none of them is of further use to anybody.
+//! Communicators that are lost together: when a rank is gone, none of them is of further use to
+//! anybody.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,8 @@ const NONE: usize = usize::MAX;
 
 /// A communicator, as its family knows it.
 pub(super) trait Member: Copy + PartialEq {
-    /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to `MPI_ERR_REVOKED` of Open MPI 5.
+    /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to
+    /// `MPI_ERR_REVOKED` of Open MPI 5.
     fn is_loss(fault: Fault) -> bool;
     /// No call on it will succeed any more, on any rank.
     fn revoke(self);
@@ -62,9 +64,11 @@ impl<M: Member> Members<M> {
         Some(self.lost.load(Ordering::Acquire)).filter(|&rank| rank != NONE)
     }
 
-    /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on all members end.
+    /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on
+    /// all members end.
     ///
-    /// Collective calls that are begun and asked about were seen to end with an internal error instead of saying so.
+    /// Collective calls that are begun and asked about were seen to end with an internal error
+    /// instead of saying so.
     pub(super) fn suffer(&self, fault: Fault, raw: M) {
         let failed = raw.failed_rank();
         if M::is_loss(fault) || failed.is_some() || raw.is_revoked() {

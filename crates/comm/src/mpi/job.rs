@@ -222,9 +222,11 @@ impl MpiJob {
         self.is_maimed
     }
 
-    /// Returns when every process has called it: spares at the beginning, the others when all is done. Collective.
+    /// Returns when every process has called it: spares at the beginning, the others when all is
+    /// done. Collective.
     ///
-    /// All return or none does: one that left while others still waited would be missed, and taken for lost.
+    /// All return or none does: one that left while others still waited would be missed, and taken
+    /// for lost.
     ///
     /// # Errors
     /// [`CommError::RankLost`] when a process is gone.
@@ -241,8 +243,9 @@ impl MpiJob {
         Err(CommError::RankLost { rank: 0 })
     }
 
-    /// After a loss: spares take the places of lost processes, and where there are too few, the others close up.
-    /// Communicators from before are of no further use. All processes that are alive call it, whether they compute or not.
+    /// After a loss: spares take the places of lost processes, and where there are too few, the
+    /// others close up. Communicators from before are of no further use. All processes that are
+    /// alive call it, whether they compute or not.
     ///
     /// # Errors
     /// [`MpiError::NoRepair`] where a lost rank cannot be survived, [`MpiError::Library`].
@@ -256,7 +259,8 @@ impl MpiJob {
             // Others may have come to rest: they must not leave.
             self.world.agree(false);
         }
-        // Each failure during the repair costs one round, and there are not more failures than processes.
+        // Each failure during the repair costs one round, and there are not more failures than
+        // processes.
         for _ in 0..=self.world.size()? {
             let alive = self.world.shrink()?;
             let repaired = self.take_places(alive);
@@ -333,7 +337,8 @@ impl MpiJob {
         false
     }
 
-    /// Ends this process: in the ordinary way, or at once after a loss, when MPI might not come to its own end.
+    /// Ends this process: in the ordinary way, or at once after a loss, when MPI might not come to
+    /// its own end.
     pub fn end(self, code: u8) {
         if self.is_maimed {
             sys::leave(i32::from(code));
@@ -354,8 +359,8 @@ fn host_word() -> i64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, mix) as i64
 }
 
-/// The place of the process that had place `own`, and the number of places, once those missing from `taken` (ascending)
-/// are filled by spares, lowest first, or closed up.
+/// The place of the process that had place `own`, and the number of places, once those missing from
+/// `taken` (ascending) are filled by spares, lowest first, or closed up.
 fn filled(taken: &[usize], places: usize, own: usize) -> (usize, usize) {
     let computing = taken.partition_point(|&place| place < places);
     let spares = taken.len() - computing;

@@ -1,7 +1,8 @@
 //! The only calls of MPI: each returns its error class, none ends the program.
 //!
-//! Nothing here blocks but start, end and [`Raw::dup`]: everything else is begun and then asked about, so that two
-//! threads of a rank can wait for different collective calls even where MPI allows one call at a time.
+//! Nothing here blocks but start, end and [`Raw::dup`]: everything else is begun and then asked
+//! about, so that two threads of a rank can wait for different collective calls even where MPI
+//! allows one call at a time.
 #![expect(unsafe_code, reason = "calls the MPI library")]
 
 use std::ffi::CStr;
@@ -232,7 +233,8 @@ impl Raw {
         Ok(alive)
     }
 
-    /// Whether all ranks say so and none is lost: the same answer on all that are alive. Waits inside the library.
+    /// Whether all ranks say so and none is lost: the same answer on all that are alive. Waits
+    /// inside the library.
     pub(super) fn agree(self, own: bool) -> bool {
         let Some(ulfm) = ulfm() else { return own };
         let mut flag = c_int::from(own);
@@ -288,7 +290,8 @@ impl Member for Raw {
 
     fn free(mut self) {
         if IS_UP.load(Ordering::Acquire) {
-            // SAFETY: a communicator made by `dup`, freed once. What fails is lost: there is nobody to tell.
+            // SAFETY: a communicator made by `dup`, freed once. What fails is lost: there is nobody
+            // to tell.
             let _freed = call(|| unsafe { ffi::MPI_Comm_free(&raw mut self.0) });
         }
     }
@@ -305,8 +308,8 @@ pub(super) struct Pending<'b> {
 
 /// One request.
 enum Request {
-    /// A receive whose message has not come. Its length is looked at before it is taken: libraries were seen to write
-    /// beyond the room given for a message that is too long.
+    /// A receive whose message has not come. Its length is looked at before it is taken: libraries
+    /// were seen to write beyond the room given for a message that is too long.
     Awaited(Room),
     /// The library is at work; the number of values that come.
     UnderWay {
@@ -381,12 +384,14 @@ impl<'b> Pending<'b> {
         let comm = self.comm.0;
         self.begin(|request| {
             let kind = T::datatype();
-            // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of every rank.
+            // SAFETY: both are borrowed until the request is done, and `all` has room for `own` of
+            // every rank.
             unsafe { ffi::MPI_Iallgather(from, count, kind, to, count, kind, comm, request) }
         })
     }
 
-    /// Puts the `own` bytes of all ranks into `all` where `parts` says: their counts, and where they begin.
+    /// Puts the `own` bytes of all ranks into `all` where `parts` says: their counts, and where
+    /// they begin.
     pub(super) fn gather_parts(
         &mut self,
         own: &'b [u8],
@@ -397,7 +402,8 @@ impl<'b> Pending<'b> {
         let comm = self.comm.0;
         self.begin(|request| {
             let kind = u8::datatype();
-            // SAFETY: all four are borrowed until the request is done, and the parts lie within `all`.
+            // SAFETY: all four are borrowed until the request is done, and the parts lie within
+            // `all`.
             unsafe { ffi::MPI_Iallgatherv(from, count, kind, to, counts, starts, kind, comm, request) }
         })
     }
@@ -508,14 +514,16 @@ impl Room {
         let start = if fits { self.start } else { overflow.as_mut_ptr() };
         // SAFETY: a constant of the library.
         let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
-        // SAFETY: there is room for just this message, exclusively borrowed or kept until the request is done.
+        // SAFETY: there is room for just this message, exclusively borrowed or kept until the
+        // request is done.
         check(unsafe { ffi::MPI_Imrecv(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
         Ok(Some(Request::UnderWay { handle, values, overflow }))
     }
 }
 
 impl Drop for Pending<'_> {
-    /// Buffers are not given back before the library is done with them; messages that have not come are not waited for.
+    /// Buffers are not given back before the library is done with them; messages that have not come
+    /// are not waited for.
     fn drop(&mut self) {
         self.requests.retain(|request| request.road().is_none());
         let mut pause = Pause::default();

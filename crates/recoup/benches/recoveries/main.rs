@@ -1,9 +1,10 @@
-//! What recoveries cost every method: extra iterations, mean and worst of nine instants, by scheme; and what `auto` costs
-//! beside the best fixed choice, on the machine of the published experiments (doi 10.1145/3208040.3208050).
+//! What recoveries cost every method: extra iterations, mean and worst of nine instants, by scheme;
+//! and what `auto` costs beside the best fixed choice, on the machine of the published experiments
+//! (doi 10.1145/3208040.3208050).
 //!
-//! `cargo xtask recoveries` runs both parts, some minutes on one core. Every run is repeatable: failures come at fixed
-//! iterations or from a seed, sums have a fixed order. Options: `--part recoveries|auto`, `--method NAME,..`,
-//! `--problem NAME,..`, `--rtol E,..`, `--seeds N`.
+//! `cargo xtask recoveries` runs both parts, some minutes on one core. Every run is repeatable:
+//! failures come at fixed iterations or from a seed, sums have a fixed order. Options: `--part
+//! recoveries|auto`, `--method NAME,..`, `--problem NAME,..`, `--rtol E,..`, `--seeds N`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
@@ -77,7 +78,8 @@ struct Extra {
     /// Breakdowns and stagnations gone back from.
     breakdowns: u64,
     unconverged: usize,
-    /// Lossy versions came to hold what the recurrences need: the state is so small that less saves nothing, or costs more.
+    /// Lossy versions came to hold what the recurrences need: the state is so small that less saves
+    /// nothing, or costs more.
     held_more: bool,
 }
 
@@ -128,7 +130,8 @@ impl Extra {
 /// Means and worst rows of one method.
 #[derive(Default)]
 struct Summary {
-    /// Of each scheme: name, mean and worst of the rows' means, worst recovery, as parts of the iterations.
+    /// Of each scheme: name, mean and worst of the rows' means, worst recovery, as parts of the
+    /// iterations.
     schemes: Vec<(String, Vec<f64>, f64)>,
     runs: usize,
     alarms: u64,

@@ -1,4 +1,5 @@
-//! The problems of the table: real matrices of the tests and model problems, each the same on every machine.
+//! The problems of the table: real matrices of the tests and model problems, each the same on every
+//! machine.
 
 use std::path::Path;
 
@@ -57,7 +58,8 @@ pub(crate) fn all() -> Vec<Problem> {
     ]
 }
 
-/// A random right-hand side; of a singular problem without its part along the constants, which A never reaches.
+/// A random right-hand side; of a singular problem without its part along the constants, which A
+/// never reaches.
 fn problem(name: &'static str, kind: Kind, matrix: Csr) -> Problem {
     let mut rhs: Vec<f64> = (0..matrix.n()).map(|row| random_value(7, row as u64)).collect();
     if kind == Kind::Singular {
@@ -103,8 +105,9 @@ fn neighbours(m: usize, point: usize) -> [Option<usize>; 4] {
     ]
 }
 
-/// Convection and diffusion on an m by m grid by central differences; `peclet` is the cell Peclet number of the wind, which
-/// blows along both axes: at 1 the operator is as far from symmetric as central differences allow.
+/// Convection and diffusion on an m by m grid by central differences; `peclet` is the cell Peclet
+/// number of the wind, which blows along both axes: at 1 the operator is as far from symmetric as
+/// central differences allow.
 fn convection_diffusion(m: usize, peclet: f64) -> Csr {
     let weights = [-1.0 - peclet, -1.0 + peclet, -1.0 - peclet, -1.0 + peclet];
     from_rows((0..m * m).map(|point| {

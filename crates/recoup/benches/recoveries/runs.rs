@@ -1,4 +1,5 @@
-//! One protected solve: a session in memory, failures, and a runner that brings the solver through them.
+//! One protected solve: a session in memory, failures, and a runner that brings the solver through
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -96,7 +97,8 @@ impl Bench {
 }
 
 impl Case<'_> {
-    /// Iterations of the undisturbed solve and what lossy versions hold enough for; `None` where it does not converge.
+    /// Iterations of the undisturbed solve and what lossy versions hold enough for; `None` where it
+    /// does not converge.
     pub(crate) fn undisturbed(&self) -> Option<(u64, Resume)> {
         let setup = self.bench.setup();
         let mut solver: Box<dyn Method + '_> = setup.make(self.method, self.rtol).ok()?;
@@ -114,7 +116,8 @@ impl Case<'_> {
         self.run(builder, Box::new(AtIterations::new(&[at])), (clock, Timing::Real), iterations)
     }
 
-    /// On the machine of the published experiments, with failures of this seed, at the interval that is best for it.
+    /// On the machine of the published experiments, with failures of this seed, at the interval
+    /// that is best for it.
     pub(crate) fn in_regime(&self, saving: Saving, seed: u64, iterations: u64) -> RunReport {
         let bytes = 8.0 * self.bench.b.len() as f64;
         let iteration_seconds = PRODUCTIVE_SECONDS / iterations as f64;

@@ -89,7 +89,8 @@ fn ranks_that_name_different_versions_are_told_so() {
     assert!(errors.iter().all(|error| error.starts_with("ranks disagree: ")), "{errors:?}");
 }
 
-/// A kill between two ranks' renames leaves the new attempt on one and the old one on the other, each whole.
+/// A kill between two ranks' renames leaves the new attempt on one and the old one on the other,
+/// each whole.
 #[test]
 fn parts_of_two_attempts_at_a_version_make_none() {
     let place = Place::new(SCRATCH_ONLY);
@@ -291,8 +292,8 @@ fn routed_files_come_back_by_their_names() {
     assert!(!place.scratch().join("single-000000/files-files").exists());
 }
 
-/// VELOC 1.8 derives the path from checkpoint, rank and version alone, and its heatdis_file writes `ckpt_200_0.dat` and
-/// asks for `ckpt-200_0.dat`: each of its restarts was refused.
+/// VELOC 1.8 derives the path from checkpoint, rank and version alone, and its heatdis_file writes
+/// `ckpt_200_0.dat` and asks for `ckpt-200_0.dat`: each of its restarts was refused.
 #[test]
 fn only_routed_file_of_a_version_comes_back_under_any_name() {
     let place = Place::new("mode = sync");

@@ -1,5 +1,6 @@
-//! What happens to files, and what a restart makes of it: rows of a table of faults that were injected into VELOC, FTI
-//! and SCR, where each of them gave wrong values, gave up, or left its ranks at odds.
+//! What happens to files, and what a restart makes of it: rows of a table of faults that were
+//! injected into VELOC, FTI and SCR, where each of them gave wrong values, gave up, or left its
+//! ranks at odds.
 
 use std::fs;
 

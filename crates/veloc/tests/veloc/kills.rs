@@ -1,4 +1,5 @@
-//! Programs killed at random instants, and in the copy to persistent storage with scratch lost after it.
+//! Programs killed at random instants, and in the copy to persistent storage with scratch lost
+//! after it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -56,7 +57,8 @@ fn await_copy(place: &Place, kind: Kind) {
     }
 }
 
-/// Kills a job over and over; it always goes on from the newest version that is whole. Its own check finds any wrong value.
+/// Kills a job over and over; it always goes on from the newest version that is whole. Its own
+/// check finds any wrong value.
 fn survives(kind: Kind, kills: usize, seed: u64) {
     if kind.ranks.is_some() && !has_mpi() {
         return;
@@ -95,7 +97,8 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
             fs::remove_dir_all(place.scratch()).unwrap();
             in_copy += usize::from(has_draft(&place, kind));
             let there = versions(&persistent(&place, kind)).last().copied().unwrap_or(0);
-            // Before a version is begun, the one before has arrived; with sync, before it is said to be saved.
+            // Before a version is begun, the one before has arrived; with sync, before it is said
+            // to be saved.
             let arrived = if kind.mode == "sync" { least } else { saved.iter().rev().nth(1).copied().unwrap_or(0) };
             assert!(there >= arrived, "kill {kill}: {arrived} had arrived, {there} is there");
             (least, exactly) = (there, true);

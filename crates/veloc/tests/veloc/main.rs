@@ -1,5 +1,6 @@
-//! libveloc-client as programs meet it: C programs built against the headers and linked with the library, killed and
-//! restarted; and clients as threads, for what takes several ranks and one cunning hand.
+//! libveloc-client as programs meet it: C programs built against the headers and linked with the
+//! library, killed and restarted; and clients as threads, for what takes several ranks and one
+//! cunning hand.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 #![expect(unsafe_code, reason = "clients are given memory as C programs give it")]

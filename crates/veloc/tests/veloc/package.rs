@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::support::{Place, assert_ends_well, core_dir, crate_dir, has, library_dir};
 
-/// One program in C and one in C++, which includes the header as the programs of VELOC's own tree do.
+/// One program in C and one in C++, which includes the header as the programs of VELOC's own tree
+/// do.
 const PROJECT: &str = r#"
 cmake_minimum_required(VERSION 3.14)
 project(client C CXX)

@@ -1,4 +1,5 @@
-//! The library made as `make install` makes it, C programs linked with it, and jobs that are run, watched and killed.
+//! The library made as `make install` makes it, C programs linked with it, and jobs that are run,
+//! watched and killed.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

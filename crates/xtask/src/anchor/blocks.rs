@@ -1,5 +1,7 @@
-//! What one checkpoint costs PETSc's CG: blocks of 20 iterations in which one is taken and written, beside their neighbours in
-//! the same run, in which none is, and from which the calls of who saves are taken off. What the machine does besides changes too slowly to matter then, as it does from one run to the next.
+//! What one checkpoint costs PETSc's CG: blocks of 20 iterations in which one is taken and written,
+//! beside their neighbours in the same run, in which none is, and from which the calls of who saves
+//! are taken off. What the machine does besides changes too slowly to matter then, as it does from
+//! one run to the next.
 
 use std::path::Path;
 
@@ -19,7 +21,8 @@ const SAVERS: [(&str, &str); 5] = [
 /// Iterations of a run: every other block of 20 has a version.
 const ITERATIONS: &str = "801";
 
-/// Prints the extra milliseconds and the ratios, on one rank, its second core free, and a rank on each.
+/// Prints the extra milliseconds and the ratios, on one rank, its second core free, and a rank on
+/// each.
 pub(super) fn print(program: &Path, sizes: &[u32], rounds: usize) -> Result<()> {
     println!("| grid | ranks | saved by | blocks | extra ms | over a block without: mean | quartiles |");
     println!("|---|---|---|---|---|---|---|");
@@ -83,7 +86,8 @@ fn blocks(program: &Path, ranks: &str, size: u32, how: &str) -> Result<Vec<Block
     (!blocks.is_empty()).then_some(blocks).with_context(failed)
 }
 
-/// Extra seconds and ratio of every block with a version, against the mean of the two beside it without their calls.
+/// Extra seconds and ratio of every block with a version, against the mean of the two beside it
+/// without their calls.
 fn compared(blocks: &[Block]) -> Vec<(f64, f64)> {
     let inner = blocks.windows(3).enumerate().filter(|(first, _)| first % 2 == 1);
     inner
@@ -105,7 +109,8 @@ fn quartiles(values: &[f64]) -> [f64; 2] {
     [1, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }
 
-/// Mean of the middle eight tenths, and the half-width of its 95 % interval (Tukey and McLaughlin 1963).
+/// Mean of the middle eight tenths, and the half-width of its 95 % interval (Tukey and McLaughlin
+/// 1963).
 fn trimmed_mean(values: &[f64]) -> (f64, f64) {
     let values = sorted(values);
     let (n, cut) = (values.len(), values.len() / 10);

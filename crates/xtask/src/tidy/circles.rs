@@ -1,8 +1,8 @@
 //! Circles of files: no two files of a crate may need each other, directly or through others.
 //!
-//! A file needs another one where it names an item of it by `crate::`, `super::` or `self::`. Names that a module only passes on
-//! lead to the file that defines them. The root of a crate is left out: it names all modules, and all may take what it
-//! passes on.
+//! A file needs another one where it names an item of it by `crate::`, `super::` or `self::`. Names
+//! that a module only passes on lead to the file that defines them. The root of a crate is left
+//! out: it names all modules, and all may take what it passes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +148,8 @@ fn tree(tokens: &[String], position: usize, from: &Path, is_use: bool, leaves: &
     if renamed { at + 2 } else { at }
 }
 
-/// The file that defines what a path names: the deepest module on its way, or the one that module takes it from.
+/// The file that defines what a path names: the deepest module on its way, or the one that module
+/// takes it from.
 fn defining<'f>(files: &'f [File<'_>], path: &[String], hops: usize) -> Option<&'f File<'f>> {
     let deepest = (0..=path.len()).rev().find_map(|depth| {
         let file = files.iter().find(|file| file.module == path[..depth])?;

@@ -18,6 +18,7 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
     let missing = paths.iter().filter(|(_, path)| !root.join(path).exists());
     found.extend(missing.map(|(index, path)| map.complaint(*index, format!("{path} does not exist"))));
     let crates = manifests.filter_map(|source| source.path.strip_suffix("/Cargo.toml"));
+    found.extend(wrong_dependencies(map, sources));
     let unmapped = crates.filter(|name| !paths.iter().any(|(_, path)| path == name));
     found.extend(unmapped.map(|name| format!("{MAP}: {name} is not on the map")));
     found
@@ -26,6 +27,49 @@ pub(super) fn complaints(root: &Path, sources: &[Source]) -> Vec<String> {
 fn without_lints(manifest: &Source) -> Option<String> {
     let is_lazy = !manifest.text.contains("[lints]\nworkspace = true");
     is_lazy.then(|| manifest.complaint(0, "[lints] workspace = true is missing"))
+}
+
+/// Crates whose manifests differ from the second code block of the map. A line of it names a crate,
+/// or several by commas, and all it uses.
+fn wrong_dependencies(map: &Source, sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let lines = map.text.lines().enumerate().filter(|(_, line)| line.contains("  "));
+    let blocks = map.text.lines().scan(0, |fences, line| {
+        *fences += usize::from(line.starts_with("```"));
+        Some(*fences)
+    });
+    let inside: Vec<bool> = blocks.map(|fences| fences == 3).collect();
+    for (index, line) in lines.filter(|(index, _)| inside[*index]) {
+        let Some((crates, used)) = line.split_once("  ") else { continue };
+        let mut told: Vec<&str> = used.split_whitespace().filter(|name| *name != "none").collect();
+        told.sort_unstable();
+        for name in crates.split(',').map(str::trim) {
+            let is_it =
+                |path: &str| path == format!("crates/{name}/Cargo.toml") || path == format!("{name}/Cargo.toml");
+            let Some(manifest) = sources.iter().find(|source| is_it(&source.path)) else {
+                found.push(map.complaint(index, format!("{name} is no crate")));
+                continue;
+            };
+            let uses = dependencies(&manifest.text);
+            if uses != told {
+                let uses = if uses.is_empty() { "none".to_owned() } else { uses.join(" ") };
+                found.push(map.complaint(index, format!("{name} uses {uses}")));
+            }
+        }
+    }
+    found
+}
+
+/// The crates of ours that a manifest names below `[dependencies]`, in order.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let below = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
+    let lines = below.take_while(|line| !line.starts_with('['));
+    let name = |line: &'_ str| line.split(['.', ' ', '=']).next().map(str::len);
+    let names = lines.filter_map(|line| Some(&line[..name(line)?]));
+    let mut found: Vec<&str> =
+        names.filter_map(|name| if name == "recoup" { Some(name) } else { name.strip_prefix("recoup-") }).collect();
+    found.sort_unstable();
+    found
 }
 
 /// Line and path of each entry of the first code block: its first word, while that is a path.
@@ -49,6 +93,22 @@ mod tests {
     fn crate_without_workspace_lints_is_found() {
         let lazy = [source("io/Cargo.toml", "[package]\n"), source(MAP, "```text\nio  stores\n```\n")];
         assert!(complaints(&crate::root(), &lazy).iter().any(|what| what.starts_with("io/Cargo.toml:1")));
+    }
+
+    #[test]
+    fn dependencies_that_the_map_does_not_tell_are_found() {
+        let page = "```text\nio  stores\n```\nwords\n```text\nio, cache  core\ngone       none\n```\n";
+        let manifest =
+            |uses: &str| format!("[lints]\nworkspace = true\n[dependencies]\n{uses}[features]\nrecoup-no = []\n");
+        let sources = [
+            source("io/Cargo.toml", &manifest("recoup-core.workspace = true\nlibc = \"1\"\n")),
+            source(
+                "crates/cache/Cargo.toml",
+                &manifest("recoup-core.workspace = true\nrecoup-io = { path = \"x\" }\n"),
+            ),
+        ];
+        let found = wrong_dependencies(&source(MAP, page), &sources);
+        assert_eq!(found, ["ARCHITECTURE.md:6: cache uses core io", "ARCHITECTURE.md:7: gone is no crate"]);
     }
 
     #[test]

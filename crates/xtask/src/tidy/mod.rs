@@ -1,9 +1,11 @@
 //! The style rules that can be checked by reading.
 //!
-//! Sources are formatted by rustfmt, so a look at lines and indentation is enough; nothing is parsed.
+//! Sources are formatted by rustfmt, so a look at lines and indentation is enough; nothing is
+//! parsed.
 
 mod circles;
 mod layout;
+mod prose;
 mod rust;
 mod text;
 
@@ -59,6 +61,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 
 fn check(source: &Source) -> Vec<String> {
     let mut complaints = text::complaints(source);
+    complaints.extend(prose::complaints(source));
     if source.is_rust() {
         complaints.extend(rust::complaints(source));
     }

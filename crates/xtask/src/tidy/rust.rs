@@ -5,7 +5,8 @@ use super::Source;
 /// Lines a function may have, its signature and closing brace included.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Files that may lift the ban on unsafe code; the last counts allocations, which takes an allocator.
+/// Files that may lift the ban on unsafe code; the last counts allocations, which takes an
+/// allocator.
 const UNSAFE_FILES: [&str; 4] = ["sys.rs", "simd.rs", "cuda.rs", "allocation.rs"];
 
 pub(super) fn complaints(source: &Source) -> Vec<String> {
@@ -38,7 +39,8 @@ fn starts_function(line: &str) -> bool {
     words.find(|word| !is_qualifier(word)) == Some("fn")
 }
 
-/// From the signature to the brace that closes the body at the same indentation; `None` without a body.
+/// From the signature to the brace that closes the body at the same indentation; `None` without a
+/// body.
 fn function_lines(lines: &[&str], indentation: usize) -> Option<usize> {
     for (index, line) in lines.iter().enumerate() {
         let is_at_level = indent(line) == indentation;

@@ -5,6 +5,10 @@ use super::Source;
 /// Lines a source file may have.
 const FILE_LINES_MAX: usize = 600;
 
+/// Columns of a comment, and of a line of prose in Markdown.
+const COMMENT_COLUMNS_MAX: usize = 100;
+const PROSE_COLUMNS_MAX: usize = 120;
+
 /// Marks of unfinished work. Split, so that this file does not find itself.
 const UNFINISHED: [&str; 6] = [
     concat!("TO", "DO"),
@@ -22,6 +26,7 @@ const MACHINE_PATHS: [&str; 4] =
 pub(super) fn complaints(source: &Source) -> Vec<String> {
     let lines = source.text.lines().enumerate();
     let mut complaints: Vec<String> = lines.flat_map(|(index, line)| line_complaints(source, index, line)).collect();
+    complaints.extend(wide_lines(source));
     let n_lines = source.text.lines().count();
     if source.is_rust() && n_lines > FILE_LINES_MAX {
         complaints.push(source.complaint(0, format!("{n_lines} lines, at most {FILE_LINES_MAX}")));
@@ -30,6 +35,25 @@ pub(super) fn complaints(source: &Source) -> Vec<String> {
         complaints.push(source.complaint(n_lines.saturating_sub(1), "no newline at the end"));
     }
     complaints
+}
+
+/// Comments and prose that are too wide. Tables, and words that cannot be broken, are not counted.
+fn wide_lines(source: &Source) -> Vec<String> {
+    let is_markdown = source.path.ends_with(".md");
+    let most = if is_markdown { PROSE_COLUMNS_MAX } else { COMMENT_COLUMNS_MAX };
+    let mut is_code = false;
+    let mut found = Vec::new();
+    for (index, line) in source.text.lines().enumerate() {
+        let comment = line.trim_start().strip_prefix("//").map(|text| text.trim_start_matches(['/', '!']).trim_start());
+        let text = if is_markdown { Some(line) } else { comment.filter(|_| source.is_rust()) };
+        let Some(text) = text else { continue };
+        is_code ^= is_markdown && text.starts_with("```");
+        let columns = line.chars().count();
+        if !is_code && columns > most && !text.trim_start().starts_with(['|', '#']) && text.contains(' ') {
+            found.push(source.complaint(index, format!("{columns} columns, at most {most}")));
+        }
+    }
+    found
 }
 
 fn line_complaints(source: &Source, index: usize, line: &str) -> Vec<String> {
@@ -78,6 +102,18 @@ mod tests {
         for path in MACHINE_PATHS {
             assert_eq!(of(&format!("see {path}x\n")).len(), 1, "{path}");
         }
+    }
+
+    #[test]
+    fn wide_comments_and_prose_are_found_and_tables_are_not() {
+        let words = |columns: usize| "word ".repeat(columns / 5 + 1);
+        let wide = words(COMMENT_COLUMNS_MAX);
+        assert_eq!(of(&format!("/// {}\n", wide.trim_end())).len(), 1);
+        assert_eq!(of(&format!("/// | {}|\nlet text = \"{}\";\n", wide, wide.trim_end())), [""; 0]);
+        let page = |text: &str| complaints(&Source { path: "a.md".to_owned(), text: text.to_owned() }).len();
+        let prose = words(PROSE_COLUMNS_MAX);
+        assert_eq!(page(&format!("{}\n", prose.trim_end())), 1);
+        assert_eq!(page(&format!("| {}|\n```text\n{}\n```\n", prose, prose.trim_end())), 0);
     }
 
     #[test]

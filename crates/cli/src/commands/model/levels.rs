@@ -34,7 +34,8 @@ pub(super) struct Args {
     /// Time of a recovery from each level; the checkpoint's when not given.
     #[arg(long, value_name = "LEVEL:DURATION,..")]
     recover: Option<Costs>,
-    /// Of all failures, those that take a process, a node with its memory, or the whole job with them.
+    /// Of all failures, those that take a process, a node with its memory, or the whole job with
+    /// them.
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default())]
     failure_shares: FailureShares,
     /// Simulated runs, each of 200 times the MTTI.

@@ -59,7 +59,8 @@ impl Given {
         }
     }
 
-    /// Draws, where a report was asked for, the overheads of each scheme in percent under these headings.
+    /// Draws, where a report was asked for, the overheads of each scheme in percent under these
+    /// headings.
     ///
     /// # Errors
     /// When the directory or the file cannot be written.
@@ -176,7 +177,8 @@ impl Machine {
         std::iter::once((Scheme::None, Cost::default())).chain(costs).collect()
     }
 
-    /// Costs from sizes, ratios and speeds: encode on every rank, then write through the shared bandwidth.
+    /// Costs from sizes, ratios and speeds: encode on every rank, then write through the shared
+    /// bandwidth.
     fn estimated(&self) -> Vec<(Scheme, Cost)> {
         let bytes = self.bytes.unwrap_or(0.0);
         let bytes_lossy = self.bytes_lossy.unwrap_or(bytes);

@@ -208,8 +208,9 @@ impl Scenario {
         self.schemes.iter().filter_map(plan).collect()
     }
 
-    /// The run a policy is driven through; `None` for several levels. A recovery's extra iterations are in proportion
-    /// to those done, and as given at the mean failure, in the middle of the solve.
+    /// The run a policy is driven through; `None` for several levels. A recovery's extra iterations
+    /// are in proportion to those done, and as given at the mean failure, in the middle of the
+    /// solve.
     pub(super) fn runs(&self, trials: u32, seed: u64) -> Option<Runs> {
         let Question { mtti_seconds, costs, .. } = self.question()?;
         let [level] = &self.machine.levels[..] else { return None };

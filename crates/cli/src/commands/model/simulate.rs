@@ -49,7 +49,8 @@ enum Driven {
 /// Simulates.
 ///
 /// # Errors
-/// When the scenario makes no sense or has too many levels for a policy, or the report or stdout cannot be written to.
+/// When the scenario makes no sense or has too many levels for a policy, or the report or stdout
+/// cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     let mut found = Simulated { trials: args.trials, seed: args.seed, ..Simulated::default() };
     match args.given.subject()? {
