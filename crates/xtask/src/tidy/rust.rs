@@ -12,6 +12,9 @@ const UNSAFE_FILES: [&str; 4] = ["sys.rs", "simd.rs", "cuda.rs", "allocation.rs"
 pub(super) fn complaints(source: &Source) -> Vec<String> {
     let lines: Vec<&str> = source.text.lines().collect();
     let mut found = long_functions(source, &lines);
+    if source.file_name() == "mod.rs" {
+        found.push(source.complaint(0, "a module with a folder is a file next to it, named after it"));
+    }
     for (index, line) in lines.iter().enumerate() {
         let what = silenced(line).or_else(|| unsafe_code(source, line)).or_else(|| code_in_comment(line));
         found.extend(what.map(|what| source.complaint(index, what)));
@@ -98,6 +101,11 @@ mod tests {
         for signature in ["fn f()", "pub const fn f()", "extern \"C\" fn f()", "async fn f()"] {
             assert_eq!(of("a.rs", &function(signature, FUNCTION_LINES_MAX - 1)).len(), 1, "{signature}");
         }
+    }
+
+    #[test]
+    fn modules_named_mod_are_found() {
+        assert_eq!(of("crates/x/src/parent/mod.rs", "mod child;\n").len(), 1);
     }
 
     #[test]
