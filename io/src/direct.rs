@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::left;
+use crate::reuse;
 
 /// What offset, length and address must be multiples of: no less than any device's block.
 const PAGE: usize = 4096;
@@ -64,23 +64,23 @@ impl Whole<'_> {
 }
 
 /// A file that is written both ways.
-pub(crate) struct Both {
+pub(crate) struct DirectFile {
     file: File,
     /// The file system has no way past the page cache.
     is_refused: bool,
     /// It holds what another version left.
-    is_left: bool,
+    is_reused: bool,
 }
 
-impl Both {
+impl DirectFile {
     /// A new file, or one that is left of another version.
-    pub(crate) fn new(file: File, is_left: bool) -> Self {
-        Self { file, is_refused: false, is_left }
+    pub(crate) fn new(file: File, is_reused: bool) -> Self {
+        Self { file, is_refused: false, is_reused }
     }
 
     /// What is not written whole begins empty: between its parts are zeros.
     fn start_over(&mut self) -> io::Result<()> {
-        if std::mem::take(&mut self.is_left) { self.file.set_len(0) } else { Ok(()) }
+        if std::mem::take(&mut self.is_reused) { self.file.set_len(0) } else { Ok(()) }
     }
 
     /// Puts all bytes at `offset` of the file.
@@ -108,9 +108,9 @@ impl Both {
             return Ok(false);
         }
         let written = self.past_cache(|file| ROOM.with_borrow_mut(|room| write_at_once(file, room, whole)))?;
-        let is_left = std::mem::take(&mut self.is_left);
+        let is_reused = std::mem::take(&mut self.is_reused);
         if written == whole.padded_bytes() as usize {
-            return if is_left { left::cut(&self.file, whole.padded_bytes()) } else { Ok(()) }.map(|()| true);
+            return if is_reused { reuse::cut(&self.file, whole.padded_bytes()) } else { Ok(()) }.map(|()| true);
         }
         self.is_refused = true;
         self.file.set_len(0).map(|()| false)
@@ -243,7 +243,7 @@ mod tests {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
             let paths = ["plain", "both"].map(|name| dir.path().join(name));
             let plain = File::create_new(&paths[0]).unwrap();
-            let mut both = Both::new(File::create_new(&paths[1]).unwrap(), false);
+            let mut both = DirectFile::new(File::create_new(&paths[1]).unwrap(), false);
             let mut offset = 48;
             for (from, length) in lengths.into_iter().enumerate() {
                 let bytes = &values[from.min(values.len() - length)..][..length];
@@ -269,7 +269,7 @@ mod tests {
                 let tail = vec![2; 900 + number];
                 let whole = Whole { head: &head, payload, tail: &tail };
                 let path = dir.path().join(number.to_string());
-                let mut both = Both::new(File::create_new(&path).unwrap(), false);
+                let mut both = DirectFile::new(File::create_new(&path).unwrap(), false);
                 let mut expected = [&head, payload, &tail].concat();
                 expected.resize(whole.padded_bytes() as usize, 0);
                 let is_written = both.write_whole(&whole).unwrap();
@@ -289,7 +289,7 @@ mod tests {
                 let path = dir.path().join(bytes.to_string());
                 let left = || {
                     std::fs::write(&path, vec![9; bytes]).unwrap();
-                    Both::new(File::options().read(true).write(true).open(&path).unwrap(), true)
+                    DirectFile::new(File::options().read(true).write(true).open(&path).unwrap(), true)
                 };
                 let head = vec![1; 48 + gap(&payload, 48) as usize];
                 let whole = Whole { head: &head, payload: &payload, tail: &[2; 100] };
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn what_does_not_begin_where_its_memory_does_is_not_written_at_once() {
         let (dir, payload) = (tempfile::tempdir().unwrap(), vec![7; BYTES_MIN]);
-        let mut both = Both::new(File::create_new(dir.path().join("file")).unwrap(), false);
+        let mut both = DirectFile::new(File::create_new(dir.path().join("file")).unwrap(), false);
         let head = vec![1; 49 + gap(&payload, 48) as usize];
         assert!(!both.write_whole(&Whole { head: &head, payload: &payload, tail: &[] }).unwrap());
     }

@@ -13,11 +13,11 @@ mod envelope;
 mod export;
 mod hdf5;
 mod import;
-mod left;
 mod memory;
 mod private;
 mod publish;
 mod regular;
+mod reuse;
 mod sys;
 mod throttle;
 

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use recoup_core::StoreError;
 
-use crate::direct::{Both, Whole};
-use crate::left;
+use crate::direct::{DirectFile, Whole};
+use crate::reuse;
 
 /// The steps that change the disk, as a test sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +74,8 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes a file of a draft, and says whether it holds what another version left: see [`take_file`].
-pub(crate) fn make_file(path: &Path, may_be_left: bool) -> Result<(File, bool), StoreError> {
-    if may_be_left { take_file(path) } else { create_file(path).map(|file| (file, false)) }
+pub(crate) fn make_file(path: &Path, may_reuse: bool) -> Result<(File, bool), StoreError> {
+    if may_reuse { take_file(path) } else { create_file(path).map(|file| (file, false)) }
 }
 
 /// Makes a file that was not there.
@@ -87,7 +87,7 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
 /// where that may be; else a new one in its place. Says which.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
     match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
-        Ok(file) if left::is_ours_alone(&file) => return Ok((file, true)),
+        Ok(file) if reuse::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
         // Somebody reads it, or it may be read only.
         _ => remove_file(path)?,
@@ -106,18 +106,18 @@ pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> R
 }
 
 /// Puts all bytes at `offset`; large ones past the page cache.
-pub(crate) fn write_large_at(file: &mut Both, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
+pub(crate) fn write_large_at(file: &mut DirectFile, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
     step(Step::Write, path, || file.write_all_at(bytes, offset))
 }
 
 /// Writes all of a file with one large payload at once, past the page cache, and says whether that
 /// could be.
-pub(crate) fn write_whole(file: &mut Both, path: &Path, whole: &Whole<'_>) -> Result<bool, StoreError> {
+pub(crate) fn write_whole(file: &mut DirectFile, path: &Path, whole: &Whole<'_>) -> Result<bool, StoreError> {
     step(Step::Write, path, || file.write_whole(whole))
 }
 
 /// Makes durable what [`write_large_at`] or [`write_whole`] has put.
-pub(crate) fn sync_large(file: &Both, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn sync_large(file: &DirectFile, path: &Path) -> Result<(), StoreError> {
     step(Step::SyncFile, path, || file.sync())
 }
 
@@ -133,12 +133,12 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
 
 /// Writes whole files, over those that are left where they may be, and makes them durable: all are
 /// there before the first is synced, so that one commit of the file system carries them.
-pub(crate) fn write_files(files: &[(&Path, &[u8])], may_be_left: bool) -> Result<(), StoreError> {
+pub(crate) fn write_files(files: &[(&Path, &[u8])], may_reuse: bool) -> Result<(), StoreError> {
     let write = |(path, bytes): &(&Path, &[u8])| {
-        let (file, is_left) = make_file(path, may_be_left)?;
+        let (file, is_reused) = make_file(path, may_reuse)?;
         write_at(&file, path, bytes, 0)?;
-        if is_left {
-            step(Step::Write, path, || left::cut(&file, bytes.len() as u64))?;
+        if is_reused {
+            step(Step::Write, path, || reuse::cut(&file, bytes.len() as u64))?;
         }
         Ok(file)
     };

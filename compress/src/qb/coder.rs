@@ -22,7 +22,7 @@ pub(super) struct Coder<L> {
     pub(super) dead_band: Option<f64>,
 }
 
-/// Room for one block, used again for the next.
+/// DecodeTarget for one block, used again for the next.
 #[derive(Debug)]
 pub(super) struct Scratch<T> {
     values: Box<[T; BLOCK]>,
@@ -31,7 +31,7 @@ pub(super) struct Scratch<T> {
     spare: Vec<u8>,
 }
 
-/// Room for codes; a block's stand after [`HISTORY`] copies of its base.
+/// DecodeTarget for codes; a block's stand after [`HISTORY`] copies of its base.
 #[derive(Debug)]
 struct Work {
     codes: Box<[i64; HISTORY + BLOCK]>,
@@ -40,7 +40,7 @@ struct Work {
     filling: Filling,
 }
 
-/// Room for what is done in integers of one width.
+/// DecodeTarget for what is done in integers of one width.
 #[derive(Debug)]
 struct Integers<I: Int> {
     tile: Box<[I; TILE]>,
@@ -292,7 +292,7 @@ fn append_raw<T: Scalar>((shape, block): (Shape, usize), values: &[T], target: &
     target.resize(target.len().next_multiple_of(4), 0);
 }
 
-/// Room for decoding one block.
+/// DecodeTarget for decoding one block.
 #[derive(Debug)]
 pub(super) struct DecodeScratch<T> {
     values: Box<[T; BLOCK]>,
@@ -343,7 +343,7 @@ impl<L> Coder<L> {
             }
         };
         let is_direct = own.is_some();
-        let mut room = Room { values: own.unwrap_or(values), codes, narrow, wide };
+        let mut room = DecodeTarget { values: own.unwrap_or(values), codes, narrow, wide };
         if kind == Kind::Exact {
             Coder { level: self.level, lattice: Exact, dead_band: None }.open(shape, opened, parent, &mut room)?;
         } else {
@@ -369,7 +369,7 @@ impl<L> Coder<L> {
         shape: Shape,
         opened: &Opened<'_>,
         parent: Option<&[T]>,
-        room: &mut Room<'_, T>,
+        room: &mut DecodeTarget<'_, T>,
     ) -> Option<()>
     where
         L: Lattice<T>,
@@ -416,7 +416,7 @@ impl<L> Coder<L> {
         stride: usize,
         base: i64,
         mut payload: Payload<'_>,
-        (room, is_direct): (&mut Room<'_, T>, bool),
+        (room, is_direct): (&mut DecodeTarget<'_, T>, bool),
     ) -> Option<()>
     where
         L: Lattice<T>,
@@ -515,7 +515,7 @@ where
 }
 
 /// Where a block is decoded.
-struct Room<'a, T> {
+struct DecodeTarget<'a, T> {
     values: &'a mut [T; BLOCK],
     codes: &'a mut [i64; BLOCK],
     narrow: &'a mut Integers<i32>,

@@ -29,8 +29,8 @@ struct Holding {
     parities: Vec<(usize, ParityHead)>,
 }
 
-/// What all ranks know of a version.
-struct Known {
+/// What all ranks agree_on_versions of a version.
+struct AgreedVersion {
     version: u64,
     id: u32,
     mark: Mark,
@@ -54,13 +54,16 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
         state.guarded.clear();
     }
     let holdings: Vec<Vec<Holding>> = all.into_iter().map(|(holdings, _)| holdings).collect();
-    let known = know(store, &holdings, comm)?;
-    let wants = gather_json(comm, &known.iter().map(|known| reads(&known.manifest)).collect::<Vec<_>>())?;
+    let agreed_version = agree_on_versions(store, &holdings, comm)?;
+    let wants = gather_json(
+        comm,
+        &agreed_version.iter().map(|agreed_version| reads(&agreed_version.manifest)).collect::<Vec<_>>(),
+    )?;
     let mut kept = BTreeSet::new();
-    for (index, known) in known.iter().enumerate() {
+    for (index, agreed_version) in agreed_version.iter().enumerate() {
         let wants: Vec<&[usize]> = wants.iter().map(|of_rank| of_rank[index].as_slice()).collect();
-        if settle_version(store, known, &wants, comm)? {
-            kept.insert(known.version);
+        if settle_version(store, agreed_version, &wants, comm)? {
+            kept.insert(agreed_version.version);
         }
     }
     let removed = store.shelf.versions().and_then(|versions| {
@@ -112,12 +115,16 @@ fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
 
 /// Every version some rank has, with the manifest on all ranks. Of two of the same number the one
 /// more ranks have counts.
-fn know(store: &NodeStore, holdings: &[Vec<Holding>], comm: &dyn Comm) -> Result<Vec<Known>, StoreError> {
+fn agree_on_versions(
+    store: &NodeStore,
+    holdings: &[Vec<Holding>],
+    comm: &dyn Comm,
+) -> Result<Vec<AgreedVersion>, StoreError> {
     let mut found: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for holding in holdings.iter().flatten() {
         *found.entry(holding.version).or_default().entry(holding.id).or_default() += 1;
     }
-    let mut known = Vec::new();
+    let mut agreed_version = Vec::new();
     for (version, ids) in found {
         let Some((&id, _)) = ids.iter().max_by_key(|(_, count)| **count) else { continue };
         let is_it = |h: &&Holding| (h.version, h.id) == (version, id);
@@ -131,10 +138,10 @@ fn know(store: &NodeStore, holdings: &[Vec<Holding>], comm: &dyn Comm) -> Result
         }
         let text = broadcast_bytes(comm, root, text)?;
         if let Ok(manifest) = open_manifest(&text, version) {
-            known.push(Known { version, id, mark, held: held(holdings, version, id), manifest, text });
+            agreed_version.push(AgreedVersion { version, id, mark, held: held(holdings, version, id), manifest, text });
         }
     }
-    Ok(known)
+    Ok(agreed_version)
 }
 
 fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
@@ -154,10 +161,16 @@ fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
 }
 
 /// Brings one version to who reads it; whether it is whole now.
-fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<bool, StoreError> {
-    let version = known.version;
+fn settle_version(
+    store: &NodeStore,
+    agreed_version: &AgreedVersion,
+    wants: &[&[usize]],
+    comm: &dyn Comm,
+) -> Result<bool, StoreError> {
+    let version = agreed_version.version;
     let all = wants.iter().enumerate().flat_map(|(to, blobs)| blobs.iter().map(move |&blob| (to, blob)));
-    let ways: Vec<(usize, usize, Option<Way>)> = all.map(|(to, blob)| (to, blob, known.held.way(blob, to))).collect();
+    let ways: Vec<(usize, usize, Option<Way>)> =
+        all.map(|(to, blob)| (to, blob, agreed_version.held.way(blob, to))).collect();
     let lost: BTreeSet<usize> = ways.iter().filter(|(_, _, way)| way.is_none()).map(|(_, blob, _)| *blob).collect();
     if !lost.is_empty() {
         let lost: Vec<String> = lost.iter().map(usize::to_string).collect();
@@ -168,8 +181,8 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
     let ways: Vec<(usize, usize, Way)> =
         ways.into_iter().filter_map(|(to, blob, way)| Some((to, blob, way?))).collect();
     let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
-    let arrived = carry(store, known, &transfers, comm)?;
-    let placed = place(store, known, &ways, arrived, comm);
+    let arrived = carry(store, agreed_version, &transfers, comm)?;
+    let placed = place(store, agreed_version, &ways, arrived, comm);
     if let Err(error) = agreed(comm, placed) {
         if matches!(error, StoreError::Comm(_)) {
             return Err(error);
@@ -177,10 +190,10 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
         store.lock().notes.push(Note::Dropped { version, what: error.to_string() });
         return Ok(false);
     }
-    if known.manifest.ranks == comm.size() {
-        guard_again(store, known, comm)?;
+    if agreed_version.manifest.ranks == comm.size() {
+        guard_again(store, agreed_version, comm)?;
     } else {
-        copy_again(store, known, wants, comm)?;
+        copy_again(store, agreed_version, wants, comm)?;
     }
     Ok(true)
 }
@@ -188,12 +201,12 @@ fn settle_version(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &d
 /// The transfers to this rank, in the order of the plan. Collective.
 fn carry(
     store: &NodeStore,
-    known: &Known,
+    agreed_version: &AgreedVersion,
     transfers: &[&Transfer],
     comm: &dyn Comm,
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     let rank = comm.rank();
-    let mut parts = Parts { store, version: known.version, id: known.id, read: BTreeMap::new() };
+    let mut parts = Parts { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
     for transfer in transfers.iter().filter(|t| t.from == rank) {
         parts.load(&transfer.piece);
     }
@@ -212,40 +225,42 @@ fn carry(
 /// Puts what arrived on this rank's shelf, and makes the version count there.
 fn place(
     store: &NodeStore,
-    known: &Known,
+    agreed_version: &AgreedVersion,
     ways: &[(usize, usize, Way)],
     arrived: Vec<Vec<u8>>,
     comm: &dyn Comm,
 ) -> Result<(), StoreError> {
-    let (version, shelf) = (known.version, &store.shelf);
-    let is_here = shelf.get(version, Part::Manifest).is_ok_and(|text| text == known.text);
+    let (version, shelf) = (agreed_version.version, &store.shelf);
+    let is_here = shelf.get(version, Part::Manifest).is_ok_and(|text| text == agreed_version.text);
     if !is_here {
         shelf.clear(version)?;
-        shelf.put(version, Part::Manifest, &known.text)?;
+        shelf.put(version, Part::Manifest, &agreed_version.text)?;
     }
     let mut arrived = arrived.into_iter();
     for (_, blob, way) in ways.iter().filter(|(to, _, _)| *to == comm.rank()) {
         let (bytes, source) = match way {
             Way::Held if shelf.get(version, Part::Blob(*blob)).is_ok() => continue,
-            Way::Held => (adopted_blob(store, known, *blob)?, "the shelf of a rank that is no more".to_owned()),
+            Way::Held => {
+                (adopted_blob(store, agreed_version, *blob)?, "the shelf of a rank that is no more".to_owned())
+            }
             Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
             Way::Rebuilt { columns, segment_bytes } => {
-                let bytes = rebuild(columns, *segment_bytes, blob_bytes(&known.manifest, *blob), &mut arrived);
+                let bytes = rebuild(columns, *segment_bytes, blob_bytes(&agreed_version.manifest, *blob), &mut arrived);
                 (bytes, "its erasure set".to_owned())
             }
         };
-        check_blob(&known.manifest, *blob, &bytes)?;
+        check_blob(&agreed_version.manifest, *blob, &bytes)?;
         shelf.put(version, Part::Blob(*blob), &bytes)?;
         // On another number of ranks parts move, which is no repair.
-        if known.manifest.ranks == comm.size() {
+        if agreed_version.manifest.ranks == comm.size() {
             store.lock().notes.push(Note::Repaired { version, rank: *blob, source });
         }
     }
-    store.commit(version, known.mark)
+    store.commit(version, agreed_version.mark)
 }
 
-fn adopted_blob(store: &NodeStore, known: &Known, blob: usize) -> Result<Vec<u8>, StoreError> {
-    let mut parts = Parts { store, version: known.version, id: known.id, read: BTreeMap::new() };
+fn adopted_blob(store: &NodeStore, agreed_version: &AgreedVersion, blob: usize) -> Result<Vec<u8>, StoreError> {
+    let mut parts = Parts { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
     parts.load(&Piece::Blob { rank: blob });
     Ok(parts.bytes(&Piece::Blob { rank: blob }).to_vec())
 }
@@ -284,41 +299,47 @@ fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), Stor
 
 /// A version of another number of ranks has no partners or sets here; it gets copies instead, so
 /// that it stands as many losses as its guards would. Collective.
-fn copy_again(store: &NodeStore, known: &Known, wants: &[&[usize]], comm: &dyn Comm) -> Result<(), StoreError> {
+fn copy_again(
+    store: &NodeStore,
+    agreed_version: &AgreedVersion,
+    wants: &[&[usize]],
+    comm: &dyn Comm,
+) -> Result<(), StoreError> {
     let nodes = store.lock().nodes.clone();
-    let losses = store.losses_stood(known.mark.guards & store.kept(&nodes));
+    let losses = store.losses_stood(agreed_version.mark.guards & store.kept(&nodes));
     let transfers = |rank: usize| {
         let has_it = |&holder: &usize| {
-            wants[holder].contains(&rank) || known.held.blobs.get(&rank).is_some_and(|held| held.contains(&holder))
+            wants[holder].contains(&rank)
+                || agreed_version.held.blobs.get(&rank).is_some_and(|held| held.contains(&holder))
         };
         let holders: Vec<usize> = (0..comm.size()).filter(has_it).collect();
         let copies = more_copies(&holders, &nodes, 1 + losses);
         copies.into_iter().map(move |(from, to)| Transfer { from, to, piece: Piece::Blob { rank } })
     };
-    let transfers: Vec<Transfer> = (0..known.manifest.ranks).flat_map(transfers).collect();
-    let arrived = carry(store, known, &transfers.iter().collect::<Vec<_>>(), comm)?;
+    let transfers: Vec<Transfer> = (0..agreed_version.manifest.ranks).flat_map(transfers).collect();
+    let arrived = carry(store, agreed_version, &transfers.iter().collect::<Vec<_>>(), comm)?;
     let ours = transfers.iter().filter(|t| t.to == comm.rank());
     for (transfer, bytes) in ours.zip(arrived) {
         let Piece::Blob { rank } = transfer.piece else { continue };
-        if let Err(error) = store.shelf.put(known.version, Part::Blob(rank), &bytes) {
+        if let Err(error) = store.shelf.put(agreed_version.version, Part::Blob(rank), &bytes) {
             // The version is whole without it.
-            tracing::warn!(version = known.version, %error, "not copied again");
+            tracing::warn!(version = agreed_version.version, %error, "not copied again");
         }
     }
     Ok(())
 }
 
 /// A version that lost some of what guards it gets it back. Collective.
-fn guard_again(store: &NodeStore, known: &Known, comm: &dyn Comm) -> Result<(), StoreError> {
-    let (version, guards) = (known.version, known.mark.guards & store.kept(&store.lock().nodes));
+fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Comm) -> Result<(), StoreError> {
+    let (version, guards) = (agreed_version.version, agreed_version.mark.guards & store.kept(&store.lock().nodes));
     let expected = |index: usize| guards >> index & 1 == 1;
-    let is_held = |rank: usize| known.held.blobs.get(&rank).is_some_and(|holders| holders.contains(&rank));
+    let is_held = |rank: usize| agreed_version.held.blobs.get(&rank).is_some_and(|holders| holders.contains(&rank));
     // A rank that had lost its own part has lost what it held for others, too.
     let is_whole = (0..comm.size()).all(is_held);
-    let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, known, i));
+    let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, agreed_version, i));
     let is_short = comm.max(i64::from(!is_whole || is_damaged))? > 0;
     if is_short && guards != 0 {
-        match store.guard(&known.manifest, guards, comm) {
+        match store.guard(&agreed_version.manifest, guards, comm) {
             Err(error @ StoreError::Comm(_)) => return Err(error),
             Err(error) => {
                 // The version is whole, but stands alone from here on.
@@ -333,15 +354,15 @@ fn guard_again(store: &NodeStore, known: &Known, comm: &dyn Comm) -> Result<(), 
 }
 
 /// Whether a part this rank should hold for a guard is missing or damaged.
-fn is_short(store: &NodeStore, known: &Known, guard: usize) -> bool {
+fn is_short(store: &NodeStore, agreed_version: &AgreedVersion, guard: usize) -> bool {
     use crate::protection::Protection;
     match &store.guards[guard].protection {
-        Protection::Erasure { .. } => store.shelf.get(known.version, Part::Parity(guard)).is_err(),
+        Protection::Erasure { .. } => store.shelf.get(agreed_version.version, Part::Parity(guard)).is_err(),
         Protection::Partner(partners) => {
             let nodes = store.lock().nodes.clone();
             let Ok(partners) = partners.resolve(&nodes) else { return true };
             let ours = (0..partners.len()).filter(|&rank| partners[rank] == store.rank);
-            ours.into_iter().any(|rank| store.shelf.get(known.version, Part::Blob(rank)).is_err())
+            ours.into_iter().any(|rank| store.shelf.get(agreed_version.version, Part::Blob(rank)).is_err())
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use recoup::core::Resume;
-use recoup::pipeline::Known;
+use recoup::pipeline::KnownNorms;
 
 use crate::callbacks::RecoupComm;
 use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
@@ -200,7 +200,7 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
         let residual_norm = known("||b - A x||", residual_norm)?;
         let direction_squared = known("d . A d", direction_squared)?;
         handle.with(|_, core| {
-            core.known = Known { residual_norm, direction_squared };
+            core.known = KnownNorms { residual_norm, direction_squared };
             Ok(())
         })?;
         Ok(RECOUP_OK)
@@ -294,7 +294,7 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
             if core.decide(this, at)?.is_some() {
                 return core.save(this, at);
             }
-            core.known = Known::default();
+            core.known = KnownNorms::default();
             Ok(())
         })?;
         Ok(RECOUP_OK)

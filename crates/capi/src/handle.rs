@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup::core::{Plan, Progress, Registered, Scheme, Status};
-use recoup::pipeline::{Known, Outcome, Session};
+use recoup::pipeline::{KnownNorms, Outcome, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
 use crate::lent::Lent;
@@ -61,7 +61,7 @@ pub(crate) struct Core {
     operator: Option<CallbackOperator>,
     rhs: Arc<[f64]>,
     /// What was said of the state to be saved.
-    pub(crate) known: Known,
+    pub(crate) known: KnownNorms,
     rebuilds: Vec<Rebuild>,
     session: Option<Session>,
     /// Versions are on their way, on some rank.

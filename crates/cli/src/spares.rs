@@ -15,42 +15,42 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use crate::lives::Lives;
 use crate::memory::NodeMemory;
 use crate::ranks;
-use crate::watched::{self, Doing};
+use crate::watched::{self, Activity};
 
 /// How often one that is to die looks whether it may.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The end of this process by its own hand, and of those that die with it, at an instant the seed
 /// names.
-pub(crate) struct Doom {
+pub(crate) struct ScheduledKill {
     is_called_off: Arc<Mutex<bool>>,
 }
 
 /// Which processes die, and when.
 #[derive(Clone, Debug)]
-pub(crate) struct Dooms {
+pub(crate) struct KillSchedule {
     /// Mean seconds between two deaths.
     pub(crate) mtti_seconds: f64,
     /// Seed of both.
     pub(crate) seed: u64,
     /// Spare processes: as many die, or where there are none all but one of the others.
     pub(crate) spares: usize,
-    /// The processes that compute at the beginning, by what is lost together: each by itself, or
-    /// those of a node.
-    pub(crate) together: Vec<Vec<usize>>,
+    /// The processes that compute at the start, grouped by what fails together: single processes
+    /// or whole nodes.
+    pub(crate) failure_groups: Vec<Vec<usize>>,
 }
 
-impl Dooms {
+impl KillSchedule {
     /// Who dies when: pairs of processes and seconds.
     fn strikes(&self) -> Vec<(&[usize], f64)> {
-        let places: usize = self.together.iter().map(Vec::len).sum();
+        let places: usize = self.failure_groups.iter().map(Vec::len).sum();
         let mut budget = if self.spares > 0 { self.spares.min(places) } else { places - 1 };
         let (mut rng, mut seconds) = (Rng::new(self.seed), 0.0);
         let mut strikes: Vec<(&[usize], f64)> = Vec::new();
-        let mut alive: Vec<&[usize]> = self.together.iter().map(Vec::as_slice).collect();
+        let mut alive: Vec<&[usize]> = self.failure_groups.iter().map(Vec::as_slice).collect();
         while alive.iter().any(|group| group.len() <= budget) {
             seconds += rng.exponential(self.mtti_seconds);
-            let struck = self.together[(rng.next_u64() % self.together.len() as u64) as usize].as_slice();
+            let struck = self.failure_groups[(rng.next_u64() % self.failure_groups.len() as u64) as usize].as_slice();
             if struck.len() <= budget && alive.contains(&struck) {
                 alive.retain(|group| *group != struck);
                 budget -= struck.len();
@@ -63,7 +63,7 @@ impl Dooms {
 
 /// A process that may be killed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fellow {
+pub(crate) struct JobProcess {
     pid: i32,
     node: usize,
 }
@@ -72,39 +72,39 @@ pub(crate) struct Fellow {
 ///
 /// # Errors
 /// When a rank is lost.
-pub(crate) fn fellows(comm: &dyn Comm, node: usize) -> Result<Vec<Fellow>> {
+pub(crate) fn job_processes(comm: &dyn Comm, node: usize) -> Result<Vec<JobProcess>> {
     let all = gather_json(comm, &(getpid().as_raw_nonzero().get(), node))?;
-    Ok(all.into_iter().map(|(pid, node)| Fellow { pid, node }).collect())
+    Ok(all.into_iter().map(|(pid, node)| JobProcess { pid, node }).collect())
 }
 
-/// What is lost together of so many processes: each by itself, or the nodes.
-pub(crate) fn together(computing: &[Fellow], by_node: bool) -> Vec<Vec<usize>> {
+/// Groups processes by what fails together: single processes, or whole nodes.
+pub(crate) fn failure_groups(computing: &[JobProcess], by_node: bool) -> Vec<Vec<usize>> {
     let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
-    for (process, fellow) in computing.iter().enumerate() {
-        match groups.iter_mut().find(|(node, _)| by_node && *node == fellow.node) {
+    for (process, job_process) in computing.iter().enumerate() {
+        match groups.iter_mut().find(|(node, _)| by_node && *node == job_process.node) {
             Some((_, members)) => members.push(process),
-            None => groups.push((fellow.node, vec![process])),
+            None => groups.push((job_process.node, vec![process])),
         }
     }
     groups.into_iter().map(|(_, members)| members).collect()
 }
 
-impl Doom {
-    /// Lets a thread kill this process, the first of those that die together, when their instant
+impl ScheduledKill {
+    /// Starts a thread that kills this process, the first of its failure group, when their instant
     /// comes, counted from the first step; `memory` is lost with them.
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub(crate) fn await_instant(
-        dooms: &Dooms,
+    pub(crate) fn start(
+        schedule: &KillSchedule,
         process: usize,
-        fellows: &[Fellow],
+        job_processes: &[JobProcess],
         memory: Option<NodeMemory>,
     ) -> Result<Self> {
         let is_called_off = Arc::new(Mutex::new(false));
-        let strike = dooms.strikes().into_iter().find(|(struck, _)| struck.first() == Some(&process));
+        let strike = schedule.strikes().into_iter().find(|(struck, _)| struck.first() == Some(&process));
         if let Some((struck, seconds)) = strike {
-            let others: Vec<i32> = struck[1..].iter().map(|&other| fellows[other].pid).collect();
+            let others: Vec<i32> = struck[1..].iter().map(|&other| job_processes[other].pid).collect();
             let is_called_off = is_called_off.clone();
             let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let die = move || {
@@ -116,14 +116,14 @@ impl Doom {
                 loop {
                     let is_called_off = is_called_off.lock().unwrap_or_else(PoisonError::into_inner);
                     if !*is_called_off {
-                        eprintln!("process {process} is killed while {}", Doing::now());
+                        eprintln!("process {process} is killed while {}", Activity::now());
                         strike_down(&others, memory.as_ref());
                     }
                     drop(is_called_off);
                     std::thread::sleep(LOOK);
                 }
             };
-            std::thread::Builder::new().name("doom".to_owned()).spawn(die).context("starting a thread")?;
+            std::thread::Builder::new().name("kill".to_owned()).spawn(die).context("starting a thread")?;
         }
         Ok(Self { is_called_off })
     }
@@ -151,12 +151,15 @@ fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
 ///
 /// # Errors
 /// Those of `life` that no loss explains, exit 5 where a loss cannot be survived.
-pub(crate) fn outlive<T>(doom: Option<&Doom>, mut life: impl FnMut(&mut Lives) -> Result<T>) -> Result<Option<T>> {
+pub(crate) fn survive_losses<T>(
+    kill: Option<&ScheduledKill>,
+    mut life: impl FnMut(&mut Lives) -> Result<T>,
+) -> Result<Option<T>> {
     let mut lives = Lives::new();
     loop {
         let outcome = if ranks::is_spare() { Ok(None) } else { life(&mut lives).map(Some) };
-        if let Some(doom) = doom {
-            doom.call_off(outcome.is_ok() && !ranks::is_spare());
+        if let Some(kill) = kill {
+            kill.call_off(outcome.is_ok() && !ranks::is_spare());
         }
         match outcome {
             Ok(outcome) => {
@@ -179,11 +182,11 @@ mod tests {
     #[test]
     fn a_seed_names_its_victims_once_each_and_no_more_than_can_be_replaced() {
         for (spares, places, expected) in [(2, 4, 2), (9, 3, 3), (0, 4, 3), (0, 1, 0)] {
-            let together = (0..places).map(|process| vec![process]).collect();
-            let dooms = Dooms { mtti_seconds: 2.0, seed: 5, spares, together };
-            let strikes = dooms.strikes();
+            let failure_groups = (0..places).map(|process| vec![process]).collect();
+            let schedule = KillSchedule { mtti_seconds: 2.0, seed: 5, spares, failure_groups };
+            let strikes = schedule.strikes();
             assert_eq!(strikes.len(), expected);
-            assert_eq!(strikes, dooms.strikes());
+            assert_eq!(strikes, schedule.strikes());
             let mut ids: Vec<usize> = strikes.iter().map(|(struck, _)| struck[0]).collect();
             ids.sort_unstable();
             ids.dedup();
@@ -194,12 +197,17 @@ mod tests {
 
     #[test]
     fn nodes_die_whole_and_no_more_of_them_than_can_be_replaced() {
-        let fellows: Vec<Fellow> = [0, 0, 1, 1, 2].iter().map(|&node| Fellow { pid: 1, node }).collect();
-        assert_eq!(together(&fellows, true), [vec![0, 1], vec![2, 3], vec![4]]);
-        assert_eq!(together(&fellows, false).len(), 5);
+        let job_processes: Vec<JobProcess> = [0, 0, 1, 1, 2].iter().map(|&node| JobProcess { pid: 1, node }).collect();
+        assert_eq!(failure_groups(&job_processes, true), [vec![0, 1], vec![2, 3], vec![4]]);
+        assert_eq!(failure_groups(&job_processes, false).len(), 5);
         for (spares, most) in [(2, 2), (3, 3), (0, 4)] {
-            let dooms = Dooms { mtti_seconds: 1.0, seed: 3, spares, together: together(&fellows, true) };
-            let dead: usize = dooms.strikes().iter().map(|(struck, _)| struck.len()).sum();
+            let schedule = KillSchedule {
+                mtti_seconds: 1.0,
+                seed: 3,
+                spares,
+                failure_groups: failure_groups(&job_processes, true),
+            };
+            let dead: usize = schedule.strikes().iter().map(|(struck, _)| struck.len()).sum();
             assert!(dead > 0 && dead <= most, "{spares} spares: {dead} die");
         }
     }

@@ -12,7 +12,7 @@ static COMMITS: AtomicU32 = AtomicU32::new(0);
 
 /// What a process is doing; of several at once the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum Activity {
     /// A life has begun, and not yet stepped.
     Recovering,
     /// A version is published, behind the solver.
@@ -23,7 +23,7 @@ pub(crate) enum Doing {
     Computing,
 }
 
-impl fmt::Display for Doing {
+impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Recovering => "recovering",
@@ -34,7 +34,7 @@ impl fmt::Display for Doing {
     }
 }
 
-impl Doing {
+impl Activity {
     /// At this moment.
     pub(crate) fn now() -> Self {
         let is_under_way = |counter: &AtomicU32| counter.load(Ordering::Relaxed) > 0;

@@ -8,7 +8,7 @@
 use recoup_core::{Bound, Clock, Comm, Operator, agreed, summed};
 
 use crate::PipelineError;
-use crate::encoding::{Encoded, Reference, Request, Room, Times, largest, unpadded};
+use crate::encoding::{EncodeBuffers, Encoded, Reference, Request, Times, largest, unpadded};
 use crate::version::encode;
 
 /// Bounds tried before the direction is saved without loss.
@@ -80,7 +80,7 @@ impl EnergyNorm {
         (request, reference): (Request<'_>, &Reference),
         comm: &dyn Comm,
         clock: &dyn Clock,
-        room: &mut Room,
+        room: &mut EncodeBuffers,
     ) -> Result<Encoded, PipelineError> {
         let operator = reference.operator.as_ref();
         let (mut times, delta) = (Times::new(clock), request.plan.delta);
@@ -115,7 +115,7 @@ pub(crate) fn encode_recurrence(
     request: Request<'_>,
     comm: &dyn Comm,
     clock: &dyn Clock,
-    room: &mut Room,
+    room: &mut EncodeBuffers,
 ) -> Result<Encoded, PipelineError> {
     let mut times = Times::new(clock);
     let v = unpadded(&request.staged.values, request.staged);

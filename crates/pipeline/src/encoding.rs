@@ -26,7 +26,7 @@ pub struct Reference {
 /// What a program knows of the state it saves, so that no product is spent on it; the same on all
 /// ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct KnownNorms {
     /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is
     /// measured all the same.
     pub residual_norm: Option<f64>,
@@ -40,7 +40,7 @@ pub(crate) struct Request<'a> {
     pub(crate) codecs: Codecs,
     pub(crate) plan: &'a Plan,
     pub(crate) progress: &'a Progress,
-    pub(crate) known: Known,
+    pub(crate) known: KnownNorms,
     pub(crate) staged: &'a Staged,
     pub(crate) codec: &'a dyn Codec,
     pub(crate) follow: Follow<'a>,
@@ -57,14 +57,14 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Room that is used again: the frames of one variable, and their values decoded.
+/// EncodeBuffers that is used again: the frames of one variable, and their values decoded.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct EncodeBuffers {
     pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) decoded: Buffer,
 }
 
-impl Room {
+impl EncodeBuffers {
     pub(crate) fn new() -> Self {
         Self { frames: Vec::new(), decoded: Buffer::F64(Vec::new()) }
     }
@@ -85,7 +85,11 @@ pub(crate) struct Encoded {
 
 impl Encoded {
     /// Without the operator only a fixed bound can be kept.
-    pub(crate) fn fixed(request: Request<'_>, clock: &dyn Clock, room: &mut Room) -> Result<Self, PipelineError> {
+    pub(crate) fn fixed(
+        request: Request<'_>,
+        clock: &dyn Clock,
+        room: &mut EncodeBuffers,
+    ) -> Result<Self, PipelineError> {
         let BoundRule::Fixed(bound) = request.plan.rule else {
             return Err(PipelineError::NeedsOperator { rule: request.plan.rule.to_string() });
         };

@@ -103,7 +103,7 @@ impl Keeper {
             if self.retention.len() == at {
                 self.retention.push(Retention::new(limits.keep).within(limits.max_bytes));
             }
-            if !acts(store, comm) {
+            if !manages_versions(store, comm) {
                 continue;
             }
             let retention = &mut self.retention[at];
@@ -152,6 +152,6 @@ fn first_words(mine: Swept, comm: &dyn Comm) -> Result<Swept, CommError> {
 }
 
 /// Whether this rank makes the calls that change what versions there are.
-pub(crate) fn acts(store: &dyn Store, comm: &dyn Comm) -> bool {
+pub(crate) fn manages_versions(store: &dyn Store, comm: &dyn Comm) -> bool {
     comm.rank() == 0 || !store.is_shared()
 }

@@ -45,7 +45,7 @@ mod worker;
 
 pub use codecs::{CodecTable, Codecs};
 pub use decision_log::DecisionRecord;
-pub use encoding::{Known, Reference};
+pub use encoding::{KnownNorms, Reference};
 pub use error::{PipelineError, ProblemSize, Skipped};
 pub use flip::Flipped;
 pub use guess::Guess;

@@ -9,7 +9,7 @@ use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
 use crate::guess::is_given;
-use crate::keeper::acts;
+use crate::keeper::manages_versions;
 use crate::redistribute::{self, Place, Wanted};
 use crate::staging::{self, Buffer};
 use crate::timing::since;
@@ -264,8 +264,8 @@ impl Session {
     }
 
     fn set_aside_newer(&self, version: Option<u64>) -> Result<(), PipelineError> {
-        let acts = acts(self.store.as_ref(), self.comm.as_ref());
-        let mine = if acts { self.store.set_aside_newer(version).map(drop) } else { Ok(()) };
+        let manages_versions = manages_versions(self.store.as_ref(), self.comm.as_ref());
+        let mine = if manages_versions { self.store.set_aside_newer(version).map(drop) } else { Ok(()) };
         Ok(agreed(self.comm.as_ref(), mine)?)
     }
 

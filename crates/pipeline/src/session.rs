@@ -14,14 +14,14 @@ use recoup_core::{
 use crate::chain::{Base, Chains};
 use crate::codecs::Codecs;
 use crate::decision_log::DecisionRecord;
-use crate::encoding::{Known, Reference, Room};
+use crate::encoding::{EncodeBuffers, KnownNorms, Reference};
 use crate::fingerprint::Problem;
-use crate::keeper::{Keeper, Limits, acts};
+use crate::keeper::{Keeper, Limits, manages_versions};
 use crate::meter::Meter;
 use crate::outcome::was_told;
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
-use crate::suspicion::{Claim, Suspicion};
+use crate::suspicion::{ReportedResidual, Suspicion};
 use crate::timing::since;
 use crate::verify::Verifier;
 use crate::worker::{Done, Job, Work, Worker};
@@ -110,7 +110,7 @@ pub struct Session {
     suspicion: Option<Suspicion>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
-    known: Known,
+    known: KnownNorms,
     pub(crate) marks: Marks,
 }
 
@@ -152,8 +152,8 @@ impl Session {
     /// [`PipelineError::Store`] when the store is not usable, [`PipelineError::Comm`].
     pub fn open(config: SessionConfig, comm: &dyn Comm) -> Result<Self, PipelineError> {
         let (ours, theirs) = (comm.dup()?, comm.dup()?);
-        let acts = acts(config.store.as_ref(), ours.as_ref());
-        agreed(ours.as_ref(), if acts { config.store.discard_drafts() } else { Ok(()) })?;
+        let manages_versions = manages_versions(config.store.as_ref(), ours.as_ref());
+        agreed(ours.as_ref(), if manages_versions { config.store.discard_drafts() } else { Ok(()) })?;
         let bandwidth = known_bandwidth(config.timing, config.bytes_per_second);
         let reference = config.reference.clone();
         let verifier = config.reference.map(|r| Verifier::new(r, ours.as_ref())).transpose()?;
@@ -177,7 +177,7 @@ impl Session {
             fingerprint,
             nonzeros,
             abort: config.abort.clone(),
-            room: Room::new(),
+            room: EncodeBuffers::new(),
             is_settled: false,
             checks_corruption: config.checks_corruption,
             ranks_here: cores::ranks_here(ours.as_ref())?,
@@ -215,7 +215,7 @@ impl Session {
             durable: Vec::new(),
             suspicion: None,
             predicted: None,
-            known: Known::default(),
+            known: KnownNorms::default(),
             marks: Marks::starting_at(now),
         })
     }
@@ -303,7 +303,7 @@ impl Session {
 
     /// Says what is known of the state that is saved next: for one checkpoint. The same on all
     /// ranks.
-    pub fn knows(&mut self, known: Known) {
+    pub fn knows(&mut self, known: KnownNorms) {
         self.known = known;
     }
 
@@ -327,7 +327,7 @@ impl Session {
         let (mut staging, variables) = each(self.comm.as_ref(), ready)?;
         staging.stage(&variables, &plan, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
-        let claim = Claim {
+        let claim = ReportedResidual {
             kind: self.marks.residual_kind,
             iteration: progress.iteration,
             norm: progress.residual_norm,
@@ -437,7 +437,7 @@ impl Session {
     fn take_back(&mut self, at: Duration) -> Result<(), StoreError> {
         // Newest first: none is ever without one it is coded against.
         for (version, _) in std::mem::take(&mut self.durable).into_iter().rev().filter(|(_, at_last)| *at_last > at) {
-            if acts(self.store.as_ref(), self.comm.as_ref()) {
+            if manages_versions(self.store.as_ref(), self.comm.as_ref()) {
                 self.store.remove(version)?;
             }
             self.outcomes.retain(|o| !matches!(o, Outcome::Saved(s) if s.version == version));

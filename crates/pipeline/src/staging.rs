@@ -160,8 +160,8 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut s
     }
 }
 
-/// Room for so many values in all, in huge pages where it pays: a copy then finds its pages, and a
-/// device is told of few.
+/// EncodeBuffers for so many values in all, in huge pages where it pays: a copy then finds its
+/// pages, and a device is told of few.
 fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     let bytes = len * size_of::<T>();
     if len <= target.capacity() {

@@ -34,7 +34,7 @@ pub struct Suspicion {
 
 /// What the residual norm of a method is to be held against.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Claim {
+pub(crate) struct ReportedResidual {
     /// What it is the norm of.
     pub(crate) kind: ResidualKind,
     /// Iterations done.
@@ -48,7 +48,7 @@ pub(crate) struct Claim {
 /// What rounding explains of the difference between the residual norm claimed and the true one;
 /// `None` where nothing is known. Of `norms`, the iterate's is the largest so far;
 /// `inverse_diagonal` is the largest `1 / |a_ii|`.
-pub(crate) fn explained(claim: &Claim, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
+pub(crate) fn explained(claim: &ReportedResidual, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
     let norm = [norms.spectral_bound, norms.frobenius].into_iter().flatten().reduce(f64::min)?;
     let product = norm * norms.iterate;
     // eps sqrt(N) (||A|| ||x|| + ||b||) for the true residual itself
@@ -67,7 +67,7 @@ pub(crate) fn explained(claim: &Claim, norms: &Norms, inverse_diagonal: Option<f
 
 impl Suspicion {
     /// The state, if its residual norms differ by more than is explained, or are no numbers.
-    pub(crate) fn of(claim: &Claim, true_norm: f64, explained: f64) -> Option<Self> {
+    pub(crate) fn of(claim: &ReportedResidual, true_norm: f64, explained: f64) -> Option<Self> {
         let is_explained = true_norm.is_finite() && (true_norm - claim.norm).abs() <= explained;
         let (version, recurrence_norm) = (claim.iteration, claim.norm);
         (!is_explained).then_some(Self { version, recurrence_norm, true_norm, explained })
@@ -100,7 +100,7 @@ mod tests {
     };
 
     fn gap(kind: ResidualKind, iteration: u64) -> Option<f64> {
-        explained(&Claim { kind, iteration, norm: 1.0, peak: 1.0 }, &NORMS, Some(1.0 / 6.0))
+        explained(&ReportedResidual { kind, iteration, norm: 1.0, peak: 1.0 }, &NORMS, Some(1.0 / 6.0))
     }
 
     #[test]
@@ -118,12 +118,14 @@ mod tests {
         let explained = gap(ResidualKind::SweepBefore, 5).unwrap();
         // 2 ||A|| ||D^-1|| = 4
         assert!((4.0..4.000_001).contains(&explained), "{explained}");
-        assert_eq!(super::explained(&Claim::default(), &NORMS, Some(1.0)), None);
+        assert_eq!(super::explained(&ReportedResidual::default(), &NORMS, Some(1.0)), None);
     }
 
     #[test]
     fn what_rounding_explains_is_no_suspicion_and_nan_always_is() {
-        let of = |norm, true_norm, explained| Suspicion::of(&Claim { norm, ..Claim::default() }, true_norm, explained);
+        let of = |norm, true_norm, explained| {
+            Suspicion::of(&ReportedResidual { norm, ..ReportedResidual::default() }, true_norm, explained)
+        };
         assert_eq!(of(1.0, 1.0 + 1e-10, 2e-10), None);
         assert_eq!(of(1.0, 1.0 - 1e-10, 2e-10), None);
         assert!(of(1.0, 1.0 + 1e-9, 2e-10).is_some());

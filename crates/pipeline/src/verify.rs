@@ -8,10 +8,10 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
 use crate::direction::EnergyNorm;
-use crate::encoding::{Encoded, Reference, Request, Room, Times, largest, unpadded};
+use crate::encoding::{EncodeBuffers, Encoded, Reference, Request, Times, largest, unpadded};
 use crate::fingerprint::fingerprint;
 use crate::staging::Staged;
-use crate::suspicion::{Claim, Suspicion, explained};
+use crate::suspicion::{ReportedResidual, Suspicion, explained};
 use crate::version::encode;
 
 /// Samples of the Frobenius norm where the entries of A are not known.
@@ -79,7 +79,7 @@ impl Verifier {
     /// one. Returns that and what is wrong with it. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
-        claim: &Claim,
+        claim: &ReportedResidual,
         staged: &Staged,
         comm: &dyn Comm,
     ) -> Result<(f64, Option<Suspicion>), PipelineError> {
@@ -139,7 +139,7 @@ impl Verifier {
         request: Request<'_>,
         comm: &dyn Comm,
         clock: &dyn Clock,
-        room: &mut Room,
+        room: &mut EncodeBuffers,
     ) -> Result<Encoded, PipelineError> {
         let mut times = Times::new(clock);
         let x = unpadded(&request.staged.values, request.staged);
@@ -182,7 +182,7 @@ impl Verifier {
         request: Request<'_>,
         comm: &dyn Comm,
         clock: &dyn Clock,
-        room: &mut Room,
+        room: &mut EncodeBuffers,
     ) -> Result<Encoded, PipelineError> {
         self.energy.encode((request, &self.reference), comm, clock, room)
     }

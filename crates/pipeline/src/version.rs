@@ -44,8 +44,9 @@ pub(crate) fn encode(
         let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
         let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
         let crc32c = crc32c::crc32c(&payload);
-        let told = Told { codec: coding.codec.id(), encoded, parent: coding.follow.version(), crc32c };
-        let frame = frame(staged, run, payload.into(), told);
+        let payload_record =
+            PayloadRecord { codec: coding.codec.id(), encoded, parent: coding.follow.version(), crc32c };
+        let frame = frame(staged, run, payload.into(), payload_record);
         if run < frames.len() {
             frames[run] = frame;
         } else {
@@ -64,8 +65,9 @@ pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<
         check_abort(abort)?;
         let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
         let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
-        let told = Told { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None, crc32c };
-        frames.push(frame(staged, run, payload.into(), told));
+        let payload_record =
+            PayloadRecord { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None, crc32c };
+        frames.push(frame(staged, run, payload.into(), payload_record));
     }
     Ok(Some(frames))
 }
@@ -75,7 +77,7 @@ fn check_abort(abort: &AtomicBool) -> Result<(), PipelineError> {
 }
 
 /// What is known of a payload when it is made.
-struct Told {
+struct PayloadRecord {
     codec: CodecId,
     encoded: Encoded,
     /// The version it was coded against, if it follows one.
@@ -83,9 +85,9 @@ struct Told {
     crc32c: u32,
 }
 
-fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, told: Told) -> Frame<'a> {
+fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, payload_record: PayloadRecord) -> Frame<'a> {
     let (variable, len) = (&staged.record, staged.frame_len());
-    let Told { codec, encoded, parent, crc32c } = told;
+    let PayloadRecord { codec, encoded, parent, crc32c } = payload_record;
     let start = (run * len) as u64;
     let record = FrameRecord {
         variable: variable.name.clone(),

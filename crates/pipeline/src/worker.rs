@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::chain::{Base, Chains, Follow, payload_hash};
 use crate::codecs::Codecs;
 use crate::direction::encode_recurrence;
-use crate::encoding::{Encoded, Known, Request, Room};
-use crate::keeper::{Keeper, Swept, acts};
+use crate::encoding::{EncodeBuffers, Encoded, KnownNorms, Request};
+use crate::keeper::{Keeper, Swept, manages_versions};
 use crate::outcome::{Outcome, Saved, Spent};
 use crate::rivals::Rivals;
 use crate::staging::{Staged, StagingSet};
-use crate::suspicion::{Claim, Suspicion};
+use crate::suspicion::{ReportedResidual, Suspicion};
 use crate::timing::since;
 use crate::verify::Verifier;
 use crate::version::{Coding, encode, lend};
@@ -42,8 +42,8 @@ pub(crate) enum Work {
 pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
-    pub(crate) claim: Claim,
-    pub(crate) known: Known,
+    pub(crate) claim: ReportedResidual,
+    pub(crate) known: KnownNorms,
     /// What the run has measured, where its policy asks.
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
@@ -57,10 +57,10 @@ pub(crate) struct Job {
 
 impl Job {
     /// What the program knows of this state; it speaks of one direction.
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownNorms {
         let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);
         let direction_squared = self.known.direction_squared.filter(|_| directions.count() == 1);
-        Known { direction_squared, ..self.known }
+        KnownNorms { direction_squared, ..self.known }
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Worker {
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) nonzeros: Option<u64>,
     pub(crate) abort: Arc<AtomicBool>,
-    pub(crate) room: Room,
+    pub(crate) room: EncodeBuffers,
     /// The version before was published, so nothing is left that a draft could meet.
     pub(crate) is_settled: bool,
     /// Staged iterates are held against the residual their method reports.
@@ -120,7 +120,7 @@ impl Part {
 }
 
 /// What encoding the variables of one version found.
-struct Tally {
+struct EncodingSummary {
     /// Older versions that went for want of bytes.
     dropped: Vec<u64>,
     bound: Bound,
@@ -148,9 +148,9 @@ impl Worker {
             let version = job.progress.iteration;
             let outcome = match self.make(&job) {
                 Ok(saved) => Outcome::Saved(Box::new(saved)),
-                Err(Unmade::Aborted) => Outcome::Aborted { version },
-                Err(Unmade::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
-                Err(Unmade::Failed(message)) => Outcome::Failed { version, message },
+                Err(CheckpointFailure::Aborted) => Outcome::Aborted { version },
+                Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
+                Err(CheckpointFailure::Failed(message)) => Outcome::Failed { version, message },
             };
             if done.send(Done { outcome, staging: job.staging }).is_err() {
                 break;
@@ -170,38 +170,38 @@ impl Worker {
         self.keeper.finished(self.store.as_ref(), self.comm.as_ref());
     }
 
-    fn make(&mut self, job: &Job) -> Result<Saved, Unmade> {
+    fn make(&mut self, job: &Job) -> Result<Saved, CheckpointFailure> {
         let mut part = Part::default();
-        let mut tally = Tally::new(job);
-        self.examine(job, &mut tally)?;
-        let sealed = self.write(job, &mut part, &mut tally);
+        let mut summary = EncodingSummary::new(job);
+        self.examine(job, &mut summary)?;
+        let sealed = self.write(job, &mut part, &mut summary);
         let start = self.clock.now();
-        let verdict = self.publish(job, part, sealed, &mut tally);
-        tally.spent.write_seconds += since(self.clock.now(), start);
+        let verdict = self.publish(job, part, sealed, &mut summary);
+        summary.spent.write_seconds += since(self.clock.now(), start);
         self.is_settled = verdict.is_ok();
         if verdict.is_err() {
             // What was coded against a version that does not count would be lost with it.
             self.chains.discard();
         }
         let payload_bytes = verdict?;
-        self.rivals.bandwidth.wrote(payload_bytes, tally.spent.write_seconds);
+        self.rivals.bandwidth.wrote(payload_bytes, summary.spent.write_seconds);
         Ok(Saved {
             version: job.progress.iteration,
             plan: job.plan,
-            bound: tally.bound,
-            achieved_error: tally.achieved_error,
+            bound: summary.bound,
+            achieved_error: summary.achieved_error,
             raw_bytes: job.staging.raw_bytes(),
             extra_iterations: job.predicted,
             payload_bytes,
-            residual: tally.residual,
-            spent: tally.spent,
-            dropped: tally.dropped,
+            residual: summary.residual,
+            spent: summary.spent,
+            dropped: summary.dropped,
         })
     }
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
     /// Where the method's residual norm says nothing about the iterate, nothing is computed.
-    fn examine(&mut self, job: &Job, tally: &mut Tally) -> Result<(), Unmade> {
+    fn examine(&mut self, job: &Job, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
         if !self.checks_corruption {
             return Ok(());
         }
@@ -210,28 +210,28 @@ impl Worker {
         let Some(iterate) = iterate.filter(|_| job.claim.kind != ResidualKind::Unknown) else { return Ok(()) };
         let start = self.clock.now();
         let (true_norm, suspicion) = verifier.examine(&job.claim, iterate, self.comm.as_ref()).map_err(failed)?;
-        tally.spent.verify_seconds += since(self.clock.now(), start);
-        tally.residual.true_norm = Some(true_norm);
-        suspicion.map_or(Ok(()), |suspicion| Err(Unmade::Suspicious(suspicion)))
+        summary.spent.verify_seconds += since(self.clock.now(), start);
+        summary.residual.true_norm = Some(true_norm);
+        suspicion.map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))
     }
 
     /// This rank's part of the version, durable but not yet visible.
-    fn write(&mut self, job: &Job, part: &mut Part, tally: &mut Tally) -> Result<(), Unmade> {
+    fn write(&mut self, job: &Job, part: &mut Part, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
         if !self.is_settled {
             let (store, comm) = (self.store.as_ref(), self.comm.as_ref());
             let swept = self.keeper.make_room(job.progress.iteration, store, comm).map_err(failed)?;
-            self.swept(swept, tally);
+            self.swept(swept, summary);
         }
         let mut draft = self.begin(job.progress.iteration)?.map_err(failed);
         for (position, staged) in job.staging.staged.iter().enumerate() {
             // Every rank takes part in encoding, because verification is collective.
-            let encoded = self.encode(job, staged, tally);
+            let encoded = self.encode(job, staged, summary);
             let step = encoded.and_then(|lent| match &mut draft {
                 Ok(draft) => {
                     if position + 1 == job.staging.staged.len() {
                         draft.next_is_last();
                     }
-                    self.write_variable((staged, lent), draft.as_mut(), part, tally)
+                    self.write_variable((staged, lent), draft.as_mut(), part, summary)
                 }
                 Err(_) => Ok(()),
             });
@@ -243,12 +243,12 @@ impl Worker {
         self.check_abort()?;
         let start = self.clock.now();
         part.files = draft.seal().map_err(failed)?.files;
-        tally.spent.write_seconds += since(self.clock.now(), start);
+        summary.spent.write_seconds += since(self.clock.now(), start);
         Ok(())
     }
 
     /// This rank's draft: where the order matters, rank 0 begins before the others do.
-    fn begin(&self, version: u64) -> Result<Result<Box<dyn Draft>, StoreError>, Unmade> {
+    fn begin(&self, version: u64) -> Result<Result<Box<dyn Draft>, StoreError>, CheckpointFailure> {
         let begin = || self.store.begin(version, self.comm.rank());
         if self.is_settled && self.store.begins_in_any_order() {
             return Ok(begin());
@@ -263,8 +263,8 @@ impl Worker {
         (staged, lent): (&Staged, Option<Vec<Frame<'_>>>),
         draft: &mut dyn Draft,
         part: &mut Part,
-        tally: &mut Tally,
-    ) -> Result<(), Unmade> {
+        summary: &mut EncodingSummary,
+    ) -> Result<(), CheckpointFailure> {
         self.check_abort()?;
         let start = self.clock.now();
         match lent {
@@ -272,13 +272,13 @@ impl Worker {
             None => part.write(&staged.record, &mut self.room.frames, draft),
         }
         .map_err(failed)?;
-        tally.spent.write_seconds += since(self.clock.now(), start);
+        summary.spent.write_seconds += since(self.clock.now(), start);
         Ok(())
     }
 
     /// What is sealed or written after the memory is lost counts for nothing.
-    fn check_abort(&self) -> Result<(), Unmade> {
-        if self.abort.load(Ordering::Acquire) { Err(Unmade::Aborted) } else { Ok(()) }
+    fn check_abort(&self) -> Result<(), CheckpointFailure> {
+        if self.abort.load(Ordering::Acquire) { Err(CheckpointFailure::Aborted) } else { Ok(()) }
     }
 
     /// The frames of a variable that is saved as it is; any other fills `self.room.frames`.
@@ -286,8 +286,8 @@ impl Worker {
         &mut self,
         job: &Job,
         staged: &'a Staged,
-        tally: &mut Tally,
-    ) -> Result<Option<Vec<Frame<'a>>>, Unmade> {
+        summary: &mut EncodingSummary,
+    ) -> Result<Option<Vec<Frame<'a>>>, CheckpointFailure> {
         let is_lossy = match staged.record.role {
             Role::Iterate => true,
             Role::Direction => job.plan.resume <= Resume::Traditional && self.measures(staged),
@@ -295,7 +295,7 @@ impl Worker {
             Role::Dynamic | Role::Static => false,
         };
         if job.plan.scheme == Scheme::Lossy && is_lossy {
-            return self.encode_lossy(job, staged, tally).map(|()| None);
+            return self.encode_lossy(job, staged, summary).map(|()| None);
         }
         let small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
         let id = match job.plan.scheme {
@@ -304,15 +304,15 @@ impl Worker {
             _ => job.plan.codec,
         };
         let start = self.clock.now();
-        let lent = if id == CodecId::Raw { lend(staged, &self.abort).map_err(unmade)? } else { None };
+        let lent = if id == CodecId::Raw { lend(staged, &self.abort).map_err(checkpoint_failure)? } else { None };
         if lent.is_none() {
             let codec = self.codecs.find(id).map_err(failed)?;
             let (bound, follow) = (Bound::Lossless, Follow::Never);
             let (threads, abort) = (self.codecs.threads, &*self.abort);
             let coding = Coding { codec: codec.as_ref(), bound, follow, bandwidth: None, threads, abort };
-            encode(staged, coding, &mut self.room.frames).map_err(unmade)?;
+            encode(staged, coding, &mut self.room.frames).map_err(checkpoint_failure)?;
         }
-        tally.spent.encode_seconds += since(self.clock.now(), start);
+        summary.spent.encode_seconds += since(self.clock.now(), start);
         Ok(lent)
     }
 
@@ -322,7 +322,7 @@ impl Worker {
     }
 
     /// The codec of a lossy variable.
-    fn pick(&mut self, job: &Job, staged: &Staged) -> Result<Arc<dyn Codec>, Unmade> {
+    fn pick(&mut self, job: &Job, staged: &Staged) -> Result<Arc<dyn Codec>, CheckpointFailure> {
         let planned = self.codecs.find(job.plan.codec).map_err(failed)?;
         let follow = self.chains.follow(job.progress.iteration, &staged.record, planned.as_ref(), self.store.as_ref());
         let asked = (job.plan.codec, staged);
@@ -331,7 +331,12 @@ impl Worker {
     }
 
     /// The iterate, or a direction.
-    fn encode_lossy(&mut self, job: &Job, staged: &Staged, tally: &mut Tally) -> Result<(), Unmade> {
+    fn encode_lossy(
+        &mut self,
+        job: &Job,
+        staged: &Staged,
+        summary: &mut EncodingSummary,
+    ) -> Result<(), CheckpointFailure> {
         let codec = self.pick(job, staged)?;
         let (plan, progress, version) = (&job.plan, &job.progress, job.progress.iteration);
         let follow = self.chains.follow(version, &staged.record, codec.as_ref(), self.store.as_ref());
@@ -351,10 +356,10 @@ impl Worker {
                 Ok(encoded)
             }),
         };
-        let encoded = encoded.map_err(unmade)?;
+        let encoded = encoded.map_err(checkpoint_failure)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);
-        tally.spent.encode_seconds += encoded.encode_seconds;
-        tally.spent.verify_seconds += encoded.verify_seconds;
+        summary.spent.encode_seconds += encoded.encode_seconds;
+        summary.spent.verify_seconds += encoded.verify_seconds;
         if follow.is_chained() {
             let hashes = self.room.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
             self.chains.drafted(version, &staged.record, &mut self.room.decoded, hashes);
@@ -362,10 +367,10 @@ impl Worker {
         if !is_iterate {
             return Ok(());
         }
-        tally.bound = encoded.bound;
-        tally.achieved_error = self.room.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
-        tally.residual =
-            ResidualRecord { norm: tally.residual.norm, rhs_norm: tally.residual.rhs_norm, ..encoded.residual };
+        summary.bound = encoded.bound;
+        summary.achieved_error = self.room.frames.iter().map(|f| f.record.achieved_error).fold(0.0, f64::max);
+        summary.residual =
+            ResidualRecord { norm: summary.residual.norm, rhs_norm: summary.residual.rhs_norm, ..encoded.residual };
         Ok(())
     }
 
@@ -375,26 +380,26 @@ impl Worker {
         &mut self,
         job: &Job,
         mut part: Part,
-        sealed: Result<(), Unmade>,
-        tally: &mut Tally,
-    ) -> Result<u64, Unmade> {
+        sealed: Result<(), CheckpointFailure>,
+        summary: &mut EncodingSummary,
+    ) -> Result<u64, CheckpointFailure> {
         let payload_bytes = part.frames.iter().map(|f| f.payload_bytes).sum();
-        let aborted = matches!(sealed, Err(Unmade::Aborted)) || self.abort.load(Ordering::Acquire);
+        let aborted = matches!(sealed, Err(CheckpointFailure::Aborted)) || self.abort.load(Ordering::Acquire);
         part.error = match sealed {
             _ if aborted => Some(String::new()),
-            Err(Unmade::Failed(message)) => Some(message),
+            Err(CheckpointFailure::Failed(message)) => Some(message),
             // Found before the draft was begun, on all ranks alike.
-            Err(Unmade::Suspicious(suspicion)) => Some(suspicion.to_string()),
+            Err(CheckpointFailure::Suspicious(suspicion)) => Some(suspicion.to_string()),
             _ => None,
         };
         let parts: Vec<Part> = gathered(self.comm.as_ref(), Ok::<_, PipelineError>(part)).map_err(failed)?;
         let errors = || parts.iter().enumerate().filter_map(|(rank, part)| Some((rank, part.error.as_ref()?)));
         let verdict = match errors().next() {
-            Some(_) if errors().any(|(_, message)| message.is_empty()) => Err(Unmade::Aborted),
+            Some(_) if errors().any(|(_, message)| message.is_empty()) => Err(CheckpointFailure::Aborted),
             Some((rank, message)) => Err(failed(PipelineError::Rank { rank, message: message.clone() })),
-            None => self.publish_manifest(self.manifest(job, parts, tally), tally),
+            None => self.publish_manifest(self.manifest(job, parts, summary), summary),
         };
-        if verdict.is_err() && acts(self.store.as_ref(), self.comm.as_ref()) {
+        if verdict.is_err() && manages_versions(self.store.as_ref(), self.comm.as_ref()) {
             // The store names what it could not remove; the verdict is the error worth reporting.
             if let Err(error) = self.store.discard_drafts() {
                 tracing::warn!(%error, "a draft is left over");
@@ -403,7 +408,7 @@ impl Worker {
         verdict.map(|()| payload_bytes)
     }
 
-    fn manifest(&self, job: &Job, parts: Vec<Part>, tally: &Tally) -> Manifest {
+    fn manifest(&self, job: &Job, parts: Vec<Part>, summary: &EncodingSummary) -> Manifest {
         let is_converged = job.progress.is_converged() && job.plan.scheme != Scheme::Lossy;
         let mut manifest = Manifest {
             format: FORMAT_VERSION,
@@ -416,7 +421,7 @@ impl Worker {
             scheme: job.plan.scheme,
             resume: job.plan.resume,
             rule: if job.plan.scheme == Scheme::Lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
-            residual: ResidualRecord { is_converged, ..tally.residual },
+            residual: ResidualRecord { is_converged, ..summary.residual },
             extra_iterations_predicted: job.predicted,
             measured: job.measured.clone(),
             variables: Vec::new(),
@@ -432,24 +437,24 @@ impl Worker {
     }
 
     /// Makes the version visible, and removes what retention no longer keeps.
-    fn publish_manifest(&mut self, manifest: Manifest, tally: &mut Tally) -> Result<(), Unmade> {
+    fn publish_manifest(&mut self, manifest: Manifest, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
         self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
         self.chains.publish(!manifest.parents().is_empty());
         let swept = self.keeper.published(manifest, self.store.as_ref(), self.comm.as_ref()).map_err(failed)?;
-        self.swept(swept, tally);
+        self.swept(swept, summary);
         Ok(())
     }
 
     /// Takes note of what became of older versions.
-    fn swept(&mut self, swept: Swept, tally: &mut Tally) {
-        tally.dropped.extend(swept.dropped);
+    fn swept(&mut self, swept: Swept, summary: &mut EncodingSummary) {
+        summary.dropped.extend(swept.dropped);
         if swept.is_full {
             self.chains.end();
         }
     }
 }
 
-impl Tally {
+impl EncodingSummary {
     fn new(job: &Job) -> Self {
         let (norm, rhs_norm) = (job.progress.residual_norm, job.progress.rhs_norm);
         Self {
@@ -463,19 +468,19 @@ impl Tally {
 }
 
 /// Why a version was not made.
-enum Unmade {
+enum CheckpointFailure {
     Aborted,
     Suspicious(Suspicion),
     Failed(String),
 }
 
-fn unmade(error: PipelineError) -> Unmade {
+fn checkpoint_failure(error: PipelineError) -> CheckpointFailure {
     match error {
-        PipelineError::Aborted => Unmade::Aborted,
+        PipelineError::Aborted => CheckpointFailure::Aborted,
         error => failed(error),
     }
 }
 
-fn failed(error: impl std::fmt::Display) -> Unmade {
-    Unmade::Failed(error.to_string())
+fn failed(error: impl std::fmt::Display) -> CheckpointFailure {
+    CheckpointFailure::Failed(error.to_string())
 }

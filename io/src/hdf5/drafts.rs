@@ -165,7 +165,7 @@ mod tests {
 
     use crate::hdf5::entries::entries;
     use crate::{Access, Hdf5Store};
-    use crate::{left, publish};
+    use crate::{publish, reuse};
 
     /// A store of versions 1 and 2 of so many ranks each.
     fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!(store.inspect_damage(version).unwrap(), [], "{len} values");
             let path = store.version_path(version).join("rank-000001.h5");
             inodes.push(fs::metadata(&path).unwrap().ino());
-            let can_be_left = left::is_ours_alone(&File::options().read(true).write(true).open(&path).unwrap());
+            let can_be_left = reuse::is_ours_alone(&File::options().read(true).write(true).open(&path).unwrap());
             if let [.., went, _, this] = inodes[..] {
                 assert!(!can_be_left || this == went, "{len} values: the file is another one");
             }

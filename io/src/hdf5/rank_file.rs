@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
-use crate::direct::{self, Both, Whole};
+use crate::direct::{self, DirectFile, Whole};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -26,7 +26,7 @@ pub(super) fn file_name(rank: usize) -> String {
 pub(super) struct RankFile {
     path: PathBuf,
     /// `None` once sealed.
-    file: Option<Both>,
+    file: Option<DirectFile>,
     version: u64,
     rank: usize,
     throttle: Option<Throttle>,
@@ -65,11 +65,11 @@ impl RankFile {
         version: u64,
         rank: usize,
         throttle: Option<Throttle>,
-        may_be_left: bool,
+        may_reuse: bool,
     ) -> Result<Self, StoreError> {
         let path = draft.join(file_name(rank));
-        let (file, is_left) = publish::make_file(&path, may_be_left)?;
-        let file = Some(Both::new(file, is_left));
+        let (file, is_reused) = publish::make_file(&path, may_reuse)?;
+        let file = Some(DirectFile::new(file, is_reused));
         let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
         Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
     }

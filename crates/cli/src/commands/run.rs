@@ -30,7 +30,7 @@ use crate::residual_log::ResidualLog;
 use crate::run_args::RunArgs as Args;
 use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve, too_short};
-use crate::spares::{Doom, Dooms, fellows, outlive, together};
+use crate::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
 use crate::standing;
 use crate::tiers::Costs;
 use crate::virtual_time::{self, Machine, Measured};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let outcome = if args.protection.kills() && !args.kills_nodes() {
         Some(killed(args, &outside.stop)?)
     } else if args.spares.is_some() || args.kills_ranks() {
-        outliving(args, &outside)?
+        surviving(args, &outside)?
     } else {
         Some(in_process(args, outside, None)?)
     };
@@ -75,16 +75,16 @@ fn check_memory(args: &Args) -> Result<()> {
 }
 
 /// The solve among processes that may be lost; nothing for a spare that was not needed.
-fn outliving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
+fn surviving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
-    let fellows = fellows(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
+    let job_processes = job_processes(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
     let place = ranks::keep_spares(spares)?;
-    let dooms = Dooms {
+    let schedule = KillSchedule {
         mtti_seconds: args.protection.mtti_seconds().unwrap_or(f64::INFINITY),
         seed: args.protection.seed,
         spares,
-        together: together(&fellows[..place.places], args.kills_nodes()),
+        failure_groups: failure_groups(&job_processes[..place.places], args.kills_nodes()),
     };
     if args.fresh && ranks::is_spare() && tiers.has_memory() {
         tiers.node_memory(run_of(args))?.remove()?;
@@ -93,9 +93,9 @@ fn outliving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
     if args.kills_ranks() {
         ranks::watch();
     }
-    let doom = args.kills_ranks().then(|| Doom::await_instant(&dooms, place.process, &fellows, memory));
-    let doom = doom.transpose()?;
-    outlive(doom.as_ref(), |lives| {
+    let kill = args.kills_ranks().then(|| ScheduledKill::start(&schedule, place.process, &job_processes, memory));
+    let kill = kill.transpose()?;
+    survive_losses(kill.as_ref(), |lives| {
         // Later lives go on from what the first one saved.
         let later = Args { fresh: args.fresh && !ranks::was_repaired(), ..args.clone() };
         in_process(&later, outside.clone(), Some(lives))

@@ -310,7 +310,7 @@ pub(super) struct Pending<'b> {
 enum Request {
     /// A receive whose message has not come. Its length is looked at before it is taken: libraries
     /// were seen to write beyond the room given for a message that is too long.
-    Awaited(Room),
+    Awaited(ReceiveBuffer),
     /// The library is at work; the number of values that come.
     UnderWay {
         handle: ffi::MPI_Request,
@@ -324,7 +324,7 @@ enum Request {
 
 /// Where a message goes.
 #[derive(Clone, Copy)]
-struct Room {
+struct ReceiveBuffer {
     comm: Raw,
     from: c_int,
     tag: c_int,
@@ -357,7 +357,7 @@ impl<'b> Pending<'b> {
 
     /// Receives into `target`; a message of another length is taken and thrown away.
     pub(super) fn receive<T: Wire>(&mut self, (from, tag): (usize, i32), target: &'b mut [T]) {
-        self.requests.push(Request::Awaited(Room {
+        self.requests.push(Request::Awaited(ReceiveBuffer {
             comm: self.comm,
             from: from as c_int,
             tag,
@@ -491,7 +491,7 @@ impl Request {
     }
 }
 
-impl Room {
+impl ReceiveBuffer {
     /// Begins to receive the message if it has come.
     fn take_message(&self) -> Result<Option<Request>, Fault> {
         let (mut flag, mut count) = (0, 0);
