@@ -22,7 +22,7 @@ pub(super) struct Coder<L> {
     pub(super) dead_band: Option<f64>,
 }
 
-/// DecodeTarget for one block, used again for the next.
+/// Buffers for one block, reused for the next.
 #[derive(Debug)]
 pub(super) struct Scratch<T> {
     values: Box<[T; BLOCK]>,
@@ -31,7 +31,7 @@ pub(super) struct Scratch<T> {
     spare: Vec<u8>,
 }
 
-/// DecodeTarget for codes; a block's stand after [`HISTORY`] copies of its base.
+/// Buffers for codes; a block's stand after [`HISTORY`] copies of its base.
 #[derive(Debug)]
 struct Work {
     codes: Box<[i64; HISTORY + BLOCK]>,
@@ -40,7 +40,7 @@ struct Work {
     filling: Filling,
 }
 
-/// DecodeTarget for what is done in integers of one width.
+/// Buffers for what is done in integers of one width.
 #[derive(Debug)]
 struct Integers<I: Int> {
     tile: Box<[I; TILE]>,
@@ -292,7 +292,7 @@ fn append_raw<T: Scalar>((shape, block): (Shape, usize), values: &[T], target: &
     target.resize(target.len().next_multiple_of(4), 0);
 }
 
-/// DecodeTarget for decoding one block.
+/// Buffers for decoding one block.
 #[derive(Debug)]
 pub(super) struct DecodeScratch<T> {
     values: Box<[T; BLOCK]>,

@@ -29,7 +29,7 @@ struct Holding {
     parities: Vec<(usize, ParityHead)>,
 }
 
-/// What all ranks agree_on_versions of a version.
+/// A version, as all ranks know it.
 struct AgreedVersion {
     version: u64,
     id: u32,

@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// EncodeBuffers that is used again: the frames of one variable, and their values decoded.
+/// Reused buffers: the frames of one variable, and their decoded values.
 #[derive(Debug)]
 pub(crate) struct EncodeBuffers {
     pub(crate) frames: Vec<Frame<'static>>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use recoup_core::{Manifest, Store, StoreError};
 
-/// EncodeBuffers for a manifest's checksum, beside its text.
+/// Room for a manifest's checksum, next to its text.
 const ENVELOPE_BYTES: u64 = 48;
 
 /// Decides which versions of a store are no longer needed.

@@ -160,7 +160,7 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut s
     }
 }
 
-/// EncodeBuffers for so many values in all, in huge pages where it pays: a copy then finds its
+/// Reserves memory for this many values in all, in huge pages where it pays: a copy then finds its
 /// pages, and a device is told of few.
 fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     let bytes = len * size_of::<T>();
