@@ -132,7 +132,7 @@ fn ranks_give_one_solution_one_log_and_start_from_one_guess() {
     }
     let refused = job(2, &format!("solve {problem} --solution no/x.npy"), dir.path());
     assert!(
-        refused.status.code() == Some(1) && refused.stderr.matches("there is no directory").count() == 1,
+        refused.status.code() == Some(2) && refused.stderr.matches("there is no directory").count() == 1,
         "{refused}"
     );
 }
