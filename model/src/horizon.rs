@@ -54,7 +54,7 @@ impl Horizon {
             return Protection { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
         }
         let work = self.at_risk_seconds + self.remaining_seconds;
-        let most = if least > 0.0 { (work / least - 1.0).max(0.0) } else { f64::INFINITY };
+        let most = self.checkpoints_max(timing);
         let near = (work / endless).floor();
         let counts = (-2..=1).map(|step| (near + f64::from(step)).min(most.floor())).filter(|&count| count >= 1.0);
         let none = Protection::none(self.overhead_fraction(timing, 0.0));
@@ -64,8 +64,22 @@ impl Horizon {
             if overhead_fraction >= best.overhead_fraction && overhead_fraction.is_finite() {
                 return best;
             }
-            Protection { checkpoints, interval_seconds: work / (checkpoints + 1.0), overhead_fraction }
+            let interval_seconds = (work / (checkpoints + 1.0)).max(timing.safe_point_seconds);
+            Protection { checkpoints, interval_seconds, overhead_fraction }
         })
+    }
+
+    /// The most checkpoints there is time for: each drains before the next, and each has a safe
+    /// point. One may be taken now, if there is work to save; the end needs none.
+    fn checkpoints_max(&self, timing: &Timing) -> f64 {
+        let work = self.at_risk_seconds + self.remaining_seconds;
+        let drained = if timing.drain_seconds > 0.0 { work / timing.drain_seconds - 1.0 } else { f64::INFINITY };
+        if timing.safe_point_seconds <= 0.0 {
+            return drained.max(0.0);
+        }
+        let later = (self.remaining_seconds / timing.safe_point_seconds).ceil() - 1.0;
+        let now = if self.at_risk_seconds > 0.0 { 1.0 } else { 0.0 };
+        drained.min(later + now).max(0.0)
     }
 
     /// Expected overhead over the remaining computing with this many more checkpoints.
@@ -116,6 +130,19 @@ mod tests {
         assert_eq!(from_the_start(0.8 * break_even).best(&timing(120.0)).checkpoints, 0.0);
         assert!(from_the_start(1.2 * break_even).best(&timing(120.0)).checkpoints >= 1.0);
         assert_eq!(from_the_start(1e9).best(&Timing { mtti_seconds: f64::INFINITY, ..timing(1.0) }).checkpoints, 0.0);
+    }
+
+    /// A cycle of GMRES at risk, and less than one to go: the version to take is the one of now.
+    #[test]
+    fn a_version_at_this_safe_point_is_one_there_is_time_for() {
+        let timing = Timing { safe_point_seconds: 780.0, ..timing(30.0) };
+        let ahead = |at_risk_seconds, remaining_seconds| {
+            Horizon { remaining_seconds, at_risk_seconds, fallback_seconds: 30.0 }.best(&timing).checkpoints
+        };
+        assert_eq!(ahead(806.0, 568.0), 1.0);
+        assert_eq!(ahead(0.0, 780.0), 0.0, "the next safe point is the end");
+        assert_eq!(ahead(0.0, 1500.0), 1.0);
+        assert_eq!(ahead(780.0, 1560.0), 2.0);
     }
 
     #[test]
