@@ -1,7 +1,7 @@
 //! The directories versions are drafted in: where there is one, that of the version that went last.
 //!
 //! A version that goes is one rename, to the place of the next draft. Its files are that draft's
-//! when it is begun: each rank writes over its own, or has it go ([`crate::left`]), at the same
+//! when it is begun: each rank writes over its own, or has it go ([`crate::reuse`]), at the same
 //! time, with no directory made or removed, and before anything takes their room. Which place that
 //! is follows from the version published last, so all ranks know it without asking. Promises: what
 //! lies in a draft counts for nothing; a version that is read while it goes is missing, never torn.
