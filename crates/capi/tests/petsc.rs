@@ -205,8 +205,8 @@ fn program_of_the_petsc_page_compiles() {
     let page = std::fs::read_to_string(crate::build::root().join("crates/capi/docs/petsc.md")).unwrap();
     let block = |page: &str| page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).map(str::to_owned);
     let program = block(&page).unwrap();
-    let readme = std::fs::read_to_string(crate::build::root().join("README.md")).unwrap();
-    assert!(program.contains(&block(&readme).unwrap()), "the README's lines are not those of the page");
+    let embed = std::fs::read_to_string(crate::build::root().join("docs/embed.md")).unwrap();
+    assert!(program.contains(&block(&embed).unwrap()), "the lines of docs/embed.md are not those of the page");
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("program.c");
     std::fs::write(&source, &program).unwrap();

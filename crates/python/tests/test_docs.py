@@ -5,7 +5,7 @@ import re
 import pytest
 from conftest import ROOT, snippets
 
-PAGES = ["README.md", "crates/python/README.md"]
+PAGES = ["docs/embed.md", "crates/python/README.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
