@@ -17,13 +17,17 @@ mod notes;
 mod plan;
 mod protection;
 mod repair;
+mod run_memory;
 mod schedule;
 mod shelf;
 mod simd;
 mod store;
+mod tier_list;
 mod tiers;
 
 pub use code::{decode_column, encode_row};
 pub use protection::{Guard, Partners, Protection};
+pub use run_memory::{MEMORY_DIR, NodeMemory, RankShelf, RunMemory, RunPlace, node_name};
 pub use store::NodeStore;
+pub use tier_list::{ParseTiersError, TierList};
 pub use tiers::{Pace, Tiers, WhenBusy};

@@ -9,12 +9,13 @@ use recoup_core::CommError;
 use super::comm::Mpi;
 use super::fault::Fault;
 use super::sys::{self, Family, Pause, Pending, Raw};
+use crate::RepairableJob;
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
 
 /// Why MPI cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
     /// The process has started MPI before.
@@ -37,6 +38,9 @@ pub enum MpiError {
     /// The library ends a job with the first rank it loses.
     #[error("this MPI cannot go on without a lost rank: Open MPI 5, started with `--with-ft ulfm`, can")]
     NoRepair,
+    /// A collective call of the whole job failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// Only the first thread may call the library.
     #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
     OneThread,
@@ -417,5 +421,29 @@ mod tests {
         assert_eq!(all(&[0, 2, 3], 4), (vec![0, 1, 2], 3));
         assert_eq!(all(&[2, 3, 4], 4), (vec![0, 1, 2], 3));
         assert_eq!(all(&[3], 4), (vec![0], 1));
+    }
+}
+
+impl RepairableJob for MpiJob {
+    type Error = MpiError;
+
+    fn is_spare(&self) -> bool {
+        self.is_spare()
+    }
+
+    fn has_lost(&self) -> bool {
+        self.has_lost()
+    }
+
+    fn rest(&mut self) -> Result<bool, MpiError> {
+        match self.rest() {
+            Ok(()) => Ok(true),
+            Err(CommError::RankLost { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn repair(&mut self) -> Result<(), MpiError> {
+        self.repair()
     }
 }
