@@ -4,6 +4,7 @@
 //! parsed.
 
 mod circles;
+mod figures;
 mod layout;
 mod prose;
 mod rust;
@@ -62,6 +63,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 fn check(source: &Source) -> Vec<String> {
     let mut complaints = text::complaints(source);
     complaints.extend(prose::complaints(source));
+    complaints.extend(figures::complaints(source));
     if source.is_rust() {
         complaints.extend(rust::complaints(source));
     }
