@@ -20,9 +20,6 @@
 mod bytes;
 mod delta;
 mod effective;
-mod fitted;
-mod grid;
-mod lattice;
 mod least_squares;
 mod pco;
 mod qb;

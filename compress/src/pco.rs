@@ -1,7 +1,7 @@
 //! Pcodec, alone for lossless storage and, under a bound, on integer codes from a lattice.
 //!
 //! Payload, little-endian: the 48-byte header below, in version 2 the 17 coefficients of a fitted
-//! predictor (f32, in the order of `fitted.rs`), `coded_bytes` of a standalone pco file, then
+//! predictor (f32, in the order of `pco/fitted.rs`), `coded_bytes` of a standalone pco file, then
 //! `n_exceptions` pairs (index u64, bits u64).
 //!
 //! | byte | field |
@@ -18,13 +18,17 @@
 //! | 32 | n_exceptions u64 |
 //! | 40 | coded_bytes u64 |
 
-use pco::data_types::Number;
-use pco::{ChunkConfig, standalone};
+mod fitted;
+mod grid;
+mod lattice;
+
+use ::pco::data_types::Number;
+use ::pco::{ChunkConfig, standalone};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 
-use crate::fitted::{FITTED_BYTES, Fitted};
-use crate::grid::{Axes, difference, fitted_pays, sum};
-use crate::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
+use self::fitted::{FITTED_BYTES, Fitted};
+use self::grid::{Axes, difference, fitted_pays, sum};
+use self::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
 use crate::{bytes, effective_bound};
 
 /// pco's level for codes: its default, up to a quarter better than 4 on 3D grids at the same CPU

@@ -18,7 +18,7 @@ const TWO_52: f64 = 4_503_599_627_370_496.0;
 const LIMIT: f64 = (1u64 << 50) as f64;
 
 /// A lattice for values of type `T`.
-pub(crate) trait Lattice<T> {
+pub(super) trait Lattice<T> {
     /// The code of `x`, and whether its decoded value holds the bound.
     fn code(&self, x: T) -> (i64, bool);
 
@@ -28,16 +28,16 @@ pub(crate) trait Lattice<T> {
 
 /// Values no code stands for: their positions and bits, in rising order.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Exceptions {
-    pub(crate) indices: Vec<u64>,
-    pub(crate) bits: Vec<u64>,
+pub(super) struct Exceptions {
+    pub(super) indices: Vec<u64>,
+    pub(super) bits: Vec<u64>,
 }
 
 /// Values coded at a time: a run without exceptions needs one branch.
 const RUN: usize = 256;
 
 /// Codes `source`; an exception takes the code before it, so that differences stay small.
-pub(crate) fn quantise<T: Real, L: Lattice<T>>(lattice: &L, source: &[T]) -> (Vec<i64>, Exceptions) {
+pub(super) fn quantise<T: Real, L: Lattice<T>>(lattice: &L, source: &[T]) -> (Vec<i64>, Exceptions) {
     let mut codes = vec![0i64; source.len()];
     let mut exceptions = Exceptions::default();
     let mut previous = 0;
@@ -78,14 +78,14 @@ fn set_apart<T: Real, L: Lattice<T>>(
 }
 
 /// Fills `target` with the values of `codes`.
-pub(crate) fn dequantise<T, L: Lattice<T>>(lattice: &L, codes: &[i64], target: &mut [T]) {
+pub(super) fn dequantise<T, L: Lattice<T>>(lattice: &L, codes: &[i64], target: &mut [T]) {
     for (x, &code) in target.iter_mut().zip(codes) {
         *x = lattice.value(code);
     }
 }
 
 /// A float type that has lattices.
-pub(crate) trait Real: Copy {
+pub(super) trait Real: Copy {
     /// Which one it is.
     const ELEMENT: ElementType;
     /// Its bits, in the low half for a single.
@@ -144,7 +144,7 @@ fn power_of_two(exponent: i64) -> f64 {
 
 /// The lattice of an absolute bound.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Absolute {
+pub(super) struct Absolute {
     bound: f64,
     step: f64,
     inverse: f64,
@@ -152,7 +152,7 @@ pub(crate) struct Absolute {
 
 impl Absolute {
     /// The lattice that holds `bound`; `None` when only exact storage holds it.
-    pub(crate) fn new(bound: f64) -> Option<Self> {
+    pub(super) fn new(bound: f64) -> Option<Self> {
         let (smallest, largest) = (power_of_two(-1000), power_of_two(1000));
         let bound = bound.min(largest);
         // s = 2 eb (1 - 2^-50): the shrinkage pays for the rounding of the tests.
@@ -161,12 +161,12 @@ impl Absolute {
     }
 
     /// The lattice a decoder needs; `None` when `step` is none.
-    pub(crate) fn with_step(step: f64) -> Option<Self> {
+    pub(super) fn with_step(step: f64) -> Option<Self> {
         (step.is_normal() && step > 0.0).then_some(Self { bound: 0.0, step, inverse: 0.0 })
     }
 
     /// Distance of neighbouring lattice points.
-    pub(crate) fn step(&self) -> f64 {
+    pub(super) fn step(&self) -> f64 {
         self.step
     }
 
@@ -213,7 +213,7 @@ impl Lattice<f32> for Absolute {
 /// is its bits without sign, shifted right by `shift`. Code 0 is zero; the codes of normal numbers
 /// are `sign (1 + multiple - first)`, `first` being the multiple of the smallest normal number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Relative {
+pub(super) struct Relative {
     divisor: u64,
     inverse: f64,
     first: i64,
@@ -227,7 +227,7 @@ impl Relative {
     }
 
     /// Distance of neighbouring patterns.
-    pub(crate) fn divisor(&self) -> u64 {
+    pub(super) fn divisor(&self) -> u64 {
         self.divisor
     }
 

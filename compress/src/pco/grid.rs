@@ -6,7 +6,7 @@
 
 use recoup_core::Context;
 
-use crate::fitted::Fitted;
+use super::fitted::Fitted;
 
 /// One axis as memory sees it: `extent` slabs of `inner` codes each, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,19 +18,19 @@ struct Axis {
 /// The axes differences were taken along, as a set of bits: 1 the fastest (at the distance of the
 /// interleaved unknowns), 2 and 4 the slower ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Axes(u8);
+pub(super) struct Axes(u8);
 
 impl Axes {
     /// No axis.
-    pub(crate) const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
 
     /// The set as stored; `None` when it names an axis there is none of.
-    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+    pub(super) fn from_bits(bits: u8) -> Option<Self> {
         (bits < 8).then_some(Self(bits))
     }
 
     /// The set as stored.
-    pub(crate) fn bits(self) -> u8 {
+    pub(super) fn bits(self) -> u8 {
         self.0
     }
 
@@ -38,7 +38,7 @@ impl Axes {
     ///
     /// The entropy coder takes differences along the fastest axis by itself, so that axis is named
     /// only where unknowns are interleaved.
-    pub(crate) fn choose(codes: &[i64], context: &Context) -> Self {
+    pub(super) fn choose(codes: &[i64], context: &Context) -> Self {
         let own = if context.stride > 1 && context.dims[0].is_multiple_of(context.stride) { 1 } else { 0 };
         let [_, y, z] = context.dims;
         let candidates: &[u8] = match (y > 1, z > 1) {
@@ -68,7 +68,7 @@ impl Axes {
 }
 
 /// Replaces codes by their differences along `axes`.
-pub(crate) fn difference(codes: &mut [i64], context: &Context, axes: Axes) {
+pub(super) fn difference(codes: &mut [i64], context: &Context, axes: Axes) {
     for axis in axes.each(context) {
         for slab in codes.chunks_exact_mut(axis.inner * axis.extent) {
             for row in (1..axis.extent).rev() {
@@ -80,7 +80,7 @@ pub(crate) fn difference(codes: &mut [i64], context: &Context, axes: Axes) {
 }
 
 /// Undoes [`difference`].
-pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
+pub(super) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
     for axis in axes.each(context).rev() {
         for slab in codes.chunks_exact_mut(axis.inner * axis.extent) {
             for row in 1..axis.extent {
@@ -98,7 +98,7 @@ const SLAB_PLANES: usize = 3;
 /// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few
 /// slabs. Their first plane, which has none before it, is the rare case and does not count where
 /// there are others.
-pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
+pub(super) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
     let [nx, ny, nz] = context.dims;
     let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
     let (plane, planes) = (nx * ny, slab.dims[2]);

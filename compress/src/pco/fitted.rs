@@ -18,7 +18,7 @@ const SPACE: usize = 13;
 /// Of a code in the first plane: three for the row y - 1, and the code before it.
 const PLANE: usize = 4;
 /// Bytes of a predictor.
-pub(crate) const FITTED_BYTES: usize = 4 * (SPACE + PLANE);
+pub(super) const FITTED_BYTES: usize = 4 * (SPACE + PLANE);
 /// Values a fit looks at, about.
 const SAMPLED_VALUES: usize = 1 << 14;
 /// `1.5 2^52`: adding it rounds to the nearest integer.
@@ -28,7 +28,7 @@ const LIMIT: f64 = (1u64 << 50) as f64;
 
 /// The coefficients.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fitted {
+pub(super) struct Fitted {
     space: [f32; SPACE],
     plane: [f32; PLANE],
 }
@@ -58,7 +58,7 @@ impl<'a> Before<'a> {
 
 impl Fitted {
     /// The predictor of these codes; `None` where they lie on no grid of two dimensions or more.
-    pub(crate) fn fit(codes: &[i64], context: &Context) -> Option<Self> {
+    pub(super) fn fit(codes: &[i64], context: &Context) -> Option<Self> {
         let [nx, ny, nz] = context.dims;
         if context.stride > 1 || nx < 4 || ny < 2 || codes.len() != nx * ny * nz {
             return None;
@@ -69,12 +69,12 @@ impl Fitted {
     }
 
     /// Replaces codes by what is left of them after prediction.
-    pub(crate) fn remove(&self, codes: &mut [i64], context: &Context) {
+    pub(super) fn remove(&self, codes: &mut [i64], context: &Context) {
         self.walk(codes, context, |code, predicted| (code, code.wrapping_sub(predicted)));
     }
 
     /// Undoes [`Fitted::remove`].
-    pub(crate) fn add(&self, codes: &mut [i64], context: &Context) {
+    pub(super) fn add(&self, codes: &mut [i64], context: &Context) {
         self.walk(codes, context, |left, predicted| {
             let code = left.wrapping_add(predicted);
             (code, code)
@@ -134,7 +134,7 @@ impl Fitted {
     }
 
     /// The coefficients, little-endian singles.
-    pub(crate) fn to_bytes(self) -> [u8; FITTED_BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; FITTED_BYTES] {
         let mut bytes = [0; FITTED_BYTES];
         for (field, c) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(self.space.iter().chain(&self.plane)) {
             *field = c.to_le_bytes();
@@ -143,7 +143,7 @@ impl Fitted {
     }
 
     /// The inverse of [`Fitted::to_bytes`]: any bits are coefficients.
-    pub(crate) fn from_bytes(bytes: &[u8; FITTED_BYTES]) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8; FITTED_BYTES]) -> Self {
         let c = |i: usize| f32::from_le_bytes(bytes.as_chunks::<4>().0[i]);
         Self { space: std::array::from_fn(c), plane: std::array::from_fn(|i| c(SPACE + i)) }
     }
