@@ -30,7 +30,6 @@ pub(crate) fn extend(source: Values<'_>, target: &mut Vec<u8>) {
         Values::F32(values) => append!(values, target, f32),
         Values::I64(values) => append!(values, target, i64),
         Values::Bytes(values) => target.extend_from_slice(values),
-        _ => {}
     }
 }
 
@@ -44,7 +43,6 @@ pub(crate) fn fill(source: &[u8], target: ValuesMut<'_>, codec: CodecId) -> Resu
         ValuesMut::F32(values) => overwrite!(source, values, f32),
         ValuesMut::I64(values) => overwrite!(source, values, i64),
         ValuesMut::Bytes(values) => values.copy_from_slice(source),
-        _ => return Err(CodecError::Damaged { codec, what: "unknown element type" }),
     }
     Ok(())
 }

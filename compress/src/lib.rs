@@ -51,8 +51,7 @@ pub use zstd::Zstd;
 /// The codec named `id`, verified; lossy ones can follow a parent.
 ///
 /// # Errors
-/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec
-/// newer than this crate.
+/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`.
 pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     match id {
         CodecId::Raw => Ok(Arc::new(Raw)),
@@ -64,7 +63,6 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Sz3 => Ok(Arc::new(Delta::new(Sz3))),
         #[cfg(not(feature = "sz3"))]
         CodecId::Sz3 => Err(CodecError::NotBuilt { codec: id, feature: "sz3" }),
-        other => Err(CodecError::Unknown { name: other.to_string() }),
     }
 }
 

@@ -68,7 +68,7 @@ impl Codec for Pco {
         let is_coded = match source {
             Values::F64(values) => encode_bounded(values, bound, context, target)?,
             Values::F32(values) => encode_bounded(values, bound, context, target)?,
-            _ => false,
+            Values::I64(_) | Values::Bytes(_) => false,
         };
         if !is_coded {
             encode_lossless(source, target)?;
@@ -86,7 +86,6 @@ impl Codec for Pco {
             ValuesMut::F32(target) => decode_floats(&payload, context, target),
             ValuesMut::I64(target) => payload.decode_lossless(target),
             ValuesMut::Bytes(target) => payload.decode_lossless(target),
-            _ => Err(damaged("unknown element type")),
         }
     }
 }
@@ -163,7 +162,6 @@ fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), Codec
         Values::F32(values) => compress(values, LOSSLESS_LEVEL, target)?,
         Values::I64(values) => compress(values, LOSSLESS_LEVEL, target)?,
         Values::Bytes(values) => compress(values, LOSSLESS_LEVEL, target)?,
-        _ => return Err(CodecError::Element { codec: CodecId::Pco, element: source.element() }),
     }
     let coded_bytes = target.len() - HEADER_BYTES;
     let header = Header { element: source.element(), n: source.len(), coded_bytes, ..Header::EMPTY };
@@ -319,7 +317,6 @@ fn element_code(element: ElementType) -> u8 {
         ElementType::F32 => 1,
         ElementType::I64 => 2,
         ElementType::Bytes => 3,
-        _ => u8::MAX,
     }
 }
 

@@ -217,9 +217,9 @@ impl Codec for Qb {
                 let parent = parent.and_then(singles);
                 Ok(self.encode_floats(&Problem::new(values, bound, context, parent), target))
             }
-            other => {
+            Values::I64(_) | Values::Bytes(_) => {
                 target.clear();
-                bytes::extend(other, target);
+                bytes::extend(source, target);
                 Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
             }
         }
@@ -231,7 +231,8 @@ impl Codec for Qb {
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, parent.and_then(doubles), target),
             ValuesMut::F32(target) => self.decode_floats(source, parent.and_then(singles), target),
-            _ => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::Bytes }),
+            ValuesMut::I64(_) => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::I64 }),
+            ValuesMut::Bytes(_) => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::Bytes }),
         }
     }
 }

@@ -48,7 +48,9 @@ impl Codec for Zfp {
         let (field, scalar) = match source {
             Values::F64(values) => (ZfpField::new(values, extents), ZfpScalarType::F64),
             Values::F32(values) => (ZfpField::new(values, extents), ZfpScalarType::F32),
-            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element: source.element() }),
+            Values::I64(_) | Values::Bytes(_) => {
+                return Err(CodecError::Element { codec: CodecId::Zfp, element: source.element() });
+            }
         };
         let mut filters = Vec::new();
         if !source.is_empty() {
@@ -72,7 +74,9 @@ impl Codec for Zfp {
         let field = match target {
             ValuesMut::F64(values) => ZfpFieldMut::new(values, extents(context)),
             ValuesMut::F32(values) => ZfpFieldMut::new(values, extents(context)),
-            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element }),
+            ValuesMut::I64(_) | ValuesMut::Bytes(_) => {
+                return Err(CodecError::Element { codec: CodecId::Zfp, element });
+            }
         };
         let mut stream = ZfpBitStream::from_bytes(source).map_err(foreign)?;
         stream

@@ -262,7 +262,7 @@ impl Codec for QbCuda {
         match source {
             Values::F64(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
             Values::F32(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
-            other => self.host.encode(other, bound, context, target),
+            Values::I64(_) | Values::Bytes(_) => self.host.encode(source, bound, context, target),
         }
     }
 
@@ -274,7 +274,7 @@ impl Codec for QbCuda {
         match target {
             ValuesMut::F64(target) => self.decode_floats((source, context.threads), target),
             ValuesMut::F32(target) => self.decode_floats((source, context.threads), target),
-            other => self.host.decode(source, bound, context, other),
+            ValuesMut::I64(_) | ValuesMut::Bytes(_) => self.host.decode(source, bound, context, target),
         }
     }
 }

@@ -8,40 +8,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bound, ElementType, Values, ValuesMut};
 
-/// The codecs a manifest may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum CodecId {
+/// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
+/// command line.
+macro_rules! codecs {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)+) => {
+        /// The codecs a manifest may name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum CodecId {$(
+            $(#[doc = $doc])+
+            #[serde(rename = $name)]
+            $variant,
+        )+}
+
+        impl CodecId {
+            /// All codecs this version of recoup knows, built or not.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// The name used in manifests and on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {$(
+                    Self::$variant => $name,
+                )+}
+            }
+        }
+    };
+}
+
+codecs! {
     /// Little-endian values as they are.
-    Raw,
+    Raw => "raw",
     /// Byte shuffle and zstd.
-    Zstd,
+    Zstd => "zstd",
     /// Pcodec; under a bound, on an integer lattice first.
-    Pco,
+    Pco => "pco",
     /// zfp, accuracy or reversible mode.
-    Zfp,
+    Zfp => "zfp",
     /// SZ3 (built with feature `sz3`).
-    Sz3,
+    Sz3 => "sz3",
     /// Our own: quantised blocks, bounds proven for every value.
-    Qb,
+    Qb => "qb",
 }
 
 impl CodecId {
-    /// All codecs this version of recoup knows, built or not.
-    pub const ALL: [Self; 6] = [Self::Raw, Self::Zstd, Self::Pco, Self::Zfp, Self::Sz3, Self::Qb];
-
-    /// The name used in manifests and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Zstd => "zstd",
-            Self::Pco => "pco",
-            Self::Zfp => "zfp",
-            Self::Sz3 => "sz3",
-            Self::Qb => "qb",
-        }
+    /// All names, as a sentence lists them.
+    fn expected_names() -> String {
+        let names = Self::ALL.map(Self::name);
+        let (last, others) = names.split_last().expect("the table of codecs is not empty");
+        format!("{} or {last}", others.join(", "))
     }
 }
 
@@ -223,10 +237,9 @@ pub trait Codec: Send + Sync {
 
 /// What a codec reports.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CodecError {
     /// No codec of this name.
-    #[error("unknown codec {name}: expected raw, zstd, pco, zfp, sz3 or qb")]
+    #[error("unknown codec {name}: expected {}", CodecId::expected_names())]
     Unknown {
         /// The name given.
         name: String,
@@ -298,6 +311,16 @@ pub enum CodecError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_codec_has_one_name_for_manifests_command_line_and_messages() {
+        for id in CodecId::ALL {
+            assert_eq!(id.name().parse(), Ok(id));
+            assert_eq!(serde_json::to_string(&id).unwrap(), format!("{:?}", id.name()));
+        }
+        let error = "lz4".parse::<CodecId>().unwrap_err().to_string();
+        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3 or qb");
+    }
 
     #[test]
     fn a_sample_is_a_box_of_the_grid_inside_the_values() {
