@@ -38,12 +38,13 @@ impl<const N: usize> Normal<N> {
 
     /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing
     /// can be said.
-    pub(crate) fn solve(mut self) -> Option<[f32; N]> {
+    pub(crate) fn solve(&self) -> Option<[f32; N]> {
         let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
         if !trace.is_finite() || trace == 0.0 {
             return None;
         }
-        let (l, x) = (&mut self.matrix, &mut self.right);
+        let mut l = self.matrix;
+        let mut x = self.right;
         for i in 0..N {
             l[i][i] += 1e-9 * trace + 1e-3;
             for j in 0..=i {

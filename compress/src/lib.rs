@@ -20,10 +20,14 @@
 mod bytes;
 mod delta;
 mod effective;
+mod lattice;
 mod least_squares;
+mod neighbours;
+mod parent;
 mod pco;
 mod qb;
 mod raw;
+mod scalar;
 mod shuffle;
 #[cfg(feature = "sz3")]
 mod sz3;
@@ -39,8 +43,8 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
 #[cfg(feature = "cuda")]
-pub use qb::cuda::{QbCuda, Timing as CudaTiming, source as cuda_source};
-pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
+pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source};
+pub use qb::{Arrangement as QbArrangement, Contents as QbContents, FILTER as QB_FILTER, Qb, SimdLevel};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]
 pub use sz3::Sz3;

@@ -156,7 +156,9 @@ mod tests {
     /// then kept the whole variable where no HDF5 reader saw its values.
     #[test]
     fn under_an_absolute_bound_every_frame_has_the_same_filter() {
-        let (codec, context, bound) = (Verified::new(Zfp), Context::flat(64), Bound::Absolute(1e-3));
+        let codec = Verified::new(Zfp);
+        let context = Context::flat(64);
+        let bound = Bound::Absolute(1e-3);
         let smooth: Vec<f64> = (0..64).map(|i| f64::from(i).sin()).collect();
         let with = |value| smooth.iter().copied().take(63).chain([value]).collect::<Vec<f64>>();
         let encode = |values: &[f64]| codec.encode(Values::F64(values), bound, &context, &mut Vec::new()).unwrap();

@@ -57,7 +57,9 @@ struct Sample {
 impl Sample {
     fn new(id: CodecId, bound: Bound) -> Self {
         let values: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.01).sin()).collect();
-        let (codec, context, mut payload) = (codec(id).expect("built"), Context::flat(values.len()), Vec::new());
+        let codec = codec(id).expect("built");
+        let context = Context::flat(values.len());
+        let mut payload = Vec::new();
         let encoded = codec.encode(Values::F64(&values), bound, &context, &mut payload).expect("encodes");
         assert!(!encoded.stored_raw, "{id} at {bound}");
         Self { codec, bound: encoded.bound, context, payload }

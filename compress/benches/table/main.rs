@@ -143,7 +143,8 @@ fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
     if let Some(parent) = &parent {
         context = context.chained(Chain::Follow(Parent { values: Values::F64(parent), hash: HASH }));
     }
-    let (mut payload, mut target) = (Vec::new(), vec![0.0; x.len()]);
+    let mut payload = Vec::new();
+    let mut target = vec![0.0; x.len()];
     let start = cpu_seconds();
     let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
     cell.encode.push(rate(x, cpu_seconds() - start));
@@ -164,7 +165,8 @@ fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
 
 /// The vector some iterations before, as a version gives it back.
 fn decoded(codec: &dyn Codec, before: &[f64], bound: Bound, context: &Context) -> Vec<f64> {
-    let (mut payload, mut target) = (Vec::new(), vec![0.0; before.len()]);
+    let mut payload = Vec::new();
+    let mut target = vec![0.0; before.len()];
     let context = context.chained(Chain::Start);
     let encoded = codec.encode(Values::F64(before), bound, &context, &mut payload).expect("encodes");
     codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut target)).expect("decodes");
@@ -192,7 +194,8 @@ fn print(vector: &Vector, ways: &[Way], cells: &mut [Option<Cell>], as_json: boo
     for (way, cell) in ways.iter().zip(cells) {
         let Some(cell) = cell else { continue };
         let ratio = size_of_val(&vector.values[..]) as f64 / cell.bytes as f64;
-        let (encode, decode) = (median(&mut cell.encode), median(&mut cell.decode));
+        let encode = median(&mut cell.encode);
+        let decode = median(&mut cell.decode);
         if as_json {
             let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": way.bound.to_string(),
                 "codec": way.name, "ratio": ratio, "encode_gb_per_s": encode, "decode_gb_per_s": decode,

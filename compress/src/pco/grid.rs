@@ -101,15 +101,18 @@ const SLAB_PLANES: usize = 3;
 pub(super) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
     let [nx, ny, nz] = context.dims;
     let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
-    let (plane, planes) = (nx * ny, slab.dims[2]);
+    let plane = nx * ny;
+    let planes = slab.dims[2];
     let ignored = usize::from(planes > 1);
     let judged = Context::grid([nx, ny, planes - ignored]);
     let cost = |left: &[i64]| sampled_cost(&left[ignored * plane..], &judged, Axes::NONE.bits());
-    let (mut by_fit, mut by_axes) = (0, 0);
+    let mut by_fit = 0;
+    let mut by_axes = 0;
     for nth in 1..=SLABS {
         let first = (nz - planes) * nth / (SLABS + 1);
         let codes = &codes[first * plane..(first + planes) * plane];
-        let (mut fit, mut differences) = (codes.to_vec(), codes.to_vec());
+        let mut fit = codes.to_vec();
+        let mut differences = codes.to_vec();
         fitted.remove(&mut fit, &slab);
         difference(&mut differences, &slab, axes);
         by_fit += cost(&fit);
@@ -130,7 +133,8 @@ fn sampled_cost(codes: &[i64], context: &Context, axes: u8) -> u64 {
     let mut costs = [0u64; 3];
     for sample in 0..lines.min(SAMPLED_LINES) {
         let index = sample * lines / lines.min(SAMPLED_LINES);
-        let (y, z) = (index % ny, index / ny);
+        let y = index % ny;
+        let z = index / ny;
         line.copy_from_slice(&codes[index * nx..(index + 1) * nx]);
         let neighbours = [(axes & 2 != 0 && y > 0, 1, true), (axes & 4 != 0 && z > 0, ny, true)];
         let both = (neighbours[0].0 && neighbours[1].0, ny + 1, false);
@@ -183,7 +187,9 @@ mod tests {
         let context = Context::grid([16, 16, 16]);
         let smooth: Vec<i64> = (0..4096)
             .map(|i| {
-                let (x, y, z) = (i % 16, i / 16 % 16, i / 256);
+                let x = i % 16;
+                let y = i / 16 % 16;
+                let z = i / 256;
                 9 * x * y * z + 100 * (x + y + z)
             })
             .collect();

@@ -74,7 +74,9 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// The lattice a header states, as the encoder has it.
 fn lattice(header: &[u8]) -> Lattice {
     const ABSOLUTE_MAX: f64 = f64::from_bits((1023 + 1021) << 52);
-    let (is_wide, mode, step) = (header[6] == 0, u32::from(header[7]), u64_at(header, 24));
+    let is_wide = header[6] == 0;
+    let mode = u32::from(header[7]);
+    let step = u64_at(header, 24);
     let bound = f64::from_bits(u64_at(header, 16)).min(ABSOLUTE_MAX);
     match mode {
         0 => Lattice { mode, step: 0.0, inverse: 0.0, bound: 0.0, last: 0 },

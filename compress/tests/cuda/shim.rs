@@ -112,7 +112,8 @@ fn append(values: Values<'_>, target: &mut Vec<u8>) {
 
 /// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
 fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
-    let (mut doubles, mut singles) = (vec![0f64; like.len()], vec![0f32; like.len()]);
+    let mut doubles = vec![0f64; like.len()];
+    let mut singles = vec![0f32; like.len()];
     let is_wide = matches!(like, Values::F64(_));
     let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
     let damaged = match Qb::default().decode(payload, Bound::Lossless, &context(like.len(), stride), target) {
@@ -156,7 +157,8 @@ fn compare_both_types(shim: &mut Shim, input: &Input, bound: Bound, stride: usiz
 
 #[test]
 fn every_kind_of_block_has_the_same_bytes_at_every_bound() {
-    let (mut shim, input) = (Shim::start(), patchwork(100));
+    let mut shim = Shim::start();
+    let input = patchwork(100);
     for bound in BOUNDS {
         assert!(compare_both_types(&mut shim, &input, bound, 1), "{bound:?}: the patchwork is stored raw");
     }
@@ -164,7 +166,8 @@ fn every_kind_of_block_has_the_same_bytes_at_every_bound() {
 
 #[test]
 fn every_stride_has_the_same_bytes() {
-    let (mut shim, input) = (Shim::start(), patchwork(3000));
+    let mut shim = Shim::start();
+    let input = patchwork(3000);
     for stride in 2..=8 {
         let bound = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless][stride % 3];
         assert!(compare_both_types(&mut shim, &input, bound, stride));
