@@ -1,4 +1,4 @@
-//! Where QB's time goes: `cargo bench -p recoup-compress --bench qb`.
+//! The time of each part of QB: `cargo bench -p recoup-compress --bench qb`.
 //!
 //! A partly converged CG iterate of the 3D Poisson problem with a random right-hand side, under
 //! 1e-4 of its value range: each arrangement by itself, so that the choice between them is what

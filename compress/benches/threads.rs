@@ -1,4 +1,4 @@
-//! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
+//! The gain of a second thread: `cargo bench -p recoup-compress --bench threads`.
 //!
 //! The same work by one thread on one core, by one thread on the other, and by two, turn after
 //! turn. A virtual core is half of a real one at times, the other is not, and which it is changes
@@ -74,7 +74,7 @@ impl Cores {
     }
 }
 
-/// Where the calling thread runs from now on.
+/// Binds the calling thread to cores from now on.
 fn run_on(cores: &CpuSet) {
     sched_setaffinity(None, cores).expect("a thread may move among its own cores");
 }

@@ -7,8 +7,8 @@ macro_rules! append {
     ($source:expr, $target:expr, $kind:ty) => {{
         let start = $target.len();
         $target.resize(start + size_of_val($source), 0);
-        let room = $target[start..].as_chunks_mut::<{ size_of::<$kind>() }>().0;
-        for (bytes, value) in room.iter_mut().zip($source) {
+        let appended = $target[start..].as_chunks_mut::<{ size_of::<$kind>() }>().0;
+        for (bytes, value) in appended.iter_mut().zip($source) {
             *bytes = value.to_le_bytes();
         }
     }};
@@ -52,7 +52,7 @@ pub(crate) fn size(values: Values<'_>) -> usize {
     values.len() * values.element().size()
 }
 
-/// That the extents of `context` multiply to `n`.
+/// Checks that the extents of `context` multiply to `n`.
 pub(crate) fn check_shape(context: &Context, n: usize) -> Result<(), CodecError> {
     let product = context.dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
     match product {

@@ -1,11 +1,11 @@
-//! `Delta`: lets a codec that knows nothing of chains code a frame as its difference to the
-//! parent's decoded values.
+//! `Delta`: codes a frame as its difference to the parent's decoded values, with a codec that knows
+//! nothing of chains.
 //!
 //! The difference is taken to the *decoded* parent, so errors do not add up along a chain: each
-//! frame keeps its bound by itself (the closed loop of predictive coding). Rounding `p + d'` may
+//! frame keeps its own bound (the closed loop of predictive coding). Rounding `p + d'` may
 //! cost an ulp, so the difference is coded under a bound that much smaller, and every sum is
-//! compared with its value before the payload is handed out. A frame that takes fewer bytes by
-//! itself is coded by itself, in the codec's own bytes.
+//! compared with its value before the payload is handed out. A frame that takes fewer bytes
+//! alone is coded alone, in the codec's own bytes.
 //!
 //! Payload of a frame that follows, little-endian; FORMAT.md has it too:
 //!
@@ -29,15 +29,16 @@ const MAGIC: [u8; 8] = *b"RECOUPDX";
 const VERSION: u8 = 1;
 const HEADER: usize = 40;
 /// At least this part of the bound must be left for the difference.
-const LEFT: f64 = 0.5;
-/// Frames are judged by one slice in so many, from their middle, of at least so many values.
+const LEFT_MIN: f64 = 0.5;
+/// Frames are judged by one slice of this many, from their middle.
 const SLICES: usize = 8;
-const ENOUGH: usize = 1 << 15;
+/// Values of such a slice, at least.
+const SLICE_VALUES: usize = 1 << 15;
 
 /// A verified codec that follows a parent where that takes fewer bytes.
 ///
-/// Doubles under an absolute bound can follow; everything else is coded by itself. Which way takes
-/// fewer bytes is judged by a slice of large frames.
+/// Doubles under an absolute bound can follow; everything else is coded alone. Of large frames, a
+/// slice decides which takes fewer bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delta<C> {
     alone: Verified<C>,
@@ -49,8 +50,8 @@ impl<C: Codec> Delta<C> {
         Self { alone: Verified::new(inner) }
     }
 
-    /// The frame as a difference, where that holds the bound and promises to be shorter than the
-    /// frame by itself; `None` otherwise, with nothing of worth in `target`.
+    /// Encodes the frame as a difference, where that holds the bound and promises to be shorter
+    /// than the frame alone; otherwise returns `None`, with anything in `target`.
     fn follow(
         &self,
         values: &[f64],
@@ -90,7 +91,7 @@ impl<C: Codec> Delta<C> {
         context: &Context,
         payload: &mut Vec<u8>,
     ) -> bool {
-        let (range, dims) = context.middle(alone.values.len().div_ceil(SLICES).max(ENOUGH));
+        let (range, dims) = context.middle(alone.values.len().div_ceil(SLICES).max(SLICE_VALUES));
         let sampled = Context { dims, ..*context };
         let mut size = |source: BoundedValues<'_>| {
             let slice = Values::F64(&source.values[range.clone()]);
@@ -115,7 +116,7 @@ fn left_for_difference(values: &[f64], difference: &[f64], bound: f64) -> Option
     // x - p and p + d' are rounded once each, by half an ulp of |x - p| and of |x| + bound at most.
     let rounded = f64::EPSILON * (largest(values) + largest(difference) + bound);
     let left = bound - rounded;
-    (left >= LEFT * bound && left > f64::MIN_POSITIVE).then_some(left)
+    (left >= LEFT_MIN * bound && left > f64::MIN_POSITIVE).then_some(left)
 }
 
 /// `d = p + d`
@@ -211,7 +212,7 @@ impl DifferenceHeader {
         bytes
     }
 
-    /// `None` for a payload that is none of ours: the codec's own.
+    /// Reads the header; `None` where the payload is the codec's own.
     fn parse(source: &[u8], codec: CodecId) -> Result<Option<Self>, CodecError> {
         if !source.starts_with(&MAGIC) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What a bound comes down to for given values.
+//! The bound that a codec holds for given values.
 
 use recoup_core::{Bound, CodecError, Values};
 

@@ -18,7 +18,7 @@ const INTEGER_BITS: u64 = INTEGER.to_bits();
 /// Codes stay below this, where both roundings are exact.
 const LIMIT: f64 = 1_125_899_906_842_624.0;
 const LIMIT_BITS: u64 = LIMIT.to_bits();
-/// Below this an absolute bound leaves no room for the lattice: such values are stored exactly.
+/// Below this an absolute bound allows no lattice: such values are stored exactly.
 const ABSOLUTE_MIN: f64 = f64::from_bits((1023 - 1000) << 52);
 /// Above this an absolute bound is taken as if it were this one, which is tighter.
 const ABSOLUTE_MAX: f64 = f64::from_bits((1023 + 1021) << 52);
@@ -121,7 +121,7 @@ pub(crate) struct Absolute {
 }
 
 impl Absolute {
-    /// The lattice for a bound; `None` where it leaves no room.
+    /// The lattice for a bound; `None` where it allows none.
     pub(crate) fn new(bound: f64, rule: StepRule) -> Option<Self> {
         if bound < ABSOLUTE_MIN {
             return None;
@@ -146,7 +146,7 @@ impl Absolute {
         self.step
     }
 
-    /// What values are multiplied by to find their codes.
+    /// The inverse of the step.
     pub(crate) fn inverse(&self) -> f64 {
         self.inverse
     }

@@ -1,14 +1,14 @@
 //! Codecs behind one trait, each keeping its error bound.
 //!
-//! What a codec is, is stated by [`recoup_core::Codec`]; this crate holds one file per codec and
-//! the table that finds them by name. [`codec`] hands them out inside [`Verified`], which decodes
-//! again what was encoded and compares every value, so that each keeps the promise: every value
-//! within the bound, and NaN, infinities and -0 bit for bit.
+//! [`recoup_core::Codec`] defines a codec. This crate holds one file per codec, and the table that
+//! finds them by name. [`codec`] returns them inside [`Verified`], which decodes every payload and
+//! compares every value. So each codec keeps the promise: every value within the bound, and NaN,
+//! infinities and -0 bit for bit.
 //!
-//! SZ3 is there with feature `sz3` alone: `sz3-sys` below it is GPL-3.0-only, and so is every
-//! binary built with it, while this crate without it is MIT or Apache-2.0. Its build needs cmake, a
-//! C++17 compiler, libclang and what `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees
-//! to them.
+//! SZ3 needs feature `sz3`. `sz3-sys` below it is GPL-3.0-only, and so is every binary built with
+//! it; this crate without it is MIT or Apache-2.0. Its build needs cmake, a C++17 compiler,
+//! libclang and the library that `pkg-config libzstd` finds; `scripts/bootstrap.sh long` installs
+//! them.
 //!
 //! With feature `cuda` QB also runs on CUDA devices, which are found at run time:
 //! [`codec_on_cuda`].

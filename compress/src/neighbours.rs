@@ -1,11 +1,11 @@
 //! The neighbours a code of a grid is predicted from, and the least-squares fit of their weights.
 //!
-//! What is left of a smooth field after a coarse lattice is smooth plus white noise: Lorenzo's
-//! predictor adds up the noise of seven neighbours, a least-squares fit averages over thirteen.
+//! The codes of a smooth field on a coarse lattice are smooth plus white noise. Lorenzo's predictor
+//! adds up the noise of seven neighbours; a least-squares fit averages over thirteen.
 //!
-//! pco and QB share neighbours and fit, and differ in what they predict with: pco multiplies by f32
-//! coefficients in doubles over a whole grid; QB by integers within a tile, so that tiles decode
-//! alone, in vectors and on CUDA devices. Both are bytes on disk.
+//! pco and QB share neighbours and fit, but not the prediction. pco multiplies by f32 coefficients,
+//! in doubles, over a whole grid. QB multiplies by integers within a tile, so that tiles decode
+//! alone, in vectors and on CUDA devices. Both kinds of coefficients are bytes on disk.
 //!
 //! A neighbour outside the grid takes the value of the nearest one inside that comes before.
 
@@ -19,7 +19,7 @@ pub(crate) const PLANE: usize = 4;
 /// Numbers of a predictor.
 pub(crate) const COEFFICIENTS: usize = SPACE + PLANE;
 
-/// What each neighbour counts.
+/// The weight of each neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coefficients<C> {
     pub(crate) space: [C; SPACE],
@@ -71,12 +71,12 @@ impl Fit {
         Self { space: self.space.add(&other.space), plane: self.plane.add(&other.plane) }
     }
 
-    /// Coefficients of codes with a plane before them; `None` where nothing can be said.
+    /// Coefficients of codes with a plane before them; `None` where the codes determine none.
     pub(crate) fn space(&self) -> Option<[f32; SPACE]> {
         self.space.solve()
     }
 
-    /// Coefficients of codes in the first plane; `None` where nothing can be said.
+    /// Coefficients of codes in the first plane; `None` where the codes determine none.
     pub(crate) fn plane(&self) -> Option<[f32; PLANE]> {
         self.plane.solve()
     }

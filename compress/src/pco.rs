@@ -27,7 +27,7 @@ use ::pco::{ChunkConfig, standalone};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 
 use self::fitted::{FITTED_BYTES, Fitted};
-use self::grid::{Axes, difference, fitted_pays, sum};
+use self::grid::{DifferencedAxes, difference, fitted_pays, sum};
 use self::lattice::{Quantised, SignedRelative, dequantise, quantise};
 use crate::lattice::{Absolute, StepRule};
 use crate::scalar::Scalar;
@@ -225,7 +225,7 @@ impl BoundedCodes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum CodePrediction {
     /// Neighbours along axes.
-    Axes(Axes),
+    Axes(DifferencedAxes),
     /// A fitted sum of neighbours.
     Fitted(Fitted),
 }
@@ -234,7 +234,7 @@ impl CodePrediction {
     /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit
     /// patterns are logarithms with a jump at every change of sign: no sum of neighbours fits them.
     fn choose(codes: &[i64], context: &Context, mode: PcoMode) -> Self {
-        let axes = Axes::choose(codes, context);
+        let axes = DifferencedAxes::choose(codes, context);
         let is_linear = matches!(mode, PcoMode::Absolute { .. });
         let fitted = is_linear.then(|| Fitted::fit(codes, context)).flatten();
         let fitted = fitted.filter(|fitted| fitted_pays(codes, context, fitted, axes));
@@ -273,7 +273,7 @@ impl PcoHeader {
         mode: PcoMode::Lossless,
         element: ElementType::F64,
         width: 0,
-        prediction: CodePrediction::Axes(Axes::NONE),
+        prediction: CodePrediction::Axes(DifferencedAxes::NONE),
         n: 0,
         n_exceptions: 0,
         coded_bytes: 0,
@@ -289,7 +289,7 @@ impl PcoHeader {
         bytes[..4].copy_from_slice(&MAGIC);
         let (version, axes) = match self.prediction {
             CodePrediction::Axes(axes) => (VERSION, axes.bits()),
-            CodePrediction::Fitted(_) => (VERSION_FITTED, Axes::NONE.bits()),
+            CodePrediction::Fitted(_) => (VERSION_FITTED, DifferencedAxes::NONE.bits()),
         };
         bytes[4..9].copy_from_slice(&[version, mode, element_code(self.element), self.width, axes]);
         let words = [step, self.n as u64, self.n_exceptions as u64, self.coded_bytes as u64];
@@ -307,7 +307,7 @@ impl PcoHeader {
             return Ok((header, rest));
         }
         let (fitted, rest) = rest.split_first_chunk::<FITTED_BYTES>().ok_or_else(|| damaged("cut short"))?;
-        if header.prediction != CodePrediction::Axes(Axes::NONE) || header.mode == PcoMode::Lossless {
+        if header.prediction != CodePrediction::Axes(DifferencedAxes::NONE) || header.mode == PcoMode::Lossless {
             return Err(damaged("axes"));
         }
         Ok((Self { prediction: CodePrediction::Fitted(Fitted::from_bytes(fitted)), ..header }, rest))
@@ -328,7 +328,7 @@ impl PcoHeader {
             (2, divisor) => PcoMode::Relative { divisor },
             _ => return Err(damaged("mode")),
         };
-        let prediction = CodePrediction::Axes(Axes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?);
+        let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?);
         Ok(Self {
             mode,
             element,
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn a_header_comes_back_from_its_bytes() {
-        let prediction = CodePrediction::Axes(Axes::from_bits(6).unwrap());
+        let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(6).unwrap());
         for mode in [PcoMode::Lossless, PcoMode::Absolute { step: 2.5e-4 }, PcoMode::Relative { divisor: 77 }] {
             let header =
                 PcoHeader { mode, prediction, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..PcoHeader::EMPTY };

@@ -1,6 +1,6 @@
-//! `Verified`: decodes again what a codec wrote and compares every value, so that codecs of foreign
-//! libraries keep the bound too. A frame with a violator is stored raw as a whole, which other
-//! readers of the file then see as well.
+//! `Verified`: decodes every payload and compares every value, so that codecs of foreign libraries
+//! keep the bound too. A frame with a violator is stored raw as a whole, which other readers of the
+//! file then see as well.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 
@@ -163,7 +163,7 @@ fn compare_floats<T: Scalar>(source: &[T], decoded: &[T], bound: Bound) -> Resul
 /// Below this a product may have lost digits to underflow.
 const SAFE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
-/// Whether one value holds, in real arithmetic.
+/// Returns whether one value holds, in real arithmetic.
 fn holds<T: Scalar>(x: T, y: T, bound: Bound) -> bool {
     if x.bits() == y.bits() {
         return true;
@@ -201,7 +201,7 @@ impl Product {
     }
 }
 
-/// Whether `|x - y| <= limit` in real arithmetic.
+/// Returns whether `|x - y| <= limit` in real arithmetic.
 fn within(x: f64, y: f64, limit: Product) -> bool {
     let (larger, smaller) = if x >= y { (x, y) } else { (y, x) };
     // TwoSum (Knuth): larger - smaller = high + low exactly.

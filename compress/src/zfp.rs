@@ -4,9 +4,9 @@
 //! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that
 //! the registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our
 //! decoder makes the same parameters from the bound. zfp rounds the bound down to a power of two
-//! and keeps it with room to spare, but knows no NaN or infinity: the wrapper stores such frames
-//! raw. Under an absolute bound every frame goes through the same filter, whatever it holds, so
-//! that one dataset holds them all.
+//! and keeps it, but knows no NaN or infinity: the wrapper stores such frames raw. Under an
+//! absolute bound every frame goes through the same filter, whatever its values, so that one
+//! dataset holds them all.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
@@ -18,8 +18,8 @@ use crate::{bytes, effective_bound};
 const FILTER: u32 = 32013;
 /// First word of the filter's client data: zfp 1.0.1, stream version 5, filter plugin 1.1.0.
 const FILTER_VERSION: u32 = 0x1010_5110;
-/// More than the longest header, 148 bits.
-const HEADER_ROOM: usize = 32;
+/// Bytes reserved for a header: the longest has 148 bits.
+const HEADER_BYTES_MAX: usize = 32;
 
 /// zfp, accuracy or reversible mode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,8 +56,8 @@ impl Codec for Zfp {
         if !source.is_empty() {
             let field = field.map_err(foreign)?;
             let config = config(bound);
-            let room = config.maximum_size(scalar, field.dims()).ok_or_else(|| foreign("too many values"))?;
-            let mut stream = ZfpBitStream::new(room).map_err(foreign)?;
+            let largest = config.maximum_size(scalar, field.dims()).ok_or_else(|| foreign("too many values"))?;
+            let mut stream = ZfpBitStream::new(largest).map_err(foreign)?;
             stream.compress(&config, &field).map_err(foreign)?;
             target.extend_from_slice(stream.as_bytes());
             filters.extend(filter(&config, &field));
@@ -98,8 +98,8 @@ fn foreign(error: impl ToString) -> CodecError {
     CodecError::Foreign { codec: CodecId::Zfp, message: error.to_string() }
 }
 
-/// The bound the stream is coded under. An absolute one stays what it is even where exact storage
-/// would do as well or better, in frames of zeros, of NaN or of values too large for it.
+/// The bound the stream is coded under. An absolute bound stays as it is even where exact storage
+/// would do as well or better: in frames of zeros, of NaN or of values too large for it.
 fn coded_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
     match effective_bound(source, bound)? {
         Bound::Absolute(e) if e > f64::MIN_POSITIVE => Ok(Bound::Absolute(e)),
@@ -127,7 +127,7 @@ fn extents(context: &Context) -> [usize; 4] {
 
 /// The filter that opens the stream: its version, then the full zfp header in words.
 fn filter(config: &ZfpConfig, field: &ZfpField<'_>) -> Option<Filter> {
-    let mut stream = ZfpBitStream::new(HEADER_ROOM).ok()?;
+    let mut stream = ZfpBitStream::new(HEADER_BYTES_MAX).ok()?;
     let bits = stream.write_header(config, &field.metadata(), ZfpHeaderMask::FULL).ok()?;
     stream.flush();
     let words = stream.as_bytes().as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));

@@ -1,4 +1,4 @@
-//! What QB promises, on values chosen to break it.
+//! The promises of QB, on values chosen to break them.
 
 use recoup_compress::{Qb, QbArrangement, SimdLevel, bound_holds, decode_raw};
 use recoup_core::{Bound, Chain, Codec, Context, Encoded, Parent, Values, ValuesMut};

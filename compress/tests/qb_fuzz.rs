@@ -100,8 +100,8 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
             3 => frame[place] = random.next() as u8,
             4 => {
                 let length = random.below(9).min(n - place);
-                let lie = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
-                frame[place..place + length].copy_from_slice(&lie[..length]);
+                let forged = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
+                frame[place..place + length].copy_from_slice(&forged[..length]);
             }
             _ => {
                 let words = random.below(5) * 4;

@@ -34,10 +34,18 @@ impl<'a> RowNeighbours<'a> {
         Self { south, below }
     }
 
-    /// What stands in for the code before the first of the row.
+    /// The code that stands in for the one before the first of the row.
     fn edge(&self) -> f64 {
         self.south.map_or(0.0, |south| south[1])
     }
+}
+
+/// One place of a walk through the grid.
+struct WalkStep {
+    /// The code there, from which others are predicted.
+    code: i64,
+    /// The number that replaces the one there.
+    written: i64,
 }
 
 impl Fitted {
@@ -54,22 +62,21 @@ impl Fitted {
         Some(Self(Coefficients { space, plane: fit.plane()? }))
     }
 
-    /// Replaces codes by what is left of them after prediction.
+    /// Replaces codes by their residuals.
     pub(super) fn remove(&self, codes: &mut [i64], context: &Context) {
-        self.walk(codes, context, |code, predicted| (code, code.wrapping_sub(predicted)));
+        self.walk(codes, context, |code, predicted| WalkStep { code, written: code.wrapping_sub(predicted) });
     }
 
     /// Undoes [`Fitted::remove`].
     pub(super) fn add(&self, codes: &mut [i64], context: &Context) {
         self.walk(codes, context, |left, predicted| {
             let code = left.wrapping_add(predicted);
-            (code, code)
+            WalkStep { code, written: code }
         });
     }
 
-    /// Goes through the grid; `step` makes of what stands at a place and of the prediction the code
-    /// there and what shall stand there.
-    fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> (i64, i64)) {
+    /// Goes through the grid: `step` takes the number at a place and its prediction.
+    fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> WalkStep) {
         let [nx, ny, _] = context.dims;
         let padded = nx + 2;
         let mut planes = [vec![0.0; padded * ny], vec![0.0; padded * ny]];
@@ -83,8 +90,8 @@ impl Fitted {
             let own = self.sums(&before, &mut sums);
             let mut west = before.edge();
             for ((place, sum), done) in row.iter_mut().zip(&sums).zip(&mut done[1..]) {
-                let (code, left) = step(*place, rounded_or_zero(sum + own * west));
-                *place = left;
+                let WalkStep { code, written } = step(*place, rounded_or_zero(sum + own * west));
+                *place = written;
                 west = code as f64;
                 *done = west;
             }

@@ -113,7 +113,7 @@ fn extend_words(target: &mut Vec<u8>, words: &[u32]) {
     }
 }
 
-/// How a base is written.
+/// The size of a base.
 #[derive(Clone, Copy, PartialEq)]
 enum BaseSize {
     Zero = 0,
@@ -231,7 +231,7 @@ impl<'a> UnreadBytes<'a> {
         Some(taken)
     }
 
-    /// What stands before zeros up to a whole word.
+    /// The bytes before zeros up to a whole word.
     fn take_padded(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, zeros) = self.take(bytes.next_multiple_of(4))?.split_at(bytes);
         zeros.iter().all(|byte| *byte == 0).then_some(taken)

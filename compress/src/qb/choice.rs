@@ -62,7 +62,7 @@ pub struct Arrangement {
     pub is_halved: bool,
 }
 
-/// How a frame is coded.
+/// The plan by which a frame is coded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CodingPlan {
     pub(super) shape: FrameShape,
@@ -146,8 +146,8 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         (bits - fitted) / 8.0 > FITTED_SECONDS * bandwidth
     }
 
-    /// The same tiles, predicted by weights that fit a sample of them; `None` where nothing can be
-    /// said.
+    /// The same tiles, predicted by weights that fit a sample of them; `None` where they determine
+    /// none.
     fn fitted(&self, plan: &CodingPlan, level: SimdLevel) -> Option<CodingPlan> {
         let FrameShape::Tiles { dims, .. } = plan.shape else { return None };
         let FrameMode::Absolute(lattice) = plan.mode(self) else { return None };

@@ -15,7 +15,7 @@ use crate::scalar::Scalar;
 /// Exceptions from which a block is tried on the lattice that holds every value.
 const MANY_EXCEPTIONS: usize = BLOCK / 16;
 
-/// What all blocks of a frame are coded by.
+/// The coder of all blocks of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Coder<L> {
     pub(super) level: SimdLevel,
@@ -28,7 +28,7 @@ pub(super) struct Coder<L> {
 #[derive(Debug)]
 pub(super) struct EncodeScratch<T> {
     padded: PaddedBlock<T>,
-    buffers: EncodeBuffers,
+    buffers: CodeBuffers,
     exact: Vec<u8>,
 }
 
@@ -51,7 +51,7 @@ impl<T: Scalar> PaddedBlock<T> {
 
 /// Buffers for codes; a block's stand after [`HISTORY`] copies of its base.
 #[derive(Debug)]
-struct EncodeBuffers {
+struct CodeBuffers {
     codes: Box<[i64; HISTORY + BLOCK]>,
     narrow: IntegerBuffers<i32>,
     wide: IntegerBuffers<i64>,
@@ -82,7 +82,7 @@ impl<I: Int> IntegerBuffers<I> {
 
 impl<T: Scalar> EncodeScratch<T> {
     pub(super) fn new() -> Self {
-        let buffers = EncodeBuffers {
+        let buffers = CodeBuffers {
             codes: Box::new([0; HISTORY + BLOCK]),
             narrow: IntegerBuffers::new(),
             wide: IntegerBuffers::new(),
@@ -160,9 +160,9 @@ impl<L: Lattice> Coder<L> {
         shape: FrameShape,
         source: SourceValues<'_, T>,
         at_group: &dyn Fn(usize),
-        buffers: &mut EncodeBuffers,
+        buffers: &mut CodeBuffers,
     ) -> Option<f64> {
-        let EncodeBuffers { codes, narrow, wide, builder } = buffers;
+        let CodeBuffers { codes, narrow, wide, builder } = buffers;
         builder.clear();
         let mut largest = 0.0f64;
         let mut carry = None;

@@ -34,7 +34,7 @@ impl<T: Scalar> DecodeScratch<T> {
     }
 }
 
-/// Where a block is decoded.
+/// The values of a block, and buffers to decode them with.
 struct DecodeTarget<'a, T> {
     values: &'a mut [T; BLOCK],
     codes: &'a mut [i64; BLOCK],
@@ -42,7 +42,7 @@ struct DecodeTarget<'a, T> {
     wide: &'a mut IntegerBuffers<i64>,
 }
 
-/// Where a group is restored.
+/// The target of a restored group.
 enum GroupTarget<'a, T> {
     /// As codes, to which those of a parent are still added.
     Codes(&'a mut [i64; GROUP]),

@@ -16,12 +16,12 @@ pub(super) const WEIGHTS: usize = (2 * COEFFICIENTS).next_multiple_of(4);
 /// as a code.
 pub(super) const NARROW_FITTED: i64 = 1 << 18;
 
-/// What neighbours count.
+/// The weights of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Weights(Coefficients<i16>);
 
 impl Weights {
-    /// The weights that fit; `None` where nothing can be said.
+    /// The weights that fit; `None` where the codes determine none.
     pub(super) fn of(fit: &Fit) -> Option<Self> {
         Some(Self(Coefficients { space: rounded(fit.space()?, 7), plane: rounded(fit.plane()?, 1) }))
     }
@@ -52,13 +52,13 @@ fn no_planes<I: Int>() -> RowPlanes<I> {
     [[[I::default(); EDGE + 2]; EDGE]; 2]
 }
 
-/// What the codes of a row are predicted by.
+/// The prediction of a row.
 struct RowPredictor<I> {
     /// Weighted neighbours but for the code before in the row, and a half.
     sums: [I; EDGE],
     /// Weight of the code before.
     own: I,
-    /// What stands in for the code before the first.
+    /// The code that stands in for the one before the first.
     edge: I,
 }
 
@@ -131,7 +131,7 @@ fn padded<I: Copy + Default>(row: &[I; EDGE]) -> PaddedRow<I> {
     padded
 }
 
-/// What prediction leaves of the codes of a tile, zigzag.
+/// The residuals of the codes of a tile, zigzag.
 #[inline(always)]
 pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I::Unsigned; TILE]) {
     let mut planes = no_planes();

@@ -195,7 +195,7 @@ pub(super) fn damaged(what: &'static str) -> CodecError {
     CodecError::Damaged { codec: CodecId::Qb, what }
 }
 
-/// HeaderWriter written one after the other.
+/// Writes fields one after the other.
 struct HeaderWriter<'a> {
     frame: &'a mut [u8],
     at: usize,

@@ -257,15 +257,15 @@ pub(super) fn decode<I: Int>(
 {
     I::Unsigned::unpack(level, words, head.width, z);
     let (places, highs) = bytes.split_at(head.patches as usize);
-    let patch = |(place, high): (&u8, u64)| {
+    let mut patch = |place: &u8, high: u64| {
         let value = &mut z[usize::from(*place)];
         *value = value.or(I::Unsigned::narrowed(high << head.width));
     };
     let places = places.iter();
     match head.class {
-        0 => places.zip(highs.iter().map(|high| u64::from(*high))).for_each(patch),
-        1 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u16::from_le_bytes(*high)))).for_each(patch),
-        2 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u32::from_le_bytes(*high)))).for_each(patch),
-        _ => places.zip(highs.as_chunks().0.iter().map(|high| u64::from_le_bytes(*high))).for_each(patch),
+        0 => places.zip(highs).for_each(|(place, high)| patch(place, u64::from(*high))),
+        1 => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u16::from_le_bytes(*high).into())),
+        2 => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u32::from_le_bytes(*high).into())),
+        _ => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u64::from_le_bytes(*high))),
     }
 }

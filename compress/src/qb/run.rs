@@ -27,7 +27,7 @@ struct BlockRun {
 
 /// Runs to be used again: their memory is mapped already, which takes longer than to fill it.
 static SPARE: Mutex<Vec<BlockRun>> = Mutex::new(Vec::new());
-/// How many are kept.
+/// Runs kept.
 const SPARE_RUNS: usize = 64;
 
 impl BlockRun {

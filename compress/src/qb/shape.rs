@@ -1,4 +1,4 @@
-//! How values are cut into blocks, and blocks into pieces of work.
+//! The cutting of values into blocks, and of blocks into pieces of work.
 
 use std::ops::Range;
 
@@ -153,8 +153,9 @@ impl BlockRef {
         &buffer[..padded]
     }
 
-    /// Asks for values that are coded soon after a group: of a line those [`AHEAD`], of a grid the
-    /// same group of the next tile, whose rows lie too far apart for a processor to foresee them.
+    /// Prefetches values that are coded soon after a group: of a line those [`AHEAD`], of a grid
+    /// the same group of the next tile, whose rows lie too far apart for a processor to foresee
+    /// them.
     pub(super) fn fetch<T>(self, group: usize, values: &[T]) {
         match self.shape {
             FrameShape::Line { .. } => {

@@ -67,8 +67,7 @@ impl SimdLevel {
     }
 }
 
-/// Asks for memory that is read or written soon, where processors can be asked; nothing waits for
-/// it.
+/// Prefetches memory that is read or written soon, where processors can; nothing waits for it.
 #[inline(always)]
 pub(super) fn fetch<T>(soon: &[T]) {
     #[cfg(target_arch = "x86_64")]

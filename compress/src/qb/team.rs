@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// How often a thread that has nothing left to do asks for more, before it sleeps: some tenths of a
-/// millisecond where no other thread wants its core. To be woken takes about a tenth, and the next
-/// frame of a variable follows at once.
-const PATIENCE: usize = 1000;
+/// Times that an idle thread spins before it sleeps: some tenths of a millisecond where no other
+/// thread wants its core. Waking it takes about a tenth, and the next frame of a variable follows
+/// at once.
+const SPINS: usize = 1000;
 
-/// Threads of a team, at most: whoever asks for more has mistyped.
+/// Threads of a team, at most: a larger number is a typing error.
 const MOST_THREADS: usize = 256;
 
 /// Teams by process and number of threads: a forked process has none of its parent's threads.
@@ -22,7 +22,7 @@ static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<CodecTeam>>> = Mutex::new(BTreeMa
 pub(super) struct CodecTeam {
     /// The threads beside the caller's.
     pool: ThreadPool,
-    /// How often there was something to share.
+    /// Calls of [`CodecTeam::share`] so far.
     calls: Arc<AtomicUsize>,
 }
 
@@ -49,10 +49,10 @@ impl CodecTeam {
         Ok(Self { pool, calls: Arc::default() })
     }
 
-    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others
-    /// from where its share ends, when they have woken, which in frames of a millisecond or two is
-    /// not nothing; then each what the other has left. `next` gives the others another piece as
-    /// long as there is one.
+    /// Works off `pieces` of some `weight` each. The caller begins at the first piece at once. The
+    /// others begin where its share ends, once they have woken, which takes a part of a frame's
+    /// millisecond or two. Then each takes the pieces the other has left; `next` gives the others
+    /// another piece as long as there is one.
     pub(super) fn share<P: Send>(
         &self,
         mut pieces: Vec<P>,
@@ -98,9 +98,9 @@ impl CodecTeam {
     }
 }
 
-/// Gives the core to others until something is so, or patience ends.
+/// Yields the core to others until the condition holds, or spinning ends.
 fn wait_for(is_so: impl Fn() -> bool) -> bool {
-    (0..PATIENCE).any(|_| {
+    (0..SPINS).any(|_| {
         std::thread::yield_now();
         is_so()
     })

@@ -9,7 +9,7 @@ use recoup_compress::Qb;
 use recoup_core::{Bound, Codec, CodecError, Values, ValuesMut};
 
 use super::corpus::{BLOCK, Input, Random, each_kind, patchwork};
-use super::frames::{Frame, Lattice, context};
+use super::frames::{DeviceLattice, Frame, context};
 
 const BOUNDS: [Bound; 7] = [
     Bound::Lossless,
@@ -43,7 +43,7 @@ impl Shim {
     }
 
     /// Words of each block, largest error of each, blocks.
-    fn encode(&mut self, values: Values<'_>, lattice: Lattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
+    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
         let mut request = head(0, values, lattice, stride);
         append(values, &mut request);
         let answer = self.ask(&request);
@@ -55,7 +55,7 @@ impl Shim {
         (words, errors, bytes.to_vec())
     }
 
-    /// Which blocks are damaged, and the bytes of the values.
+    /// The damaged blocks, and the bytes of the values.
     fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
         let mut request = head(1, like, frame.lattice, stride);
         frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
@@ -92,7 +92,7 @@ fn built() -> &'static Path {
 }
 
 /// A request up to its values.
-fn head(what: u32, values: Values<'_>, lattice: Lattice, stride: usize) -> Vec<u8> {
+fn head(what: u32, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> Vec<u8> {
     let dtype = u32::from(matches!(values, Values::F32(_)));
     let mut request: Vec<u8> =
         [what, dtype, lattice.mode, stride as u32].into_iter().flat_map(u32::to_le_bytes).collect();

@@ -1,4 +1,4 @@
-//! What every codec does: values in, bytes out, and back, within a bound.
+//! The interface of codecs: values to bytes and back, within a bound.
 
 use std::fmt;
 use std::ops::Range;
@@ -73,7 +73,7 @@ impl FromStr for CodecId {
     }
 }
 
-/// What a codec may use beside the values: their arrangement, and the version before.
+/// The surroundings of the values to be coded: their arrangement, and the version before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Context<'a> {
     /// Extents of the values, fastest first; their product is the number of values. `[n, 1, 1]`
@@ -81,7 +81,7 @@ pub struct Context<'a> {
     pub dims: [usize; 3],
     /// Interleaved unknowns per point; 1 for a plain vector.
     pub stride: usize,
-    /// How the frame hangs together with the version before.
+    /// The relation of the frame to the version before.
     pub chain: Chain<'a>,
     /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own
     /// time against fewer bytes; `None` where bytes alone count.
@@ -125,7 +125,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// How a frame hangs together with the version before.
+/// The relation of a frame to the version before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chain<'a> {
     /// It is coded by itself, and nothing will be coded against it.
@@ -166,7 +166,7 @@ pub struct Filter {
     pub values: Vec<u32>,
 }
 
-/// What an encoder says of its payload.
+/// An encoder's account of its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     /// The bound the payload was coded under, which the decoder is to be given: the one asked for,
@@ -197,14 +197,14 @@ impl Encoded {
 
 /// A codec: pure, stateless, the same bytes for the same input on every machine.
 pub trait Codec: Send + Sync {
-    /// Which one it is.
+    /// The identifier of the codec.
     fn id(&self) -> CodecId;
 
-    /// Whether it can encode under a bound other than [`Bound::Lossless`].
+    /// Returns whether the codec can encode under a bound other than [`Bound::Lossless`].
     fn is_lossy(&self) -> bool;
 
-    /// Whether it ever codes a frame against the one before; if not, nobody needs to keep that for
-    /// it.
+    /// Returns whether the codec ever codes a frame against the one before. If not, that frame need
+    /// not be kept for it.
     fn can_follow(&self) -> bool {
         false
     }
@@ -235,7 +235,7 @@ pub trait Codec: Send + Sync {
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
 }
 
-/// What a codec reports.
+/// The errors of codecs.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CodecError {
     /// No codec of this name.
@@ -255,7 +255,7 @@ pub enum CodecError {
     /// The bound is negative, NaN or infinite.
     #[error("error bound {value}: expected a finite number that is not negative")]
     Bound {
-        /// What was given.
+        /// The bound given.
         value: f64,
     },
     /// The extents do not multiply to the number of values.
@@ -295,7 +295,7 @@ pub enum CodecError {
     Damaged {
         /// The codec.
         codec: CodecId,
-        /// What does not fit.
+        /// The part that does not fit.
         what: &'static str,
     },
     /// The library underneath refused.

@@ -58,13 +58,13 @@ impl Kernels {
     }
 }
 
-/// Where blocks are encoded: each into a slot of its own, then one after the other.
+/// Device memory of a slice: each block is encoded into a slot of its own, then all are compacted.
 #[derive(Debug)]
 pub(super) struct SliceBuffers {
     pub(super) slots: CudaSlice<u32>,
     pub(super) words: CudaSlice<u32>,
     pub(super) errors: CudaSlice<u64>,
-    /// Where each block begins, in words, and the end.
+    /// The first word of each block, and the end of the last.
     pub(super) offsets: CudaSlice<u64>,
     pub(super) compacted: CudaSlice<u32>,
 }
@@ -109,8 +109,8 @@ pub(super) fn encode<T>(
     Ok(())
 }
 
-/// Blocks on the device: their words, where each begins, how many it has, and which were found
-/// damaged.
+/// Blocks on the device: all words, the first word of each block, its number of words, and a flag
+/// for each that was found damaged.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
     pub(super) all: CudaView<'a, u32>,
