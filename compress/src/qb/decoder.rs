@@ -241,6 +241,7 @@ where
 }
 
 /// A group of a line, relative to the last code before it, into `buffers.line`.
+#[inline(always)]
 fn restore_group<I: Int>(
     level: SimdLevel,
     group: EncodedGroup<'_>,

@@ -257,15 +257,29 @@ pub(super) fn decode<I: Int>(
 {
     I::Unsigned::unpack(level, words, head.width, z);
     let (places, highs) = bytes.split_at(head.patches as usize);
-    let mut patch = |place: &u8, high: u64| {
-        let value = &mut z[usize::from(*place)];
-        *value = value.or(I::Unsigned::narrowed(high << head.width));
-    };
-    let places = places.iter();
     match head.class {
-        0 => places.zip(highs).for_each(|(place, high)| patch(place, u64::from(*high))),
-        1 => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u16::from_le_bytes(*high).into())),
-        2 => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u32::from_le_bytes(*high).into())),
-        _ => places.zip(highs.as_chunks().0).for_each(|(place, high)| patch(place, u64::from_le_bytes(*high))),
+        0 => apply_patches(z, head.width, places, highs.iter().map(|high| u64::from(*high))),
+        1 => apply_patches(
+            z,
+            head.width,
+            places,
+            highs.as_chunks().0.iter().map(|high| u16::from_le_bytes(*high).into()),
+        ),
+        2 => apply_patches(
+            z,
+            head.width,
+            places,
+            highs.as_chunks().0.iter().map(|high| u32::from_le_bytes(*high).into()),
+        ),
+        _ => apply_patches(z, head.width, places, highs.as_chunks().0.iter().map(|high| u64::from_le_bytes(*high))),
+    }
+}
+
+/// Puts high parts above the fields of the residuals at these places.
+#[inline(always)]
+fn apply_patches<W: UnsignedWord>(z: &mut [W; GROUP], width: u32, places: &[u8], highs: impl Iterator<Item = u64>) {
+    for (place, high) in places.iter().zip(highs) {
+        let value = &mut z[usize::from(*place)];
+        *value = value.or(W::narrowed(high << width));
     }
 }

@@ -17,8 +17,10 @@ pub(super) fn note<T: Scalar>(level: SimdLevel, source: SourceGroup<'_, T>, buil
     };
     builder.classes.push(sign | if counts.zero > 0 { class::ZEROS } else { 0 });
     if sign == class::MIXED {
-        let flips = |i: usize| parent.is_some_and(|parent| parent[i].is_negative());
-        builder.bitmaps.extend(bitmap(|i| values[i].is_negative() ^ flips(i)));
+        builder.bitmaps.extend(match parent {
+            None => bitmap(|i| values[i].is_negative()),
+            Some(parent) => bitmap(|i| values[i].is_negative() ^ parent[i].is_negative()),
+        });
     }
     if counts.zero > 0 {
         builder.bitmaps.extend(bitmap(|i| values[i].is_zero()));
@@ -46,6 +48,7 @@ pub(super) fn apply<'a, T: Scalar>(
 }
 
 /// Bit i of word k is flag `32 k + i`.
+#[inline(always)]
 fn bitmap(flag: impl Fn(usize) -> bool) -> [u32; LANES] {
     std::array::from_fn(|k| (0..32).fold(0, |word, i| word | u32::from(flag(32 * k + i)) << i))
 }
