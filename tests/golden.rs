@@ -36,7 +36,6 @@ impl Owned {
             ElementType::F32 => Self::F32(vec![0.0; len]),
             ElementType::I64 => Self::I64(vec![0; len]),
             ElementType::Bytes => Self::Bytes(vec![0; len]),
-            other => panic!("no element type {other}"),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the frozen streams of QB hold: small inputs, made by exact arithmetic alone, that reach
 //! every part of the format.
 
-use recoup::compress::QbWay;
+use recoup::compress::QbArrangement;
 use recoup::core::{Bound, ElementType, Values, ValuesMut};
 
 /// Values of the types QB takes.
@@ -75,7 +75,7 @@ pub(crate) struct Case {
     pub(crate) bound: Bound,
     pub(crate) dims: [usize; 3],
     pub(crate) stride: usize,
-    pub(crate) way: QbWay,
+    pub(crate) arrangement: QbArrangement,
     /// The case whose frame is the parent.
     pub(crate) parent: Option<&'static str>,
     pub(crate) is_chained: bool,
@@ -84,7 +84,16 @@ pub(crate) struct Case {
 impl Case {
     fn new(name: &'static str, values: Floats, bound: Bound) -> Self {
         let dims = [values.len(), 1, 1];
-        Self { name, values, bound, dims, stride: 1, way: QbWay::default(), parent: None, is_chained: false }
+        Self {
+            name,
+            values,
+            bound,
+            dims,
+            stride: 1,
+            arrangement: QbArrangement::default(),
+            parent: None,
+            is_chained: false,
+        }
     }
 
     fn interleaved(self, stride: usize) -> Self {
@@ -92,11 +101,11 @@ impl Case {
     }
 
     fn in_tiles(self, dims: [usize; 3]) -> Self {
-        Self { dims, way: QbWay { in_tiles: true, ..self.way }, ..self }
+        Self { dims, arrangement: QbArrangement { in_tiles: true, ..self.arrangement }, ..self }
     }
 
     fn fitted(self, dims: [usize; 3]) -> Self {
-        Self { dims, way: QbWay { in_tiles: true, is_fitted: true, ..self.way }, ..self }
+        Self { dims, arrangement: QbArrangement { in_tiles: true, is_fitted: true, ..self.arrangement }, ..self }
     }
 
     fn starting(self) -> Self {
@@ -104,11 +113,11 @@ impl Case {
     }
 
     fn following(self, parent: &'static str) -> Self {
-        Self { parent: Some(parent), way: QbWay { follows: true, ..self.way }, ..self }
+        Self { parent: Some(parent), arrangement: QbArrangement { follows: true, ..self.arrangement }, ..self }
     }
 
     fn halved(self) -> Self {
-        Self { way: QbWay { is_halved: true, ..self.way }, ..self }
+        Self { arrangement: QbArrangement { is_halved: true, ..self.arrangement }, ..self }
     }
 
     /// Asserts that each value is within the bound, or the same by bits where it must be.

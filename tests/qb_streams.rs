@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use recoup::compress::{Level, Qb, QbContents};
+use recoup::compress::{Qb, QbContents, SimdLevel};
 use recoup::core::{Bound, Chain, Codec, Context, ElementType, Parent, Values};
 
 use crate::qb_cases::{Case, FORMATS, Floats};
@@ -29,7 +29,7 @@ fn hash(frame: &[u8]) -> [u8; 16] {
 type Decoded = (Vec<u8>, Floats);
 
 /// Encodes a case, and decodes it again; parents come before those coded against them.
-fn coded(case: &Case, level: Level, before: &BTreeMap<String, Decoded>) -> Decoded {
+fn coded(case: &Case, level: SimdLevel, before: &BTreeMap<String, Decoded>) -> Decoded {
     let parent = case.parent.map(|name| &before[name]);
     let chain = match parent {
         Some((frame, values)) => Chain::Follow(Parent { values: values.lend(), hash: hash(frame) }),
@@ -37,19 +37,19 @@ fn coded(case: &Case, level: Level, before: &BTreeMap<String, Decoded>) -> Decod
         None => Chain::Alone,
     };
     let context = Context { stride: case.stride, ..Context::grid(case.dims).chained(chain) };
-    let codec = Qb::default().at_level(level).by(case.way);
+    let codec = Qb::default().at_level(level).with_arrangement(case.arrangement);
     let mut frame = Vec::new();
     let encoded = codec.encode(case.values.lend(), case.bound, &context, &mut frame).unwrap();
     assert!(!encoded.stored_raw, "{}: larger than raw", case.name);
-    assert_eq!(encoded.follows, case.way.follows, "{}", case.name);
-    let predictor = u8::from(case.way.in_tiles) + u8::from(case.way.is_fitted);
-    assert_eq!((frame[8], frame[10] & 2 != 0), (predictor, case.way.is_halved), "{}", case.name);
+    assert_eq!(encoded.follows, case.arrangement.follows, "{}", case.name);
+    let predictor = u8::from(case.arrangement.in_tiles) + u8::from(case.arrangement.is_fitted);
+    assert_eq!((frame[8], frame[10] & 2 != 0), (predictor, case.arrangement.is_halved), "{}", case.name);
     let mut values = case.values.zeros(case.values.len());
     codec.decode(&frame, encoded.bound, &context, values.lend_mut()).unwrap();
     (frame, values)
 }
 
-fn all_coded(cases: fn() -> Vec<Case>, level: Level) -> BTreeMap<String, Decoded> {
+fn all_coded(cases: fn() -> Vec<Case>, level: SimdLevel) -> BTreeMap<String, Decoded> {
     let mut done = BTreeMap::new();
     for case in cases() {
         let decoded = coded(&case, level, &done);
@@ -93,10 +93,13 @@ fn frozen(folder: &Path) -> BTreeMap<String, (Vec<u8>, Vec<u8>)> {
 
 #[test]
 fn qb_writes_every_frozen_stream_again_at_every_level() {
-    println!("levels of this processor: {:?}", Level::available().iter().map(|level| level.name()).collect::<Vec<_>>());
+    println!(
+        "levels of this processor: {:?}",
+        SimdLevel::available().iter().map(|level| level.name()).collect::<Vec<_>>()
+    );
     for (format, cases) in FORMATS {
         let frozen = frozen(&golden().join(format));
-        for level in Level::available() {
+        for level in SimdLevel::available() {
             for (name, (frame, values)) in all_coded(cases, level) {
                 let (frame_before, values_before) = frozen.get(&name).unwrap_or_else(|| panic!("{name} is not frozen"));
                 assert!(frame == *frame_before, "{name}: other bytes at level {}", level.name());
@@ -257,7 +260,7 @@ fn write_golden_streams() {
     for (format, cases) in FORMATS {
         let folder = PathBuf::from(&golden).join(format);
         fs::create_dir_all(&folder).unwrap();
-        let mut all = all_coded(cases, Level::PORTABLE);
+        let mut all = all_coded(cases, SimdLevel::PORTABLE);
         if format == FIRST {
             all.insert(EMPTY.to_owned(), (empty_frame(), Floats::F64(Vec::new())));
         }

@@ -1,4 +1,4 @@
-//! How fast QB is on the first CUDA device: kernels alone, and from the device's memory to a frame
+//! The speed of QB on the first CUDA device: kernels alone, and from the device's memory to a frame
 //! on the host.
 //!
 //! `cargo bench -p recoup-compress --features cuda --bench cuda`; says so and ends where there is

@@ -1,4 +1,4 @@
-//! Where QB's time goes: `cargo bench -p recoup-compress --bench qb`.
+//! The time of each part of QB: `cargo bench -p recoup-compress --bench qb`.
 //!
 //! A partly converged CG iterate of the 3D Poisson problem with a random right-hand side, under
 //! 1e-4 of its value range: each arrangement by itself, so that the choice between them is what
@@ -13,43 +13,56 @@ use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use recoup_compress::{Level, Qb, QbWay, bound_holds};
+use recoup_compress::{Qb, QbArrangement, SimdLevel, bound_holds};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
 
 use crate::iterates::{N, iterates, value_range};
 
-/// A case: what it is called, the codec, the bound and the arrangement.
-type Case<'a> = (String, Qb, Bound, Context<'a>);
+/// A frame to be coded.
+struct Case<'a> {
+    name: String,
+    codec: Qb,
+    bound: Bound,
+    context: Context<'a>,
+}
 
 fn cases<'a>(bound: Bound, parent: Parent<'a>) -> Vec<Case<'a>> {
     let n = N * N * N;
-    let way = |in_tiles, follows, is_halved| QbWay { in_tiles, follows, is_halved, ..QbWay::default() };
-    let (line, grid, follow) = (Context::flat(n), Context::grid([N; 3]), Chain::Follow(parent));
-    let ways = [
-        ("line", way(false, false, false), bound, line),
-        ("tiles", way(true, false, false), bound, grid),
-        ("fitted tiles", QbWay { is_fitted: true, ..way(true, false, false) }, bound, grid),
-        ("stride 3", way(false, false, false), bound, Context { stride: 3, ..line }),
-        ("line after parent", way(false, true, false), bound, line.chained(follow)),
-        ("half step after parent", way(false, true, true), bound, line.chained(follow)),
-        ("pointwise", way(false, false, false), Bound::Pointwise(1e-4), line),
-        ("lossless", way(false, false, false), Bound::Lossless, line),
+    let arrangement =
+        |in_tiles, follows, is_halved| QbArrangement { in_tiles, follows, is_halved, ..QbArrangement::default() };
+    let line = Context::flat(n);
+    let grid = Context::grid([N; 3]);
+    let follow = Chain::Follow(parent);
+    let arrangements = [
+        ("line", arrangement(false, false, false), bound, line),
+        ("tiles", arrangement(true, false, false), bound, grid),
+        ("fitted tiles", QbArrangement { is_fitted: true, ..arrangement(true, false, false) }, bound, grid),
+        ("stride 3", arrangement(false, false, false), bound, Context { stride: 3, ..line }),
+        ("line after parent", arrangement(false, true, false), bound, line.chained(follow)),
+        ("half step after parent", arrangement(false, true, true), bound, line.chained(follow)),
+        ("pointwise", arrangement(false, false, false), Bound::Pointwise(1e-4), line),
+        ("lossless", arrangement(false, false, false), Bound::Lossless, line),
     ];
-    let mut cases = vec![("chosen".to_owned(), Qb::default(), bound, grid.chained(follow))];
-    for (name, way, bound, context) in ways {
-        for level in [Level::PORTABLE, Level::best()] {
-            cases.push((format!("{name}/{}", level.name()), Qb::default().at_level(level).by(way), bound, context));
+    let context = grid.chained(follow);
+    let mut cases = vec![Case { name: "chosen".to_owned(), codec: Qb::default(), bound, context }];
+    for (name, arrangement, bound, context) in arrangements {
+        for level in [SimdLevel::PORTABLE, SimdLevel::best()] {
+            let codec = Qb::default().at_level(level).with_arrangement(arrangement);
+            cases.push(Case { name: format!("{name}/{}", level.name()), codec, bound, context });
         }
     }
     for (name, context) in [("line", line), ("tiles", grid)] {
-        let two = Qb::default().by(way(name == "tiles", false, false));
-        cases.push((format!("{name}/two threads"), two, bound, Context { threads: 2, ..context }));
+        let codec = Qb::default().with_arrangement(arrangement(name == "tiles", false, false));
+        let context = Context { threads: 2, ..context };
+        cases.push(Case { name: format!("{name}/two threads"), codec, bound, context });
     }
     cases
 }
 
-fn measure(group: &mut BenchmarkGroup<'_, WallTime>, x: &[f64], (name, codec, bound, context): &Case<'_>) {
-    let (mut payload, mut decoded) = (Vec::new(), vec![0.0; x.len()]);
+fn measure(group: &mut BenchmarkGroup<'_, WallTime>, x: &[f64], case: &Case<'_>) {
+    let Case { name, codec, bound, context } = case;
+    let mut payload = Vec::new();
+    let mut decoded = vec![0.0; x.len()];
     group.bench_function(format!("encode/{name}"), |bencher| {
         bencher.iter(|| codec.encode(black_box(Values::F64(x)), *bound, context, &mut payload));
     });

@@ -1,4 +1,4 @@
-//! What a second thread is worth: `cargo bench -p recoup-compress --bench threads`.
+//! The gain of a second thread: `cargo bench -p recoup-compress --bench threads`.
 //!
 //! The same work by one thread on one core, by one thread on the other, and by two, turn after
 //! turn. A virtual core is half of a real one at times, the other is not, and which it is changes
@@ -15,7 +15,7 @@ use std::hint::black_box;
 
 use clap::Parser;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use recoup_compress::{Level, Qb, QbWay};
+use recoup_compress::{Qb, QbArrangement, SimdLevel};
 use recoup_core::{Bound, Codec, Context, Values, ValuesMut};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
@@ -74,7 +74,7 @@ impl Cores {
     }
 }
 
-/// Where the calling thread runs from now on.
+/// Binds the calling thread to cores from now on.
 fn run_on(cores: &CpuSet) {
     sched_setaffinity(None, cores).expect("a thread may move among its own cores");
 }
@@ -164,15 +164,11 @@ impl<'a> Case<'a> {
 }
 
 /// Encoding and decoding in an arrangement.
-fn coding<'a>(
-    names: [&'static str; 2],
-    (way, level, frames): (QbWay, Level, usize),
-    (x, context): (&'a [f64], Context<'a>),
-) -> [Case<'a>; 2] {
-    let codec = Qb::default().by(way).at_level(level);
+fn coding<'a>(names: [&'static str; 2], codec: Qb, frames: usize, x: &'a [f64], context: Context<'a>) -> [Case<'a>; 2] {
     let on = move |threads| Context { threads, ..context };
     let bound = Bound::Absolute(1e-4 * value_range(x));
-    let (mut payload, mut decoded) = (Vec::new(), vec![0.0; x.len()]);
+    let mut payload = Vec::new();
+    let mut decoded = vec![0.0; x.len()];
     let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
     let frame = payload.clone();
     let decoder = codec.clone();
@@ -190,26 +186,29 @@ fn coding<'a>(
     [Case::new(names[0], encode), Case::new(names[1], decode)]
 }
 
-fn quartiles(mut of: Vec<f64>) -> [f64; 3] {
-    of.sort_by(f64::total_cmp);
-    [1, 2, 3].map(|quarter| of[(of.len() - 1) * quarter / 4])
+fn quartiles(mut times: Vec<f64>) -> [f64; 3] {
+    times.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| times[(times.len() - 1) * quarter / 4])
 }
 
 fn main() {
-    let (args, cores) = (Args::parse(), Cores::of_process());
+    let args = Args::parse();
+    let cores = Cores::of_process();
     let [_, x] = iterates();
     let planes = (args.mib << 20).div_ceil(size_of::<f64>() * N * N).max(1);
     let x: Vec<f64> = x.into_iter().cycle().take(planes * N * N).collect();
     let grid = Context::grid([N, N, planes]);
     let pool = ThreadPoolBuilder::new().num_threads(1).build().expect("threads");
     let mut cases = vec![registers("busy", &pool, busy), registers("waiting", &pool, waiting), copying(&pool, &x)];
-    let level = if args.portable { Level::PORTABLE } else { Level::best() };
-    let (frames, lines) = (args.frames.max(1), QbWay::default());
-    let tiles = QbWay { in_tiles: true, ..lines };
-    let fitted = QbWay { is_fitted: true, ..tiles };
-    cases.extend(coding(["line, encode", "line, decode"], (lines, level, frames), (&x, Context::flat(x.len()))));
-    cases.extend(coding(["tiles, encode", "tiles, decode"], (tiles, level, frames), (&x, grid)));
-    cases.extend(coding(["fitted, encode", "fitted, decode"], (fitted, level, frames), (&x, grid)));
+    let level = if args.portable { SimdLevel::PORTABLE } else { SimdLevel::best() };
+    let frames = args.frames.max(1);
+    let lines = QbArrangement::default();
+    let codec = |arrangement| Qb::default().with_arrangement(arrangement).at_level(level);
+    let tiles = QbArrangement { in_tiles: true, ..lines };
+    let fitted = QbArrangement { is_fitted: true, ..tiles };
+    cases.extend(coding(["line, encode", "line, decode"], codec(lines), frames, &x, Context::flat(x.len())));
+    cases.extend(coding(["tiles, encode", "tiles, decode"], codec(tiles), frames, &x, grid));
+    cases.extend(coding(["fitted, encode", "fitted, decode"], codec(fitted), frames, &x, grid));
     for turn in 0..args.turns.max(1) {
         cases.iter_mut().for_each(|case| case.turn(turn, &cores));
     }

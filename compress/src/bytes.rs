@@ -7,8 +7,8 @@ macro_rules! append {
     ($source:expr, $target:expr, $kind:ty) => {{
         let start = $target.len();
         $target.resize(start + size_of_val($source), 0);
-        let room = $target[start..].as_chunks_mut::<{ size_of::<$kind>() }>().0;
-        for (bytes, value) in room.iter_mut().zip($source) {
+        let appended = $target[start..].as_chunks_mut::<{ size_of::<$kind>() }>().0;
+        for (bytes, value) in appended.iter_mut().zip($source) {
             *bytes = value.to_le_bytes();
         }
     }};
@@ -30,7 +30,6 @@ pub(crate) fn extend(source: Values<'_>, target: &mut Vec<u8>) {
         Values::F32(values) => append!(values, target, f32),
         Values::I64(values) => append!(values, target, i64),
         Values::Bytes(values) => target.extend_from_slice(values),
-        _ => {}
     }
 }
 
@@ -44,7 +43,6 @@ pub(crate) fn fill(source: &[u8], target: ValuesMut<'_>, codec: CodecId) -> Resu
         ValuesMut::F32(values) => overwrite!(source, values, f32),
         ValuesMut::I64(values) => overwrite!(source, values, i64),
         ValuesMut::Bytes(values) => values.copy_from_slice(source),
-        _ => return Err(CodecError::Damaged { codec, what: "unknown element type" }),
     }
     Ok(())
 }
@@ -54,7 +52,7 @@ pub(crate) fn size(values: Values<'_>) -> usize {
     values.len() * values.element().size()
 }
 
-/// That the extents of `context` multiply to `n`.
+/// Checks that the extents of `context` multiply to `n`.
 pub(crate) fn check_shape(context: &Context, n: usize) -> Result<(), CodecError> {
     let product = context.dims.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent));
     match product {

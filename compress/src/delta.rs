@@ -1,11 +1,11 @@
-//! `Delta`: lets a codec that knows nothing of chains code a frame as its difference to the
-//! parent's decoded values.
+//! `Delta`: codes a frame as its difference to the parent's decoded values, with a codec that knows
+//! nothing of chains.
 //!
 //! The difference is taken to the *decoded* parent, so errors do not add up along a chain: each
-//! frame keeps its bound by itself (the closed loop of predictive coding). Rounding `p + d'` may
+//! frame keeps its own bound (the closed loop of predictive coding). Rounding `p + d'` may
 //! cost an ulp, so the difference is coded under a bound that much smaller, and every sum is
-//! compared with its value before the payload is handed out. A frame that takes fewer bytes by
-//! itself is coded by itself, in the codec's own bytes.
+//! compared with its value before the payload is handed out. A frame that takes fewer bytes
+//! alone is coded alone, in the codec's own bytes.
 //!
 //! Payload of a frame that follows, little-endian; FORMAT.md has it too:
 //!
@@ -19,8 +19,9 @@
 //! | 32 | bound of the difference f64 |
 //! | 40 | the codec's payload of the difference |
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Parent, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 
+use crate::parent::TypedParent;
 use crate::verified::compare;
 use crate::{Verified, bytes, effective_bound};
 
@@ -28,15 +29,16 @@ const MAGIC: [u8; 8] = *b"RECOUPDX";
 const VERSION: u8 = 1;
 const HEADER: usize = 40;
 /// At least this part of the bound must be left for the difference.
-const LEFT: f64 = 0.5;
-/// Frames are judged by one slice in so many, from their middle, of at least so many values.
+const LEFT_MIN: f64 = 0.5;
+/// Frames are judged by one slice of this many, from their middle.
 const SLICES: usize = 8;
-const ENOUGH: usize = 1 << 15;
+/// Values of such a slice, at least.
+const SLICE_VALUES: usize = 1 << 15;
 
 /// A verified codec that follows a parent where that takes fewer bytes.
 ///
-/// Doubles under an absolute bound can follow; everything else is coded by itself. Which way takes
-/// fewer bytes is judged by a slice of large frames.
+/// Doubles under an absolute bound can follow; everything else is coded alone. Of large frames, a
+/// slice decides which takes fewer bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delta<C> {
     alone: Verified<C>,
@@ -48,18 +50,21 @@ impl<C: Codec> Delta<C> {
         Self { alone: Verified::new(inner) }
     }
 
-    /// The frame as a difference, where that holds the bound and promises to be shorter than the
-    /// frame by itself; `None` otherwise, with nothing of worth in `target`.
+    /// Encodes the frame as a difference, where that holds the bound and promises to be shorter
+    /// than the frame alone; otherwise returns `None`, with anything in `target`.
     fn follow(
         &self,
-        (values, bound): (&[f64], f64),
-        (parent, hash): (&[f64], [u8; 16]),
+        values: &[f64],
+        bound: f64,
+        parent: TypedParent<'_, f64>,
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Encoded> {
-        let mut difference: Vec<f64> = values.iter().zip(parent).map(|(x, p)| x - p).collect();
+        let mut difference: Vec<f64> = values.iter().zip(parent.values).map(|(x, p)| x - p).collect();
         let inner_bound = Bound::Absolute(left_for_difference(values, &difference, bound)?);
-        if !self.pays((values, Bound::Absolute(bound)), (&difference, inner_bound), context, target) {
+        let alone = BoundedValues { values, bound: Bound::Absolute(bound) };
+        let following = BoundedValues { values: &difference, bound: inner_bound };
+        if !self.pays(following, alone, context, target) {
             return None;
         }
         let inner = self.alone.inner();
@@ -69,40 +74,49 @@ impl<C: Codec> Delta<C> {
             return None;
         }
         inner.decode(&payload, coded.bound, context, ValuesMut::F64(&mut difference)).ok()?;
-        add(parent, &mut difference);
+        add(parent.values, &mut difference);
         let achieved_error = compare(Values::F64(values), Values::F64(&difference), Bound::Absolute(bound)).ok()?;
         target.clear();
-        target.extend_from_slice(&Header { hash, bound: coded.bound }.to_bytes());
+        target.extend_from_slice(&DifferenceHeader { hash: parent.hash, bound: coded.bound }.to_bytes());
         target.extend_from_slice(&payload);
         Some(Encoded { achieved_error, follows: true, ..Encoded::under(Bound::Absolute(bound)) })
     }
 
-    /// Whether the difference takes fewer bytes than the values, as far as a slice of both says.
+    /// Returns whether the difference takes fewer bytes than the values alone, judged by a slice of
+    /// both.
     fn pays(
         &self,
-        values: (&[f64], Bound),
-        difference: (&[f64], Bound),
+        difference: BoundedValues<'_>,
+        alone: BoundedValues<'_>,
         context: &Context,
-        room: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
     ) -> bool {
-        let (range, dims) = context.middle(values.0.len().div_ceil(SLICES).max(ENOUGH));
+        let (range, dims) = context.middle(alone.values.len().div_ceil(SLICES).max(SLICE_VALUES));
         let sampled = Context { dims, ..*context };
-        let mut size = |(values, bound): (&[f64], Bound)| {
-            let encoded = self.alone.inner().encode(Values::F64(&values[range.clone()]), bound, &sampled, room);
-            encoded.map_or(usize::MAX - HEADER, |_| room.len())
+        let mut size = |source: BoundedValues<'_>| {
+            let slice = Values::F64(&source.values[range.clone()]);
+            let encoded = self.alone.inner().encode(slice, source.bound, &sampled, payload);
+            encoded.map_or(usize::MAX - HEADER, |_| payload.len())
         };
-        HEADER + size(difference) < size(values)
+        HEADER + size(difference) < size(alone)
     }
 }
 
-/// What of an absolute bound is left when `p + d'` is rounded; `None` when that is too little. Not
-/// finite values leave nothing.
+/// Values, and the bound they are to be coded under.
+#[derive(Clone, Copy, Debug)]
+struct BoundedValues<'a> {
+    values: &'a [f64],
+    bound: Bound,
+}
+
+/// The part of an absolute bound that is left when `p + d'` is rounded; `None` when that is too
+/// little. Values that are not finite leave nothing.
 fn left_for_difference(values: &[f64], difference: &[f64], bound: f64) -> Option<f64> {
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |m, v| if v.abs() > m { v.abs() } else { m });
     // x - p and p + d' are rounded once each, by half an ulp of |x - p| and of |x| + bound at most.
     let rounded = f64::EPSILON * (largest(values) + largest(difference) + bound);
     let left = bound - rounded;
-    (left >= LEFT * bound && left > f64::MIN_POSITIVE).then_some(left)
+    (left >= LEFT_MIN * bound && left > f64::MIN_POSITIVE).then_some(left)
 }
 
 /// `d = p + d`
@@ -137,8 +151,8 @@ impl<C: Codec> Codec for Delta<C> {
         bytes::check_shape(context, source.len())?;
         if let Bound::Absolute(e) = asked
             && let Values::F64(values) = source
-            && let Some((parent, hash)) = context.chain.parent().and_then(|parent| doubles(parent, values.len()))
-            && let Some(encoded) = self.follow((values, e), (parent, hash), &plain, target)
+            && let Some(parent) = parent_of(context, values.len())
+            && let Some(encoded) = self.follow(values, e, parent, &plain, target)
         {
             return Ok(encoded);
         }
@@ -154,20 +168,19 @@ impl<C: Codec> Codec for Delta<C> {
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         let plain = alone(context);
-        let Some(header) = Header::parse(source, self.id())? else {
+        let Some(header) = DifferenceHeader::parse(source, self.id())? else {
             return self.alone.decode(source, bound, &plain, target);
         };
         let ValuesMut::F64(target) = target else {
             return Err(CodecError::Damaged { codec: self.id(), what: "a difference, where only doubles have one" });
         };
         let wrong = CodecError::Parent { codec: self.id() };
-        let parent = context.chain.parent().and_then(|parent| doubles(parent, target.len()));
-        let (parent, hash) = parent.ok_or(wrong.clone())?;
-        if hash != header.hash {
+        let parent = parent_of(context, target.len()).ok_or(wrong.clone())?;
+        if parent.hash != header.hash {
             return Err(wrong);
         }
         self.alone.decode(&source[HEADER..], header.bound, &plain, ValuesMut::F64(target))?;
-        add(parent, target);
+        add(parent.values, target);
         Ok(())
     }
 }
@@ -177,18 +190,18 @@ fn alone<'a>(context: &Context<'a>) -> Context<'a> {
     context.chained(recoup_core::Chain::Alone)
 }
 
-fn doubles(parent: Parent<'_>, n: usize) -> Option<(&[f64], [u8; 16])> {
-    let Values::F64(values) = parent.values else { return None };
-    (values.len() == n).then_some((values, parent.hash))
+/// The parent of a frame of `n` doubles, where it has as many.
+fn parent_of<'a>(context: &Context<'a>, n: usize) -> Option<TypedParent<'a, f64>> {
+    TypedParent::of(context.chain.parent()).filter(|parent: &TypedParent<'_, f64>| parent.values.len() == n)
 }
 
-/// What stands before the payload of a difference.
-struct Header {
+/// The header of a difference.
+struct DifferenceHeader {
     hash: [u8; 16],
     bound: Bound,
 }
 
-impl Header {
+impl DifferenceHeader {
     fn to_bytes(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -199,7 +212,7 @@ impl Header {
         bytes
     }
 
-    /// `None` for a payload that is none of ours: the codec's own.
+    /// Reads the header; `None` where the payload is the codec's own.
     fn parse(source: &[u8], codec: CodecId) -> Result<Option<Self>, CodecError> {
         if !source.starts_with(&MAGIC) {
             return Ok(None);
@@ -222,7 +235,7 @@ impl Header {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::Chain;
+    use recoup_core::{Chain, Parent};
 
     use super::*;
     use crate::{Pco, Zfp, bound_holds};
@@ -255,8 +268,10 @@ mod tests {
         let (before, after) = states();
         for codec in codecs() {
             for e in [1e-3, 1e-6, 1e-12, 3e-16] {
-                let (bound, source) = (Bound::Absolute(e), Values::F64(&after));
-                let (mut payload, mut alone) = (Vec::new(), Vec::new());
+                let bound = Bound::Absolute(e);
+                let source = Values::F64(&after);
+                let mut payload = Vec::new();
+                let mut alone = Vec::new();
                 let context = follow(&before, [7; 16]);
                 let encoded = codec.encode(source, bound, &context, &mut payload).unwrap();
                 codec.encode(source, bound, &Context::flat(N), &mut alone).unwrap();
@@ -279,7 +294,8 @@ mod tests {
     fn another_parent_is_refused() {
         let (before, after) = states();
         for codec in codecs() {
-            let (mut payload, mut decoded) = (Vec::new(), vec![0.0; N]);
+            let mut payload = Vec::new();
+            let mut decoded = vec![0.0; N];
             let bound = Bound::Absolute(1e-6);
             let encoded = codec.encode(Values::F64(&after), bound, &follow(&before, [7; 16]), &mut payload).unwrap();
             for context in [follow(&before, [8; 16]), follow(&before[1..], [7; 16]), Context::flat(N)] {
@@ -296,7 +312,8 @@ mod tests {
         let singles: Vec<f32> = before.iter().map(|&x| x as f32).collect();
         let context = Context::flat(N).chained(Chain::Follow(Parent { values: Values::F32(&singles), hash: [7; 16] }));
         for codec in codecs() {
-            let (mut payload, mut decoded) = (Vec::new(), vec![0.0_f32; N]);
+            let mut payload = Vec::new();
+            let mut decoded = vec![0.0_f32; N];
             let bound = Bound::Absolute(1e-6);
             assert!(codec.encode(Values::F64(&after), bound, &follow(&before, [7; 16]), &mut payload).unwrap().follows);
             let error = codec.decode(&payload, bound, &context, ValuesMut::F32(&mut decoded)).unwrap_err();
@@ -326,11 +343,14 @@ mod tests {
         for codec in codecs() {
             for value in odd {
                 for is_parent in [false, true] {
-                    let (mut parent, mut values) = (before.clone(), after.clone());
+                    let mut parent = before.clone();
+                    let mut values = after.clone();
                     (if is_parent { &mut parent } else { &mut values })[77] = value;
-                    let (source, context, bound) =
-                        (Values::F64(&values), follow(&parent, [1; 16]), Bound::Absolute(1e-4));
-                    let (mut payload, mut decoded) = (Vec::new(), vec![0.0; N]);
+                    let source = Values::F64(&values);
+                    let context = follow(&parent, [1; 16]);
+                    let bound = Bound::Absolute(1e-4);
+                    let mut payload = Vec::new();
+                    let mut decoded = vec![0.0; N];
                     let encoded = codec.encode(source, bound, &context, &mut payload).unwrap();
                     let target = ValuesMut::F64(&mut decoded);
                     match encoded.stored_raw {
@@ -346,7 +366,9 @@ mod tests {
     #[test]
     fn a_damaged_header_is_an_error() {
         let (before, after) = states();
-        let (codec, context, mut payload) = (Delta::new(Pco), follow(&before, [7; 16]), Vec::new());
+        let codec = Delta::new(Pco);
+        let context = follow(&before, [7; 16]);
+        let mut payload = Vec::new();
         let encoded = codec.encode(Values::F64(&after), Bound::Absolute(1e-6), &context, &mut payload).unwrap();
         let mut decoded = vec![0.0; N];
         for bit in 0..HEADER * 8 {

@@ -1,4 +1,4 @@
-//! What a bound comes down to for given values.
+//! The bound that a codec holds for given values.
 
 use recoup_core::{Bound, CodecError, Values};
 
@@ -44,7 +44,7 @@ fn extremes(source: Values<'_>) -> Option<(f64, f64)> {
     match source {
         Values::F64(values) => fold(values.iter().copied()),
         Values::F32(values) => fold(values.iter().map(|&x| f64::from(x))),
-        _ => None,
+        Values::I64(_) | Values::Bytes(_) => None,
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn magnitudes(source: Values<'_>) -> Option<(f64, f64)> {
     match source {
         Values::F64(values) => fold(values.iter().copied()),
         Values::F32(values) => fold(values.iter().map(|&x| f64::from(x))),
-        _ => None,
+        Values::I64(_) | Values::Bytes(_) => None,
     }
 }
 

@@ -11,10 +11,10 @@ pub(crate) struct Normal<const N: usize> {
 }
 
 impl<const N: usize> Normal<N> {
-    /// Nothing counted.
+    /// No equations.
     pub(crate) const EMPTY: Self = Self { matrix: [[0.0; N]; N], right: [0.0; N] };
 
-    /// Asks of the coefficients that they make `value` of `near`.
+    /// Adds the equation that the coefficients make `value` of `near`.
     #[inline]
     pub(crate) fn count(&mut self, near: &[f64; N], value: f64) {
         for i in 0..N {
@@ -25,7 +25,7 @@ impl<const N: usize> Normal<N> {
         }
     }
 
-    /// Asks what both ask.
+    /// The equations of both.
     pub(crate) fn add(mut self, other: &Self) -> Self {
         for i in 0..N {
             self.right[i] += other.right[i];
@@ -36,14 +36,15 @@ impl<const N: usize> Normal<N> {
         self
     }
 
-    /// Cholesky's factors, with a ridge that keeps collinear neighbours apart; `None` where nothing
-    /// can be said.
-    pub(crate) fn solve(mut self) -> Option<[f32; N]> {
+    /// Solves the equations by Cholesky's factors, with a ridge that keeps collinear neighbours
+    /// apart; `None` where the values determine no coefficients.
+    pub(crate) fn solve(&self) -> Option<[f32; N]> {
         let trace: f64 = (0..N).map(|i| self.matrix[i][i]).sum();
         if !trace.is_finite() || trace == 0.0 {
             return None;
         }
-        let (l, x) = (&mut self.matrix, &mut self.right);
+        let mut l = self.matrix;
+        let mut x = self.right;
         for i in 0..N {
             l[i][i] += 1e-9 * trace + 1e-3;
             for j in 0..=i {

@@ -1,14 +1,14 @@
 //! Codecs behind one trait, each keeping its error bound.
 //!
-//! What a codec is, is stated by [`recoup_core::Codec`]; this crate holds one file per codec and
-//! the table that finds them by name. [`codec`] hands them out inside [`Verified`], which decodes
-//! again what was encoded and compares every value, so that each keeps the promise: every value
-//! within the bound, and NaN, infinities and -0 bit for bit.
+//! [`recoup_core::Codec`] defines a codec. This crate holds one file per codec, and the table that
+//! finds them by name. [`codec`] returns them inside [`Verified`], which decodes every payload and
+//! compares every value. So each codec keeps the promise: every value within the bound, and NaN,
+//! infinities and -0 bit for bit.
 //!
-//! SZ3 is there with feature `sz3` alone: `sz3-sys` below it is GPL-3.0-only, and so is every
-//! binary built with it, while this crate without it is MIT or Apache-2.0. Its build needs cmake, a
-//! C++17 compiler, libclang and what `pkg-config libzstd` finds; `scripts/bootstrap.sh long` sees
-//! to them.
+//! SZ3 needs feature `sz3`. `sz3-sys` below it is GPL-3.0-only, and so is every binary built with
+//! it; this crate without it is MIT or Apache-2.0. Its build needs cmake, a C++17 compiler,
+//! libclang and the library that `pkg-config libzstd` finds; `scripts/bootstrap.sh long` installs
+//! them.
 //!
 //! With feature `cuda` QB also runs on CUDA devices, which are found at run time:
 //! [`codec_on_cuda`].
@@ -20,13 +20,14 @@
 mod bytes;
 mod delta;
 mod effective;
-mod fitted;
-mod grid;
 mod lattice;
 mod least_squares;
+mod neighbours;
+mod parent;
 mod pco;
 mod qb;
 mod raw;
+mod scalar;
 mod shuffle;
 #[cfg(feature = "sz3")]
 mod sz3;
@@ -42,8 +43,8 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
 #[cfg(feature = "cuda")]
-pub use qb::cuda::{QbCuda, Timing as CudaTiming, source as cuda_source};
-pub use qb::{Contents as QbContents, FILTER as QB_FILTER, Level, Qb, Way as QbWay};
+pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source};
+pub use qb::{Arrangement as QbArrangement, Contents as QbContents, FILTER as QB_FILTER, Qb, SimdLevel};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]
 pub use sz3::Sz3;
@@ -54,8 +55,7 @@ pub use zstd::Zstd;
 /// The codec named `id`, verified; lossy ones can follow a parent.
 ///
 /// # Errors
-/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`; [`CodecError::Unknown`] for a codec
-/// newer than this crate.
+/// [`CodecError::NotBuilt`] for SZ3 without feature `sz3`.
 pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
     match id {
         CodecId::Raw => Ok(Arc::new(Raw)),
@@ -67,7 +67,6 @@ pub fn codec(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
         CodecId::Sz3 => Ok(Arc::new(Delta::new(Sz3))),
         #[cfg(not(feature = "sz3"))]
         CodecId::Sz3 => Err(CodecError::NotBuilt { codec: id, feature: "sz3" }),
-        other => Err(CodecError::Unknown { name: other.to_string() }),
     }
 }
 

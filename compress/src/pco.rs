@@ -1,7 +1,7 @@
 //! Pcodec, alone for lossless storage and, under a bound, on integer codes from a lattice.
 //!
-//! Payload, little-endian: the 48-byte header below, in version 2 the 17 coefficients of a fitted
-//! predictor (f32, in the order of `fitted.rs`), `coded_bytes` of a standalone pco file, then
+//! Payload, little-endian: the 48-byte header below; in version 2 the 17 coefficients of a fitted
+//! predictor (f32, in the order of `neighbours.rs`); `coded_bytes` of a standalone pco file; then
 //! `n_exceptions` pairs (index u64, bits u64).
 //!
 //! | byte | field |
@@ -18,13 +18,19 @@
 //! | 32 | n_exceptions u64 |
 //! | 40 | coded_bytes u64 |
 
-use pco::data_types::Number;
-use pco::{ChunkConfig, standalone};
+mod fitted;
+mod grid;
+mod lattice;
+
+use ::pco::data_types::Number;
+use ::pco::{ChunkConfig, standalone};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Values, ValuesMut};
 
-use crate::fitted::{FITTED_BYTES, Fitted};
-use crate::grid::{Axes, difference, fitted_pays, sum};
-use crate::lattice::{Absolute, Lattice, Real, Relative, dequantise, quantise};
+use self::fitted::{FITTED_BYTES, Fitted};
+use self::grid::{DifferencedAxes, difference, fitted_pays, sum};
+use self::lattice::{Quantised, SignedRelative, dequantise, quantise};
+use crate::lattice::{Absolute, StepRule};
+use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
 
 /// pco's level for codes: its default, up to a quarter better than 4 on 3D grids at the same CPU
@@ -37,6 +43,8 @@ const EXCEPTION_BYTES: usize = 16;
 const MAGIC: [u8; 4] = *b"RPCO";
 const VERSION: u8 = 1;
 const VERSION_FITTED: u8 = 2;
+/// Absolute bounds above this are taken as if they were this one, which is tighter.
+const LARGEST_BOUND: f64 = f64::from_bits((1023 + 1000) << 52);
 
 /// Pcodec; under a bound, on an integer lattice first.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +72,7 @@ impl Codec for Pco {
         let is_coded = match source {
             Values::F64(values) => encode_bounded(values, bound, context, target)?,
             Values::F32(values) => encode_bounded(values, bound, context, target)?,
-            _ => false,
+            Values::I64(_) | Values::Bytes(_) => false,
         };
         if !is_coded {
             encode_lossless(source, target)?;
@@ -76,13 +84,12 @@ impl Codec for Pco {
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         let values = target.as_values();
         bytes::check_shape(context, values.len())?;
-        let payload = Payload::parse(source, values.element(), values.len())?;
+        let payload = PcoPayload::parse(source, values.element(), values.len())?;
         match target {
             ValuesMut::F64(target) => decode_floats(&payload, context, target),
             ValuesMut::F32(target) => decode_floats(&payload, context, target),
             ValuesMut::I64(target) => payload.decode_lossless(target),
             ValuesMut::Bytes(target) => payload.decode_lossless(target),
-            _ => Err(damaged("unknown element type")),
         }
     }
 }
@@ -93,41 +100,34 @@ fn damaged(what: &'static str) -> CodecError {
 
 /// Writes `values` as codes; `false`, with nothing written, where exact storage is needed or
 /// shorter.
-fn encode_bounded<T: Real>(
+fn encode_bounded<T: Scalar>(
     values: &[T],
     bound: Bound,
     context: &Context,
     target: &mut Vec<u8>,
-) -> Result<bool, CodecError>
-where
-    Absolute: Lattice<T>,
-    Relative: Lattice<T>,
-{
-    let (mode, (mut codes, exceptions)) = match bound {
-        Bound::Absolute(e) => match Absolute::new(e) {
-            Some(lattice) => (Mode::Absolute { step: lattice.step() }, quantise(&lattice, values)),
-            None => return Ok(false),
-        },
-        Bound::Pointwise(e) => match T::relative(e) {
-            Some(lattice) => (Mode::Relative { divisor: lattice.divisor() }, quantise(&lattice, values)),
-            None => return Ok(false),
-        },
-        _ => return Ok(false),
-    };
+) -> Result<bool, CodecError> {
+    let Some(BoundedCodes { mode, quantised }) = BoundedCodes::new(values, bound) else { return Ok(false) };
+    let Quantised { mut codes, exceptions } = quantised;
     if exceptions.indices.len() * EXCEPTION_BYTES > size_of_val(values) / 2 {
         return Ok(false);
     }
-    let prediction = Prediction::choose(&codes, context, mode);
+    let prediction = CodePrediction::choose(&codes, context, mode);
     prediction.remove(&mut codes, context);
-    let (n, n_exceptions) = (values.len(), exceptions.indices.len());
-    let header = Header { mode, element: T::ELEMENT, prediction, n, n_exceptions, ..Header::EMPTY };
+    let header = PcoHeader {
+        mode,
+        element: T::ELEMENT,
+        prediction,
+        n: values.len(),
+        n_exceptions: exceptions.indices.len(),
+        ..PcoHeader::EMPTY
+    };
     target.resize(HEADER_BYTES, 0);
-    if let Prediction::Fitted(fitted) = prediction {
+    if let CodePrediction::Fitted(fitted) = prediction {
         target.extend_from_slice(&fitted.to_bytes());
     }
     let start = target.len();
     let width = compress_codes(&codes, target)?;
-    let header = Header { width, coded_bytes: target.len() - start, ..header };
+    let header = PcoHeader { width, coded_bytes: target.len() - start, ..header };
     target[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     for (index, bits) in exceptions.indices.iter().zip(&exceptions.bits) {
         target.extend_from_slice(&index.to_le_bytes());
@@ -159,10 +159,9 @@ fn encode_lossless(source: Values<'_>, target: &mut Vec<u8>) -> Result<(), Codec
         Values::F32(values) => compress(values, LOSSLESS_LEVEL, target)?,
         Values::I64(values) => compress(values, LOSSLESS_LEVEL, target)?,
         Values::Bytes(values) => compress(values, LOSSLESS_LEVEL, target)?,
-        _ => return Err(CodecError::Element { codec: CodecId::Pco, element: source.element() }),
     }
     let coded_bytes = target.len() - HEADER_BYTES;
-    let header = Header { element: source.element(), n: source.len(), coded_bytes, ..Header::EMPTY };
+    let header = PcoHeader { element: source.element(), n: source.len(), coded_bytes, ..PcoHeader::EMPTY };
     target[..HEADER_BYTES].copy_from_slice(&header.to_bytes());
     Ok(())
 }
@@ -185,10 +184,10 @@ fn decompress<T: Number>(source: &[u8], target: &mut [T]) -> Result<(), CodecErr
     }
 }
 
-/// How the values became what pco stores.
+/// The numbers pco stores.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
-    /// They are stored themselves.
+enum PcoMode {
+    /// The values themselves.
     Lossless,
     /// Multiples of a step.
     Absolute { step: f64 },
@@ -196,21 +195,47 @@ enum Mode {
     Relative { divisor: u64 },
 }
 
-/// What was taken from the codes before pco stores them.
+/// Values as codes.
+struct BoundedCodes {
+    mode: PcoMode,
+    quantised: Quantised,
+}
+
+impl BoundedCodes {
+    /// The codes under a bound; `None` when only exact storage holds it.
+    fn new<T: Scalar>(values: &[T], bound: Bound) -> Option<Self> {
+        match bound {
+            Bound::Absolute(e) => {
+                let lattice = Absolute::new(e.min(LARGEST_BOUND), StepRule::default())?;
+                Some(Self { mode: PcoMode::Absolute { step: lattice.step() }, quantised: quantise(&lattice, values) })
+            }
+            Bound::Pointwise(e) => {
+                let lattice = SignedRelative::new::<T>(e)?;
+                Some(Self {
+                    mode: PcoMode::Relative { divisor: lattice.divisor() },
+                    quantised: quantise(&lattice, values),
+                })
+            }
+            Bound::Lossless | Bound::Range(_) => None,
+        }
+    }
+}
+
+/// The prediction that is taken from the codes before pco stores them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Prediction {
+enum CodePrediction {
     /// Neighbours along axes.
-    Axes(Axes),
+    Axes(DifferencedAxes),
     /// A fitted sum of neighbours.
     Fitted(Fitted),
 }
 
-impl Prediction {
+impl CodePrediction {
     /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit
     /// patterns are logarithms with a jump at every change of sign: no sum of neighbours fits them.
-    fn choose(codes: &[i64], context: &Context, mode: Mode) -> Self {
-        let axes = Axes::choose(codes, context);
-        let is_linear = matches!(mode, Mode::Absolute { .. });
+    fn choose(codes: &[i64], context: &Context, mode: PcoMode) -> Self {
+        let axes = DifferencedAxes::choose(codes, context);
+        let is_linear = matches!(mode, PcoMode::Absolute { .. });
         let fitted = is_linear.then(|| Fitted::fit(codes, context)).flatten();
         let fitted = fitted.filter(|fitted| fitted_pays(codes, context, fitted, axes));
         fitted.map_or(Self::Axes(axes), Self::Fitted)
@@ -233,22 +258,22 @@ impl Prediction {
 
 /// The first bytes of a payload.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Header {
-    mode: Mode,
+struct PcoHeader {
+    mode: PcoMode,
     element: ElementType,
     width: u8,
-    prediction: Prediction,
+    prediction: CodePrediction,
     n: usize,
     n_exceptions: usize,
     coded_bytes: usize,
 }
 
-impl Header {
+impl PcoHeader {
     const EMPTY: Self = Self {
-        mode: Mode::Lossless,
+        mode: PcoMode::Lossless,
         element: ElementType::F64,
         width: 0,
-        prediction: Prediction::Axes(Axes::NONE),
+        prediction: CodePrediction::Axes(DifferencedAxes::NONE),
         n: 0,
         n_exceptions: 0,
         coded_bytes: 0,
@@ -256,15 +281,15 @@ impl Header {
 
     fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let (mode, step) = match self.mode {
-            Mode::Lossless => (0, 0),
-            Mode::Absolute { step } => (1, step.to_bits()),
-            Mode::Relative { divisor } => (2, divisor),
+            PcoMode::Lossless => (0, 0),
+            PcoMode::Absolute { step } => (1, step.to_bits()),
+            PcoMode::Relative { divisor } => (2, divisor),
         };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         let (version, axes) = match self.prediction {
-            Prediction::Axes(axes) => (VERSION, axes.bits()),
-            Prediction::Fitted(_) => (VERSION_FITTED, Axes::NONE.bits()),
+            CodePrediction::Axes(axes) => (VERSION, axes.bits()),
+            CodePrediction::Fitted(_) => (VERSION_FITTED, DifferencedAxes::NONE.bits()),
         };
         bytes[4..9].copy_from_slice(&[version, mode, element_code(self.element), self.width, axes]);
         let words = [step, self.n as u64, self.n_exceptions as u64, self.coded_bytes as u64];
@@ -282,10 +307,10 @@ impl Header {
             return Ok((header, rest));
         }
         let (fitted, rest) = rest.split_first_chunk::<FITTED_BYTES>().ok_or_else(|| damaged("cut short"))?;
-        if header.prediction != Prediction::Axes(Axes::NONE) || header.mode == Mode::Lossless {
+        if header.prediction != CodePrediction::Axes(DifferencedAxes::NONE) || header.mode == PcoMode::Lossless {
             return Err(damaged("axes"));
         }
-        Ok((Self { prediction: Prediction::Fitted(Fitted::from_bytes(fitted)), ..header }, rest))
+        Ok((Self { prediction: CodePrediction::Fitted(Fitted::from_bytes(fitted)), ..header }, rest))
     }
 
     fn from_bytes(bytes: &[u8; HEADER_BYTES], element: ElementType) -> Result<Self, CodecError> {
@@ -298,14 +323,21 @@ impl Header {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
         let length = |at: usize| usize::try_from(word(at)).map_err(|_| damaged("length"));
         let mode = match (bytes[5], word(16)) {
-            (0, 0) => Mode::Lossless,
-            (1, step) => Mode::Absolute { step: f64::from_bits(step) },
-            (2, divisor) => Mode::Relative { divisor },
+            (0, 0) => PcoMode::Lossless,
+            (1, step) => PcoMode::Absolute { step: f64::from_bits(step) },
+            (2, divisor) => PcoMode::Relative { divisor },
             _ => return Err(damaged("mode")),
         };
-        let prediction = Prediction::Axes(Axes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?);
-        let (n, n_exceptions, coded_bytes) = (length(24)?, length(32)?, length(40)?);
-        Ok(Self { mode, element, width: bytes[7], prediction, n, n_exceptions, coded_bytes })
+        let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(bytes[8]).ok_or_else(|| damaged("axes"))?);
+        Ok(Self {
+            mode,
+            element,
+            width: bytes[7],
+            prediction,
+            n: length(24)?,
+            n_exceptions: length(32)?,
+            coded_bytes: length(40)?,
+        })
     }
 }
 
@@ -315,20 +347,19 @@ fn element_code(element: ElementType) -> u8 {
         ElementType::F32 => 1,
         ElementType::I64 => 2,
         ElementType::Bytes => 3,
-        _ => u8::MAX,
     }
 }
 
 /// A payload taken apart, its lengths checked against each other and against the values wanted.
-struct Payload<'a> {
-    header: Header,
+struct PcoPayload<'a> {
+    header: PcoHeader,
     coded: &'a [u8],
     exceptions: &'a [[u8; EXCEPTION_BYTES]],
 }
 
-impl<'a> Payload<'a> {
+impl<'a> PcoPayload<'a> {
     fn parse(source: &'a [u8], element: ElementType, n: usize) -> Result<Self, CodecError> {
-        let (header, rest) = Header::parse(source, element)?;
+        let (header, rest) = PcoHeader::parse(source, element)?;
         let (coded, pairs) = rest.split_at_checked(header.coded_bytes).ok_or_else(|| damaged("cut short"))?;
         let (exceptions, trailing) = pairs.as_chunks();
         if header.n != n || header.n_exceptions != exceptions.len() || !trailing.is_empty() {
@@ -338,7 +369,7 @@ impl<'a> Payload<'a> {
     }
 
     fn decode_lossless<T: Number>(&self, target: &mut [T]) -> Result<(), CodecError> {
-        if self.header.mode != Mode::Lossless || !self.exceptions.is_empty() {
+        if self.header.mode != PcoMode::Lossless || !self.exceptions.is_empty() {
             return Err(damaged("mode"));
         }
         decompress(self.coded, target)
@@ -356,7 +387,7 @@ impl<'a> Payload<'a> {
             8 => decompress(self.coded, &mut codes)?,
             _ => return Err(damaged("bytes of a code")),
         }
-        if let Prediction::Fitted(_) = self.header.prediction
+        if let CodePrediction::Fitted(_) = self.header.prediction
             && codes.len() != context.dims.iter().product::<usize>()
         {
             return Err(damaged("a predictor of another grid"));
@@ -366,26 +397,26 @@ impl<'a> Payload<'a> {
     }
 }
 
-fn decode_floats<T: Real + Number>(payload: &Payload<'_>, context: &Context, target: &mut [T]) -> Result<(), CodecError>
-where
-    Absolute: Lattice<T>,
-    Relative: Lattice<T>,
-{
+fn decode_floats<T: Scalar + Number>(
+    payload: &PcoPayload<'_>,
+    context: &Context,
+    target: &mut [T],
+) -> Result<(), CodecError> {
     match payload.header.mode {
-        Mode::Lossless => return payload.decode_lossless(target),
-        Mode::Absolute { step } => {
-            let lattice = Absolute::with_step(step).ok_or_else(|| damaged("step"))?;
+        PcoMode::Lossless => return payload.decode_lossless(target),
+        PcoMode::Absolute { step } => {
+            let lattice = Absolute::of_step(step).ok_or_else(|| damaged("step"))?;
             dequantise(&lattice, &payload.codes(context)?, target);
         }
-        Mode::Relative { divisor } => {
-            let lattice = T::relative_with(divisor).ok_or_else(|| damaged("step"))?;
+        PcoMode::Relative { divisor } => {
+            let lattice = SignedRelative::of_divisor::<T>(divisor).ok_or_else(|| damaged("step"))?;
             dequantise(&lattice, &payload.codes(context)?, target);
         }
     }
     for pair in payload.exceptions {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| pair[at + i]));
         let place = usize::try_from(word(0)).ok().and_then(|index| target.get_mut(index));
-        *place.ok_or_else(|| damaged("exception out of place"))? = T::from_low_bits(word(8));
+        *place.ok_or_else(|| damaged("exception out of place"))? = T::from_bits(word(8));
     }
     Ok(())
 }
@@ -396,11 +427,12 @@ mod tests {
 
     #[test]
     fn a_header_comes_back_from_its_bytes() {
-        let prediction = Prediction::Axes(Axes::from_bits(6).unwrap());
-        for mode in [Mode::Lossless, Mode::Absolute { step: 2.5e-4 }, Mode::Relative { divisor: 77 }] {
-            let header = Header { mode, prediction, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..Header::EMPTY };
-            assert_eq!(Header::parse(&header.to_bytes(), ElementType::F64), Ok((header, &[][..])));
-            assert!(Header::parse(&header.to_bytes(), ElementType::F32).is_err());
+        let prediction = CodePrediction::Axes(DifferencedAxes::from_bits(6).unwrap());
+        for mode in [PcoMode::Lossless, PcoMode::Absolute { step: 2.5e-4 }, PcoMode::Relative { divisor: 77 }] {
+            let header =
+                PcoHeader { mode, prediction, width: 4, n: 9, n_exceptions: 2, coded_bytes: 51, ..PcoHeader::EMPTY };
+            assert_eq!(PcoHeader::parse(&header.to_bytes(), ElementType::F64), Ok((header, &[][..])));
+            assert!(PcoHeader::parse(&header.to_bytes(), ElementType::F32).is_err());
         }
     }
 

@@ -10,30 +10,33 @@ mod choice;
 mod coder;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+mod decoder;
 mod fitted;
 mod frame;
 mod group;
 mod int;
 mod kernels;
-mod lattice;
+mod mode;
 mod run;
 mod shape;
 mod signs;
 mod simd;
+mod source;
 mod team;
 mod tile;
 
-use recoup_core::{
-    Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Parent, Values, ValuesMut,
-};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, ElementType, Encoded, Filter, Values, ValuesMut};
 
-pub use self::choice::Way;
-use self::choice::{Plan, Problem};
+pub use self::choice::Arrangement;
+use self::choice::{CodingPlan, FrameInput};
 use self::coder::Coder;
-use self::frame::{DTYPE, Header, Mode, damaged, preface};
-use self::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
-pub use self::simd::Level;
-use self::team::Team;
+use self::frame::{DTYPE, FrameHeader, damaged, preface};
+use self::mode::{FrameMode, with_lattice};
+use self::run::StoredBlocks;
+pub use self::simd::SimdLevel;
+use self::team::CodecTeam;
+use crate::parent::TypedParent;
+use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
 
 /// Number of QB among HDF5 filters, from the range left to private use.
@@ -42,11 +45,11 @@ pub const FILTER: u32 = 53_570;
 /// QB, on as many threads as the context says; the bytes are the same for any number.
 #[derive(Clone, Debug)]
 pub struct Qb {
-    level: Level,
-    way: Option<Way>,
+    level: SimdLevel,
+    arrangement: Option<Arrangement>,
 }
 
-/// What a frame holds, by its own header.
+/// The contents of a frame, by its own header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
     /// Type of the values.
@@ -63,121 +66,91 @@ impl Contents {
     /// # Errors
     /// [`CodecError::Damaged`] when they are not what the encoder writes.
     pub fn of(frame: &[u8]) -> Result<Self, CodecError> {
-        let of =
-            |header: Header, element| Self { element, len: header.shape.values(), follows: header.parent.is_some() };
-        if frame.get(DTYPE) == Some(&f32::DTYPE) {
-            return Header::parse::<f32>(frame).map(|(header, _)| of(header, ElementType::F32));
-        }
-        Header::parse::<f64>(frame).map(|(header, _)| of(header, ElementType::F64))
+        if frame.get(DTYPE) == Some(&f32::DTYPE) { Self::of_type::<f32>(frame) } else { Self::of_type::<f64>(frame) }
+    }
+
+    fn of_type<T: Scalar>(frame: &[u8]) -> Result<Self, CodecError> {
+        let (header, _) = FrameHeader::parse::<T>(frame)?;
+        Ok(Self { element: T::ELEMENT, len: header.shape.values(), follows: header.parent.is_some() })
     }
 }
 
 impl Default for Qb {
     fn default() -> Self {
-        Self { level: Level::best(), way: None }
+        Self { level: SimdLevel::best(), arrangement: None }
     }
 }
 
 impl Qb {
     /// The same at another level of vector instructions; the bytes are the same at all.
     #[must_use]
-    pub fn at_level(self, level: Level) -> Self {
+    pub fn at_level(self, level: SimdLevel) -> Self {
         Self { level, ..self }
     }
 
-    /// The same, coding in one way wherever that is possible, instead of choosing: for measuring
-    /// and for frozen files.
+    /// The same, coding in one arrangement wherever that is possible, instead of choosing: for
+    /// measuring and for frozen files.
     #[must_use]
-    pub fn by(self, way: Way) -> Self {
-        Self { way: Some(way), ..self }
+    pub fn with_arrangement(self, arrangement: Arrangement) -> Self {
+        Self { arrangement: Some(arrangement), ..self }
     }
 
-    fn encode_floats<T: Scalar>(&self, problem: &Problem<'_, T>, target: &mut Vec<u8>) -> Encoded
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let plan = problem.choose(self.way, self.level);
-        let error = self.encode_planned(problem, &plan, target);
-        Self::encoded(problem, &plan, error, target)
+    fn encode_floats<T: Scalar>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> Encoded {
+        let plan = input.choose(self.arrangement, self.level);
+        let error = self.encode_planned(input, &plan, target);
+        Self::encoded(input, &plan, error, target)
     }
 
-    /// What to say of the frame in `target`, or of the raw values put in its place where it is
+    /// The account of the frame in `target`, or of the raw values put in its place where it is
     /// larger.
-    fn encoded<T: Scalar>(problem: &Problem<'_, T>, plan: &Plan, error: f64, target: &mut Vec<u8>) -> Encoded {
-        let follows = plan.follows;
+    fn encoded<T: Scalar>(input: &FrameInput<'_, T>, plan: &CodingPlan, error: f64, target: &mut Vec<u8>) -> Encoded {
         let filters = vec![Filter { id: FILTER, values: vec![1] }];
-        if target.len() <= size_of_val(problem.values) {
-            let bound = if plan.mode(problem) == Mode::Lossless { Bound::Lossless } else { problem.bound };
-            return Encoded { achieved_error: error, filters, follows, ..Encoded::under(bound) };
+        if target.len() <= size_of_val(input.values) {
+            let bound = if plan.mode(input) == FrameMode::Lossless { Bound::Lossless } else { input.bound };
+            return Encoded { achieved_error: error, filters, follows: plan.follows, ..Encoded::under(bound) };
         }
         target.clear();
-        target.extend(problem.values.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(T::BYTES)));
+        target.extend(input.values.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(T::BYTES)));
         Encoded { stored_raw: true, filters, ..Encoded::under(Bound::Lossless) }
     }
 
     /// Fills `target` with a frame; the largest error.
-    fn encode_planned<T: Scalar>(&self, problem: &Problem<'_, T>, plan: &Plan, target: &mut Vec<u8>) -> f64
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let parent = problem.parent.filter(|_| plan.follows);
-        let mode = plan.mode(problem);
-        let preface = preface(plan.shape);
-        let source = (problem.values, parent.map(|(values, _)| values));
-        let (level, team, dead_band) = (self.level, problem.team.as_deref(), plan.dead_band(problem));
-        let (table, error) = match mode {
-            Mode::Lossless => {
-                run::encode(&Coder { level, lattice: Exact, dead_band }, plan.shape, source, team, (preface, target))
-            }
-            Mode::Absolute(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, (preface, target))
-            }
-            Mode::Relative(lattice) => {
-                run::encode(&Coder { level, lattice, dead_band }, plan.shape, source, team, (preface, target))
-            }
+    fn encode_planned<T: Scalar>(&self, input: &FrameInput<'_, T>, plan: &CodingPlan, target: &mut Vec<u8>) -> f64 {
+        let mode = plan.mode(input);
+        let source = input.source(plan);
+        let team = input.team.as_deref();
+        let blocks = with_lattice!(mode, lattice => {
+            run::encode(&plan.coder(input, self.level, lattice), plan.shape, source, team, target)
+        });
+        let header = FrameHeader {
+            mode,
+            shape: plan.shape,
+            bound: input.bound.value(),
+            is_halved: plan.is_halved,
+            parent: input.parent_of(plan).map(|parent| parent.hash),
         };
-        let (bound, parent) = (problem.bound.value(), parent.map(|(_, hash)| hash));
-        let header = Header { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent };
-        header.write::<T>(&table, target);
-        error
+        header.write::<T>(&blocks.table, target);
+        blocks.error
     }
 
-    fn decode_floats<T: Scalar>(
-        &self,
-        (source, threads): (&[u8], usize),
-        parent: Option<(&[T], [u8; 16])>,
-        target: &mut [T],
-    ) -> Result<(), CodecError>
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let (header, table) = Header::parse::<T>(source)?;
+    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+        let (header, table) = FrameHeader::parse::<T>(source)?;
         if header.shape.values() != target.len() {
             return Err(damaged("another number of values"));
         }
-        let parent = match (header.parent, parent) {
+        let parent = match (header.parent, TypedParent::of(context.chain.parent())) {
             (None, _) => None,
-            (Some(hash), Some((values, found))) if hash == found && values.len() == target.len() => Some(values),
+            (Some(hash), Some(parent)) if hash == parent.hash && parent.values.len() == target.len() => {
+                Some(parent.values)
+            }
             (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
         };
-        let blocks = (&table[..], &source[preface(header.shape)..]);
-        let team = Team::of(threads);
-        let (level, team, dead_band, io) = (self.level, team.as_deref(), None, (target, parent));
-        let damaged = match header.mode {
-            Mode::Lossless => run::decode(&Coder { level, lattice: Exact, dead_band }, header.shape, blocks, io, team),
-            Mode::Absolute(lattice) => {
-                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, team)
-            }
-            Mode::Relative(lattice) => {
-                run::decode(&Coder { level, lattice, dead_band }, header.shape, blocks, io, team)
-            }
-        };
+        let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
+        let team = CodecTeam::of(context.threads);
+        let damaged = with_lattice!(header.mode, lattice => {
+            let coder = Coder { level: self.level, lattice, dead_band: None };
+            run::decode(&coder, header.shape, stored, parent, target, team.as_deref())
+        });
         if damaged.is_empty() {
             return Ok(());
         }
@@ -207,19 +180,12 @@ impl Codec for Qb {
     ) -> Result<Encoded, CodecError> {
         let bound = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
-        let parent = context.chain.parent();
         match source {
-            Values::F64(values) => {
-                let parent = parent.and_then(doubles);
-                Ok(self.encode_floats(&Problem::new(values, bound, context, parent), target))
-            }
-            Values::F32(values) => {
-                let parent = parent.and_then(singles);
-                Ok(self.encode_floats(&Problem::new(values, bound, context, parent), target))
-            }
-            other => {
+            Values::F64(values) => Ok(self.encode_floats(&FrameInput::new(values, bound, context), target)),
+            Values::F32(values) => Ok(self.encode_floats(&FrameInput::new(values, bound, context), target)),
+            Values::I64(_) | Values::Bytes(_) => {
                 target.clear();
-                bytes::extend(other, target);
+                bytes::extend(source, target);
                 Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
             }
         }
@@ -227,21 +193,11 @@ impl Codec for Qb {
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         bytes::check_shape(context, target.as_values().len())?;
-        let (parent, source) = (context.chain.parent(), (source, context.threads));
         match target {
-            ValuesMut::F64(target) => self.decode_floats(source, parent.and_then(doubles), target),
-            ValuesMut::F32(target) => self.decode_floats(source, parent.and_then(singles), target),
-            _ => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::Bytes }),
+            ValuesMut::F64(target) => self.decode_floats(source, context, target),
+            ValuesMut::F32(target) => self.decode_floats(source, context, target),
+            ValuesMut::I64(_) => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::I64 }),
+            ValuesMut::Bytes(_) => Err(CodecError::Element { codec: CodecId::Qb, element: ElementType::Bytes }),
         }
     }
-}
-
-fn doubles(parent: Parent<'_>) -> Option<(&[f64], [u8; 16])> {
-    let Values::F64(values) = parent.values else { return None };
-    Some((values, parent.hash))
-}
-
-fn singles(parent: Parent<'_>) -> Option<(&[f32], [u8; 16])> {
-    let Values::F32(values) = parent.values else { return None };
-    Some((values, parent.hash))
 }

@@ -72,7 +72,8 @@ mod tests {
         for n in [0, 1, 7, 8, 8 * BLOCK - 1, 8 * BLOCK, 8 * BLOCK + 9, 20_000] {
             let source: Vec<u8> = (0..n).map(|i| (i * 37 % 251) as u8).collect();
             for element in [1, 4, 8] {
-                let (mut shuffled, mut back) = (vec![0; n], vec![0; n]);
+                let mut shuffled = vec![0; n];
+                let mut back = vec![0; n];
                 shuffle(&source, element, &mut shuffled);
                 unshuffle(&shuffled, element, &mut back);
                 assert_eq!(back, source, "{n} bytes in elements of {element}");

@@ -39,7 +39,9 @@ impl Codec for Sz3 {
             match source {
                 Values::F64(values) => compress(values, bound, context, target)?,
                 Values::F32(values) => compress(values, bound, context, target)?,
-                _ => return Err(CodecError::Element { codec: CodecId::Sz3, element: source.element() }),
+                Values::I64(_) | Values::Bytes(_) => {
+                    return Err(CodecError::Element { codec: CodecId::Sz3, element: source.element() });
+                }
             }
         }
         Ok(Encoded::under(bound))
@@ -54,7 +56,7 @@ impl Codec for Sz3 {
         match target {
             ValuesMut::F64(values) => decompress(source, context, values),
             ValuesMut::F32(values) => decompress(source, context, values),
-            _ => Err(CodecError::Element { codec: CodecId::Sz3, element }),
+            ValuesMut::I64(_) | ValuesMut::Bytes(_) => Err(CodecError::Element { codec: CodecId::Sz3, element }),
         }
     }
 }

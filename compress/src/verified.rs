@@ -1,9 +1,10 @@
-//! `Verified`: decodes again what a codec wrote and compares every value, so that codecs of foreign
-//! libraries keep the bound too. A frame with a violator is stored raw as a whole, which other
-//! readers of the file then see as well.
+//! `Verified`: decodes every payload and compares every value, so that codecs of foreign libraries
+//! keep the bound too. A frame with a violator is stored raw as a whole, which other readers of the
+//! file then see as well.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 
+use crate::scalar::Scalar;
 use crate::{bytes, effective_bound};
 
 /// A codec whose every payload is decoded and compared before it is handed out.
@@ -27,20 +28,14 @@ impl<C: Codec> Verified<C> {
         &self.inner
     }
 
-    /// The largest error of the payload just written under `coded`; `None` when some value breaks
-    /// `asked`.
-    fn verify(
-        &self,
-        source: Values<'_>,
-        (coded, asked): (Bound, Bound),
-        context: &Context,
-        payload: &[u8],
-    ) -> Option<f64> {
+    /// The largest error of the payload just written; `None` when some value breaks the bound asked
+    /// for.
+    fn verify(&self, source: Values<'_>, bounds: VerifiedBounds, context: &Context, payload: &[u8]) -> Option<f64> {
         macro_rules! decoded {
             ($variant:ident, $values:expr, $zero:expr) => {{
                 let mut decoded = vec![$zero; $values.len()];
-                self.inner.decode(payload, coded, context, ValuesMut::$variant(&mut decoded)).ok()?;
-                compare(source, Values::$variant(&decoded), asked).ok()
+                self.inner.decode(payload, bounds.coded, context, ValuesMut::$variant(&mut decoded)).ok()?;
+                compare(source, Values::$variant(&decoded), bounds.asked).ok()
             }};
         }
         match source {
@@ -48,9 +43,17 @@ impl<C: Codec> Verified<C> {
             Values::F32(values) => decoded!(F32, values, 0.0),
             Values::I64(values) => decoded!(I64, values, 0),
             Values::Bytes(values) => decoded!(Bytes, values, 0),
-            _ => None,
         }
     }
+}
+
+/// The bounds of a payload.
+#[derive(Clone, Copy, Debug)]
+struct VerifiedBounds {
+    /// The bound it was coded under.
+    coded: Bound,
+    /// The bound every value must hold.
+    asked: Bound,
 }
 
 impl<C: Codec> Codec for Verified<C> {
@@ -73,8 +76,9 @@ impl<C: Codec> Codec for Verified<C> {
         let mut filters = Vec::new();
         match self.inner.encode(source, asked, context, target) {
             Ok(encoded) => {
+                let bounds = VerifiedBounds { coded: encoded.bound, asked };
                 if target.len() <= bytes::size(source)
-                    && let Some(achieved_error) = self.verify(source, (encoded.bound, asked), context, target)
+                    && let Some(achieved_error) = self.verify(source, bounds, context, target)
                 {
                     return Ok(Encoded { achieved_error, ..encoded });
                 }
@@ -115,7 +119,7 @@ pub(crate) fn compare(source: Values<'_>, decoded: Values<'_>, bound: Bound) -> 
         (Values::F32(source), Values::F32(decoded)) => compare_floats(source, decoded, bound),
         (Values::I64(source), Values::I64(decoded)) => compare_exact(source, decoded),
         (Values::Bytes(source), Values::Bytes(decoded)) => compare_exact(source, decoded),
-        _ => Err(0),
+        (Values::F64(_) | Values::F32(_) | Values::I64(_) | Values::Bytes(_), _) => Err(0),
     }
 }
 
@@ -124,34 +128,10 @@ fn compare_exact<T: PartialEq>(source: &[T], decoded: &[T]) -> Result<f64, usize
     violator.map_or(Ok(0.0), Err)
 }
 
-/// The two float types, widened exactly.
-trait Float: Copy {
-    fn wide(self) -> f64;
-    fn same_bits(self, other: Self) -> bool;
-}
-
-impl Float for f64 {
-    fn wide(self) -> f64 {
-        self
-    }
-    fn same_bits(self, other: Self) -> bool {
-        self.to_bits() == other.to_bits()
-    }
-}
-
-impl Float for f32 {
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-    fn same_bits(self, other: Self) -> bool {
-        self.to_bits() == other.to_bits()
-    }
-}
-
 /// Values compared at a time: a run without a doubtful value needs one branch.
 const RUN: usize = 256;
 
-fn compare_floats<T: Float>(source: &[T], decoded: &[T], bound: Bound) -> Result<f64, usize> {
+fn compare_floats<T: Scalar>(source: &[T], decoded: &[T], bound: Bound) -> Result<f64, usize> {
     let (absolute, relative) = match bound {
         Bound::Absolute(e) => (e, 0.0),
         // An ulp or two below e: what passes this rounded test holds for certain.
@@ -160,12 +140,13 @@ fn compare_floats<T: Float>(source: &[T], decoded: &[T], bound: Bound) -> Result
     };
     let mut largest = 0.0f64;
     for (run, (xs, ys)) in source.chunks(RUN).zip(decoded.chunks(RUN)).enumerate() {
-        let (mut surely, mut run_largest) = (true, 0.0f64);
+        let mut surely = true;
+        let mut run_largest = 0.0f64;
         for (x, y) in xs.iter().zip(ys) {
             let distance = (x.wide() - y.wide()).abs();
             let limit = absolute + relative * x.wide().abs();
             let plain = x.wide() != 0.0 && distance < limit && limit >= SAFE;
-            surely &= plain | x.same_bits(*y);
+            surely &= plain | (x.bits() == y.bits());
             run_largest = if distance > run_largest { distance } else { run_largest };
         }
         if !surely {
@@ -182,12 +163,13 @@ fn compare_floats<T: Float>(source: &[T], decoded: &[T], bound: Bound) -> Result
 /// Below this a product may have lost digits to underflow.
 const SAFE: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
-/// Whether one value holds, in real arithmetic.
-fn holds<T: Float>(x: T, y: T, bound: Bound) -> bool {
-    if x.same_bits(y) {
+/// Returns whether one value holds, in real arithmetic.
+fn holds<T: Scalar>(x: T, y: T, bound: Bound) -> bool {
+    if x.bits() == y.bits() {
         return true;
     }
-    let (wide_x, wide_y) = (x.wide(), y.wide());
+    let wide_x = x.wide();
+    let wide_y = y.wide();
     let is_negative_zero = wide_x == 0.0 && wide_x.is_sign_negative();
     if !wide_x.is_finite() || !wide_y.is_finite() || is_negative_zero {
         return false;
@@ -197,7 +179,8 @@ fn holds<T: Float>(x: T, y: T, bound: Bound) -> bool {
         Bound::Pointwise(e) if wide_x != 0.0 => {
             // Scaling by a power of two is exact here and keeps the low part of the product normal.
             let scale = if wide_x.abs() < 1.0 { f64::from_bits((1023 + 900) << 52) } else { 1.0 };
-            let (x, y) = (wide_x * scale, wide_y * scale);
+            let x = wide_x * scale;
+            let y = wide_y * scale;
             y.is_finite() && within(x, y, Product::exact(e, x.abs()))
         }
         _ => false,
@@ -218,7 +201,7 @@ impl Product {
     }
 }
 
-/// Whether `|x - y| <= limit` in real arithmetic.
+/// Returns whether `|x - y| <= limit` in real arithmetic.
 fn within(x: f64, y: f64, limit: Product) -> bool {
     let (larger, smaller) = if x >= y { (x, y) } else { (y, x) };
     // TwoSum (Knuth): larger - smaller = high + low exactly.

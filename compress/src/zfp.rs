@@ -4,9 +4,9 @@
 //! Accuracy mode under a bound, reversible mode without one. The payload is the bare stream that
 //! the registered HDF5 filter 32013 opens; its header travels in the filter's client data, and our
 //! decoder makes the same parameters from the bound. zfp rounds the bound down to a power of two
-//! and keeps it with room to spare, but knows no NaN or infinity: the wrapper stores such frames
-//! raw. Under an absolute bound every frame goes through the same filter, whatever it holds, so
-//! that one dataset holds them all.
+//! and keeps it, but knows no NaN or infinity: the wrapper stores such frames raw. Under an
+//! absolute bound every frame goes through the same filter, whatever its values, so that one
+//! dataset holds them all.
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Filter, Values, ValuesMut};
 use zfp_rs::{ZfpBitStream, ZfpConfig, ZfpField, ZfpFieldMut, ZfpHeaderMask, ZfpScalarType};
@@ -18,8 +18,8 @@ use crate::{bytes, effective_bound};
 const FILTER: u32 = 32013;
 /// First word of the filter's client data: zfp 1.0.1, stream version 5, filter plugin 1.1.0.
 const FILTER_VERSION: u32 = 0x1010_5110;
-/// More than the longest header, 148 bits.
-const HEADER_ROOM: usize = 32;
+/// Bytes reserved for a header: the longest has 148 bits.
+const HEADER_BYTES_MAX: usize = 32;
 
 /// zfp, accuracy or reversible mode.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,14 +48,16 @@ impl Codec for Zfp {
         let (field, scalar) = match source {
             Values::F64(values) => (ZfpField::new(values, extents), ZfpScalarType::F64),
             Values::F32(values) => (ZfpField::new(values, extents), ZfpScalarType::F32),
-            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element: source.element() }),
+            Values::I64(_) | Values::Bytes(_) => {
+                return Err(CodecError::Element { codec: CodecId::Zfp, element: source.element() });
+            }
         };
         let mut filters = Vec::new();
         if !source.is_empty() {
             let field = field.map_err(foreign)?;
             let config = config(bound);
-            let room = config.maximum_size(scalar, field.dims()).ok_or_else(|| foreign("too many values"))?;
-            let mut stream = ZfpBitStream::new(room).map_err(foreign)?;
+            let largest = config.maximum_size(scalar, field.dims()).ok_or_else(|| foreign("too many values"))?;
+            let mut stream = ZfpBitStream::new(largest).map_err(foreign)?;
             stream.compress(&config, &field).map_err(foreign)?;
             target.extend_from_slice(stream.as_bytes());
             filters.extend(filter(&config, &field));
@@ -72,7 +74,9 @@ impl Codec for Zfp {
         let field = match target {
             ValuesMut::F64(values) => ZfpFieldMut::new(values, extents(context)),
             ValuesMut::F32(values) => ZfpFieldMut::new(values, extents(context)),
-            _ => return Err(CodecError::Element { codec: CodecId::Zfp, element }),
+            ValuesMut::I64(_) | ValuesMut::Bytes(_) => {
+                return Err(CodecError::Element { codec: CodecId::Zfp, element });
+            }
         };
         let mut stream = ZfpBitStream::from_bytes(source).map_err(foreign)?;
         stream
@@ -94,8 +98,8 @@ fn foreign(error: impl ToString) -> CodecError {
     CodecError::Foreign { codec: CodecId::Zfp, message: error.to_string() }
 }
 
-/// The bound the stream is coded under. An absolute one stays what it is even where exact storage
-/// would do as well or better, in frames of zeros, of NaN or of values too large for it.
+/// The bound the stream is coded under. An absolute bound stays as it is even where exact storage
+/// would do as well or better: in frames of zeros, of NaN or of values too large for it.
 fn coded_bound(source: Values<'_>, bound: Bound) -> Result<Bound, CodecError> {
     match effective_bound(source, bound)? {
         Bound::Absolute(e) if e > f64::MIN_POSITIVE => Ok(Bound::Absolute(e)),
@@ -123,7 +127,7 @@ fn extents(context: &Context) -> [usize; 4] {
 
 /// The filter that opens the stream: its version, then the full zfp header in words.
 fn filter(config: &ZfpConfig, field: &ZfpField<'_>) -> Option<Filter> {
-    let mut stream = ZfpBitStream::new(HEADER_ROOM).ok()?;
+    let mut stream = ZfpBitStream::new(HEADER_BYTES_MAX).ok()?;
     let bits = stream.write_header(config, &field.metadata(), ZfpHeaderMask::FULL).ok()?;
     stream.flush();
     let words = stream.as_bytes().as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));
@@ -152,7 +156,9 @@ mod tests {
     /// then kept the whole variable where no HDF5 reader saw its values.
     #[test]
     fn under_an_absolute_bound_every_frame_has_the_same_filter() {
-        let (codec, context, bound) = (Verified::new(Zfp), Context::flat(64), Bound::Absolute(1e-3));
+        let codec = Verified::new(Zfp);
+        let context = Context::flat(64);
+        let bound = Bound::Absolute(1e-3);
         let smooth: Vec<f64> = (0..64).map(|i| f64::from(i).sin()).collect();
         let with = |value| smooth.iter().copied().take(63).chain([value]).collect::<Vec<f64>>();
         let encode = |values: &[f64]| codec.encode(Values::F64(values), bound, &context, &mut Vec::new()).unwrap();

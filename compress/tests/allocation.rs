@@ -1,4 +1,4 @@
-//! Does a damaged payload ever cost more memory than it earned?
+//! Damaged payloads never cost more memory than they earned.
 #![expect(unsafe_code, reason = "measures what goes through the global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -57,7 +57,9 @@ struct Sample {
 impl Sample {
     fn new(id: CodecId, bound: Bound) -> Self {
         let values: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.01).sin()).collect();
-        let (codec, context, mut payload) = (codec(id).expect("built"), Context::flat(values.len()), Vec::new());
+        let codec = codec(id).expect("built");
+        let context = Context::flat(values.len());
+        let mut payload = Vec::new();
         let encoded = codec.encode(Values::F64(&values), bound, &context, &mut payload).expect("encodes");
         assert!(!encoded.stored_raw, "{id} at {bound}");
         Self { codec, bound: encoded.bound, context, payload }
@@ -96,10 +98,10 @@ fn damaged_payloads_take_no_more_memory_than_they_earned() {
         }
         for start in (0..n.min(256)).chain(n.saturating_sub(64)..n) {
             for width in [2, 4, 8] {
-                for lie in [u64::MAX, u64::MAX >> 1, 1 << 40, 1 << 31] {
+                for forged in [u64::MAX, u64::MAX >> 1, 1 << 40, 1 << 31] {
                     let end = n.min(start + width);
-                    damaged[start..end].copy_from_slice(&lie.to_le_bytes()[..end - start]);
-                    sample.check(&damaged, &mut target, &format!("{lie:x} in bytes {start}..{end}"));
+                    damaged[start..end].copy_from_slice(&forged.to_le_bytes()[..end - start]);
+                    sample.check(&damaged, &mut target, &format!("{forged:x} in bytes {start}..{end}"));
                     damaged.copy_from_slice(&sample.payload);
                 }
             }

@@ -1,6 +1,6 @@
-//! What QB promises, on values chosen to break it.
+//! The promises of QB, on values chosen to break them.
 
-use recoup_compress::{Level, Qb, QbWay, bound_holds, decode_raw};
+use recoup_compress::{Qb, QbArrangement, SimdLevel, bound_holds, decode_raw};
 use recoup_core::{Bound, Chain, Codec, Context, Encoded, Parent, Values, ValuesMut};
 
 /// `SplitMix64` (Steele, Lea, Flood 2014, doi:10.1145/2714064.2660195).
@@ -23,7 +23,7 @@ const HASH: [u8; 16] = [7; 16];
 /// A grid of as many values as a part of the corpus has at least.
 const GRID: [usize; 3] = [20, 18, 25];
 /// Wherever it is possible.
-const FITTED: QbWay = QbWay { in_tiles: true, is_fitted: true, follows: false, is_halved: false };
+const FITTED: QbArrangement = QbArrangement { in_tiles: true, is_fitted: true, follows: false, is_halved: false };
 
 /// Values, and what they are.
 fn corpus() -> Vec<(&'static str, Vec<f64>)> {
@@ -47,7 +47,8 @@ fn corpus() -> Vec<(&'static str, Vec<f64>)> {
         let tie = k as f64 * 2.0 * e + e;
         f64::from_bits((tie.to_bits() as i64 + ulps) as u64)
     };
-    let (mut ties, mut exponents) = (Vec::new(), Vec::new());
+    let mut ties = Vec::new();
+    let mut exponents = Vec::new();
     for k in -700..700 {
         for ulps in -2..=2 {
             ties.extend([1e-3, 0.5, 1e-10].map(|e| tie(k, e, ulps)));
@@ -86,7 +87,8 @@ fn bounds() -> Vec<Bound> {
 
 /// Encodes, checks the size promised, and decodes.
 fn there_and_back(codec: &Qb, x: &[f64], bound: Bound, context: &Context) -> (Vec<f64>, Encoded, Vec<u8>) {
-    let (mut payload, mut decoded) = (Vec::new(), vec![1.5; x.len()]);
+    let mut payload = Vec::new();
+    let mut decoded = vec![1.5; x.len()];
     let encoded = codec.encode(Values::F64(x), bound, context, &mut payload).expect("encodes");
     assert!(payload.len() <= size_of_val(x) + size_of_val(x) * 3 / 1000 + 256, "{bound}: {} bytes", payload.len());
     if encoded.stored_raw {
@@ -98,7 +100,7 @@ fn there_and_back(codec: &Qb, x: &[f64], bound: Bound, context: &Context) -> (Ve
 }
 
 /// The bound itself, in real arithmetic, and bits where bits are promised.
-fn assert_holds(x: &[f64], decoded: &[f64], (what, bound): (&str, Bound)) {
+fn assert_holds(x: &[f64], decoded: &[f64], what: &str, bound: Bound) {
     let violator = bound_holds(Values::F64(x), Values::F64(decoded), bound);
     assert_eq!(violator.map(|i| (i, x[i], decoded[i])), None, "{what} at {bound}: first value out of bounds");
     let exactly = |x: f64| match bound {
@@ -118,14 +120,14 @@ fn every_bound_holds_on_every_kind_of_value_in_every_shape() {
             for stride in [1, 2, 3, 8] {
                 let context = Context { stride, ..Context::flat(x.len()) };
                 let (decoded, ..) = there_and_back(&codec, &x, bound, &context);
-                assert_holds(&x, &decoded, (what, bound));
+                assert_holds(&x, &decoded, what, bound);
             }
             for dims in [GRID, [16, 16, 33], [4, 4, 500]] {
                 let n = dims.iter().product();
                 let x: Vec<f64> = x.iter().copied().cycle().take(n).collect();
-                for codec in [codec.clone(), codec.clone().by(FITTED)] {
+                for codec in [codec.clone(), codec.clone().with_arrangement(FITTED)] {
                     let (decoded, ..) = there_and_back(&codec, &x, bound, &Context::grid(dims));
-                    assert_holds(&x, &decoded, (what, bound));
+                    assert_holds(&x, &decoded, what, bound);
                 }
             }
         }
@@ -140,20 +142,20 @@ fn every_bound_holds_against_any_parent() {
         let near = x.iter().map(|x| x * (1.0 + 1e-6 * random.unit())).collect();
         let unrelated = x.iter().rev().copied().collect();
         let parents: [Vec<f64>; 4] = [x.clone(), near, unrelated, vec![f64::NAN; x.len()]];
-        let fitted = QbWay { follows: true, ..FITTED };
-        let ways = [
+        let fitted = QbArrangement { follows: true, ..FITTED };
+        let cases = [
             (Qb::default(), Context::flat(x.len())),
-            (Qb::default().by(fitted), Context::grid(GRID)),
-            (Qb::default().by(QbWay { is_halved: true, ..fitted }), Context::grid(GRID)),
+            (Qb::default().with_arrangement(fitted), Context::grid(GRID)),
+            (Qb::default().with_arrangement(QbArrangement { is_halved: true, ..fitted }), Context::grid(GRID)),
         ];
         for bound in bounds() {
-            for (codec, context) in &ways {
+            for (codec, context) in &cases {
                 let (first, ..) = there_and_back(codec, &x, bound, &context.chained(Chain::Start));
-                assert_holds(&x, &first, (what, bound));
+                assert_holds(&x, &first, what, bound);
                 for parent in parents.iter().chain([&first]) {
                     let follow = Chain::Follow(Parent { values: Values::F64(parent), hash: HASH });
                     let (decoded, ..) = there_and_back(codec, &x, bound, &context.chained(follow));
-                    assert_holds(&x, &decoded, (what, bound));
+                    assert_holds(&x, &decoded, what, bound);
                 }
             }
         }
@@ -163,7 +165,9 @@ fn every_bound_holds_against_any_parent() {
 #[test]
 fn the_same_values_against_their_own_decoding_cost_next_to_nothing() {
     let x: Vec<f64> = (0..100_000).map(|i| (f64::from(i) * 0.01).sin()).collect();
-    let (codec, bound, context) = (Qb::default(), Bound::Absolute(1e-4), Context::flat(x.len()));
+    let codec = Qb::default();
+    let bound = Bound::Absolute(1e-4);
+    let context = Context::flat(x.len());
     let (first, ..) = there_and_back(&codec, &x, bound, &context.chained(Chain::Start));
     let parent = Parent { values: Values::F64(&first), hash: HASH };
     let (again, encoded, payload) = there_and_back(&codec, &x, bound, &context.chained(Chain::Follow(parent)));
@@ -174,7 +178,9 @@ fn the_same_values_against_their_own_decoding_cost_next_to_nothing() {
 #[test]
 fn a_frame_is_not_decoded_against_another_parent_nor_without_one() {
     let x: Vec<f64> = (0..5000).map(|i| (f64::from(i) * 0.01).sin()).collect();
-    let (codec, bound, context) = (Qb::default(), Bound::Absolute(1e-4), Context::flat(x.len()));
+    let codec = Qb::default();
+    let bound = Bound::Absolute(1e-4);
+    let context = Context::flat(x.len());
     let follow = |hash| context.chained(Chain::Follow(Parent { values: Values::F64(&x), hash }));
     let (_, encoded, payload) = there_and_back(&codec, &x, bound, &follow(HASH));
     assert!(encoded.follows);
@@ -187,21 +193,25 @@ fn a_frame_is_not_decoded_against_another_parent_nor_without_one() {
 
 #[test]
 fn bytes_depend_neither_on_threads_nor_on_vector_instructions() {
-    let levels = Level::available();
+    let levels = SimdLevel::available();
     println!("levels of this processor: {:?}", levels.iter().map(|level| level.name()).collect::<Vec<_>>());
     for (what, x) in corpus() {
         let x: Vec<f64> = x.iter().copied().cycle().take(64 * 64 * 70).collect();
         for bound in [Bound::Lossless, Bound::Absolute(1e-3), Bound::Pointwise(1e-4)] {
-            let (flat, grid) = (Context::flat(x.len()), Context::grid([64, 64, 70]));
-            for (context, way) in [(flat, None), (grid, None), (grid, Some(FITTED))] {
-                let by_way = |codec: Qb| way.map_or(codec.clone(), |way| codec.by(way));
-                let (values, _, expected) = there_and_back(&by_way(Qb::default()), &x, bound, &context);
+            let flat = Context::flat(x.len());
+            let grid = Context::grid([64, 64, 70]);
+            for (context, arrangement) in [(flat, None), (grid, None), (grid, Some(FITTED))] {
+                let arranged = |codec: Qb| match arrangement {
+                    Some(arrangement) => codec.with_arrangement(arrangement),
+                    None => codec,
+                };
+                let (values, _, expected) = there_and_back(&arranged(Qb::default()), &x, bound, &context);
                 let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 let others = levels.iter().map(|level| (Qb::default().at_level(*level), 1));
                 let threaded = (2..=8).map(|threads| (Qb::default(), threads));
                 for (codec, threads) in others.chain(threaded) {
                     let context = Context { threads, ..context };
-                    let (decoded, _, payload) = there_and_back(&by_way(codec.clone()), &x, bound, &context);
+                    let (decoded, _, payload) = there_and_back(&arranged(codec.clone()), &x, bound, &context);
                     let is_same = payload == expected && bits(&decoded) == bits(&values);
                     assert!(is_same, "{what} at {bound} on {threads} threads: {codec:?}");
                 }
@@ -213,33 +223,34 @@ fn bytes_depend_neither_on_threads_nor_on_vector_instructions() {
 /// Small enough for an emulator of a processor that is not here.
 #[test]
 fn every_level_gives_the_same_bytes_and_values_under_every_bound() {
-    let levels = Level::available();
+    let levels = SimdLevel::available();
     println!("levels of this processor: {:?}", levels.iter().map(|level| level.name()).collect::<Vec<_>>());
     let grid = [20, 18, 5];
     let n: usize = grid.iter().product();
     for (what, x) in corpus() {
-        let (x, parent) = (&x[..n], &x[n..2 * n]);
+        let [x, parent] = [&x[..n], &x[n..2 * n]];
         let follow = Chain::Follow(Parent { values: Values::F64(parent), hash: HASH });
-        let (flat, grid) = (Context::flat(n), Context::grid(grid));
-        let tiles = QbWay { in_tiles: true, ..QbWay::default() };
-        let ways = [
-            (QbWay::default(), flat),
-            (QbWay::default(), Context { stride: 3, ..flat }),
-            (QbWay { follows: true, ..QbWay::default() }, flat.chained(follow)),
-            (QbWay { follows: true, is_halved: true, ..QbWay::default() }, flat.chained(follow)),
+        let flat = Context::flat(n);
+        let grid = Context::grid(grid);
+        let tiles = QbArrangement { in_tiles: true, ..QbArrangement::default() };
+        let cases = [
+            (QbArrangement::default(), flat),
+            (QbArrangement::default(), Context { stride: 3, ..flat }),
+            (QbArrangement { follows: true, ..QbArrangement::default() }, flat.chained(follow)),
+            (QbArrangement { follows: true, is_halved: true, ..QbArrangement::default() }, flat.chained(follow)),
             (tiles, grid),
             (FITTED, grid),
-            (QbWay { follows: true, ..FITTED }, grid.chained(follow)),
+            (QbArrangement { follows: true, ..FITTED }, grid.chained(follow)),
         ];
         for bound in bounds() {
-            for (way, context) in &ways {
+            for (arrangement, context) in &cases {
                 let coded = levels.iter().map(|level| {
-                    let codec = Qb::default().at_level(*level).by(*way);
+                    let codec = Qb::default().at_level(*level).with_arrangement(*arrangement);
                     let (decoded, _, payload) = there_and_back(&codec, x, bound, context);
                     (payload, decoded.into_iter().map(f64::to_bits).collect::<Vec<_>>())
                 });
                 let coded: Vec<_> = coded.collect();
-                assert!(coded.iter().all(|one| *one == coded[0]), "{what} at {bound}: {way:?}");
+                assert!(coded.iter().all(|one| *one == coded[0]), "{what} at {bound}: {arrangement:?}");
             }
         }
     }
@@ -248,7 +259,9 @@ fn every_level_gives_the_same_bytes_and_values_under_every_bound() {
 #[test]
 fn a_damaged_block_is_named_and_all_others_are_decoded() {
     let x: Vec<f64> = (0..40_000).map(|i| (f64::from(i) * 0.01).sin()).collect();
-    let (codec, bound, context) = (Qb::default(), Bound::Absolute(1e-6), Context::flat(x.len()));
+    let codec = Qb::default();
+    let bound = Bound::Absolute(1e-6);
+    let context = Context::flat(x.len());
     let (decoded, encoded, payload) = there_and_back(&codec, &x, bound, &context);
     let blocks = x.len().div_ceil(4096);
     let words = |block: usize| u32::from_le_bytes(std::array::from_fn(|i| payload[96 + 8 * block + i])) as usize;
@@ -302,10 +315,11 @@ fn a_dead_band_is_for_absolute_lattices_alone() {
     let x: Vec<f64> = (0..600).map(|i| if i % 3 == 0 { -0.0 } else { 0.0 }).collect();
     let parent = Parent { values: Values::F64(&vec![0.0; x.len()]), hash: HASH };
     let context = Context::flat(x.len()).chained(Chain::Follow(parent));
-    let codec = Qb::default().by(QbWay { follows: true, is_halved: true, ..QbWay::default() });
+    let codec =
+        Qb::default().with_arrangement(QbArrangement { follows: true, is_halved: true, ..QbArrangement::default() });
     for e in [2.0f64.powi(-1000), 2.0f64.powi(-1001), 2.0f64.powi(-1074)] {
         let (decoded, ..) = there_and_back(&codec, &x, Bound::Absolute(e), &context);
-        assert_holds(&x, &decoded, ("zeros", Bound::Absolute(e)));
+        assert_holds(&x, &decoded, "zeros", Bound::Absolute(e));
     }
 }
 
@@ -316,10 +330,11 @@ fn what_is_cut_or_flipped_is_an_error_in_every_kind_of_frame() {
     let parent: Vec<f64> = x.iter().map(|x| x + 1e-3).collect();
     let follow = Chain::Follow(Parent { values: Values::F64(&parent), hash: HASH });
     let flat = Context::flat(x.len());
-    let (grid, codec) = (Context::grid([10, 10, 7]), Qb::default());
-    let fitted = codec.clone().by(FITTED);
-    let following = codec.clone().by(QbWay { follows: true, ..FITTED });
-    let ways = [
+    let grid = Context::grid([10, 10, 7]);
+    let codec = Qb::default();
+    let fitted = codec.clone().with_arrangement(FITTED);
+    let following = codec.clone().with_arrangement(QbArrangement { follows: true, ..FITTED });
+    let cases = [
         (flat, &codec),
         (Context { stride: 3, ..flat }, &codec),
         (grid, &codec),
@@ -327,7 +342,7 @@ fn what_is_cut_or_flipped_is_an_error_in_every_kind_of_frame() {
         (grid, &fitted),
         (grid.chained(follow), &following),
     ];
-    for (context, codec) in ways {
+    for (context, codec) in cases {
         for bound in [Bound::Lossless, Bound::Absolute(1e-3), Bound::Pointwise(1e-3)] {
             let mut payload = Vec::new();
             let encoded = codec.encode(Values::F64(&x), bound, &context, &mut payload).unwrap();

@@ -4,7 +4,7 @@
 //! `RECOUP_EXECUTIONS=10000000 cargo test --release -p recoup-compress --test qb_fuzz --
 //! --nocapture` tries ten million.
 
-use recoup_compress::{Qb, QbWay};
+use recoup_compress::{Qb, QbArrangement};
 use recoup_core::{Bound, Chain, Codec, Context, Parent, Values, ValuesMut};
 
 /// Executions when none are asked for.
@@ -65,8 +65,8 @@ fn seeds(parent: &[f64], single_parent: &[f32]) -> Vec<Seed> {
             (GRID, 1, false, true),
             (GRID, 1, true, true),
         ] {
-            let way = QbWay { in_tiles: true, is_fitted, follows, is_halved: false };
-            let codec = if is_fitted { Qb::default().by(way) } else { Qb::default() };
+            let arrangement = QbArrangement { in_tiles: true, is_fitted, follows, is_halved: false };
+            let codec = if is_fitted { Qb::default().with_arrangement(arrangement) } else { Qb::default() };
             for values in [jumping as fn(usize) -> f64, special] {
                 let x: Vec<f64> = (0..700).map(values).collect();
                 let singles: Vec<f32> = x.iter().map(|x| *x as f32).collect();
@@ -100,8 +100,8 @@ fn damage(frame: &mut Vec<u8>, random: &mut Random) {
             3 => frame[place] = random.next() as u8,
             4 => {
                 let length = random.below(9).min(n - place);
-                let lie = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
-                frame[place..place + length].copy_from_slice(&lie[..length]);
+                let forged = [u64::MAX, u64::MAX >> 1, 1 << 31, 1 << 40, random.next()][random.below(5)].to_le_bytes();
+                frame[place..place + length].copy_from_slice(&forged[..length]);
             }
             _ => {
                 let words = random.below(5) * 4;
@@ -121,7 +121,8 @@ fn make_right(frame: &mut [u8]) {
     frame[72..80].copy_from_slice(&bytes);
     let preface = if frame.get(8) == Some(&2) { HEADER + 8 + WEIGHTS } else { HEADER + 8 };
     if let Some(block) = frame.get(preface..) {
-        let (words, sum) = ((block.len() / 4) as u32, crc32c::crc32c(block));
+        let words = (block.len() / 4) as u32;
+        let sum = crc32c::crc32c(block);
         frame[HEADER..HEADER + 4].copy_from_slice(&words.to_le_bytes());
         frame[HEADER + 4..HEADER + 8].copy_from_slice(&sum.to_le_bytes());
     }
@@ -137,9 +138,11 @@ fn no_damage_makes_the_decoder_panic() {
     let parent: Vec<f64> = (0..700).map(|i| (f64::from(i) * 0.07).sin()).collect();
     let single_parent: Vec<f32> = parent.iter().map(|x| *x as f32).collect();
     let seeds = seeds(&parent, &single_parent);
-    let (mut doubles, mut singles) = (vec![0.0; 700], vec![0.0f32; 700]);
+    let mut doubles = vec![0.0; 700];
+    let mut singles = vec![0.0f32; 700];
     let mut random = Random(executions);
-    let (codec, mut decoded) = (Qb::default(), 0u64);
+    let codec = Qb::default();
+    let mut decoded = 0u64;
     for _ in 0..executions {
         let seed = &seeds[random.below(seeds.len())];
         let mut frame = seed.frame.clone();

@@ -21,8 +21,10 @@ fn bounds() -> Vec<Bound> {
 /// other bits.
 fn check(first: u32, step: u32, bound: Bound) -> usize {
     let values: Vec<f32> = (0..RUN).map(|i| f32::from_bits(first.wrapping_add(i.wrapping_mul(step)))).collect();
-    let (codec, context) = (Qb::default(), Context::flat(values.len()));
-    let (mut payload, mut decoded) = (Vec::new(), vec![0.0f32; values.len()]);
+    let codec = Qb::default();
+    let context = Context::flat(values.len());
+    let mut payload = Vec::new();
+    let mut decoded = vec![0.0f32; values.len()];
     let encoded = codec.encode(Values::F32(&values), bound, &context, &mut payload).expect("codes");
     if encoded.stored_raw {
         return 0;

@@ -46,7 +46,6 @@ fn write_values(file: &mut (impl Write + ?Sized), array: &Array<'_>) -> io::Resu
         Values::F32(values) => values.iter().try_for_each(|v| file.write_all(&v.to_le_bytes())),
         Values::I64(values) => values.iter().try_for_each(|v| file.write_all(&v.to_le_bytes())),
         Values::Bytes(values) => file.write_all(values),
-        _ => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -57,7 +56,7 @@ fn npy_header(array: &Array<'_>) -> Vec<u8> {
         ElementType::F64 => "<f8",
         ElementType::F32 => "<f4",
         ElementType::I64 => "<i8",
-        _ => "|u1",
+        ElementType::Bytes => "|u1",
     };
     let axes = array.dims.iter().rposition(|&extent| extent != 1).map_or(1, |last| last + 1);
     let shape: String = array.dims[..axes].iter().rev().map(|extent| format!("{extent}, ")).collect();

@@ -8,7 +8,8 @@ pub(crate) const N: usize = 128;
 
 /// CG after 100 and 120 iterations on the 3D Poisson problem with a random right-hand side.
 pub(crate) fn iterates() -> [Vec<f64>; 2] {
-    let (a, pool) = (Csr::poisson3d(N), Pool::new(1));
+    let a = Csr::poisson3d(N);
+    let pool = Pool::new(1);
     let b = RightHandSide::Random { seed: 1 }.build(&a).expect("one rank");
     let m = JacobiPreconditioner::new(&a).expect("a diagonal");
     let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };

@@ -36,17 +36,17 @@ struct Args {
 /// The parent's hash, of which only sameness matters.
 const HASH: [u8; 16] = [1; 16];
 
-/// A codec and how it is used.
-struct Way {
+/// A codec, and how it is used.
+struct CodecCase {
     name: &'static str,
     codec: Option<Box<dyn Codec>>,
     /// Of the value range, or exact.
     bound: Bound,
-    arrangement: Arrangement,
+    arrangement: CaseArrangement,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Arrangement {
+enum CaseArrangement {
     /// As the vector lies.
     Own,
     /// As a line without stride.
@@ -60,11 +60,11 @@ enum Arrangement {
 /// Bytes per second of a storage faster than any codec.
 const FAST: f64 = 1e11;
 
-fn ways() -> Vec<Way> {
-    use Arrangement::{Chain, Fast, Line, Own};
-    let mut ways = Vec::new();
+fn codec_cases() -> Vec<CodecCase> {
+    use CaseArrangement::{Chain, Fast, Line, Own};
+    let mut codec_cases = Vec::new();
     let mut add = |name, codec: fn() -> Option<Box<dyn Codec>>, bound, arrangement| {
-        ways.push(Way { name, codec: codec(), bound, arrangement });
+        codec_cases.push(CodecCase { name, codec: codec(), bound, arrangement });
     };
     for e in [1e-3, 1e-4, 1e-6] {
         let range = Bound::Range(e);
@@ -82,10 +82,10 @@ fn ways() -> Vec<Way> {
     add("qb", || Some(Box::new(Qb::default())), Bound::Lossless, Own);
     add("pco", || Some(Box::new(Pco)), Bound::Lossless, Own);
     add("zstd", || Some(Box::new(Zstd)), Bound::Lossless, Own);
-    ways
+    codec_cases
 }
 
-/// What one way makes of one vector.
+/// The measurements of one case on one vector.
 #[derive(Default)]
 struct Cell {
     bytes: usize,
@@ -104,46 +104,48 @@ fn cpu_seconds() -> f64 {
 fn main() {
     let args = Args::parse();
     let vectors: Vec<Vector> = vectors::all().into_iter().filter(|v| v.name.contains(&args.vector)).collect();
-    let ways = ways();
+    let codec_cases = codec_cases();
     for vector in &vectors {
-        let mut cells: Vec<Option<Cell>> = ways.iter().map(|way| applies(way, vector).then(Cell::default)).collect();
+        let mut cells: Vec<Option<Cell>> =
+            codec_cases.iter().map(|case| applies(case, vector).then(Cell::default)).collect();
         for _ in 0..args.repeats {
-            for (way, cell) in ways.iter().zip(&mut cells) {
+            for (case, cell) in codec_cases.iter().zip(&mut cells) {
                 if let Some(cell) = cell {
-                    turn(way, vector, cell);
+                    turn(case, vector, cell);
                 }
             }
         }
-        print(vector, &ways, &mut cells, args.json);
+        print(vector, &codec_cases, &mut cells, args.json);
     }
 }
 
-fn applies(way: &Way, vector: &Vector) -> bool {
-    match way.arrangement {
-        Arrangement::Own => true,
-        Arrangement::Line | Arrangement::Fast => vector.context != Context::flat(vector.values.len()),
-        Arrangement::Chain => vector.before.is_some(),
+fn applies(case: &CodecCase, vector: &Vector) -> bool {
+    match case.arrangement {
+        CaseArrangement::Own => true,
+        CaseArrangement::Line | CaseArrangement::Fast => vector.context != Context::flat(vector.values.len()),
+        CaseArrangement::Chain => vector.before.is_some(),
     }
 }
 
 /// Encodes and decodes once.
-fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
+fn turn(case: &CodecCase, vector: &Vector, cell: &mut Cell) {
     let x = &vector.values;
-    let bound = effective_bound(Values::F64(x), way.bound).expect("a bound");
-    let Some(codec) = &way.codec else {
+    let bound = effective_bound(Values::F64(x), case.bound).expect("a bound");
+    let Some(codec) = &case.codec else {
         let start = cpu_seconds();
         cell.bytes = zfp_c::compress(Values::F64(x), vector.context.dims, bound).len();
         cell.encode.push(rate(x, cpu_seconds() - start));
         return;
     };
-    let before = vector.before.as_ref().filter(|_| way.arrangement == Arrangement::Chain);
+    let before = vector.before.as_ref().filter(|_| case.arrangement == CaseArrangement::Chain);
     let parent = before.map(|before| decoded(&**codec, before, bound, &vector.context));
-    let mut context = if way.arrangement == Arrangement::Line { Context::flat(x.len()) } else { vector.context };
-    context.bandwidth = (way.arrangement == Arrangement::Fast).then_some(FAST);
+    let mut context = if case.arrangement == CaseArrangement::Line { Context::flat(x.len()) } else { vector.context };
+    context.bandwidth = (case.arrangement == CaseArrangement::Fast).then_some(FAST);
     if let Some(parent) = &parent {
         context = context.chained(Chain::Follow(Parent { values: Values::F64(parent), hash: HASH }));
     }
-    let (mut payload, mut target) = (Vec::new(), vec![0.0; x.len()]);
+    let mut payload = Vec::new();
+    let mut target = vec![0.0; x.len()];
     let start = cpu_seconds();
     let encoded = codec.encode(Values::F64(x), bound, &context, &mut payload).expect("encodes");
     cell.encode.push(rate(x, cpu_seconds() - start));
@@ -164,7 +166,8 @@ fn turn(way: &Way, vector: &Vector, cell: &mut Cell) {
 
 /// The vector some iterations before, as a version gives it back.
 fn decoded(codec: &dyn Codec, before: &[f64], bound: Bound, context: &Context) -> Vec<f64> {
-    let (mut payload, mut target) = (Vec::new(), vec![0.0; before.len()]);
+    let mut payload = Vec::new();
+    let mut target = vec![0.0; before.len()];
     let context = context.chained(Chain::Start);
     let encoded = codec.encode(Values::F64(before), bound, &context, &mut payload).expect("encodes");
     codec.decode(&payload, encoded.bound, &context, ValuesMut::F64(&mut target)).expect("decodes");
@@ -181,7 +184,7 @@ fn median(rates: &mut [f64]) -> f64 {
     rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn print(vector: &Vector, ways: &[Way], cells: &mut [Option<Cell>], as_json: bool) {
+fn print(vector: &Vector, codec_cases: &[CodecCase], cells: &mut [Option<Cell>], as_json: bool) {
     if !as_json {
         println!("\n{} ({} values)", vector.name, vector.values.len());
         println!(
@@ -189,18 +192,19 @@ fn print(vector: &Vector, ways: &[Way], cells: &mut [Option<Cell>], as_json: boo
             "bound", "codec", "ratio", "encode GB/s", "decode GB/s", "error/bound"
         );
     }
-    for (way, cell) in ways.iter().zip(cells) {
+    for (case, cell) in codec_cases.iter().zip(cells) {
         let Some(cell) = cell else { continue };
         let ratio = size_of_val(&vector.values[..]) as f64 / cell.bytes as f64;
-        let (encode, decode) = (median(&mut cell.encode), median(&mut cell.decode));
+        let encode = median(&mut cell.encode);
+        let decode = median(&mut cell.decode);
         if as_json {
-            let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": way.bound.to_string(),
-                "codec": way.name, "ratio": ratio, "encode_gb_per_s": encode, "decode_gb_per_s": decode,
+            let row = json!({ "vector": vector.name, "values": vector.values.len(), "bound": case.bound.to_string(),
+                "codec": case.name, "ratio": ratio, "encode_gb_per_s": encode, "decode_gb_per_s": decode,
                 "error_over_bound": cell.error });
             println!("{row}");
         } else {
-            let bound = way.bound.to_string();
-            println!("{bound:>16} {:<14} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", way.name, cell.error);
+            let bound = case.bound.to_string();
+            println!("{bound:>16} {:<14} {ratio:>9.2} {encode:>12.2} {decode:>12.2} {:>12.3}", case.name, cell.error);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What solvers hold in the middle of a solve.
+//! Vectors of solvers in the middle of a solve.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const APART: usize = 20;
 pub(crate) struct Vector {
     pub(crate) name: &'static str,
     pub(crate) values: Vec<f64>,
-    /// What the vector was some iterations before, where that is known.
+    /// The vector some iterations before, where that is known.
     pub(crate) before: Option<Vec<f64>>,
     pub(crate) context: Context<'static>,
 }

@@ -1,5 +1,4 @@
-//! A block: up to 4096 values that are decoded without any other block. What it looks like as
-//! bytes, both ways.
+//! A block as bytes, both ways: up to 4096 values that are decoded without any other block.
 //!
 //! | part | bytes |
 //! |---|---|
@@ -13,12 +12,12 @@
 //! | places u16 of the exceptions, then their bits | |
 //! | zeros, to a whole word | 0 to 3 |
 
-use super::group::{Head, Planes};
+use super::group::{GroupHead, PackedGroups};
 use super::kernels::{GROUP, LANES};
 
-/// What a block's bytes hold.
+/// The content of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// Every code is 0: nothing has changed against the parent.
     Zero = 0,
     /// Codes of the frame's lattice.
@@ -29,7 +28,7 @@ pub(super) enum Kind {
     Exact = 3,
 }
 
-impl Kind {
+impl BlockKind {
     fn from_bits(bits: u8) -> Option<Self> {
         [Self::Zero, Self::Coded, Self::Raw, Self::Exact].into_iter().find(|kind| *kind as u8 == bits)
     }
@@ -46,22 +45,28 @@ pub(super) mod class {
 
 /// A block being filled, group after group.
 #[derive(Debug)]
-pub(super) struct Filling {
+pub(super) struct BlockBuilder {
     pub(super) base: i64,
-    pub(super) heads: Vec<Head>,
+    pub(super) heads: Vec<GroupHead>,
     /// Empty where codes carry their sign.
     pub(super) classes: Vec<u8>,
     /// Signs and zeros, a bit a value.
     pub(super) bitmaps: Vec<u32>,
-    pub(super) planes: Planes,
+    pub(super) groups: PackedGroups,
     /// Place in the block and bits of every value stored exactly.
     pub(super) exceptions: Vec<(u16, u64)>,
 }
 
-impl Filling {
+impl BlockBuilder {
     pub(super) fn new() -> Self {
-        let (heads, classes, bitmaps) = (Vec::new(), Vec::new(), Vec::new());
-        Self { base: 0, heads, classes, bitmaps, planes: Planes::new(), exceptions: Vec::new() }
+        Self {
+            base: 0,
+            heads: Vec::new(),
+            classes: Vec::new(),
+            bitmaps: Vec::new(),
+            groups: PackedGroups::new(),
+            exceptions: Vec::new(),
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -69,19 +74,19 @@ impl Filling {
         self.heads.clear();
         self.classes.clear();
         self.bitmaps.clear();
-        self.planes.clear();
+        self.groups.clear();
         self.exceptions.clear();
     }
 
     fn is_zero(&self) -> bool {
-        let empty = self.planes.words().is_empty() && self.planes.bytes.is_empty();
+        let empty = self.groups.words().is_empty() && self.groups.bytes.is_empty();
         self.base == 0 && empty && self.exceptions.is_empty() && self.classes.iter().all(|c| *c == class::PLUS)
     }
 
     /// Appends the block as whole words; a value's bits take `bytes` bytes.
-    pub(super) fn append(&self, kind: Kind, bytes: usize, target: &mut Vec<u8>) {
-        if kind == Kind::Coded && self.is_zero() {
-            return target.extend([Kind::Zero as u8, 0, 0, 0]);
+    pub(super) fn append(&self, kind: BlockKind, bytes: usize, target: &mut Vec<u8>) {
+        if kind == BlockKind::Coded && self.is_zero() {
+            return target.extend([BlockKind::Zero as u8, 0, 0, 0]);
         }
         let size = BaseSize::of(self.base);
         target.extend([kind as u8 | (size as u8) << 4, 0]);
@@ -92,8 +97,8 @@ impl Filling {
         target.extend_from_slice(&self.classes);
         pad(target);
         extend_words(target, &self.bitmaps);
-        extend_words(target, self.planes.words());
-        target.extend_from_slice(&self.planes.bytes);
+        extend_words(target, self.groups.words());
+        target.extend_from_slice(&self.groups.bytes);
         self.exceptions.iter().for_each(|(place, _)| target.extend(place.to_le_bytes()));
         self.exceptions.iter().for_each(|(_, bits)| target.extend_from_slice(&bits.to_le_bytes()[..bytes]));
         pad(target);
@@ -108,7 +113,7 @@ fn extend_words(target: &mut Vec<u8>, words: &[u32]) {
     }
 }
 
-/// How a base is written.
+/// The size of a base.
 #[derive(Clone, Copy, PartialEq)]
 enum BaseSize {
     Zero = 0,
@@ -137,9 +142,9 @@ fn pad(target: &mut Vec<u8>) {
 
 /// A block's bytes, taken apart; every length has been checked.
 #[derive(Debug, Default)]
-pub(super) struct Opened<'a> {
+pub(super) struct ParsedBlock<'a> {
     pub(super) base: i64,
-    pub(super) heads: Vec<Head>,
+    pub(super) heads: Vec<GroupHead>,
     pub(super) classes: &'a [u8],
     /// Words of bitmaps, then of fields.
     pub(super) words: Vec<u32>,
@@ -149,50 +154,51 @@ pub(super) struct Opened<'a> {
     bits: &'a [u8],
 }
 
-/// What a reader knows of a block beforehand.
+/// The parts of a block that follow from its frame.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Expected {
+pub(super) struct BlockLayout {
     pub(super) groups: usize,
     /// Bytes of a value.
-    pub(super) bytes: usize,
-    /// Whether the frame's codes stand for magnitudes.
+    pub(super) value_bytes: usize,
+    /// The frame's codes stand for magnitudes.
     pub(super) splits_sign: bool,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> ParsedBlock<'a> {
     /// Takes `block` apart, which must hold nothing more; `None` for what no encoder writes. Raw
-    /// blocks are their reader's business: [`Kind::Raw`] comes back with everything else empty.
-    pub(super) fn parse(&mut self, block: &'a [u8], expected: Expected) -> Option<Kind> {
-        let (mut heads, mut words) = (std::mem::take(&mut self.heads), std::mem::take(&mut self.words));
+    /// blocks are their reader's business: of [`BlockKind::Raw`] everything else comes back empty.
+    pub(super) fn parse(&mut self, block: &'a [u8], layout: BlockLayout) -> Option<BlockKind> {
+        let mut heads = std::mem::take(&mut self.heads);
+        let mut words = std::mem::take(&mut self.words);
         heads.clear();
         words.clear();
         *self = Self { heads, words, ..Self::default() };
         let (&[first, zero, low, high], rest) = block.split_first_chunk::<4>()?;
-        let kind = Kind::from_bits(first & 15)?;
+        let kind = BlockKind::from_bits(first & 15)?;
         let n_exceptions = usize::from(u16::from_le_bytes([low, high]));
         if zero != 0 || first >> 6 != 0 {
             return None;
         }
-        if matches!(kind, Kind::Zero | Kind::Raw) {
-            let is_whole = first >> 4 == 0 && n_exceptions == 0 && (kind == Kind::Raw || rest.is_empty());
+        if matches!(kind, BlockKind::Zero | BlockKind::Raw) {
+            let is_whole = first >> 4 == 0 && n_exceptions == 0 && (kind == BlockKind::Raw || rest.is_empty());
             return is_whole.then_some(kind);
         }
-        let mut rest = Rest(rest);
+        let mut rest = UnreadBytes(rest);
         self.base = rest.base(first >> 4)?;
-        for head in rest.take_padded(expected.groups * 2)?.as_chunks::<2>().0 {
-            self.heads.push(Head::from_bits(u16::from_le_bytes(*head))?);
+        for head in rest.take_padded(layout.groups * 2)?.as_chunks::<2>().0 {
+            self.heads.push(GroupHead::from_bits(u16::from_le_bytes(*head))?);
         }
-        let splits_sign = expected.splits_sign && kind == Kind::Coded;
+        let splits_sign = layout.splits_sign && kind == BlockKind::Coded;
         if splits_sign {
-            self.classes = rest.take_padded(expected.groups)?;
+            self.classes = rest.take_padded(layout.groups)?;
         }
         let bitmaps: usize = self.classes.iter().map(|class| bitmap_words(*class)).sum::<Option<usize>>()?;
         let words = bitmaps + self.heads.iter().map(|head| head.words()).sum::<usize>();
         self.words.extend(rest.take(words * 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)));
         self.bytes = rest.take(self.heads.iter().map(|head| head.bytes()).sum())?;
         self.places = rest.take(n_exceptions * 2)?;
-        self.bits = rest.take(n_exceptions * expected.bytes)?;
-        let places_fit = self.exceptions(expected.bytes).all(|(place, _)| place < expected.groups * GROUP);
+        self.bits = rest.take(n_exceptions * layout.value_bytes)?;
+        let places_fit = self.exceptions(layout.value_bytes).all(|(place, _)| place < layout.groups * GROUP);
         (places_fit && rest.0.len() < 4 && rest.0.iter().all(|byte| *byte == 0)).then_some(kind)
     }
 
@@ -216,16 +222,16 @@ pub(super) fn bitmap_words(class: u8) -> Option<usize> {
 }
 
 /// Bytes not read yet.
-struct Rest<'a>(&'a [u8]);
+struct UnreadBytes<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> UnreadBytes<'a> {
     fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(taken)
     }
 
-    /// What stands before zeros up to a whole word.
+    /// The bytes before zeros up to a whole word.
     fn take_padded(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, zeros) = self.take(bytes.next_multiple_of(4))?.split_at(bytes);
         zeros.iter().all(|byte| *byte == 0).then_some(taken)

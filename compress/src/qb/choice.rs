@@ -1,18 +1,23 @@
-//! Which way a frame is coded: every way that may pay is tried on a few blocks.
+//! The choice of a plan for a frame: every plan that may pay is tried on a few blocks.
 
 use std::sync::Arc;
 
 use recoup_core::{Bound, Chain, Context};
 
-use super::coder::{Coder, Scratch};
-use super::fitted::Fit;
-use super::frame::{Mode, STRIDES};
-use super::lattice::{Absolute, Exact, Lattice, Relative, Scalar};
-use super::shape::Shape;
-use super::simd::Level;
-use super::team::{Team, map};
+use super::coder::{Coder, EncodeScratch};
+use super::fitted::{Weights, fit_tile};
+use super::frame::STRIDES;
+use super::mode::{FrameMode, with_lattice};
+use super::shape::{BlockRef, FrameShape};
+use super::simd::SimdLevel;
+use super::source::SourceValues;
+use super::team::{CodecTeam, map};
+use crate::lattice::StepRule;
+use crate::neighbours::Fit;
+use crate::parent::TypedParent;
+use crate::scalar::Scalar;
 
-/// Blocks tried of each way; of small frames one in [`SAMPLED`].
+/// Blocks tried with each plan; of small frames one in [`SAMPLED`].
 const SAMPLES: usize = 16;
 const SAMPLED: usize = 8;
 /// Blocks that weights are fitted to.
@@ -27,25 +32,25 @@ const SCATTER: usize = 7919;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
-/// Values to code, and what is known of them.
+/// The values of a frame, and how they are to be coded.
 #[derive(Debug)]
-pub(super) struct Problem<'a, T> {
+pub(super) struct FrameInput<'a, T> {
     pub(super) values: &'a [T],
     pub(super) bound: Bound,
     /// The decoded parent and the hash of its payload.
-    pub(super) parent: Option<(&'a [T], [u8; 16])>,
+    pub(super) parent: Option<TypedParent<'a, T>>,
     is_chained: bool,
     /// Bytes per second of the storage, where they count.
     bandwidth: Option<f64>,
     dims: [usize; 3],
     stride: usize,
-    /// Who helps.
-    pub(super) team: Option<Arc<Team>>,
+    /// The threads that help.
+    pub(super) team: Option<Arc<CodecTeam>>,
 }
 
-/// A way of coding that [`super::Qb::by`] asks for, where it would choose by itself.
+/// The arrangement that [`super::Qb::with_arrangement`] asks for, where QB would choose one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Way {
+pub struct Arrangement {
     /// In tiles of a grid, not as a line.
     pub in_tiles: bool,
     /// In tiles whose codes are predicted by weights fitted to them: absolute bounds alone.
@@ -57,127 +62,129 @@ pub struct Way {
     pub is_halved: bool,
 }
 
-/// A way to code a frame.
+/// The plan by which a frame is coded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Plan {
-    pub(super) shape: Shape,
+pub(super) struct CodingPlan {
+    pub(super) shape: FrameShape,
     /// Against the parent.
     pub(super) follows: bool,
     /// With half the step, and a band in which the parent's codes are kept.
     pub(super) is_halved: bool,
 }
 
-impl Plan {
-    fn way(&self) -> Way {
-        let in_tiles = matches!(self.shape, Shape::Tiles { .. });
-        let is_fitted = matches!(self.shape, Shape::Tiles { fitted: Some(_), .. });
-        Way { in_tiles, is_fitted, follows: self.follows, is_halved: self.is_halved }
+impl CodingPlan {
+    fn arrangement(&self) -> Arrangement {
+        let in_tiles = matches!(self.shape, FrameShape::Tiles { .. });
+        let is_fitted = matches!(self.shape, FrameShape::Tiles { fitted: Some(_), .. });
+        Arrangement { in_tiles, is_fitted, follows: self.follows, is_halved: self.is_halved }
     }
 
-    pub(super) fn mode<T: Scalar>(&self, problem: &Problem<'_, T>) -> Mode {
-        let mode = match problem.bound {
-            Bound::Absolute(e) => Absolute::new(e, problem.is_chained, self.is_halved).map(Mode::Absolute),
-            Bound::Pointwise(e) => Relative::new(e, T::BYTES, problem.is_chained).map(Mode::Relative),
-            _ => None,
-        };
-        mode.unwrap_or(Mode::Lossless)
+    pub(super) fn mode<T: Scalar>(&self, input: &FrameInput<'_, T>) -> FrameMode {
+        FrameMode::new::<T>(input.bound, StepRule { is_chained: input.is_chained, is_halved: self.is_halved })
+    }
+
+    /// The coder of this plan's frame, on the lattice of its mode.
+    pub(super) fn coder<T: Scalar, L>(&self, input: &FrameInput<'_, T>, level: SimdLevel, lattice: L) -> Coder<L> {
+        Coder { level, lattice, dead_band: self.dead_band(input) }
     }
 
     /// A little below the bound, as distances this large may be rounded; of absolute lattices
     /// alone, the others hold bits that a distance does not see.
-    pub(super) fn dead_band<T: Scalar>(&self, problem: &Problem<'_, T>) -> Option<f64> {
+    pub(super) fn dead_band<T: Scalar>(&self, input: &FrameInput<'_, T>) -> Option<f64> {
         const ROUNDED_DOWN: f64 = 1.0 - 4.0 * f64::EPSILON;
-        let is_absolute = matches!(self.mode(problem), Mode::Absolute(_));
-        (self.is_halved && is_absolute).then(|| problem.bound.value() * ROUNDED_DOWN)
+        let is_absolute = matches!(self.mode(input), FrameMode::Absolute(_));
+        (self.is_halved && is_absolute).then(|| input.bound.value() * ROUNDED_DOWN)
     }
 }
 
-impl<'a, T: Scalar> Problem<'a, T> {
-    pub(super) fn new(values: &'a [T], bound: Bound, context: &Context, parent: Option<(&'a [T], [u8; 16])>) -> Self {
+impl<'a, T: Scalar> FrameInput<'a, T> {
+    pub(super) fn new(values: &'a [T], bound: Bound, context: &Context<'a>) -> Self {
+        let parent = TypedParent::of(context.chain.parent());
         Self {
             values,
             bound,
-            parent: parent.filter(|(parent, _)| parent.len() == values.len()),
+            parent: parent.filter(|parent: &TypedParent<'_, T>| parent.values.len() == values.len()),
             is_chained: context.chain != Chain::Alone,
             bandwidth: context.bandwidth,
             dims: context.dims,
             stride: if (1..=STRIDES).contains(&context.stride) { context.stride } else { 1 },
-            team: Team::of(context.threads),
+            team: CodecTeam::of(context.threads),
         }
     }
 
-    /// The way asked for, where it is possible here; else the one that took the fewest bytes on a
-    /// sample.
-    pub(super) fn choose(&self, way: Option<Way>, level: Level) -> Plan
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
+    /// The plan of the arrangement asked for, where it is possible here; else the one that took the
+    /// fewest bytes on a sample.
+    pub(super) fn choose(&self, asked: Option<Arrangement>, level: SimdLevel) -> CodingPlan {
         let plans = self.plans();
-        if let Some(way) = way
-            && let Some(asked) = plans.iter().find(|plan| plan.way() == Way { is_fitted: false, ..way })
+        if let Some(asked) = asked
+            && let Some(plan) =
+                plans.iter().find(|plan| plan.arrangement() == Arrangement { is_fitted: false, ..asked })
         {
-            let fitted = way.is_fitted.then(|| self.fitted(asked, level)).flatten();
-            return fitted.unwrap_or(*asked);
+            let fitted = asked.is_fitted.then(|| self.fitted(plan, level)).flatten();
+            return fitted.unwrap_or(*plan);
         }
         if let [only] = plans[..] {
             return only;
         }
-        let judged: Vec<(f64, Plan)> =
-            self.sampled_bits(&plans, level).into_iter().zip(plans.iter().copied()).collect();
-        let least =
-            |plans: &mut dyn Iterator<Item = &(f64, Plan)>| plans.min_by(|(a, _), (b, _)| a.total_cmp(b)).copied();
-        let (bits, cheapest) = least(&mut judged.iter()).unwrap_or((0.0, plans[0]));
-        let tiles = least(&mut judged.iter().filter(|(_, plan)| plan.way().in_tiles));
-        let may_pay = tiles.filter(|_| self.fitted_pays(bits, 0.0));
-        let fitted = may_pay.and_then(|(_, tiles)| self.fitted(&tiles, level));
+        let bits = self.sampled_bits(&plans, level);
+        let judged: Vec<JudgedPlan> =
+            bits.into_iter().zip(&plans).map(|(bits, plan)| JudgedPlan { bits, plan: *plan }).collect();
+        let Some(cheapest) = JudgedPlan::cheapest(judged.iter()) else { return plans[0] };
+        let tiles = JudgedPlan::cheapest(judged.iter().filter(|judged| judged.plan.arrangement().in_tiles));
+        let may_pay = tiles.filter(|_| self.fitted_pays(cheapest.bits, 0.0));
+        let fitted = may_pay.and_then(|tiles| self.fitted(&tiles.plan, level));
         match fitted {
-            Some(fitted) if self.fitted_pays(bits, self.sampled_bits(&[fitted], level)[0]) => fitted,
-            _ => cheapest,
+            Some(fitted) if self.fitted_pays(cheapest.bits, self.sampled_bits(&[fitted], level)[0]) => fitted,
+            _ => cheapest.plan,
         }
     }
 
-    /// Whether fitted tiles pay that take `fitted` bits a value, not `bits`.
+    /// Returns whether tiles pay that take `fitted` bits a value, not `bits`, because they are
+    /// fitted.
     fn fitted_pays(&self, bits: f64, fitted: f64) -> bool {
         let Some(bandwidth) = self.bandwidth else { return fitted < FITTED_PAYS * bits };
         (bits - fitted) / 8.0 > FITTED_SECONDS * bandwidth
     }
 
-    /// The same tiles, predicted by what fits a sample of them; `None` where nothing can be said.
-    fn fitted(&self, plan: &Plan, level: Level) -> Option<Plan>
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let (Shape::Tiles { dims, .. }, Mode::Absolute(lattice)) = (plan.shape, plan.mode(self)) else { return None };
-        let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
-        let source = (self.values, self.parent_values(plan));
+    /// The same tiles, predicted by weights that fit a sample of them; `None` where they determine
+    /// none.
+    fn fitted(&self, plan: &CodingPlan, level: SimdLevel) -> Option<CodingPlan> {
+        let FrameShape::Tiles { dims, .. } = plan.shape else { return None };
+        let FrameMode::Absolute(lattice) = plan.mode(self) else { return None };
+        let coder = plan.coder(self, level, lattice);
+        let source = self.source(plan);
+        let tiles = spread(plan.shape, FITTED_BLOCKS, 1);
         let fits = map(
             self.team.as_deref(),
-            (spread(plan.shape, FITTED_BLOCKS, 1), |_: &usize| 1),
-            Scratch::new,
-            |scratch, block| Some(Fit::of(coder.tile_codes((plan.shape, block), source, scratch)?)),
+            tiles,
+            |_: &BlockRef| 1,
+            EncodeScratch::new,
+            |scratch, tile| coder.tile_codes(tile, source, scratch).map(fit_tile),
         );
-        let fit = fits.into_iter().try_fold(Fit::new(), |all, of_block| Some(all.add(&of_block?)))?;
-        Some(Plan { shape: Shape::Tiles { dims, fitted: Some(fit.weights()?) }, ..*plan })
+        let fit = fits.into_iter().try_fold(Fit::EMPTY, |all, of_tile| Some(all.add(&of_tile?)))?;
+        Some(CodingPlan { shape: FrameShape::Tiles { dims, fitted: Some(Weights::of(&fit)?) }, ..*plan })
     }
 
-    fn parent_values(&self, plan: &Plan) -> Option<&'a [T]> {
-        self.parent.filter(|_| plan.follows).map(|(values, _)| values)
+    /// The values, and those of the parent where the plan codes against it.
+    pub(super) fn source(&self, plan: &CodingPlan) -> SourceValues<'a, T> {
+        SourceValues { values: self.values, parent: self.parent_of(plan).map(|parent| parent.values) }
     }
 
-    /// Every way that may pay; the first is always possible.
-    fn plans(&self) -> Vec<Plan> {
-        let line = Shape::Line { n: self.values.len(), stride: self.stride };
+    /// The parent, where the plan codes against it.
+    pub(super) fn parent_of(&self, plan: &CodingPlan) -> Option<TypedParent<'a, T>> {
+        self.parent.filter(|_| plan.follows)
+    }
+
+    /// Every plan that may pay; the first is always possible.
+    fn plans(&self) -> Vec<CodingPlan> {
+        let line = FrameShape::Line { n: self.values.len(), stride: self.stride };
         let mut shapes = vec![line];
         let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
         if self.stride == 1 && fits {
-            shapes.push(Shape::Tiles { dims: self.dims, fitted: None });
+            shapes.push(FrameShape::Tiles { dims: self.dims, fitted: None });
         }
-        let plan = |follows, is_halved| move |shape: &Shape| Plan { shape: *shape, follows, is_halved };
-        let mut plans: Vec<Plan> = shapes.iter().map(plan(false, false)).collect();
+        let plan = |follows, is_halved| move |shape: &FrameShape| CodingPlan { shape: *shape, follows, is_halved };
+        let mut plans: Vec<CodingPlan> = shapes.iter().map(plan(false, false)).collect();
         if self.parent.is_some() {
             plans.extend(shapes.iter().map(plan(true, false)));
             if matches!(self.bound, Bound::Absolute(_)) {
@@ -188,58 +195,82 @@ impl<'a, T: Scalar> Problem<'a, T> {
     }
 
     /// Bits a value takes on a sample of blocks, coded by each plan.
-    fn sampled_bits(&self, plans: &[Plan], level: Level) -> Vec<f64>
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let of_plan = |at: usize| spread(plans[at].shape, SAMPLES, SAMPLED).map(move |block| (at, block));
-        let samples: Vec<(usize, usize)> = (0..plans.len()).flat_map(of_plan).collect();
-        let room = || (Scratch::new(), Vec::new());
-        let pieces = (samples.iter().copied(), |_: &(usize, usize)| 1);
-        let bytes = map(self.team.as_deref(), pieces, room, |(scratch, target), (at, block)| {
-            let (plan, room) = (&plans[at], (scratch, target));
-            match plan.mode(self) {
-                Mode::Lossless => self.sample((level, Exact), (plan, block), room),
-                Mode::Absolute(lattice) => self.sample((level, lattice), (plan, block), room),
-                Mode::Relative(lattice) => self.sample((level, lattice), (plan, block), room),
-            }
-        });
+    fn sampled_bits(&self, plans: &[CodingPlan], level: SimdLevel) -> Vec<f64> {
+        let of_plan =
+            |plan: usize| spread(plans[plan].shape, SAMPLES, SAMPLED).map(move |block| SampledBlock { plan, block });
+        let samples: Vec<SampledBlock> = (0..plans.len()).flat_map(of_plan).collect();
+        let scratch = || SampleScratch { encode: EncodeScratch::new(), target: Vec::new() };
+        let bytes = map(
+            self.team.as_deref(),
+            samples.iter().copied(),
+            |_: &SampledBlock| 1,
+            scratch,
+            |scratch, sample| self.sampled_bytes(&plans[sample.plan], sample.block, level, scratch),
+        );
         let bits = |plan: usize| {
-            let own = samples.iter().zip(&bytes).filter(|((at, _), _)| *at == plan);
-            let sums = own.map(|((at, block), bytes)| (*bytes, plans[*at].shape.block_values(*block)));
-            let (bytes, n) = sums.fold((0, 0), |(bytes, n), (more, values)| (bytes + more, n + values));
-            8.0 * bytes as f64 / n.max(1) as f64
+            let own = samples.iter().zip(&bytes).filter(|(sample, _)| sample.plan == plan);
+            let mut total = 0;
+            let mut n = 0;
+            for (sample, bytes) in own {
+                total += bytes;
+                n += sample.block.values();
+            }
+            8.0 * total as f64 / n.max(1) as f64
         };
         (0..plans.len()).map(bits).collect()
     }
 
     /// Bytes of a block.
-    fn sample<L: Lattice<T>>(
+    fn sampled_bytes(
         &self,
-        (level, lattice): (Level, L),
-        (plan, block): (&Plan, usize),
-        (scratch, target): (&mut Scratch<T>, &mut Vec<u8>),
-    ) -> usize
-    where
-        Exact: Lattice<T>,
-    {
-        let coder = Coder { level, lattice, dead_band: plan.dead_band(self) };
+        plan: &CodingPlan,
+        block: BlockRef,
+        level: SimdLevel,
+        scratch: &mut SampleScratch<T>,
+    ) -> usize {
+        let SampleScratch { encode, target } = scratch;
         target.clear();
-        coder.encode((plan.shape, block), (self.values, self.parent_values(plan)), scratch, target);
+        with_lattice!(plan.mode(self), lattice => {
+            plan.coder(self, level, lattice).encode(block, self.source(plan), encode, target)
+        });
         target.len()
     }
 }
 
+/// A plan, and the bits it takes a value on a sample.
+#[derive(Clone, Copy, Debug)]
+struct JudgedPlan {
+    bits: f64,
+    plan: CodingPlan,
+}
+
+impl JudgedPlan {
+    fn cheapest<'a>(plans: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        plans.min_by(|a, b| a.bits.total_cmp(&b.bits)).copied()
+    }
+}
+
+/// A block to be tried, and the number of the plan it is tried with.
+#[derive(Clone, Copy, Debug)]
+struct SampledBlock {
+    plan: usize,
+    block: BlockRef,
+}
+
+/// Buffers for the blocks that are tried.
+struct SampleScratch<T> {
+    encode: EncodeScratch<T>,
+    target: Vec<u8>,
+}
+
 /// Blocks spread evenly: one in `apart`, but no more than `most`. Each stands elsewhere in its part
 /// of the frame, so that they are not all at one edge of a grid.
-fn spread(shape: Shape, most: usize, apart: usize) -> impl Iterator<Item = usize> {
+fn spread(shape: FrameShape, most: usize, apart: usize) -> impl Iterator<Item = BlockRef> {
     let blocks = shape.blocks();
     let samples = most.min(blocks.div_ceil(apart)).max(1).min(blocks);
     let start = move |sample: usize| sample * blocks / samples;
     (0..samples).map(move |sample| {
         let part = start(sample + 1) - start(sample);
-        start(sample) + (part / 2 + SCATTER * sample) % part
+        shape.block(start(sample) + (part / 2 + SCATTER * sample) % part)
     })
 }

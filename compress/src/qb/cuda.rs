@@ -20,19 +20,21 @@ use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, V
 use recoup_device::driver::CudaView;
 use recoup_device::{Device, DeviceError};
 
-use self::lanes::{Element, Job, Lanes, Source};
+use self::lanes::{Element, KernelSetup, Lanes, LineSource};
 use self::sys::{Kernels, Parameters};
-pub use self::timing::Timing;
-use super::choice::{Plan, Problem};
-use super::frame::{ENTRY, HEADER, Header, Mode, STRIDES};
-use super::lattice::{Absolute, Exact, Lattice, Relative};
-use super::shape::{BLOCK, Shape};
+pub use self::timing::KernelTiming;
+use super::choice::{CodingPlan, FrameInput};
+use super::frame::{ENTRY, FrameHeader, HEADER, STRIDES};
+use super::mode::FrameMode;
+use super::run::StoredBlocks;
+use super::shape::{BLOCK, FrameShape};
 use super::{Qb, bytes, damaged, effective_bound};
+use crate::lattice::Lattice;
 
 /// The kernels, as CUDA C; each lattice's are one more line.
 const SOURCE: &str = concat!(include_str!("qb.cuh"), include_str!("qb_encode.cuh"), include_str!("qb_decode.cuh"));
 
-/// Source of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type
+/// LineSource of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type
 /// (`F64`, `F32`).
 #[must_use]
 pub fn source(lattice: &str, element: &str) -> String {
@@ -43,12 +45,12 @@ pub fn source(lattice: &str, element: &str) -> String {
 pub struct QbCuda {
     host: Qb,
     device: Device,
-    state: Mutex<State>,
+    state: Mutex<DeviceState>,
 }
 
-/// What is made when first needed.
+/// Kernels and memory of the device, made when first needed.
 #[derive(Default)]
-struct State {
+struct DeviceState {
     /// By lattice and type of values.
     kernels: BTreeMap<(&'static str, &'static str), Kernels>,
     lanes: Lanes,
@@ -105,8 +107,8 @@ impl QbCuda {
             other => effective_bound(Values::F64(&[]), other)?,
         };
         let context = Context { stride, ..Context::flat(0) };
-        let plan = Plan { shape: Shape::Line { n: values.len(), stride }, follows: false, is_halved: false };
-        self.encode_line(&Problem::new(&[], bound, &context, None), &plan, Source::Device(values), target)
+        let plan = CodingPlan { shape: FrameShape::Line { n: values.len(), stride }, follows: false, is_halved: false };
+        self.encode_line(&FrameInput::new(&[], bound, &context), &plan, LineSource::Device(values), target)
     }
 
     /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
@@ -114,77 +116,74 @@ impl QbCuda {
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
-    pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<Timing, CodecError> {
+    pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
         let expected = lanes::SLICE_BLOCKS * BLOCK;
         if values.len() > expected {
             return Err(CodecError::Shape { expected, found: values.len() });
         }
         let bound = effective_bound(Values::F64(&[]), bound)?;
-        let plan = Plan { shape: Shape::Line { n: values.len(), stride: 1 }, follows: false, is_halved: false };
-        let mode = plan.mode(&Problem::<f64>::new(&[], bound, &Context::flat(0), None));
-        self.on_device::<f64, _>(mode, 1, |device, lanes, job| {
-            lanes::time(device, lanes, job, values)?;
-            lanes::time(device, lanes, job, values)
+        let plan =
+            CodingPlan { shape: FrameShape::Line { n: values.len(), stride: 1 }, follows: false, is_halved: false };
+        let mode = plan.mode(&FrameInput::<f64>::new(&[], bound, &Context::flat(0)));
+        self.on_device::<f64, _>(mode, 1, |device, lanes, setup| {
+            lanes::time(device, lanes, setup, values)?;
+            lanes::time(device, lanes, setup, values)
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DeviceState> {
         // What a panic left half done is overwritten by the next frame.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn encode_floats<T: Element>(&self, problem: &Problem<'_, T>, target: &mut Vec<u8>) -> Result<Encoded, CodecError>
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let plan = problem.choose(None, self.host.level);
-        let is_ours = matches!(plan.shape, Shape::Line { .. }) && !plan.follows && !problem.values.is_empty();
+    fn encode_floats<T: Element>(
+        &self,
+        input: &FrameInput<'_, T>,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        let plan = input.choose(None, self.host.level);
+        let is_ours = matches!(plan.shape, FrameShape::Line { .. }) && !plan.follows && !input.values.is_empty();
         let error = match is_ours {
-            true => self.encode_line(problem, &plan, Source::Host(problem.values), target)?,
-            false => self.host.encode_planned(problem, &plan, target),
+            true => self.encode_line(input, &plan, LineSource::Host(input.values), target)?,
+            false => self.host.encode_planned(input, &plan, target),
         };
-        Ok(Qb::encoded(problem, &plan, error, target))
+        Ok(Qb::encoded(input, &plan, error, target))
     }
 
     /// Fills `target` with a frame; the largest error.
     fn encode_line<T: Element>(
         &self,
-        problem: &Problem<'_, T>,
-        plan: &Plan,
-        source: Source<'_, T>,
+        input: &FrameInput<'_, T>,
+        plan: &CodingPlan,
+        source: LineSource<'_, T>,
         target: &mut Vec<u8>,
     ) -> Result<f64, CodecError> {
-        let mode = plan.mode(problem);
-        let Shape::Line { stride, .. } = plan.shape else { return Err(damaged("no line")) };
+        let mode = plan.mode(input);
+        let FrameShape::Line { stride, .. } = plan.shape else { return Err(damaged("no line")) };
         target.clear();
         target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
-        let (table, error) = self
-            .on_device::<T, _>(mode, stride, |device, lanes, job| lanes::encode(device, lanes, job, source, target))?;
-        let bound = problem.bound.value();
-        Header { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent: None }.write::<T>(&table, target);
-        Ok(error)
+        let blocks = self.on_device::<T, _>(mode, stride, |device, lanes, setup| {
+            lanes::encode(device, lanes, setup, source, target)
+        })?;
+        let bound = input.bound.value();
+        let header = FrameHeader { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent: None };
+        header.write::<T>(&blocks.table, target);
+        Ok(blocks.error)
     }
 
-    fn decode_floats<T: Element>(&self, (source, threads): (&[u8], usize), target: &mut [T]) -> Result<(), CodecError>
-    where
-        Absolute: Lattice<T>,
-        Relative: Lattice<T>,
-        Exact: Lattice<T>,
-    {
-        let (header, table) = Header::parse::<T>(source)?;
+    fn decode_floats<T: Element>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+        let (header, table) = FrameHeader::parse::<T>(source)?;
         let fits_slots = |words: u32| words as usize <= sys::raw_words::<T>(BLOCK);
         let stride = match header.shape {
-            Shape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
-            _ => return self.host.decode_floats((source, threads), None, target),
+            FrameShape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
+            _ => return self.host.decode_floats(source, context, target),
         };
         if target.is_empty() || !table.iter().all(|entry| fits_slots(entry.words)) {
-            return self.host.decode_floats((source, threads), None, target);
+            return self.host.decode_floats(source, context, target);
         }
-        let blocks = (&table[..], &source[HEADER + table.len() * ENTRY..]);
-        let damaged = self.on_device::<T, _>(header.mode, stride, |device, lanes, job| {
-            lanes::decode(device, lanes, job, blocks, target)
+        let stored = StoredBlocks { table: &table, bytes: &source[HEADER + table.len() * ENTRY..] };
+        let damaged = self.on_device::<T, _>(header.mode, stride, |device, lanes, setup| {
+            lanes::decode(device, lanes, setup, stored, target)
         })?;
         match damaged.is_empty() {
             true => Ok(()),
@@ -195,20 +194,20 @@ impl QbCuda {
     /// Runs `work` with the kernels of a mode and the memory of the device.
     fn on_device<T: Element, R>(
         &self,
-        mode: Mode,
+        mode: FrameMode,
         stride: usize,
-        work: impl FnOnce(&Device, &mut Lanes, Job<'_>) -> Result<R, DeviceError>,
+        work: impl FnOnce(&Device, &mut Lanes, KernelSetup<'_>) -> Result<R, DeviceError>,
     ) -> Result<R, CodecError> {
         let (name, lattice) = parameters(mode);
         let mut state = self.state();
-        let State { kernels, lanes } = &mut *state;
+        let DeviceState { kernels, lanes } = &mut *state;
         let run = || {
             let kernels = match kernels.entry((name, T::NAME)) {
                 Entry::Occupied(loaded) => loaded.into_mut(),
-                Entry::Vacant(room) => room.insert(Kernels::load(&self.device, &source(name, T::NAME))?),
+                Entry::Vacant(vacant) => vacant.insert(Kernels::load(&self.device, &source(name, T::NAME))?),
             };
-            let job = Job { kernels, lattice, stride: stride as u32 };
-            work(&self.device, lanes, job)
+            let setup = KernelSetup { kernels, lattice, stride: stride as u32 };
+            work(&self.device, lanes, setup)
         };
         run().map_err(|error| foreign(&error))
     }
@@ -219,17 +218,17 @@ fn foreign(error: &DeviceError) -> CodecError {
 }
 
 /// Name of a mode's lattice in the kernels, and what they are told of it.
-fn parameters(mode: Mode) -> (&'static str, Parameters) {
+fn parameters(mode: FrameMode) -> (&'static str, Parameters) {
     let none = Parameters { step: 0.0, inverse: 0.0, bound: 0.0, last: 0 };
     match mode {
-        Mode::Lossless => ("Exact", none),
-        Mode::Absolute(lattice) => {
-            let (step, inverse, bound) = lattice.numbers();
-            ("Absolute", Parameters { step, inverse, bound, ..none })
+        FrameMode::Lossless => ("Exact", none),
+        FrameMode::Absolute(lattice) => {
+            let bound = Lattice::bound(&lattice);
+            ("Absolute", Parameters { step: lattice.step(), inverse: lattice.inverse(), bound, ..none })
         }
-        Mode::Relative(lattice) => {
-            let (step, inverse, last) = lattice.numbers();
-            ("Relative", Parameters { step, inverse, last, ..none })
+        FrameMode::Relative(lattice) => {
+            let step = lattice.divisor() as f64;
+            ("Relative", Parameters { step, inverse: lattice.inverse(), last: lattice.last(), ..none })
         }
     }
 }
@@ -260,9 +259,9 @@ impl Codec for QbCuda {
         let effective = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         match source {
-            Values::F64(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
-            Values::F32(values) => self.encode_floats(&Problem::new(values, effective, context, None), target),
-            other => self.host.encode(other, bound, context, target),
+            Values::F64(values) => self.encode_floats(&FrameInput::new(values, effective, context), target),
+            Values::F32(values) => self.encode_floats(&FrameInput::new(values, effective, context), target),
+            Values::I64(_) | Values::Bytes(_) => self.host.encode(source, bound, context, target),
         }
     }
 
@@ -272,9 +271,9 @@ impl Codec for QbCuda {
         }
         bytes::check_shape(context, target.as_values().len())?;
         match target {
-            ValuesMut::F64(target) => self.decode_floats((source, context.threads), target),
-            ValuesMut::F32(target) => self.decode_floats((source, context.threads), target),
-            other => self.host.decode(source, bound, context, other),
+            ValuesMut::F64(target) => self.decode_floats(source, context, target),
+            ValuesMut::F32(target) => self.decode_floats(source, context, target),
+            ValuesMut::I64(_) | ValuesMut::Bytes(_) => self.host.decode(source, bound, context, target),
         }
     }
 }

@@ -1,42 +1,35 @@
-//! Tiles predicted by a fitted sum of neighbours: each code from the thirteen coded before it, by
-//! weights the frame carries.
+//! QB's fitted tiles: each code from the thirteen neighbours coded before it, by weights the frame
+//! carries.
 //!
-//! What a coarse lattice leaves of a smooth field, and of its difference to a version before, is
-//! smooth plus white noise. Differences along the axes add up the noise of seven neighbours; a
-//! least-squares fit averages it. Weights are integers and sums wrap, so that what is predicted is
-//! the same on every machine, whatever the weights are.
-//!
-//! A neighbour outside the tile takes the code of the nearest one inside that comes before.
+//! Differences of a version to the one before are predicted too. Weights are integers and sums
+//! wrap, so that predictions are the same on every machine, whatever the weights are.
 
 use super::int::Int;
 use super::tile::{EDGE, TILE};
-use crate::least_squares::Normal;
+use crate::neighbours::{COEFFICIENTS, Coefficients, Fit, RowsBefore};
 
-/// Weights of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1), (y,
-/// z - 1), (y + 1, z - 1), and the code before it in its own row.
-const SPACE: usize = 13;
-/// Of a code in the first plane: three for the row y - 1, and the code before it.
-const PLANE: usize = 4;
 /// Weights are multiples of `2^-FRACTION`.
 const FRACTION: u32 = 12;
 /// Bytes of the weights, with zeros up to a whole word.
-pub(super) const WEIGHTS: usize = (2 * (SPACE + PLANE)).next_multiple_of(4);
+pub(super) const WEIGHTS: usize = (2 * COEFFICIENTS).next_multiple_of(4);
 /// Distance from a tile's base up to which 32 bits hold a weighted sum, where it is about as large
 /// as a code.
 pub(super) const NARROW_FITTED: i64 = 1 << 18;
 
-/// What neighbours count.
+/// The weights of neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Weights {
-    space: [i16; SPACE],
-    plane: [i16; PLANE],
-}
+pub(super) struct Weights(Coefficients<i16>);
 
 impl Weights {
+    /// The weights that fit; `None` where the codes determine none.
+    pub(super) fn of(fit: &Fit) -> Option<Self> {
+        Some(Self(Coefficients { space: rounded(fit.space()?, 7), plane: rounded(fit.plane()?, 1) }))
+    }
+
     /// The weights, little-endian, and zeros up to a whole word.
     pub(super) fn to_bytes(self) -> [u8; WEIGHTS] {
         let mut bytes = [0; WEIGHTS];
-        for (field, weight) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(self.space.iter().chain(&self.plane)) {
+        for (field, weight) in bytes.as_chunks_mut::<2>().0.iter_mut().zip(self.0.iter()) {
             *field = weight.to_le_bytes();
         }
         bytes
@@ -44,47 +37,47 @@ impl Weights {
 
     /// The inverse of [`Weights::to_bytes`]: any integers are weights.
     pub(super) fn from_bytes(bytes: &[u8; WEIGHTS]) -> Option<Self> {
-        let weight = |i: usize| i16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]]);
-        let weights = Self { space: std::array::from_fn(weight), plane: std::array::from_fn(|i| weight(SPACE + i)) };
+        let weights = Self(Coefficients::from_fn(|i| i16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]])));
         (weights.to_bytes() == *bytes).then_some(weights)
     }
 }
 
 /// A row of codes, its first and last once more at its ends.
-type Padded<I> = [I; EDGE + 2];
+type PaddedRow<I> = [I; EDGE + 2];
 
 /// The rows of a plane and of the one before, in turns.
-type Planes<I> = [[Padded<I>; EDGE]; 2];
+type RowPlanes<I> = [[PaddedRow<I>; EDGE]; 2];
 
-fn no_planes<I: Int>() -> Planes<I> {
+fn no_planes<I: Int>() -> RowPlanes<I> {
     [[[I::default(); EDGE + 2]; EDGE]; 2]
 }
 
-/// What the codes of a row are predicted by.
-struct Ahead<I> {
+/// The prediction of a row.
+struct RowPredictor<I> {
     /// Weighted neighbours but for the code before in the row, and a half.
     sums: [I; EDGE],
     /// Weight of the code before.
     own: I,
-    /// What stands in for the code before the first.
+    /// The code that stands in for the one before the first.
     edge: I,
 }
 
-impl<I: Int> Ahead<I> {
+impl<I: Int> RowPredictor<I> {
     #[inline(always)]
-    fn new(weights: &Weights, planes: &Planes<I>, [y, z]: [usize; 2]) -> Self {
-        let (level, below) = (&planes[z & 1], &planes[(z & 1) ^ 1]);
+    fn new(weights: &Weights, planes: &RowPlanes<I>, [y, z]: [usize; 2]) -> Self {
+        let level = &planes[z & 1];
+        let below = &planes[(z & 1) ^ 1];
         let mut sums = [I::narrowed(1 << (FRACTION - 1)); EDGE];
         if y == 0 && z == 0 {
             return Self { sums, own: I::narrowed(1 << FRACTION), edge: I::default() };
         }
         let south = if y > 0 { &level[y - 1] } else { &below[y] };
         let own = if z == 0 {
-            let [a, b, c, own] = weights.plane;
+            let [a, b, c, own] = weights.0.plane;
             add_row(&mut sums, [a, b, c], south);
             own
         } else {
-            let [a, b, c, d, e, f, g, h, i, j, k, l, own] = weights.space;
+            let [a, b, c, d, e, f, g, h, i, j, k, l, own] = weights.0.space;
             add_row(&mut sums, [a, b, c], south);
             add_row(&mut sums, [d, e, f], &below[y.saturating_sub(1)]);
             add_row(&mut sums, [g, h, i], &below[y]);
@@ -121,29 +114,35 @@ impl<I: Int> Ahead<I> {
 
 /// `sums[x] += a row[x - 1] + b row[x] + c row[x + 1]`
 #[inline(always)]
-fn add_row<I: Int>(sums: &mut [I; EDGE], [a, b, c]: [i16; 3], row: &Padded<I>) {
-    let (a, b, c) = (I::narrowed(i64::from(a)), I::narrowed(i64::from(b)), I::narrowed(i64::from(c)));
+fn add_row<I: Int>(sums: &mut [I; EDGE], [a, b, c]: [i16; 3], row: &PaddedRow<I>) {
+    let a = I::narrowed(i64::from(a));
+    let b = I::narrowed(i64::from(b));
+    let c = I::narrowed(i64::from(c));
     for x in 0..EDGE {
         sums[x] = sums[x].add(a.mul(row[x]).add(b.mul(row[x + 1])).add(c.mul(row[x + 2])));
     }
 }
 
 #[inline(always)]
-fn padded<I: Copy + Default>(row: &[I; EDGE]) -> Padded<I> {
+fn padded<I: Copy + Default>(row: &[I; EDGE]) -> PaddedRow<I> {
     let mut padded = [I::default(); EDGE + 2];
     padded[1..=EDGE].copy_from_slice(row);
     (padded[0], padded[EDGE + 1]) = (row[0], row[EDGE - 1]);
     padded
 }
 
-/// What prediction leaves of the codes of a tile, zigzag.
+/// The residuals of the codes of a tile, zigzag.
 #[inline(always)]
 pub(super) fn fitted_residuals<I: Int>(weights: &Weights, tile: &[I; TILE], residuals: &mut [I::Unsigned; TILE]) {
     let mut planes = no_planes();
-    let (rows, left) = (tile.as_chunks::<EDGE>().0, residuals.as_chunks_mut::<EDGE>().0);
+    let rows = tile.as_chunks::<EDGE>().0;
+    let left = residuals.as_chunks_mut::<EDGE>().0;
     for r in 0..EDGE * EDGE {
-        let (y, z, row, left) = (r % EDGE, r / EDGE, &rows[r], &mut left[r]);
-        let ahead = Ahead::new(weights, &planes, [y, z]);
+        let y = r % EDGE;
+        let z = r / EDGE;
+        let row = &rows[r];
+        let left = &mut left[r];
+        let ahead = RowPredictor::new(weights, &planes, [y, z]);
         let own = padded(row);
         let mut before = own;
         before[0] = ahead.edge;
@@ -160,9 +159,10 @@ pub(super) fn fitted_codes<I: Int>(weights: &Weights, residuals: &[I::Unsigned; 
     let mut planes = no_planes();
     let rows = tile.as_chunks_mut::<EDGE>().0.iter_mut().zip(residuals.as_chunks::<EDGE>().0);
     for (r, (row, residuals)) in rows.enumerate() {
-        let (y, z) = (r % EDGE, r / EDGE);
+        let y = r % EDGE;
+        let z = r / EDGE;
         let residuals = residuals.map(I::unzigzag);
-        let predictions = Ahead::new(weights, &planes, [y, z]).chain(&residuals);
+        let predictions = RowPredictor::new(weights, &planes, [y, z]).chain(&residuals);
         for x in 0..EDGE {
             row[x] = residuals[x].add(predictions[x]);
         }
@@ -170,59 +170,27 @@ pub(super) fn fitted_codes<I: Int>(weights: &Weights, residuals: &[I::Unsigned; 
     }
 }
 
-/// The fit of weights to the codes of some tiles.
-#[derive(Debug)]
-pub(super) struct Fit {
-    space: Normal<SPACE>,
-    plane: Normal<PLANE>,
-}
-
 /// One row in so many is looked at.
 const ROWS_APART: usize = 8;
 
-impl Fit {
-    pub(super) fn new() -> Self {
-        Self { space: Normal::EMPTY, plane: Normal::EMPTY }
+/// The fit to one tile: places behind others along each axis that matters, of the first plane and
+/// of some rows behind it.
+pub(super) fn fit_tile(codes: &[i64; TILE]) -> Fit {
+    let mut fit = Fit::EMPTY;
+    let rows = codes.as_chunks::<EDGE>().0;
+    let row = |y: usize, z: usize| padded(&rows[z * EDGE + y].map(|code| code.wrapping_sub(codes[0]) as f64));
+    // Padding stands for the neighbour right of the last place; the first place has no left one,
+    // and is not counted.
+    for y in 1..EDGE {
+        fit.count(RowsBefore { south: &row(y - 1, 0)[1..], below: None }, &row(y, 0)[1..]);
     }
-
-    /// Of one tile: places behind others along each axis that matters: of the first plane, and of
-    /// some rows behind it.
-    pub(super) fn of(codes: &[i64; TILE]) -> Self {
-        let mut fit = Self::new();
-        let rows = codes.as_chunks::<EDGE>().0;
-        let row = |y: usize, z: usize| padded(&rows[z * EDGE + y].map(|code| code.wrapping_sub(codes[0]) as f64));
-        for y in 1..EDGE {
-            count(&mut fit.plane, [&row(y - 1, 0)], &row(y, 0));
-        }
-        let behind = (1..EDGE).flat_map(|z| (1..EDGE).map(move |y| (y, z)));
-        for (y, z) in behind.filter(|(y, z)| (y + z).is_multiple_of(ROWS_APART)) {
-            let after = (y + 1).min(EDGE - 1);
-            let near = [row(y - 1, z), row(y - 1, z - 1), row(y, z - 1), row(after, z - 1)];
-            count(&mut fit.space, near.each_ref(), &row(y, z));
-        }
-        fit
+    let behind = (1..EDGE).flat_map(|z| (1..EDGE).map(move |y| (y, z)));
+    for (y, z) in behind.filter(|(y, z)| (y + z).is_multiple_of(ROWS_APART)) {
+        let below = [row(y - 1, z - 1), row(y, z - 1), row((y + 1).min(EDGE - 1), z - 1)];
+        let below = Some(below.each_ref().map(|row| &row[1..]));
+        fit.count(RowsBefore { south: &row(y - 1, z)[1..], below }, &row(y, z)[1..]);
     }
-
-    /// Of the tiles of both.
-    pub(super) fn add(self, other: &Self) -> Self {
-        Self { space: self.space.add(&other.space), plane: self.plane.add(&other.plane) }
-    }
-
-    /// The weights; `None` where nothing can be said.
-    pub(super) fn weights(self) -> Option<Weights> {
-        Some(Weights { space: rounded(self.space.solve()?, 7), plane: rounded(self.plane.solve()?, 1) })
-    }
-}
-
-/// Counts a row: three neighbours in each of the rows before, and the code before.
-fn count<const N: usize, const ROWS: usize>(normal: &mut Normal<N>, before: [&Padded<f64>; ROWS], row: &Padded<f64>) {
-    for x in 2..=EDGE {
-        let mut near = [row[x - 1]; N];
-        for (near, before) in near.as_chunks_mut::<3>().0.iter_mut().zip(before) {
-            near.copy_from_slice(&before[x - 1..=x + 1]);
-        }
-        normal.count(&near, row[x]);
-    }
+    fit
 }
 
 /// The nearest weights. What rounding changes of their sum goes to the one at `centre`: the codes
@@ -254,7 +222,7 @@ mod tests {
     }
 
     fn fit(codes: &[i64; TILE]) -> Weights {
-        Fit::of(codes).weights().unwrap()
+        Weights::of(&fit_tile(codes)).unwrap()
     }
 
     fn there_and_back<I: Int + PartialEq + std::fmt::Debug>(weights: &Weights, codes: &[i64; TILE]) -> Box<[I; TILE]> {
@@ -270,7 +238,7 @@ mod tests {
     #[test]
     fn codes_come_back_whatever_they_and_the_weights_are() {
         let wild: Box<[i64; TILE]> = Box::new(std::array::from_fn(|i| scattered(i).wrapping_mul(scattered(i + 7))));
-        let extreme = |weight| Weights { space: [weight; SPACE], plane: [weight; PLANE] };
+        let extreme = |weight| Weights(Coefficients::from_fn(|_| weight));
         for codes in [noisy(), wild] {
             for weights in [fit(&codes), extreme(i16::MAX), extreme(i16::MIN), extreme(0)] {
                 there_and_back::<i32>(&weights, &codes);
@@ -300,6 +268,6 @@ mod tests {
 
     #[test]
     fn nothing_is_fitted_to_nothing() {
-        assert!(Fit::of(&[5; TILE]).weights().is_none());
+        assert!(Weights::of(&fit_tile(&[5; TILE])).is_none());
     }
 }

@@ -24,8 +24,9 @@
 use recoup_core::{CodecError, CodecId};
 
 use super::fitted::{WEIGHTS, Weights};
-use super::lattice::{Absolute, Relative, Scalar};
-use super::shape::Shape;
+use super::mode::{ABSOLUTE, FrameMode, StoredMode};
+use super::shape::FrameShape;
+use crate::scalar::Scalar;
 
 pub(super) const HEADER: usize = 96;
 /// Bytes of a block's line in the table.
@@ -40,44 +41,14 @@ const CHECKSUM: usize = 12;
 const LINE: u8 = 0;
 const TILES: u8 = 1;
 const FITTED: u8 = 2;
-/// Number of the mode with absolute bounds.
-const ABSOLUTE: u8 = 1;
 /// The largest stride.
 pub(super) const STRIDES: usize = 8;
 
-/// The lattice of a frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Mode {
-    Lossless,
-    Absolute(Absolute),
-    Relative(Relative),
-}
-
-impl Mode {
-    /// Number and step in the header.
-    fn to_bits(self) -> (u8, u64) {
-        match self {
-            Self::Lossless => (0, 0),
-            Self::Absolute(lattice) => (ABSOLUTE, lattice.step().to_bits()),
-            Self::Relative(lattice) => (2, lattice.divisor()),
-        }
-    }
-
-    fn from_bits(mode: u8, step: u64, bytes: usize) -> Option<Self> {
-        match mode {
-            0 => (step == 0).then_some(Self::Lossless),
-            ABSOLUTE => Absolute::of_step(f64::from_bits(step)).map(Self::Absolute),
-            2 => Relative::of_divisor(step, bytes).map(Self::Relative),
-            _ => None,
-        }
-    }
-}
-
-/// What a frame says of itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) mode: Mode,
-    pub(super) shape: Shape,
+pub(super) struct FrameHeader {
+    pub(super) mode: FrameMode,
+    pub(super) shape: FrameShape,
     pub(super) bound: f64,
     /// The step is half of what the bound allows.
     pub(super) is_halved: bool,
@@ -87,24 +58,24 @@ pub(super) struct Header {
 
 /// One block's line in the table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct BlockEntry {
     pub(super) words: u32,
     pub(super) crc32c: u32,
 }
 
-impl Header {
+impl FrameHeader {
     /// Writes header and table over the first bytes of `frame`, which is complete but for them.
-    pub(super) fn write<T: Scalar>(&self, table: &[Entry], frame: &mut [u8]) {
-        let (mode, step) = self.mode.to_bits();
+    pub(super) fn write<T: Scalar>(&self, table: &[BlockEntry], frame: &mut [u8]) {
+        let StoredMode { mode, step } = self.mode.to_stored();
         let (predictor, stride, dims) = match self.shape {
-            Shape::Line { stride, .. } => (LINE, stride as u8, [0; 3]),
-            Shape::Tiles { dims, fitted } => {
+            FrameShape::Line { stride, .. } => (LINE, stride as u8, [0; 3]),
+            FrameShape::Tiles { dims, fitted } => {
                 let predictor = if fitted.is_some() { FITTED } else { TILES };
                 (predictor, 1, dims.map(|extent| extent as u32))
             }
         };
         let bytes = frame.len() as u64;
-        let mut fields = Fields { frame, at: 0 };
+        let mut fields = HeaderWriter { frame, at: 0 };
         fields.put(MAGIC);
         fields.put(if predictor == FITTED { VERSION_FITTED } else { VERSION }.to_le_bytes());
         let flags = u8::from(self.parent.is_some()) | u8::from(self.is_halved) << 1;
@@ -121,7 +92,7 @@ impl Header {
             fields.put(entry.words.to_le_bytes());
             fields.put(entry.crc32c.to_le_bytes());
         }
-        if let Shape::Tiles { fitted: Some(weights), .. } = self.shape {
+        if let FrameShape::Tiles { fitted: Some(weights), .. } = self.shape {
             fields.put(weights.to_bytes());
         }
         let end = fields.at;
@@ -131,7 +102,7 @@ impl Header {
 
     /// Reads header and table of a frame of values of type `T`; the table's words add up to the
     /// rest of it.
-    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, Vec<Entry>), CodecError> {
+    pub(super) fn parse<T: Scalar>(frame: &[u8]) -> Result<(Self, Vec<BlockEntry>), CodecError> {
         let header = frame.first_chunk::<HEADER>().ok_or_else(|| damaged("shorter than its header"))?;
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| header[at + i]));
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| header[at + i]));
@@ -149,16 +120,17 @@ impl Header {
         if dtype != T::DTYPE || !are_zero || !fits || flags > 3 || u64_at(72) != frame.len() as u64 {
             return Err(damaged("header does not fit"));
         }
-        let mode = Mode::from_bits(mode, u64_at(24), T::BYTES).ok_or_else(|| damaged("no mode and step of QB"))?;
+        let stored = StoredMode { mode, step: u64_at(24) };
+        let mode = FrameMode::from_stored::<T>(stored).ok_or_else(|| damaged("no mode and step of QB"))?;
         let dims = [40, 44, 48].map(|at| u32_at(at) as usize);
-        let mut shape = shape(predictor, (u64_at(32), dims, stride)).ok_or_else(|| damaged("no shape of QB"))?;
+        let mut shape = shape(predictor, u64_at(32), dims, stride).ok_or_else(|| damaged("no shape of QB"))?;
         let hash: [u8; 16] = std::array::from_fn(|i| header[56 + i]);
         let parent = (flags & 1 != 0).then_some(hash);
         if parent.is_none() && hash != [0; 16] {
             return Err(damaged("header does not fit"));
         }
-        let (table, weights) = table(frame, (shape.blocks(), is_fitted), u32_at(CHECKSUM))?;
-        if let Shape::Tiles { fitted, .. } = &mut shape {
+        let (table, weights) = table(frame, shape.blocks(), is_fitted, u32_at(CHECKSUM))?;
+        if let FrameShape::Tiles { fitted, .. } = &mut shape {
             *fitted = weights;
         }
         let bound = f64::from_bits(u64_at(16));
@@ -167,22 +139,22 @@ impl Header {
 }
 
 /// The shape in a header; `None` for one no encoder writes.
-fn shape(predictor: u8, (n, dims, stride): (u64, [usize; 3], u8)) -> Option<Shape> {
+fn shape(predictor: u8, n: u64, dims: [usize; 3], stride: u8) -> Option<FrameShape> {
     let n = usize::try_from(n).ok()?;
     let stride = usize::from(stride);
     match predictor {
-        LINE if dims == [0; 3] && (1..=STRIDES).contains(&stride) => Some(Shape::Line { n, stride }),
+        LINE if dims == [0; 3] && (1..=STRIDES).contains(&stride) => Some(FrameShape::Line { n, stride }),
         TILES | FITTED if stride == 1 => {
             let product = dims.iter().try_fold(1usize, |product, extent| product.checked_mul(*extent))?;
-            (product == n && n > 0).then_some(Shape::Tiles { dims, fitted: None })
+            (product == n && n > 0).then_some(FrameShape::Tiles { dims, fitted: None })
         }
         _ => None,
     }
 }
 
 /// Bytes of a frame before its blocks.
-pub(super) fn preface(shape: Shape) -> usize {
-    let is_fitted = matches!(shape, Shape::Tiles { fitted: Some(_), .. });
+pub(super) fn preface(shape: FrameShape) -> usize {
+    let is_fitted = matches!(shape, FrameShape::Tiles { fitted: Some(_), .. });
     HEADER + shape.blocks() * ENTRY + if is_fitted { WEIGHTS } else { 0 }
 }
 
@@ -190,9 +162,10 @@ pub(super) fn preface(shape: Shape) -> usize {
 /// frame's, so no header makes it larger.
 fn table(
     frame: &[u8],
-    (blocks, is_fitted): (usize, bool),
+    blocks: usize,
+    is_fitted: bool,
     checksum: u32,
-) -> Result<(Vec<Entry>, Option<Weights>), CodecError> {
+) -> Result<(Vec<BlockEntry>, Option<Weights>), CodecError> {
     let preface = if is_fitted { HEADER + WEIGHTS } else { HEADER };
     let end = blocks.checked_mul(ENTRY).and_then(|bytes| bytes.checked_add(preface));
     let head = end.and_then(|end| frame.get(..end)).ok_or_else(|| damaged("shorter than its table"))?;
@@ -204,9 +177,9 @@ fn table(
     let (table, weights) = head[HEADER..].split_at(blocks * ENTRY);
     let entries = table.as_chunks::<ENTRY>().0.iter().map(|line| {
         let [a, b, c, d, e, f, g, h] = *line;
-        Entry { words: u32::from_le_bytes([a, b, c, d]), crc32c: u32::from_le_bytes([e, f, g, h]) }
+        BlockEntry { words: u32::from_le_bytes([a, b, c, d]), crc32c: u32::from_le_bytes([e, f, g, h]) }
     });
-    let entries: Vec<Entry> = entries.collect();
+    let entries: Vec<BlockEntry> = entries.collect();
     let bytes: u64 = entries.iter().map(|entry| u64::from(entry.words) * 4).sum();
     if bytes != (frame.len() - head.len()) as u64 {
         return Err(damaged("table does not add up"));
@@ -222,13 +195,13 @@ pub(super) fn damaged(what: &'static str) -> CodecError {
     CodecError::Damaged { codec: CodecId::Qb, what }
 }
 
-/// Fields written one after the other.
-struct Fields<'a> {
+/// Writes fields one after the other.
+struct HeaderWriter<'a> {
     frame: &'a mut [u8],
     at: usize,
 }
 
-impl Fields<'_> {
+impl HeaderWriter<'_> {
     fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.frame[self.at..self.at + N].copy_from_slice(&bytes);
         self.at += N;

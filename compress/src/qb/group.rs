@@ -1,20 +1,20 @@
 //! A group of 256 residuals as bytes, and back: most in equally wide fields, outliers as patches.
 //!
-//! Promises: [`Head`] says how many words and bytes a group takes, so that all groups of a block
-//! are found from their heads alone, in parallel.
+//! Promises: [`GroupHead`] gives the words and bytes that a group takes, so that all groups of a
+//! block are found from their heads alone, in parallel.
 
-use super::kernels::{GROUP, Int, LANES, Line, Word};
-use super::simd::Level;
+use super::kernels::{GROUP, GroupLine, Int, LANES, UnsignedWord};
+use super::simd::SimdLevel;
 use super::tile::TILE;
 
 /// Outliers a group may have.
 const PATCHES: u32 = 31;
 
-/// What a reader must know of a group before its payload.
+/// The head of a group, which a reader needs before its payload.
 ///
 /// As a number: `width:6 | patches:5 | order:2 | class:2 | wide:1`, from the lowest bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(super) struct Head {
+pub(super) struct GroupHead {
     /// Bits of each field.
     pub(super) width: u32,
     /// Residuals whose bits above the field stand apart.
@@ -27,7 +27,7 @@ pub(super) struct Head {
     pub(super) wide: bool,
 }
 
-impl Head {
+impl GroupHead {
     pub(super) fn to_bits(self) -> u16 {
         let order = (self.order as u32) << 11;
         (self.width | self.patches << 6 | order | self.class << 13 | u32::from(self.wide) << 15) as u16
@@ -58,9 +58,9 @@ impl Head {
     }
 }
 
-/// What all groups of a block have filled.
+/// Fields and patches of all groups of a block.
 #[derive(Debug)]
-pub(super) struct Planes {
+pub(super) struct PackedGroups {
     words: Box<[u32; WORDS]>,
     filled: usize,
     pub(super) bytes: Vec<u8>,
@@ -69,7 +69,7 @@ pub(super) struct Planes {
 /// Words the widest fields of a block take.
 const WORDS: usize = super::shape::BLOCK * 2;
 
-impl Planes {
+impl PackedGroups {
     pub(super) fn new() -> Self {
         Self { words: Box::new([0; WORDS]), filled: 0, bytes: Vec::new() }
     }
@@ -83,8 +83,8 @@ impl Planes {
         &self.words[..self.filled]
     }
 
-    /// Room for more words, to be overwritten.
-    fn room(&mut self, words: usize) -> &mut [u32] {
+    /// The next words, to be overwritten.
+    fn next_words(&mut self, words: usize) -> &mut [u32] {
         let start = self.filled;
         self.filled += words;
         &mut self.words[start..self.filled]
@@ -92,53 +92,53 @@ impl Planes {
 }
 
 /// Words of 32 and 64 bits in fields.
-pub(super) trait Fields: Word {
+pub(super) trait FieldWord: UnsignedWord {
     type Signed: Int<Unsigned = Self>;
-    fn pack(level: Level, z: &[Self; GROUP], width: u32, words: &mut [u32]);
-    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [Self; GROUP]);
+    fn pack(level: SimdLevel, z: &[Self; GROUP], width: u32, words: &mut [u32]);
+    fn unpack(level: SimdLevel, words: &[u32], width: u32, z: &mut [Self; GROUP]);
     /// Bit i of word k: value `32 k + i` has a bit at `width` or above.
-    fn outliers(level: Level, z: &[Self; GROUP], width: u32) -> [u32; LANES];
+    fn outliers(level: SimdLevel, z: &[Self; GROUP], width: u32) -> [u32; LANES];
     /// [`super::kernels::restore`].
-    fn restore(level: Level, how: (usize, usize), z: &[Self; GROUP], line: &mut Line<Self::Signed>);
+    fn restore(level: SimdLevel, order: usize, stride: usize, z: &[Self; GROUP], line: &mut GroupLine<Self::Signed>);
     /// [`super::kernels::tile_differences`].
-    fn tile_differences(level: Level, tile: &[Self::Signed; TILE], differences: &mut [Self; TILE]);
-    /// Undoes [`Fields::tile_differences`].
-    fn tile_sums(level: Level, differences: &[Self; TILE], tile: &mut [Self::Signed; TILE]);
+    fn tile_differences(level: SimdLevel, tile: &[Self::Signed; TILE], differences: &mut [Self; TILE]);
+    /// Undoes [`FieldWord::tile_differences`].
+    fn tile_sums(level: SimdLevel, differences: &[Self; TILE], tile: &mut [Self::Signed; TILE]);
 }
 
-impl Fields for u32 {
+impl FieldWord for u32 {
     type Signed = i32;
 
-    fn pack(level: Level, z: &[u32; GROUP], width: u32, words: &mut [u32]) {
+    fn pack(level: SimdLevel, z: &[u32; GROUP], width: u32, words: &mut [u32]) {
         level.pack(z, width, words);
     }
 
-    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [u32; GROUP]) {
+    fn unpack(level: SimdLevel, words: &[u32], width: u32, z: &mut [u32; GROUP]) {
         level.unpack(words, width, z);
     }
 
-    fn outliers(level: Level, z: &[u32; GROUP], width: u32) -> [u32; LANES] {
+    fn outliers(level: SimdLevel, z: &[u32; GROUP], width: u32) -> [u32; LANES] {
         level.outliers(z, width)
     }
 
-    fn restore(level: Level, (order, stride): (usize, usize), z: &[u32; GROUP], line: &mut Line<i32>) {
+    fn restore(level: SimdLevel, order: usize, stride: usize, z: &[u32; GROUP], line: &mut GroupLine<i32>) {
         level.restore(order, z, stride, line);
     }
 
-    fn tile_differences(level: Level, tile: &[i32; TILE], differences: &mut [u32; TILE]) {
+    fn tile_differences(level: SimdLevel, tile: &[i32; TILE], differences: &mut [u32; TILE]) {
         level.tile_differences(tile, differences);
     }
 
-    fn tile_sums(level: Level, differences: &[u32; TILE], tile: &mut [i32; TILE]) {
+    fn tile_sums(level: SimdLevel, differences: &[u32; TILE], tile: &mut [i32; TILE]) {
         level.tile_sums(differences, tile);
     }
 }
 
 /// A plane of the low 32 bits, then one of the high ones.
-impl Fields for u64 {
+impl FieldWord for u64 {
     type Signed = i64;
 
-    fn pack(level: Level, z: &[u64; GROUP], width: u32, words: &mut [u32]) {
+    fn pack(level: SimdLevel, z: &[u64; GROUP], width: u32, words: &mut [u32]) {
         let low_width = width.min(32);
         let (low_words, high_words) = words.split_at_mut(low_width as usize * LANES);
         level.pack(&z.map(|z| z as u32), low_width, low_words);
@@ -147,10 +147,11 @@ impl Fields for u64 {
         }
     }
 
-    fn unpack(level: Level, words: &[u32], width: u32, z: &mut [u64; GROUP]) {
+    fn unpack(level: SimdLevel, words: &[u32], width: u32, z: &mut [u64; GROUP]) {
         let low_width = width.min(32);
         let (low_words, high_words) = words.split_at(low_width as usize * LANES);
-        let (mut low, mut high) = ([0; GROUP], [0; GROUP]);
+        let mut low = [0; GROUP];
+        let mut high = [0; GROUP];
         level.unpack(low_words, low_width, &mut low);
         level.unpack(high_words, width - low_width, &mut high);
         for (z, (low, high)) in z.iter_mut().zip(low.iter().zip(&high)) {
@@ -158,41 +159,46 @@ impl Fields for u64 {
         }
     }
 
-    fn outliers(level: Level, z: &[u64; GROUP], width: u32) -> [u32; LANES] {
+    fn outliers(level: SimdLevel, z: &[u64; GROUP], width: u32) -> [u32; LANES] {
         level.outliers_wide(z, width)
     }
 
-    fn restore(level: Level, (order, stride): (usize, usize), z: &[u64; GROUP], line: &mut Line<i64>) {
+    fn restore(level: SimdLevel, order: usize, stride: usize, z: &[u64; GROUP], line: &mut GroupLine<i64>) {
         level.restore_wide(order, z, stride, line);
     }
 
-    fn tile_differences(level: Level, tile: &[i64; TILE], differences: &mut [u64; TILE]) {
+    fn tile_differences(level: SimdLevel, tile: &[i64; TILE], differences: &mut [u64; TILE]) {
         level.tile_differences_wide(tile, differences);
     }
 
-    fn tile_sums(level: Level, differences: &[u64; TILE], tile: &mut [i64; TILE]) {
+    fn tile_sums(level: SimdLevel, differences: &[u64; TILE], tile: &mut [i64; TILE]) {
         level.tile_sums_wide(differences, tile);
     }
 }
 
 /// Appends a group of residuals; `None`, with nothing appended, when they need fields of 64 bits.
-pub(super) fn encode<I: Int>(level: Level, z: &[I::Unsigned; GROUP], order: usize, planes: &mut Planes) -> Option<Head>
+pub(super) fn encode<I: Int>(
+    level: SimdLevel,
+    z: &[I::Unsigned; GROUP],
+    order: usize,
+    groups: &mut PackedGroups,
+) -> Option<GroupHead>
 where
-    I::Unsigned: Fields<Signed = I>,
+    I::Unsigned: FieldWord<Signed = I>,
 {
     let wide = size_of::<I>() == 8;
-    let head = Head { order, wide, ..shape(level, z)? };
-    I::Unsigned::pack(level, z, head.width, planes.room(head.words()));
+    let head = GroupHead { order, wide, ..shape(level, z)? };
+    I::Unsigned::pack(level, z, head.width, groups.next_words(head.words()));
     if head.patches > 0 {
         let places = set_bits(I::Unsigned::outliers(level, z, head.width));
         let places = &places[..head.patches as usize];
-        planes.bytes.extend_from_slice(places);
+        groups.bytes.extend_from_slice(places);
         let highs = places.iter().map(|place| z[usize::from(*place)].wide() >> head.width);
         match head.class {
-            0 => planes.bytes.extend(highs.map(|high| high as u8)),
-            1 => highs.for_each(|high| planes.bytes.extend_from_slice(&(high as u16).to_le_bytes())),
-            2 => highs.for_each(|high| planes.bytes.extend_from_slice(&(high as u32).to_le_bytes())),
-            _ => highs.for_each(|high| planes.bytes.extend_from_slice(&high.to_le_bytes())),
+            0 => groups.bytes.extend(highs.map(|high| high as u8)),
+            1 => highs.for_each(|high| groups.bytes.extend_from_slice(&(high as u16).to_le_bytes())),
+            2 => highs.for_each(|high| groups.bytes.extend_from_slice(&(high as u32).to_le_bytes())),
+            _ => highs.for_each(|high| groups.bytes.extend_from_slice(&high.to_le_bytes())),
         }
     }
     Some(head)
@@ -200,7 +206,8 @@ where
 
 /// Numbers of the bits set, ascending; zeros after the last.
 fn set_bits(maps: [u32; LANES]) -> [u8; PATCHES as usize + 1] {
-    let (mut places, mut n) = ([0; PATCHES as usize + 1], 0);
+    let mut places = [0; PATCHES as usize + 1];
+    let mut n = 0;
     for (k, [low, high]) in maps.as_chunks::<2>().0.iter().enumerate() {
         let mut map = u64::from(*low) | u64::from(*high) << 32;
         while map != 0 {
@@ -213,12 +220,13 @@ fn set_bits(maps: [u32; LANES]) -> [u8; PATCHES as usize + 1] {
 }
 
 /// The cheapest width: every narrower field costs 32 bytes less and its new outliers more.
-fn shape<W: Word>(level: Level, z: &[W; GROUP]) -> Option<Head> {
+fn shape<W: UnsignedWord>(level: SimdLevel, z: &[W; GROUP]) -> Option<GroupHead> {
     let full = 64 - level.union(z).leading_zeros();
-    let mut best = Head { width: full, ..Head::default() };
+    let mut best = GroupHead { width: full, ..GroupHead::default() };
     let mut least = 32 * full;
     // Eight widths at a time are told apart by bytes.
-    let (mut bytes, mut shift) = ([0; GROUP], full);
+    let mut bytes = [0; GROUP];
+    let mut shift = full;
     for width in (0..full).rev() {
         if width < shift {
             shift = width.saturating_sub(7);
@@ -231,28 +239,47 @@ fn shape<W: Word>(level: Level, z: &[W; GROUP]) -> Option<Head> {
         let class = (full - width).div_ceil(8).next_power_of_two().trailing_zeros();
         let cost = 32 * width + patches * (1 + (1 << class));
         if cost < least {
-            (best, least) = (Head { width, patches, class, ..best }, cost);
+            (best, least) = (GroupHead { width, patches, class, ..best }, cost);
         }
     }
     (best.width < 64).then_some(best)
 }
 
 /// The residuals of a group from its words and patch bytes, both as long as `head` says.
-pub(super) fn decode<I: Int>(level: Level, head: Head, words: &[u32], bytes: &[u8], z: &mut [I::Unsigned; GROUP])
-where
-    I::Unsigned: Fields<Signed = I>,
+pub(super) fn decode<I: Int>(
+    level: SimdLevel,
+    head: GroupHead,
+    words: &[u32],
+    bytes: &[u8],
+    z: &mut [I::Unsigned; GROUP],
+) where
+    I::Unsigned: FieldWord<Signed = I>,
 {
     I::Unsigned::unpack(level, words, head.width, z);
     let (places, highs) = bytes.split_at(head.patches as usize);
-    let patch = |(place, high): (&u8, u64)| {
-        let value = &mut z[usize::from(*place)];
-        *value = value.or(I::Unsigned::narrowed(high << head.width));
-    };
-    let places = places.iter();
     match head.class {
-        0 => places.zip(highs.iter().map(|high| u64::from(*high))).for_each(patch),
-        1 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u16::from_le_bytes(*high)))).for_each(patch),
-        2 => places.zip(highs.as_chunks().0.iter().map(|high| u64::from(u32::from_le_bytes(*high)))).for_each(patch),
-        _ => places.zip(highs.as_chunks().0.iter().map(|high| u64::from_le_bytes(*high))).for_each(patch),
+        0 => apply_patches(z, head.width, places, highs.iter().map(|high| u64::from(*high))),
+        1 => apply_patches(
+            z,
+            head.width,
+            places,
+            highs.as_chunks().0.iter().map(|high| u16::from_le_bytes(*high).into()),
+        ),
+        2 => apply_patches(
+            z,
+            head.width,
+            places,
+            highs.as_chunks().0.iter().map(|high| u32::from_le_bytes(*high).into()),
+        ),
+        _ => apply_patches(z, head.width, places, highs.as_chunks().0.iter().map(|high| u64::from_le_bytes(*high))),
+    }
+}
+
+/// Puts high parts above the fields of the residuals at these places.
+#[inline(always)]
+fn apply_patches<W: UnsignedWord>(z: &mut [W; GROUP], width: u32, places: &[u8], highs: impl Iterator<Item = u64>) {
+    for (place, high) in places.iter().zip(highs) {
+        let value = &mut z[usize::from(*place)];
+        *value = value.or(W::narrowed(high << width));
     }
 }

@@ -2,7 +2,7 @@
 
 /// Integers differences are taken in, wrapping.
 pub(super) trait Int: Copy + Default + 'static {
-    type Unsigned: Word;
+    type Unsigned: UnsignedWord;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
@@ -100,9 +100,9 @@ impl Int for i64 {
 }
 
 /// Unsigned integers of the same widths.
-pub(super) trait Word: Copy + Default + 'static {
+pub(super) trait UnsignedWord: Copy + Default + 'static {
     fn or(self, other: Self) -> Self;
-    /// Whether a bit at `width` or above is set.
+    /// Returns whether a bit at `width` or above is set.
     fn reaches(self, width: u32) -> bool;
     /// Eight bits from `shift` on; all set where there are bits above them.
     fn byte(self, shift: u32) -> u8;
@@ -112,7 +112,7 @@ pub(super) trait Word: Copy + Default + 'static {
 
 macro_rules! word {
     ($kind:ty) => {
-        impl Word for $kind {
+        impl UnsignedWord for $kind {
             #[inline(always)]
             fn or(self, other: Self) -> Self {
                 self | other

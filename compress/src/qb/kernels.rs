@@ -1,12 +1,13 @@
-//! What is done to a group of 256 values or codes, in plain loops that compilers make vectors of.
+//! The loops over a group of 256 values or codes, plain ones that compilers make vectors of.
 //!
 //! Promises: the same integers on every machine. `simd` compiles each kernel once more for every
 //! level of the processor's vector instructions; a CUDA thread block does the same with its lanes.
 
 pub(super) use super::fitted::{fitted_codes, fitted_residuals};
-pub(super) use super::int::{Int, Word};
-use super::lattice::{Lattice, Scalar};
+pub(super) use super::int::{Int, UnsignedWord};
 use super::tile::{EDGE, TILE};
+use crate::lattice::Lattice;
+use crate::scalar::Scalar;
 
 /// Values in a group.
 pub(super) const GROUP: usize = 256;
@@ -18,17 +19,27 @@ pub(super) const LANES: usize = 8;
 pub(super) const NARROW: i64 = 1 << 28;
 
 /// Codes of a group after the codes before it, relative to its base.
-pub(super) type Line<I> = [I; HISTORY + GROUP];
+pub(super) type GroupLine<I> = [I; HISTORY + GROUP];
 
-/// The codes of `values`; whether all hold, and the largest error when they do.
+/// The outcome of [`quantise`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QuantisedGroup {
+    /// Every code's value is within the bound.
+    pub(super) all_hold: bool,
+    /// The largest error, when all hold.
+    pub(super) error: f64,
+}
+
+/// Fills `codes` with those of `values`.
 #[inline(always)]
-pub(super) fn quantise<T: Scalar, L: Lattice<T>>(
+pub(super) fn quantise<T: Scalar, L: Lattice>(
     lattice: &L,
     values: &[T; GROUP],
     codes: &mut [i64; GROUP],
-) -> (bool, f64) {
+) -> QuantisedGroup {
     // Lane by lane, so that a vector of maxima needs no order of theirs.
-    let (mut odd, mut largest) = ([0; LANES], [0.0; LANES]);
+    let mut odd = [0; LANES];
+    let mut largest = [0.0; LANES];
     for (codes, values) in codes.as_chunks_mut::<LANES>().0.iter_mut().zip(values.as_chunks::<LANES>().0) {
         for l in 0..LANES {
             let coded = lattice.code(values[l]);
@@ -39,24 +50,25 @@ pub(super) fn quantise<T: Scalar, L: Lattice<T>>(
     }
     let odd = odd.into_iter().fold(0, |all, odd| all | odd);
     let largest = largest.into_iter().fold(0.0, f64::max);
-    (odd >= 0 && largest <= lattice.bound(), largest)
+    QuantisedGroup { all_hold: odd >= 0 && largest <= lattice.bound(), error: largest }
 }
 
 /// Keeps the parent's code wherever its value is still within `bound`: few codes change then.
 #[inline(always)]
-pub(super) fn hold<T: Scalar, L: Lattice<T>>(
+pub(super) fn hold<T: Scalar, L: Lattice>(
     lattice: &L,
     bound: f64,
-    (values, parent): (&[T; GROUP], &[T; GROUP]),
+    values: &[T; GROUP],
+    parent: &[T; GROUP],
     codes: &mut [i64; GROUP],
 ) -> f64 {
     let mut largest = 0i64;
     for (i, code) in codes.iter_mut().enumerate() {
         let x = values[i].wide();
         let old = lattice.parent_code(parent[i]);
-        let old_error = (x - lattice.value(old).wide()).abs();
+        let old_error = (x - lattice.value::<T>(old).wide()).abs();
         *code = if old_error <= bound { old } else { *code };
-        let error = (x - lattice.value(*code).wide()).abs();
+        let error = (x - lattice.value::<T>(*code).wide()).abs();
         // Floats that are not negative ascend as their bits do.
         largest = largest.max(error.to_bits() as i64);
     }
@@ -65,7 +77,7 @@ pub(super) fn hold<T: Scalar, L: Lattice<T>>(
 
 /// Codes minus those of the parent.
 #[inline(always)]
-pub(super) fn subtract_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
+pub(super) fn subtract_parent<T: Scalar, L: Lattice>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
     for (code, p) in codes.iter_mut().zip(parent) {
         *code = code.wrapping_sub(lattice.parent_code(*p));
     }
@@ -73,16 +85,25 @@ pub(super) fn subtract_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T
 
 /// Undoes [`subtract_parent`].
 #[inline(always)]
-pub(super) fn add_parent<T: Scalar, L: Lattice<T>>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
+pub(super) fn add_parent<T: Scalar, L: Lattice>(lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]) {
     for (code, p) in codes.iter_mut().zip(parent) {
         *code = code.wrapping_add(lattice.parent_code(*p));
     }
 }
 
-/// Values whose sign is not that of the parent (plus without one), and zeros.
+/// The outcome of [`count_signs`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SignCounts {
+    /// Values whose sign is not that of the parent, or minus without one.
+    pub(super) negative: usize,
+    pub(super) zero: usize,
+}
+
+/// Counts signs and zeros.
 #[inline(always)]
-pub(super) fn count_signs<T: Scalar>(values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> (usize, usize) {
-    let (mut negative, mut zero) = (0u64, 0u64);
+pub(super) fn count_signs<T: Scalar>(values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> SignCounts {
+    let mut negative = 0u64;
+    let mut zero = 0u64;
     match parent {
         None => values.iter().for_each(|x| negative += u64::from(x.is_negative())),
         Some(parent) => {
@@ -90,12 +111,12 @@ pub(super) fn count_signs<T: Scalar>(values: &[T; GROUP], parent: Option<&[T; GR
         }
     }
     values.iter().for_each(|x| zero += u64::from(x.is_zero()));
-    (negative as usize, zero as usize)
+    SignCounts { negative: negative as usize, zero: zero as usize }
 }
 
 /// The values of codes.
 #[inline(always)]
-pub(super) fn dequantise<T: Scalar, L: Lattice<T>>(lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]) {
+pub(super) fn dequantise<T: Scalar, L: Lattice>(lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]) {
     for (x, code) in values.iter_mut().zip(codes) {
         *x = lattice.value(*code);
     }
@@ -103,7 +124,7 @@ pub(super) fn dequantise<T: Scalar, L: Lattice<T>>(lattice: &L, codes: &[i64; GR
 
 /// The values of codes that stand relative to `base`.
 #[inline(always)]
-pub(super) fn dequantise_from<T: Scalar, L: Lattice<T>, I: Int>(
+pub(super) fn dequantise_from<T: Scalar, L: Lattice, I: Int>(
     lattice: &L,
     base: i64,
     codes: &[I; GROUP],
@@ -120,7 +141,7 @@ pub(super) fn absolute<I: Int>(base: i64, relative: &[I; GROUP], codes: &mut [i6
     (0..GROUP).for_each(|i| codes[i] = base.wrapping_add(relative[i].wide()));
 }
 
-/// Codes relative to `base`; whether all lie within `reach` of it.
+/// Fills `relative` with codes relative to `base`; returns whether all lie within `reach` of it.
 #[inline(always)]
 pub(super) fn rebase<I: Int>(base: i64, reach: i64, codes: &[i64], relative: &mut [I]) -> bool {
     let mut excess = 0u64;
@@ -132,13 +153,15 @@ pub(super) fn rebase<I: Int>(base: i64, reach: i64, codes: &[i64], relative: &mu
     excess < 2 * reach as u64
 }
 
-/// Lengths of what each order of prediction leaves, summed over the group.
+/// Lengths of the residuals of each order of prediction, summed over the group.
 #[inline(always)]
-pub(super) fn costs<I: Int>(line: &Line<I>, stride: usize) -> [u32; 3] {
+pub(super) fn costs<I: Int>(line: &GroupLine<I>, stride: usize) -> [u32; 3] {
     let mut sums = [0u32; 3];
-    let (now, once, twice) = behind(line, stride);
+    let Shifted { now, once, twice } = behind(line, stride);
     for i in 0..GROUP {
-        let (q, p, o) = (now[i], once[i], twice[i]);
+        let q = now[i];
+        let p = once[i];
+        let o = twice[i];
         let first = q.sub(p);
         sums[0] += q.length();
         sums[1] += first.length();
@@ -147,10 +170,10 @@ pub(super) fn costs<I: Int>(line: &Line<I>, stride: usize) -> [u32; 3] {
     sums
 }
 
-/// What prediction of this order leaves.
+/// Residuals of prediction of this order.
 #[inline(always)]
-pub(super) fn residuals<I: Int>(order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]) {
-    let (now, once, twice) = behind(line, stride);
+pub(super) fn residuals<I: Int>(order: usize, line: &GroupLine<I>, stride: usize, z: &mut [I::Unsigned; GROUP]) {
+    let Shifted { now, once, twice } = behind(line, stride);
     match order {
         0 => (0..GROUP).for_each(|i| z[i] = now[i].zigzag()),
         1 => (0..GROUP).for_each(|i| z[i] = now[i].sub(once[i]).zigzag()),
@@ -159,16 +182,28 @@ pub(super) fn residuals<I: Int>(order: usize, line: &Line<I>, stride: usize, z: 
 }
 
 /// A group, and the same shifted by one and two strides.
+struct Shifted<'a, I> {
+    now: &'a [I; GROUP],
+    once: &'a [I; GROUP],
+    twice: &'a [I; GROUP],
+}
+
 #[inline(always)]
-fn behind<I: Int>(line: &Line<I>, stride: usize) -> (&[I; GROUP], &[I; GROUP], &[I; GROUP]) {
+fn behind<I: Int>(line: &GroupLine<I>, stride: usize) -> Shifted<'_, I> {
     let from = |start: usize| line[start..].first_chunk::<GROUP>().expect("a stride is at most half the history");
-    (from(HISTORY), from(HISTORY - stride), from(HISTORY - 2 * stride))
+    Shifted { now: from(HISTORY), once: from(HISTORY - stride), twice: from(HISTORY - 2 * stride) }
 }
 
 /// Undoes [`residuals`]: the history stands at the head of `line`.
 #[inline(always)]
-pub(super) fn restore<I: Int, R: Row<I>>(order: usize, z: &[I::Unsigned; GROUP], stride: usize, line: &mut Line<I>) {
-    let (before, last) = (line[HISTORY - 2], line[HISTORY - 1]);
+pub(super) fn restore<I: Int, R: Row<I>>(
+    order: usize,
+    z: &[I::Unsigned; GROUP],
+    stride: usize,
+    line: &mut GroupLine<I>,
+) {
+    let before = line[HISTORY - 2];
+    let last = line[HISTORY - 1];
     match (order, stride) {
         (0, _) => (0..GROUP).for_each(|i| line[HISTORY + i] = I::unzigzag(z[i])),
         (1, 1) => {
@@ -177,12 +212,14 @@ pub(super) fn restore<I: Int, R: Row<I>>(order: usize, z: &[I::Unsigned; GROUP],
         }
         (1, _) => (0..GROUP).for_each(|i| line[HISTORY + i] = line[HISTORY + i - stride].add(I::unzigzag(z[i]))),
         (_, 1) => {
-            let (mut slope, mut last) = (R::all(last.sub(before)), R::all(last));
+            let mut slope = R::all(last.sub(before));
+            let mut last = R::all(last);
             for_each_row(z, line, |row: R| row.sums(&mut slope).sums(&mut last));
         }
         _ => {
             for i in 0..GROUP {
-                let (once, twice) = (line[HISTORY + i - stride], line[HISTORY + i - 2 * stride]);
+                let once = line[HISTORY + i - stride];
+                let twice = line[HISTORY + i - 2 * stride];
                 line[HISTORY + i] = once.add(once.sub(twice)).add(I::unzigzag(z[i]));
             }
         }
@@ -191,7 +228,7 @@ pub(super) fn restore<I: Int, R: Row<I>>(order: usize, z: &[I::Unsigned; GROUP],
 
 /// Fills the group of `line`, row by row.
 #[inline(always)]
-fn for_each_row<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], line: &mut Line<I>, mut each: impl FnMut(R) -> R) {
+fn for_each_row<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], line: &mut GroupLine<I>, mut each: impl FnMut(R) -> R) {
     let own = line.last_chunk_mut::<GROUP>().expect("a line ends with its group");
     for (row, z) in own.as_chunks_mut::<LANES>().0.iter_mut().zip(z.as_chunks::<LANES>().0) {
         *row = each(R::unzigzag(z)).to_array();
@@ -262,17 +299,17 @@ impl<I: Int> Row<I> for [I; LANES] {
 
 /// All bits that occur.
 #[inline(always)]
-pub(super) fn union<W: Word>(z: &[W; GROUP]) -> u64 {
+pub(super) fn union<W: UnsignedWord>(z: &[W; GROUP]) -> u64 {
     z.iter().fold(W::default(), |all, z| all.or(*z)).wide()
 }
 
 /// Eight bits of each from `shift` on, all set where there are bits above them.
 #[inline(always)]
-pub(super) fn window<W: Word>(z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]) {
+pub(super) fn window<W: UnsignedWord>(z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]) {
     (0..GROUP).for_each(|i| bytes[i] = z[i].byte(shift));
 }
 
-/// How many are as large as `least`, or larger.
+/// The number of bytes that are as large as `least`, or larger.
 #[inline(always)]
 pub(super) fn count(bytes: &[u8; GROUP], least: u8) -> u32 {
     // Halves of a group are counted in bytes.
@@ -280,7 +317,7 @@ pub(super) fn count(bytes: &[u8; GROUP], least: u8) -> u32 {
     bytes.as_chunks().0.iter().map(|half| u32::from(count(half))).sum()
 }
 
-/// Which have a bit at `width` or above: bit i of word k for value `32 k + i`.
+/// The values that have a bit at `width` or above: bit i of word k for value `32 k + i`.
 #[inline(always)]
 pub(super) fn outliers<I: Int, R: Row<I>>(z: &[I::Unsigned; GROUP], width: u32) -> [u32; LANES] {
     let mut maps = [0; LANES];
@@ -300,7 +337,8 @@ pub(super) fn pack(z: &[u32; GROUP], width: u32, words: &mut [u32]) {
     }
     let mask = u32::MAX >> (32 - width);
     let mut words = words.as_chunks_mut::<LANES>().0.iter_mut();
-    let (mut open, mut filled) = ([0u32; LANES], 0);
+    let mut open = [0u32; LANES];
+    let mut filled = 0;
     for row in z.as_chunks::<LANES>().0 {
         for l in 0..LANES {
             open[l] |= (row[l] & mask) << filled;
@@ -331,7 +369,8 @@ pub(super) fn unpack(words: &[u32], width: u32, z: &mut [u32; GROUP]) {
     let words = words.as_chunks::<LANES>().0;
     for (r, row) in z.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
         let bit = r as u32 * width;
-        let (k, offset) = ((bit / 32) as usize, bit % 32);
+        let k = (bit / 32) as usize;
+        let offset = bit % 32;
         let low = words[k];
         if offset + width > 32 {
             let high = words[k + 1];
@@ -373,7 +412,8 @@ pub(super) fn tile_differences<I: Int, R: Row<I>>(tile: &[I; TILE], differences:
 /// Undoes [`tile_differences`].
 #[inline(always)]
 pub(super) fn tile_sums<I: Int, R: Row<I>>(differences: &[I::Unsigned; TILE], tile: &mut [I; TILE]) {
-    let (rows, left) = (tile.as_chunks_mut::<EDGE>().0, differences.as_chunks::<EDGE>().0);
+    let rows = tile.as_chunks_mut::<EDGE>().0;
+    let left = differences.as_chunks::<EDGE>().0;
     for r in 0..EDGE * EDGE {
         let mut last = R::all(I::default());
         for (part, z) in rows[r].as_chunks_mut::<LANES>().0.iter_mut().zip(left[r].as_chunks::<LANES>().0) {

@@ -1,4 +1,4 @@
-//! How values are cut into blocks, and blocks into pieces of work.
+//! The cutting of values into blocks, and of blocks into pieces of work.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(super) const AHEAD: usize = 4;
 
 /// The arrangement blocks are cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum FrameShape {
     /// Values in a row, predicted from those `stride` and `2 stride` before.
     Line { n: usize, stride: usize },
     /// A grid in tiles of 16^3, predicted along all axes, or by these weights; extents fastest
@@ -29,7 +29,7 @@ pub(super) enum Shape {
     Tiles { dims: [usize; 3], fitted: Option<Weights> },
 }
 
-impl Shape {
+impl FrameShape {
     pub(super) fn values(self) -> usize {
         match self {
             Self::Line { n, .. } => n,
@@ -70,14 +70,14 @@ impl Shape {
     }
 
     /// The values of every piece, in the same order.
-    pub(super) fn parts<T>(self, values: &mut [T]) -> Vec<Part<'_, T>> {
+    pub(super) fn parts<T>(self, values: &mut [T]) -> Vec<PieceValues<'_, T>> {
         let (of_row, pitch) = match self {
             Self::Line { n, .. } => (BLOCK, n),
             Self::Tiles { dims: [x, y, _], .. } => (EDGE * x, x * y),
         };
         let part = |(z, rows): &(usize, Range<usize>)| {
             let start = z * EDGE * pitch + rows.start * of_row;
-            Part { start, pitch, planes: Vec::with_capacity(EDGE.min(values.len() / pitch.max(1))) }
+            PieceValues { start, pitch, planes: Vec::with_capacity(EDGE.min(values.len() / pitch.max(1))) }
         };
         let runs: Vec<_> = self.runs().collect();
         let mut parts: Vec<_> = runs.iter().map(part).collect();
@@ -97,72 +97,90 @@ impl Shape {
         parts
     }
 
-    /// Values of a block, without what pads it.
-    pub(super) fn block_values(self, block: usize) -> usize {
-        match self {
-            Self::Line { n, .. } => BLOCK.min(n - block * BLOCK),
-            Self::Tiles { dims, .. } => corner(dims, block).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product(),
+    /// The block of this number.
+    pub(super) fn block(self, index: usize) -> BlockRef {
+        BlockRef { shape: self, index }
+    }
+}
+
+/// One block of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockRef {
+    pub(super) shape: FrameShape,
+    /// Number of the block in the frame.
+    pub(super) index: usize,
+}
+
+impl BlockRef {
+    /// Number of its values, without padding.
+    pub(super) fn values(self) -> usize {
+        match self.shape {
+            FrameShape::Line { n, .. } => BLOCK.min(n - self.index * BLOCK),
+            FrameShape::Tiles { dims, .. } => {
+                corner(dims, self.index).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product()
+            }
         }
     }
 
-    /// Groups of a block.
-    pub(super) fn groups(self, block: usize) -> usize {
-        match self {
-            Self::Line { .. } => self.block_values(block).div_ceil(GROUP),
-            Self::Tiles { .. } => TILE / GROUP,
+    /// Number of its groups.
+    pub(super) fn groups(self) -> usize {
+        match self.shape {
+            FrameShape::Line { .. } => self.values().div_ceil(GROUP),
+            FrameShape::Tiles { .. } => TILE / GROUP,
         }
     }
 
-    /// The values of a block, padded to whole groups with the nearest ones: lent from `values`
-    /// where they stand in a row, else copied into `room`.
-    pub(super) fn gather<'a, T: Copy>(self, block: usize, values: &'a [T], room: &'a mut [T; BLOCK]) -> &'a [T] {
-        let padded = self.groups(block) * GROUP;
-        match self {
-            Self::Line { .. } => {
-                let own = &values[block * BLOCK..][..self.block_values(block)];
+    /// Its values, padded to whole groups with the nearest ones: lent from `values` where they
+    /// stand in a row, else copied into `buffer`.
+    pub(super) fn gather<'a, T: Copy>(self, values: &'a [T], buffer: &'a mut [T; BLOCK]) -> &'a [T] {
+        let padded = self.groups() * GROUP;
+        match self.shape {
+            FrameShape::Line { .. } => {
+                let own = &values[self.index * BLOCK..][..self.values()];
                 if own.len() == padded {
                     return own;
                 }
-                room[..own.len()].copy_from_slice(own);
-                room[own.len()..padded].fill(own[own.len() - 1]);
+                buffer[..own.len()].copy_from_slice(own);
+                buffer[own.len()..padded].fill(own[own.len() - 1]);
             }
-            Self::Tiles { dims, .. } => each_row(dims, block, |row, start, inside| {
-                let target = &mut room[row * EDGE..][..EDGE];
+            FrameShape::Tiles { dims, .. } => each_row(dims, self.index, |row, start, inside| {
+                let target = &mut buffer[row * EDGE..][..EDGE];
                 copy(&values[start..start + inside], &mut target[..inside]);
                 let last = target[inside - 1];
                 target[inside..].fill(last);
             }),
         }
-        &room[..padded]
+        &buffer[..padded]
     }
 
-    /// Asks for values that are coded soon after a group: of a line those [`AHEAD`], of a grid the
-    /// same group of the next tile, whose rows lie too far apart for a processor to foresee them.
-    pub(super) fn fetch<T>(self, (block, group): (usize, usize), values: &[T]) {
-        match self {
-            Self::Line { .. } => {
-                let start = block * BLOCK + (group + AHEAD) * GROUP;
+    /// Prefetches values that are coded soon after a group: of a line those [`AHEAD`], of a grid
+    /// the same group of the next tile, whose rows lie too far apart for a processor to foresee
+    /// them.
+    pub(super) fn fetch<T>(self, group: usize, values: &[T]) {
+        match self.shape {
+            FrameShape::Line { .. } => {
+                let start = self.index * BLOCK + (group + AHEAD) * GROUP;
                 fetch(values.get(start..start + GROUP).unwrap_or_default());
             }
-            Self::Tiles { dims, .. } if block + 1 < self.blocks() => {
-                let [x, y, z] = corner(dims, block + 1);
+            FrameShape::Tiles { dims, .. } if self.index + 1 < self.shape.blocks() => {
+                let [x, y, z] = corner(dims, self.index + 1);
                 for row in 0..EDGE {
                     let start = ((z + group) * dims[1] + y + row) * dims[0] + x;
                     fetch(values.get(start..start + EDGE).unwrap_or_default());
                 }
             }
-            Self::Tiles { .. } => {}
+            FrameShape::Tiles { .. } => {}
         }
     }
 
-    /// Calls `each` with the parts of a block that are rows of the values too: place in the block,
-    /// place among the values, length.
-    pub(super) fn each_part(self, block: usize, mut each: impl FnMut(usize, usize, usize)) {
-        match self {
-            Self::Line { .. } => each(0, block * BLOCK, self.block_values(block)),
-            Self::Tiles { dims, .. } => {
-                let [_, at_y, at_z] = corner(dims, block);
-                each_row(dims, block, |row, start, inside| {
+    /// Calls `each` with the parts of the block that are rows of the values too: place in the
+    /// block, place among the values, length.
+    pub(super) fn each_part(self, mut each: impl FnMut(usize, usize, usize)) {
+        match self.shape {
+            FrameShape::Line { .. } => each(0, self.index * BLOCK, self.values()),
+            FrameShape::Tiles { dims, .. } => {
+                let [_, at_y, at_z] = corner(dims, self.index);
+                each_row(dims, self.index, |row, start, inside| {
                     if at_y + row % EDGE < dims[1] && at_z + row / EDGE < dims[2] {
                         each(row * EDGE, start, inside);
                     }
@@ -174,7 +192,7 @@ impl Shape {
 
 /// The values of a piece of work: in a row, in every plane of a grid.
 #[derive(Debug)]
-pub(super) struct Part<'a, T> {
+pub(super) struct PieceValues<'a, T> {
     /// Place of its first value among all.
     start: usize,
     /// Values of a plane.
@@ -182,7 +200,7 @@ pub(super) struct Part<'a, T> {
     planes: Vec<&'a mut [T]>,
 }
 
-impl<T> Part<'_, T> {
+impl<T> PieceValues<'_, T> {
     /// The value at a place among all, and those behind it in the same plane.
     pub(super) fn from(&mut self, place: usize) -> &mut [T] {
         let place = place - self.start;
@@ -224,8 +242,8 @@ mod tests {
 
     #[test]
     fn every_piece_finds_its_blocks_in_its_part() {
-        let tiles = |dims| Shape::Tiles { dims, fitted: None };
-        let line = |n| Shape::Line { n, stride: 1 };
+        let tiles = |dims| FrameShape::Tiles { dims, fitted: None };
+        let line = |n| FrameShape::Line { n, stride: 1 };
         let shapes = [line(1), line(200_000), tiles([40, 17, 33]), tiles([300, 100, 20]), tiles([16, 700, 9])];
         for shape in shapes {
             let mut places: Vec<usize> = (0..shape.values()).collect();
@@ -236,7 +254,7 @@ mod tests {
             assert!(pieces.iter().flat_map(Clone::clone).eq(0..shape.blocks()), "{shape:?}");
             for (blocks, part) in pieces.into_iter().zip(&mut parts) {
                 for block in blocks {
-                    shape.each_part(block, |_, start, len| {
+                    shape.block(block).each_part(|_, start, len| {
                         for (place, seen) in part.from(start)[..len].iter().zip(&mut seen[start..]) {
                             assert!(!std::mem::replace(seen, true), "{shape:?}: {place} twice");
                         }

@@ -1,29 +1,29 @@
 //! Signs and zeros of groups whose codes stand for magnitudes, both ways.
 
-use super::block::{Filling, class};
+use super::block::{BlockBuilder, class};
 use super::kernels::{GROUP, LANES};
-use super::lattice::Scalar;
-use super::simd::Level;
+use super::simd::SimdLevel;
+use super::source::SourceGroup;
+use crate::scalar::Scalar;
 
 /// Appends class and bitmaps of a group of magnitudes; signs stand against those of the parent.
-pub(super) fn note<T: Scalar>(
-    level: Level,
-    (values, parent): (&[T; GROUP], Option<&[T; GROUP]>),
-    filling: &mut Filling,
-) {
-    let (n_negative, n_zero) = level.count_signs(values, parent);
-    let sign = match n_negative {
+pub(super) fn note<T: Scalar>(level: SimdLevel, source: SourceGroup<'_, T>, builder: &mut BlockBuilder) {
+    let SourceGroup { values, parent } = source;
+    let counts = level.count_signs(values, parent);
+    let sign = match counts.negative {
         0 => class::PLUS,
         GROUP => class::MINUS,
         _ => class::MIXED,
     };
-    filling.classes.push(sign | if n_zero > 0 { class::ZEROS } else { 0 });
+    builder.classes.push(sign | if counts.zero > 0 { class::ZEROS } else { 0 });
     if sign == class::MIXED {
-        let flips = |i: usize| parent.is_some_and(|parent| parent[i].is_negative());
-        filling.bitmaps.extend(bitmap(|i| values[i].is_negative() ^ flips(i)));
+        builder.bitmaps.extend(match parent {
+            None => bitmap(|i| values[i].is_negative()),
+            Some(parent) => bitmap(|i| values[i].is_negative() ^ parent[i].is_negative()),
+        });
     }
-    if n_zero > 0 {
-        filling.bitmaps.extend(bitmap(|i| values[i].is_zero()));
+    if counts.zero > 0 {
+        builder.bitmaps.extend(bitmap(|i| values[i].is_zero()));
     }
 }
 
@@ -48,6 +48,7 @@ pub(super) fn apply<'a, T: Scalar>(
 }
 
 /// Bit i of word k is flag `32 k + i`.
+#[inline(always)]
 fn bitmap(flag: impl Fn(usize) -> bool) -> [u32; LANES] {
     std::array::from_fn(|k| (0..32).fold(0, |word, i| word | u32::from(flag(32 * k + i)) << i))
 }

@@ -5,16 +5,17 @@
 #![expect(unsafe_code, reason = "calls a kernel's form for vector instructions where the processor has them")]
 
 use super::fitted::Weights;
-use super::kernels::{self, GROUP, Int, LANES, Line, Word};
-use super::lattice::{Lattice, Scalar};
+use super::kernels::{self, GROUP, GroupLine, Int, LANES, QuantisedGroup, SignCounts, UnsignedWord};
 use super::tile::TILE;
+use crate::lattice::Lattice;
+use crate::scalar::Scalar;
 
 /// A set of vector instructions this processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level(Kind);
+pub struct SimdLevel(InstructionSet);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum InstructionSet {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -22,9 +23,9 @@ enum Kind {
     Avx512,
 }
 
-impl Level {
-    /// What every processor of the architecture has.
-    pub const PORTABLE: Self = Self(Kind::Portable);
+impl SimdLevel {
+    /// The instructions that every processor of the architecture has.
+    pub const PORTABLE: Self = Self(InstructionSet::Portable);
 
     /// The levels of this processor, ascending.
     #[must_use]
@@ -38,10 +39,10 @@ impl Level {
             let has_avx512 =
                 has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl") && has!("avx512cd");
             if has_avx2 {
-                levels.push(Self(Kind::Avx2));
+                levels.push(Self(InstructionSet::Avx2));
             }
             if has_avx2 && has_avx512 {
-                levels.push(Self(Kind::Avx512));
+                levels.push(Self(InstructionSet::Avx512));
             }
         }
         levels
@@ -57,17 +58,16 @@ impl Level {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Kind::Portable => "portable",
+            InstructionSet::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => "avx2",
+            InstructionSet::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => "avx512",
+            InstructionSet::Avx512 => "avx512",
         }
     }
 }
 
-/// Asks for memory that is read or written soon, where processors can be asked; nothing waits for
-/// it.
+/// Prefetches memory that is read or written soon, where processors can; nothing waits for it.
 #[inline(always)]
 pub(super) fn fetch<T>(soon: &[T]) {
     #[cfg(target_arch = "x86_64")]
@@ -80,10 +80,10 @@ pub(super) fn fetch<T>(soon: &[T]) {
     let _ = soon;
 }
 
-/// Defines methods of [`Level`] that run a kernel at that level.
+/// Defines methods of [`SimdLevel`] that run a kernel at that level.
 macro_rules! kernels {
     ($(fn $name:ident[$($g:ident: $bound:path),*]($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {
-        impl Level {$(
+        impl SimdLevel {$(
             #[inline]
             #[doc = concat!("[`kernels::", stringify!($name), "`] at this level.")]
             pub(super) fn $name<$($g: $bound),*>(self, $($argument: $kind),+) $(-> $result)? {
@@ -100,10 +100,10 @@ macro_rules! kernels {
                     match self.0 {
                         // SAFETY: a level above portable is made by `available` alone, which asked
                         // the processor.
-                        Kind::Avx2 => return unsafe { avx2($($argument),+) },
+                        InstructionSet::Avx2 => return unsafe { avx2($($argument),+) },
                         // SAFETY: as above.
-                        Kind::Avx512 => return unsafe { avx512($($argument),+) },
-                        Kind::Portable => {}
+                        InstructionSet::Avx512 => return unsafe { avx512($($argument),+) },
+                        InstructionSet::Portable => {}
                     }
                 }
                 // A function of its own, as the others are: what compilers make of a loop hangs on
@@ -119,23 +119,23 @@ macro_rules! kernels {
 }
 
 kernels! {
-    fn quantise[T: Scalar, L: Lattice<T>](lattice: &L, values: &[T; GROUP], codes: &mut [i64; GROUP]) -> (bool, f64);
-    fn hold[T: Scalar, L: Lattice<T>](
-        lattice: &L, bound: f64, values: (&[T; GROUP], &[T; GROUP]), codes: &mut [i64; GROUP],
+    fn quantise[T: Scalar, L: Lattice](lattice: &L, values: &[T; GROUP], codes: &mut [i64; GROUP]) -> QuantisedGroup;
+    fn hold[T: Scalar, L: Lattice](
+        lattice: &L, bound: f64, values: &[T; GROUP], parent: &[T; GROUP], codes: &mut [i64; GROUP],
     ) -> f64;
-    fn subtract_parent[T: Scalar, L: Lattice<T>](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
-    fn add_parent[T: Scalar, L: Lattice<T>](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
-    fn count_signs[T: Scalar](values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> (usize, usize);
-    fn dequantise[T: Scalar, L: Lattice<T>](lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]);
-    fn dequantise_from[T: Scalar, L: Lattice<T>, I: Int](
+    fn subtract_parent[T: Scalar, L: Lattice](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
+    fn add_parent[T: Scalar, L: Lattice](lattice: &L, parent: &[T; GROUP], codes: &mut [i64; GROUP]);
+    fn count_signs[T: Scalar](values: &[T; GROUP], parent: Option<&[T; GROUP]>) -> SignCounts;
+    fn dequantise[T: Scalar, L: Lattice](lattice: &L, codes: &[i64; GROUP], values: &mut [T; GROUP]);
+    fn dequantise_from[T: Scalar, L: Lattice, I: Int](
         lattice: &L, base: i64, codes: &[I; GROUP], values: &mut [T; GROUP],
     );
     fn absolute[I: Int](base: i64, relative: &[I; GROUP], codes: &mut [i64; GROUP]);
     fn rebase[I: Int](base: i64, reach: i64, codes: &[i64], relative: &mut [I]) -> bool;
-    fn costs[I: Int](line: &Line<I>, stride: usize) -> [u32; 3];
-    fn residuals[I: Int](order: usize, line: &Line<I>, stride: usize, z: &mut [I::Unsigned; GROUP]);
-    fn union[W: Word](z: &[W; GROUP]) -> u64;
-    fn window[W: Word](z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]);
+    fn costs[I: Int](line: &GroupLine<I>, stride: usize) -> [u32; 3];
+    fn residuals[I: Int](order: usize, line: &GroupLine<I>, stride: usize, z: &mut [I::Unsigned; GROUP]);
+    fn union[W: UnsignedWord](z: &[W; GROUP]) -> u64;
+    fn window[W: UnsignedWord](z: &[W; GROUP], shift: u32, bytes: &mut [u8; GROUP]);
     fn count[](bytes: &[u8; GROUP], least: u8) -> u32;
     fn pack[](z: &[u32; GROUP], width: u32, words: &mut [u32]);
     fn unpack[](words: &[u32], width: u32, z: &mut [u32; GROUP]);
@@ -143,11 +143,11 @@ kernels! {
     fn fitted_codes[I: Int](weights: &Weights, residuals: &[I::Unsigned; TILE], tile: &mut [I; TILE]);
 }
 
-/// Defines methods of [`Level`] for groups of 32 and of 64 bits, the first on rows in vector
+/// Defines methods of [`SimdLevel`] for groups of 32 and of 64 bits, the first on rows in vector
 /// registers.
 macro_rules! row_kernels {
     ($(fn $name:ident / $wide:ident($($argument:ident: $narrow:ty | $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {
-        impl Level {$(
+        impl SimdLevel {$(
             #[inline]
             #[doc = concat!("[`kernels::", stringify!($name), "`] of 32 bits at this level.")]
             pub(super) fn $name(self, $($argument: $narrow),+) $(-> $result)? {
@@ -182,7 +182,7 @@ macro_rules! row_kernels {
 row_kernels! {
     fn restore / restore_wide(
         order: usize | usize, z: &[u32; GROUP] | &[u64; GROUP], stride: usize | usize,
-        line: &mut Line<i32> | &mut Line<i64>,
+        line: &mut GroupLine<i32> | &mut GroupLine<i64>,
     );
     fn tile_differences / tile_differences_wide(
         tile: &[i32; TILE] | &[i64; TILE], differences: &mut [u32; TILE] | &mut [u64; TILE],

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// How often a thread that has nothing left to do asks for more, before it sleeps: some tenths of a
-/// millisecond where no other thread wants its core. To be woken takes about a tenth, and the next
-/// frame of a variable follows at once.
-const PATIENCE: usize = 1000;
+/// Times that an idle thread spins before it sleeps: some tenths of a millisecond where no other
+/// thread wants its core. Waking it takes about a tenth, and the next frame of a variable follows
+/// at once.
+const SPINS: usize = 1000;
 
-/// Threads of a team, at most: whoever asks for more has mistyped.
+/// Threads of a team, at most: a larger number is a typing error.
 const MOST_THREADS: usize = 256;
 
 /// Teams by process and number of threads: a forked process has none of its parent's threads.
-static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<Team>>> = Mutex::new(BTreeMap::new());
+static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<CodecTeam>>> = Mutex::new(BTreeMap::new());
 
 /// Threads that work off pieces together with the caller's.
 #[derive(Debug)]
-pub(super) struct Team {
+pub(super) struct CodecTeam {
     /// The threads beside the caller's.
     pool: ThreadPool,
-    /// How often there was something to share.
+    /// Calls of [`CodecTeam::share`] so far.
     calls: Arc<AtomicUsize>,
 }
 
-impl Team {
+impl CodecTeam {
     /// The team of so many threads, the caller's among them; `None` of one, or where the operating
     /// system grants no more.
     pub(super) fn of(threads: usize) -> Option<Arc<Self>> {
@@ -49,13 +49,14 @@ impl Team {
         Ok(Self { pool, calls: Arc::default() })
     }
 
-    /// Works off `pieces` of some `weight` each: the caller from the first on, at once, the others
-    /// from where its share ends, when they have woken, which in frames of a millisecond or two is
-    /// not nothing; then each what the other has left. `next` gives the others another piece as
-    /// long as there is one.
+    /// Works off `pieces` of some `weight` each. The caller begins at the first piece at once. The
+    /// others begin where its share ends, once they have woken, which takes a part of a frame's
+    /// millisecond or two. Then each takes the pieces the other has left; `next` gives the others
+    /// another piece as long as there is one.
     pub(super) fn share<P: Send>(
         &self,
-        (mut pieces, weight): (Vec<P>, impl Fn(&P) -> usize),
+        mut pieces: Vec<P>,
+        weight: impl Fn(&P) -> usize,
         mut front: impl FnMut(P),
         back: impl Fn(&mut dyn FnMut() -> Option<P>) + Sync,
     ) {
@@ -70,16 +71,17 @@ impl Team {
             before <= share
         };
         let far = pieces.split_off(pieces.iter().map(is_near).take_while(|is_near| *is_near).count()).into_iter();
-        let (pieces, busy) = (Mutex::new((pieces.into_iter(), far)), AtomicUsize::new(0));
+        let pieces = Mutex::new(SharedPieces { near: pieces.into_iter(), far });
+        let busy = AtomicUsize::new(0);
         let locked = || pieces.lock().expect("nobody panics holding it");
         let next = || {
-            let (near, far) = &mut *locked();
+            let SharedPieces { near, far } = &mut *locked();
             near.next().or_else(|| far.next_back())
         };
         let help = || {
             busy.fetch_add(1, Ordering::AcqRel);
             back(&mut || {
-                let (near, far) = &mut *locked();
+                let SharedPieces { near, far } = &mut *locked();
                 far.next().or_else(|| near.next_back())
             });
             let calls = self.calls.clone();
@@ -96,35 +98,45 @@ impl Team {
     }
 }
 
-/// Gives the core to others until something is so, or patience ends.
+/// Yields the core to others until the condition holds, or spinning ends.
 fn wait_for(is_so: impl Fn() -> bool) -> bool {
-    (0..PATIENCE).any(|_| {
+    (0..SPINS).any(|_| {
         std::thread::yield_now();
         is_so()
     })
 }
 
-/// What `work` makes of each piece, in order; each thread has a room of its own.
+/// Pieces not worked off yet.
+struct SharedPieces<P> {
+    /// The caller's share.
+    near: std::vec::IntoIter<P>,
+    /// The others'.
+    far: std::vec::IntoIter<P>,
+}
+
+/// The results of `work` on each piece, in order; each thread has scratch of its own.
 pub(super) fn map<P: Send, R: Send, S>(
-    team: Option<&Team>,
-    (pieces, weight): (impl IntoIterator<Item = P>, impl Fn(&P) -> usize),
-    room: impl Fn() -> S + Sync,
+    team: Option<&CodecTeam>,
+    pieces: impl IntoIterator<Item = P>,
+    weight: impl Fn(&P) -> usize,
+    scratch: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, P) -> R + Sync,
 ) -> Vec<R> {
     let pieces: Vec<(usize, P)> = pieces.into_iter().enumerate().collect();
     let mut own = None;
     let Some(team) = team.filter(|_| pieces.len() > 1) else {
-        return pieces.into_iter().map(|(_, piece)| work(own.get_or_insert_with(&room), piece)).collect();
+        return pieces.into_iter().map(|(_, piece)| work(own.get_or_insert_with(&scratch), piece)).collect();
     };
     let done = Mutex::new(BTreeMap::new());
     let note = |at: usize, result: R| done.lock().expect("nobody panics holding it").insert(at, result);
     team.share(
-        (pieces, |(_, piece): &(usize, P)| weight(piece)),
-        |(at, piece)| _ = note(at, work(own.get_or_insert_with(&room), piece)),
+        pieces,
+        |(_, piece): &(usize, P)| weight(piece),
+        |(at, piece)| _ = note(at, work(own.get_or_insert_with(&scratch), piece)),
         |next| {
             let mut own = None;
             while let Some((at, piece)) = next() {
-                note(at, work(own.get_or_insert_with(&room), piece));
+                note(at, work(own.get_or_insert_with(&scratch), piece));
             }
         },
     );

@@ -28,7 +28,8 @@ fn compare(device: &QbCuda, label: &str, values: &[f64], bound: Bound, stride: u
     for source in [Values::F64(values), Values::F32(&singles)] {
         let label = format!("{label}, {:?}, {bound:?}, stride {stride}", source.element());
         let context = context(source.len(), stride);
-        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let mut expected = Vec::new();
+        let mut found = Vec::new();
         let ours = Qb::default().encode(source, bound, &context, &mut expected).unwrap();
         let encoded = device.encode(source, bound, &context, &mut found).unwrap();
         assert_eq!(encoded, ours, "{label}");
@@ -36,7 +37,8 @@ fn compare(device: &QbCuda, label: &str, values: &[f64], bound: Bound, stride: u
         if encoded.stored_raw {
             continue;
         }
-        let (mut a, mut b) = (vec![0f64; source.len()], vec![0f64; source.len()]);
+        let mut a = vec![0f64; source.len()];
+        let mut b = vec![0f64; source.len()];
         if let Values::F64(_) = source {
             device.decode(&found, bound, &context, ValuesMut::F64(&mut a)).unwrap();
             Qb::default().decode(&found, bound, &context, ValuesMut::F64(&mut b)).unwrap();
@@ -84,7 +86,8 @@ fn device_names_the_damaged_block() {
     let mut target = vec![0.0; values.len()];
     let context = context(values.len(), 1);
     let result = device.decode(&payload, Bound::Lossless, &context, ValuesMut::F64(&mut target));
-    let (blocks, total) = (vec![frame.words.len() - 1], frame.words.len());
+    let blocks = vec![frame.words.len() - 1];
+    let total = frame.words.len();
     assert_eq!(result, Err(CodecError::Blocks { codec: CodecId::Qb, blocks, total }));
 }
 

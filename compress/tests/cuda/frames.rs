@@ -6,9 +6,9 @@ use recoup_core::{Bound, Codec, Context, Encoded, Values};
 const HEADER: usize = 96;
 const ENTRY: usize = 8;
 
-/// What a device is told of a frame's lattice.
+/// The lattice of a frame, as a device takes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lattice {
+pub(crate) struct DeviceLattice {
     pub(crate) mode: u32,
     pub(crate) step: f64,
     pub(crate) inverse: f64,
@@ -21,7 +21,7 @@ pub(crate) struct Lattice {
 pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
     pub(crate) encoded: Encoded,
-    pub(crate) lattice: Lattice,
+    pub(crate) lattice: DeviceLattice,
     pub(crate) words: Vec<u32>,
     pub(crate) blocks: Vec<u8>,
 }
@@ -32,7 +32,7 @@ pub(crate) fn context(n: usize, stride: usize) -> Context<'static> {
 }
 
 impl Frame {
-    /// What the host's codec makes of `values`; `None` where it stores them raw.
+    /// The frame that the host's codec makes of `values`; `None` where it stores them raw.
     pub(crate) fn of(values: Values<'_>, bound: Bound, stride: usize) -> Option<Self> {
         let mut payload = Vec::new();
         let encoded = Qb::default().encode(values, bound, &context(values.len(), stride), &mut payload);
@@ -72,17 +72,19 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The lattice a header states, as the encoder has it.
-fn lattice(header: &[u8]) -> Lattice {
+fn lattice(header: &[u8]) -> DeviceLattice {
     const ABSOLUTE_MAX: f64 = f64::from_bits((1023 + 1021) << 52);
-    let (is_wide, mode, step) = (header[6] == 0, u32::from(header[7]), u64_at(header, 24));
+    let is_wide = header[6] == 0;
+    let mode = u32::from(header[7]);
+    let step = u64_at(header, 24);
     let bound = f64::from_bits(u64_at(header, 16)).min(ABSOLUTE_MAX);
     match mode {
-        0 => Lattice { mode, step: 0.0, inverse: 0.0, bound: 0.0, last: 0 },
-        1 => Lattice { mode, step: f64::from_bits(step), inverse: 1.0 / f64::from_bits(step), bound, last: 0 },
+        0 => DeviceLattice { mode, step: 0.0, inverse: 0.0, bound: 0.0, last: 0 },
+        1 => DeviceLattice { mode, step: f64::from_bits(step), inverse: 1.0 / f64::from_bits(step), bound, last: 0 },
         _ => {
             let infinity: u64 = if is_wide { 0x7ff << 41 } else { 0xff << 23 };
             let last = ((infinity - 1) / step) as i64;
-            Lattice { mode, step: step as f64, inverse: 1.0 / step as f64, bound, last }
+            DeviceLattice { mode, step: step as f64, inverse: 1.0 / step as f64, bound, last }
         }
     }
 }

@@ -9,7 +9,7 @@ use recoup_compress::Qb;
 use recoup_core::{Bound, Codec, CodecError, Values, ValuesMut};
 
 use super::corpus::{BLOCK, Input, Random, each_kind, patchwork};
-use super::frames::{Frame, Lattice, context};
+use super::frames::{DeviceLattice, Frame, context};
 
 const BOUNDS: [Bound; 7] = [
     Bound::Lossless,
@@ -43,7 +43,7 @@ impl Shim {
     }
 
     /// Words of each block, largest error of each, blocks.
-    fn encode(&mut self, values: Values<'_>, lattice: Lattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
+    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
         let mut request = head(0, values, lattice, stride);
         append(values, &mut request);
         let answer = self.ask(&request);
@@ -55,7 +55,7 @@ impl Shim {
         (words, errors, bytes.to_vec())
     }
 
-    /// Which blocks are damaged, and the bytes of the values.
+    /// The damaged blocks, and the bytes of the values.
     fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
         let mut request = head(1, like, frame.lattice, stride);
         frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
@@ -92,7 +92,7 @@ fn built() -> &'static Path {
 }
 
 /// A request up to its values.
-fn head(what: u32, values: Values<'_>, lattice: Lattice, stride: usize) -> Vec<u8> {
+fn head(what: u32, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> Vec<u8> {
     let dtype = u32::from(matches!(values, Values::F32(_)));
     let mut request: Vec<u8> =
         [what, dtype, lattice.mode, stride as u32].into_iter().flat_map(u32::to_le_bytes).collect();
@@ -112,7 +112,8 @@ fn append(values: Values<'_>, target: &mut Vec<u8>) {
 
 /// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
 fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
-    let (mut doubles, mut singles) = (vec![0f64; like.len()], vec![0f32; like.len()]);
+    let mut doubles = vec![0f64; like.len()];
+    let mut singles = vec![0f32; like.len()];
     let is_wide = matches!(like, Values::F64(_));
     let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
     let damaged = match Qb::default().decode(payload, Bound::Lossless, &context(like.len(), stride), target) {
@@ -156,7 +157,8 @@ fn compare_both_types(shim: &mut Shim, input: &Input, bound: Bound, stride: usiz
 
 #[test]
 fn every_kind_of_block_has_the_same_bytes_at_every_bound() {
-    let (mut shim, input) = (Shim::start(), patchwork(100));
+    let mut shim = Shim::start();
+    let input = patchwork(100);
     for bound in BOUNDS {
         assert!(compare_both_types(&mut shim, &input, bound, 1), "{bound:?}: the patchwork is stored raw");
     }
@@ -164,7 +166,8 @@ fn every_kind_of_block_has_the_same_bytes_at_every_bound() {
 
 #[test]
 fn every_stride_has_the_same_bytes() {
-    let (mut shim, input) = (Shim::start(), patchwork(3000));
+    let mut shim = Shim::start();
+    let input = patchwork(3000);
     for stride in 2..=8 {
         let bound = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless][stride % 3];
         assert!(compare_both_types(&mut shim, &input, bound, stride));

@@ -400,10 +400,28 @@ impl ProtectionArgs {
 /// Whether a codec has nothing, or hardly anything, to offer for values that must not change: it is
 /// made for bounds.
 fn needs_bound(id: CodecId) -> bool {
-    matches!(id, CodecId::Qb | CodecId::Zfp | CodecId::Sz3)
+    match id {
+        CodecId::Qb | CodecId::Zfp | CodecId::Sz3 => true,
+        CodecId::Raw | CodecId::Zstd | CodecId::Pco => false,
+    }
 }
 
 /// Whether the method keeps a direction that serves a deflated resume.
 fn has_direction(method: MethodKind) -> bool {
     profile(method).lossy_resume == Resume::Deflated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_text_of_codec_names_every_codec() {
+        let command = ProtectionArgs::augment_args(clap::Command::new("run"));
+        let codec = command.get_arguments().find(|argument| argument.get_id() == "codec").unwrap();
+        let names = codec.get_value_names().unwrap().join("|");
+        for id in CodecId::ALL {
+            assert!(names.split('|').any(|name| name == id.name()), "`--codec {names}` lacks {id}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What every codec does: values in, bytes out, and back, within a bound.
+//! The interface of codecs: values to bytes and back, within a bound.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,40 +8,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bound, ElementType, Values, ValuesMut};
 
-/// The codecs a manifest may name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum CodecId {
+/// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
+/// command line.
+macro_rules! codecs {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)+) => {
+        /// The codecs a manifest may name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum CodecId {$(
+            $(#[doc = $doc])+
+            #[serde(rename = $name)]
+            $variant,
+        )+}
+
+        impl CodecId {
+            /// All codecs this version of recoup knows, built or not.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// The name used in manifests and on the command line.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {$(
+                    Self::$variant => $name,
+                )+}
+            }
+        }
+    };
+}
+
+codecs! {
     /// Little-endian values as they are.
-    Raw,
+    Raw => "raw",
     /// Byte shuffle and zstd.
-    Zstd,
+    Zstd => "zstd",
     /// Pcodec; under a bound, on an integer lattice first.
-    Pco,
+    Pco => "pco",
     /// zfp, accuracy or reversible mode.
-    Zfp,
+    Zfp => "zfp",
     /// SZ3 (built with feature `sz3`).
-    Sz3,
+    Sz3 => "sz3",
     /// Our own: quantised blocks, bounds proven for every value.
-    Qb,
+    Qb => "qb",
 }
 
 impl CodecId {
-    /// All codecs this version of recoup knows, built or not.
-    pub const ALL: [Self; 6] = [Self::Raw, Self::Zstd, Self::Pco, Self::Zfp, Self::Sz3, Self::Qb];
-
-    /// The name used in manifests and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Zstd => "zstd",
-            Self::Pco => "pco",
-            Self::Zfp => "zfp",
-            Self::Sz3 => "sz3",
-            Self::Qb => "qb",
-        }
+    /// All names, as a sentence lists them.
+    fn expected_names() -> String {
+        let names = Self::ALL.map(Self::name);
+        let (last, others) = names.split_last().expect("the table of codecs is not empty");
+        format!("{} or {last}", others.join(", "))
     }
 }
 
@@ -59,7 +73,7 @@ impl FromStr for CodecId {
     }
 }
 
-/// What a codec may use beside the values: their arrangement, and the version before.
+/// The surroundings of the values to be coded: their arrangement, and the version before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Context<'a> {
     /// Extents of the values, fastest first; their product is the number of values. `[n, 1, 1]`
@@ -67,7 +81,7 @@ pub struct Context<'a> {
     pub dims: [usize; 3],
     /// Interleaved unknowns per point; 1 for a plain vector.
     pub stride: usize,
-    /// How the frame hangs together with the version before.
+    /// The relation of the frame to the version before.
     pub chain: Chain<'a>,
     /// Bytes per second at which what is encoded will be written, where a codec shall weigh its own
     /// time against fewer bytes; `None` where bytes alone count.
@@ -111,7 +125,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// How a frame hangs together with the version before.
+/// The relation of a frame to the version before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chain<'a> {
     /// It is coded by itself, and nothing will be coded against it.
@@ -152,7 +166,7 @@ pub struct Filter {
     pub values: Vec<u32>,
 }
 
-/// What an encoder says of its payload.
+/// An encoder's account of its payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     /// The bound the payload was coded under, which the decoder is to be given: the one asked for,
@@ -183,14 +197,14 @@ impl Encoded {
 
 /// A codec: pure, stateless, the same bytes for the same input on every machine.
 pub trait Codec: Send + Sync {
-    /// Which one it is.
+    /// The identifier of the codec.
     fn id(&self) -> CodecId;
 
-    /// Whether it can encode under a bound other than [`Bound::Lossless`].
+    /// Returns whether the codec can encode under a bound other than [`Bound::Lossless`].
     fn is_lossy(&self) -> bool;
 
-    /// Whether it ever codes a frame against the one before; if not, nobody needs to keep that for
-    /// it.
+    /// Returns whether the codec ever codes a frame against the one before. If not, that frame need
+    /// not be kept for it.
     fn can_follow(&self) -> bool {
         false
     }
@@ -221,12 +235,11 @@ pub trait Codec: Send + Sync {
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError>;
 }
 
-/// What a codec reports.
+/// The errors of codecs.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CodecError {
     /// No codec of this name.
-    #[error("unknown codec {name}: expected raw, zstd, pco, zfp, sz3 or qb")]
+    #[error("unknown codec {name}: expected {}", CodecId::expected_names())]
     Unknown {
         /// The name given.
         name: String,
@@ -242,7 +255,7 @@ pub enum CodecError {
     /// The bound is negative, NaN or infinite.
     #[error("error bound {value}: expected a finite number that is not negative")]
     Bound {
-        /// What was given.
+        /// The bound given.
         value: f64,
     },
     /// The extents do not multiply to the number of values.
@@ -282,7 +295,7 @@ pub enum CodecError {
     Damaged {
         /// The codec.
         codec: CodecId,
-        /// What does not fit.
+        /// The part that does not fit.
         what: &'static str,
     },
     /// The library underneath refused.
@@ -298,6 +311,16 @@ pub enum CodecError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_codec_has_one_name_for_manifests_command_line_and_messages() {
+        for id in CodecId::ALL {
+            assert_eq!(id.name().parse(), Ok(id));
+            assert_eq!(serde_json::to_string(&id).unwrap(), format!("{:?}", id.name()));
+        }
+        let error = "lz4".parse::<CodecId>().unwrap_err().to_string();
+        assert_eq!(error, "unknown codec lz4: expected raw, zstd, pco, zfp, sz3 or qb");
+    }
 
     #[test]
     fn a_sample_is_a_box_of_the_grid_inside_the_values() {

@@ -42,7 +42,6 @@ impl Role {
 /// The type of a variable's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum ElementType {
     /// IEEE double.
     F64,
@@ -79,7 +78,6 @@ impl fmt::Display for ElementType {
 
 /// Values lent to be read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Values<'a> {
     /// IEEE doubles.
     F64(&'a [f64]),
@@ -152,7 +150,6 @@ impl Values<'_> {
 
 /// Values lent to be overwritten.
 #[derive(Debug, PartialEq)]
-#[non_exhaustive]
 pub enum ValuesMut<'a> {
     /// IEEE doubles.
     F64(&'a mut [f64]),

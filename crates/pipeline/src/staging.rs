@@ -31,10 +31,10 @@ pub enum Buffer {
 impl Buffer {
     pub(crate) fn new(element: ElementType) -> Self {
         match element {
+            ElementType::F64 => Self::F64(Vec::new()),
             ElementType::F32 => Self::F32(Vec::new()),
             ElementType::I64 => Self::I64(Vec::new()),
             ElementType::Bytes => Self::Bytes(Vec::new()),
-            _ => Self::F64(Vec::new()),
         }
     }
 

@@ -334,7 +334,7 @@ fn dtype(element: ElementType) -> &'static str {
         ElementType::F64 => "float64",
         ElementType::F32 => "float32",
         ElementType::I64 => "int64",
-        _ => "uint8",
+        ElementType::Bytes => "uint8",
     }
 }
 

@@ -34,7 +34,7 @@ impl From<ElementType> for Datatype {
             ElementType::F64 => Self::F64,
             ElementType::F32 => Self::F32,
             ElementType::I64 => Self::I64,
-            _ => Self::U8,
+            ElementType::Bytes => Self::U8,
         }
     }
 }

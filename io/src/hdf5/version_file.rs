@@ -129,7 +129,7 @@ fn nothing(element: ElementType) -> Vec<u8> {
     match element {
         ElementType::F64 => f64::NAN.to_le_bytes().to_vec(),
         ElementType::F32 => f32::NAN.to_le_bytes().to_vec(),
-        _ => Vec::new(),
+        ElementType::I64 | ElementType::Bytes => Vec::new(),
     }
 }
 

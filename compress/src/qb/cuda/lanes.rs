@@ -6,11 +6,12 @@ use recoup_device::driver::sys::CUevent_flags;
 use recoup_device::driver::{CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, ValidAsZeroBits};
 use recoup_device::{Device, DeviceError, Pinned, pinned};
 
-use super::super::frame::Entry;
-use super::super::lattice::Scalar;
+use super::super::frame::BlockEntry;
+use super::super::run::{EncodedBlocks, StoredBlocks};
 use super::super::shape::BLOCK;
 use super::sys::{self, Kernels, Parameters, raw_words};
-use super::timing::Timing;
+use super::timing::KernelTiming;
+use crate::scalar::Scalar;
 
 /// Blocks of a slice: 64 MiB of doubles.
 pub(super) const SLICE_BLOCKS: usize = 2048;
@@ -45,20 +46,20 @@ pub(super) struct Lanes {
     singles: Vec<Lane<f32>>,
 }
 
-/// Room for one slice, and the stream its work is done in.
+/// Memory for one slice, and the stream its work is done in.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     stream: Arc<CudaStream>,
     values: CudaSlice<T>,
-    encoded: sys::Encoded,
+    encoded: sys::SliceBuffers,
     payload: Pinned<u32>,
     /// Blocks of the slice under way; 0 for none.
     blocks: usize,
 }
 
-/// What all slices of a frame have in common.
+/// The kernels of a frame, and their arguments that are the same for all its slices.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct KernelSetup<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) lattice: Parameters,
     pub(super) stride: u32,
@@ -66,14 +67,14 @@ pub(super) struct Job<'a> {
 
 /// Values to encode.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source<'a, T> {
+pub(super) enum LineSource<'a, T> {
     /// In the memory of the host.
     Host(&'a [T]),
     /// In that of the device.
     Device(&'a CudaView<'a, T>),
 }
 
-impl<T> Source<'_, T> {
+impl<T> LineSource<'_, T> {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Host(values) => values.len(),
@@ -86,34 +87,36 @@ impl<T: Element> Lane<T> {
     fn new(device: &Device) -> Result<Self, DeviceError> {
         let stream = device.context().new_stream()?;
         let words = SLICE_BLOCKS * raw_words::<T>(BLOCK);
-        let encoded = sys::Encoded {
+        let encoded = sys::SliceBuffers {
             slots: stream.alloc_zeros(words)?,
             words: stream.alloc_zeros(SLICE_BLOCKS)?,
             errors: stream.alloc_zeros(SLICE_BLOCKS)?,
             offsets: stream.alloc_zeros(SLICE_BLOCKS + 1)?,
             compacted: stream.alloc_zeros(words)?,
         };
-        let (values, payload) = (stream.alloc_zeros(SLICE_VALUES)?, pinned(device, words)?);
+        let values = stream.alloc_zeros(SLICE_VALUES)?;
+        let payload = pinned(device, words)?;
         Ok(Self { stream, values, encoded, payload, blocks: 0 })
     }
 
     /// Begins to encode slice number `slice`.
-    fn begin(&mut self, job: Job<'_>, source: Source<'_, T>, slice: usize) -> Result<(), DriverError> {
+    fn begin(&mut self, setup: KernelSetup<'_>, source: LineSource<'_, T>, slice: usize) -> Result<(), DriverError> {
         let range = slice * SLICE_VALUES..source.len().min((slice + 1) * SLICE_VALUES);
         self.blocks = range.len().div_ceil(BLOCK);
         let view = match source {
-            Source::Host(values) => {
+            LineSource::Host(values) => {
                 self.stream.memcpy_htod(&values[range.clone()], &mut self.values)?;
                 self.values.slice(..range.len())
             }
-            Source::Device(values) => values.slice(range),
+            LineSource::Device(values) => values.slice(range),
         };
-        sys::encode(&self.stream, job.kernels, job.lattice, (&view, job.stride), &mut self.encoded)
+        sys::encode(&self.stream, setup.kernels, setup.lattice, &view, setup.stride, &mut self.encoded)
     }
 
-    /// Appends the blocks of the slice under way; their table, and the largest error so far.
-    fn finish(&mut self, target: &mut Vec<u8>, table: &mut Vec<Entry>, error: &mut f64) -> Result<(), DriverError> {
-        let (mut words, mut errors) = (vec![0u32; self.blocks], vec![0u64; self.blocks]);
+    /// Appends the blocks of the slice under way to `target`, and adds them to `done`.
+    fn finish(&mut self, target: &mut Vec<u8>, done: &mut EncodedBlocks) -> Result<(), DriverError> {
+        let mut words = vec![0u32; self.blocks];
+        let mut errors = vec![0u64; self.blocks];
         self.stream.memcpy_dtoh(&self.encoded.words.slice(..self.blocks), &mut words)?;
         self.stream.memcpy_dtoh(&self.encoded.errors.slice(..self.blocks), &mut errors)?;
         self.stream.synchronize()?;
@@ -127,28 +130,33 @@ impl<T: Element> Lane<T> {
             rest = next;
             let start = target.len();
             target.extend(block.iter().flat_map(|word| word.to_le_bytes()));
-            table.push(Entry { words: n_words, crc32c: crc32c::crc32c(&target[start..]) });
+            done.table.push(BlockEntry { words: n_words, crc32c: crc32c::crc32c(&target[start..]) });
         }
-        *error = errors.into_iter().map(f64::from_bits).fold(*error, f64::max);
+        done.error = errors.into_iter().map(f64::from_bits).fold(done.error, f64::max);
         self.blocks = 0;
         Ok(())
     }
 
     /// Decodes one slice.
-    fn decode(&mut self, job: Job<'_>, blocks: &SliceBlocks<'_>, target: &mut [T]) -> Result<Vec<bool>, DriverError> {
+    fn decode(
+        &mut self,
+        setup: KernelSetup<'_>,
+        blocks: &SliceBlocks<'_>,
+        target: &mut [T],
+    ) -> Result<Vec<bool>, DriverError> {
         let n = blocks.words.len();
         let payload = self.payload.as_mut_slice()?;
         for (word, bytes) in payload.iter_mut().zip(blocks.bytes.as_chunks().0) {
             *word = u32::from_le_bytes(*bytes);
         }
         let total = blocks.bytes.len() / 4;
-        let sys::Encoded { slots: damaged, words, offsets, compacted, .. } = &mut self.encoded;
+        let sys::SliceBuffers { slots: damaged, words, offsets, compacted, .. } = &mut self.encoded;
         self.stream.memcpy_htod(&payload[..total], compacted)?;
         self.stream.memcpy_htod(&blocks.words[..], words)?;
         self.stream.memcpy_htod(&blocks.offsets[..], offsets)?;
         let device_blocks = sys::Blocks { all: compacted.slice(..total), offsets, words, damaged };
         let mut values = self.values.slice_mut(..target.len());
-        sys::decode(&self.stream, job.kernels, job.lattice, device_blocks, (&mut values, job.stride))?;
+        sys::decode(&self.stream, setup.kernels, setup.lattice, device_blocks, &mut values, setup.stride)?;
         let mut flags = vec![0u32; n];
         self.stream.memcpy_dtoh(&self.encoded.slots.slice(..n), &mut flags)?;
         self.stream.memcpy_dtoh(&self.values.slice(..target.len()), target)?;
@@ -165,8 +173,10 @@ struct SliceBlocks<'a> {
 }
 
 impl<'a> SliceBlocks<'a> {
-    fn new(table: &[Entry], bytes: &'a [u8]) -> Self {
-        let (mut words, mut offsets, mut start) = (Vec::new(), Vec::new(), 0);
+    fn new(table: &[BlockEntry], bytes: &'a [u8]) -> Self {
+        let mut words = Vec::new();
+        let mut offsets = Vec::new();
+        let mut start = 0;
         for entry in table {
             let own = &bytes[start..start + entry.words as usize * 4];
             words.push(if crc32c::crc32c(own) == entry.crc32c { entry.words } else { 0 });
@@ -186,25 +196,24 @@ fn ready<'a, T: Element>(device: &Device, all: &'a mut Lanes) -> Result<&'a mut 
     Ok(lanes.first_chunk_mut().expect("two lanes were made"))
 }
 
-/// Encodes all slices: while one is fetched, the next is coded. Appends the blocks; their table,
-/// and the largest error.
+/// Encodes all slices: while one is fetched, the next is coded. Appends the blocks to `target`.
 pub(super) fn encode<T: Element>(
     device: &Device,
     all: &mut Lanes,
-    job: Job<'_>,
-    source: Source<'_, T>,
+    setup: KernelSetup<'_>,
+    source: LineSource<'_, T>,
     target: &mut Vec<u8>,
-) -> Result<(Vec<Entry>, f64), DeviceError> {
+) -> Result<EncodedBlocks, DeviceError> {
     let lanes = ready(device, all)?;
     let slices = source.len().div_ceil(SLICE_VALUES);
-    let (mut table, mut error) = (Vec::with_capacity(source.len().div_ceil(BLOCK)), 0.0);
+    let mut done = EncodedBlocks { table: Vec::with_capacity(source.len().div_ceil(BLOCK)), error: 0.0 };
     let mut each = || {
         for slice in 0..=slices {
             if slice < slices {
-                lanes[slice % 2].begin(job, source, slice)?;
+                lanes[slice % 2].begin(setup, source, slice)?;
             }
             if slice > 0 {
-                lanes[(slice - 1) % 2].finish(target, &mut table, &mut error)?;
+                lanes[(slice - 1) % 2].finish(target, &mut done)?;
             }
         }
         Ok(())
@@ -215,7 +224,7 @@ pub(super) fn encode<T: Element>(
         lane.stream.synchronize()?;
     }
     result?;
-    Ok((table, error))
+    Ok(done)
 }
 
 /// Encodes one slice of values of the device, decodes what came of it, and says how long the
@@ -223,26 +232,26 @@ pub(super) fn encode<T: Element>(
 pub(super) fn time(
     device: &Device,
     all: &mut Lanes,
-    job: Job<'_>,
+    setup: KernelSetup<'_>,
     values: &CudaView<'_, f64>,
-) -> Result<Timing, DeviceError> {
+) -> Result<KernelTiming, DeviceError> {
     let [Lane { stream, values: decoded, encoded, .. }, other] = ready::<f64>(device, all)?;
     let blocks = values.len().div_ceil(BLOCK);
     let mark = || stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
     let start = mark()?;
-    sys::encode(stream, job.kernels, job.lattice, (values, job.stride), encoded)?;
+    sys::encode(stream, setup.kernels, setup.lattice, values, setup.stride, encoded)?;
     let middle = mark()?;
-    // The other lane's room is free: flags are written there.
+    // The other lane's memory is free: flags are written there.
     let damaged = &mut other.encoded.words;
-    let sys::Encoded { words, offsets, compacted, .. } = &*encoded;
+    let sys::SliceBuffers { words, offsets, compacted, .. } = &*encoded;
     let device_blocks = sys::Blocks { all: compacted.as_view(), offsets, words, damaged };
     let mut target = decoded.slice_mut(..values.len());
-    sys::decode(stream, job.kernels, job.lattice, device_blocks, (&mut target, job.stride))?;
+    sys::decode(stream, setup.kernels, setup.lattice, device_blocks, &mut target, setup.stride)?;
     let end = mark()?;
     let mut total = [0u64];
     stream.memcpy_dtoh(&offsets.slice(blocks..=blocks), &mut total)?;
     stream.synchronize()?;
-    Ok(Timing {
+    Ok(KernelTiming {
         encode_seconds: f64::from(start.elapsed_ms(&middle)?) * 1e-3,
         decode_seconds: f64::from(middle.elapsed_ms(&end)?) * 1e-3,
         bytes: total[0] as usize * 4,
@@ -254,10 +263,11 @@ pub(super) fn time(
 pub(super) fn decode<T: Element>(
     device: &Device,
     all: &mut Lanes,
-    job: Job<'_>,
-    (table, mut bytes): (&[Entry], &[u8]),
+    setup: KernelSetup<'_>,
+    stored: StoredBlocks<'_>,
     target: &mut [T],
 ) -> Result<Vec<usize>, DeviceError> {
+    let StoredBlocks { table, mut bytes } = stored;
     let [lane, _] = ready(device, all)?;
     let mut damaged = Vec::new();
     let slices = table.chunks(SLICE_BLOCKS).zip(target.chunks_mut(SLICE_VALUES)).enumerate();
@@ -265,7 +275,7 @@ pub(super) fn decode<T: Element>(
         let len = table.iter().map(|entry| entry.words as usize * 4).sum();
         let (own, rest) = bytes.split_at(len);
         bytes = rest;
-        let flags = lane.decode(job, &SliceBlocks::new(table, own), target);
+        let flags = lane.decode(setup, &SliceBlocks::new(table, own), target);
         lane.stream.synchronize()?;
         let found = flags?.into_iter().enumerate().filter(|(_, is_damaged)| *is_damaged);
         damaged.extend(found.map(|(block, _)| slice * SLICE_BLOCKS + block));

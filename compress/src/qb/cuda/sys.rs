@@ -21,7 +21,7 @@ pub(super) fn raw_words<T>(values: usize) -> usize {
     (4 + values * size_of::<T>()).div_ceil(4)
 }
 
-/// What a kernel is told of a lattice; `Parameters` in qb.cuh.
+/// The numbers of a lattice, as kernels take them; `Parameters` in qb.cuh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C)]
 pub(super) struct Parameters {
@@ -49,18 +49,22 @@ impl Kernels {
     pub(super) fn load(device: &Device, source: &str) -> Result<Self, DeviceError> {
         let module: Arc<CudaModule> = device.load(source, "qb.cuh")?;
         let function = |name: &str| module.load_function(name);
-        let (encode, decode) = (function("qb_encode")?, function("qb_decode")?);
-        Ok(Self { encode, decode, scan: function("qb_scan")?, compact: function("qb_compact")? })
+        Ok(Self {
+            encode: function("qb_encode")?,
+            decode: function("qb_decode")?,
+            scan: function("qb_scan")?,
+            compact: function("qb_compact")?,
+        })
     }
 }
 
-/// Where blocks are encoded: each into a slot of its own, then one after the other.
+/// Device memory of a slice: each block is encoded into a slot of its own, then all are compacted.
 #[derive(Debug)]
-pub(super) struct Encoded {
+pub(super) struct SliceBuffers {
     pub(super) slots: CudaSlice<u32>,
     pub(super) words: CudaSlice<u32>,
     pub(super) errors: CudaSlice<u64>,
-    /// Where each block begins, in words, and the end.
+    /// The first word of each block, and the end of the last.
     pub(super) offsets: CudaSlice<u64>,
     pub(super) compacted: CudaSlice<u32>,
 }
@@ -75,15 +79,18 @@ pub(super) fn encode<T>(
     stream: &Arc<CudaStream>,
     kernels: &Kernels,
     lattice: Parameters,
-    (values, stride): (&CudaView<'_, T>, u32),
-    target: &mut Encoded,
+    values: &CudaView<'_, T>,
+    stride: u32,
+    target: &mut SliceBuffers,
 ) -> Result<(), DriverError> {
-    let (n, slot_words) = (values.len() as u64, raw_words::<T>(BLOCK));
+    let n = values.len() as u64;
+    let slot_words = raw_words::<T>(BLOCK);
     let blocks = values.len().div_ceil(BLOCK);
     assert!(blocks <= target.words.len() && blocks <= target.errors.len() && blocks < target.offsets.len());
     assert!(blocks * slot_words <= target.slots.len() && blocks * slot_words <= target.compacted.len());
-    let (blocks, slot_words) = (blocks as u32, slot_words as u32);
-    let Encoded { slots, words, errors, offsets, compacted } = target;
+    let blocks = blocks as u32;
+    let slot_words = slot_words as u32;
+    let SliceBuffers { slots, words, errors, offsets, compacted } = target;
     let mut launch = stream.launch_builder(&kernels.encode);
     launch.arg(&lattice).arg(values).arg(&n).arg(&stride).arg(&mut *slots).arg(&mut *words).arg(&mut *errors);
     // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot,
@@ -102,8 +109,8 @@ pub(super) fn encode<T>(
     Ok(())
 }
 
-/// Blocks on the device: their words, where each begins, how many it has, and which were found
-/// damaged.
+/// Blocks on the device: all words, the first word of each block, its number of words, and a flag
+/// for each that was found damaged.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
     pub(super) all: CudaView<'a, u32>,
@@ -119,7 +126,8 @@ pub(super) fn decode<T>(
     kernels: &Kernels,
     lattice: Parameters,
     blocks: Blocks<'_>,
-    (values, stride): (&mut CudaViewMut<'_, T>, u32),
+    values: &mut CudaViewMut<'_, T>,
+    stride: u32,
 ) -> Result<(), DriverError> {
     let n = values.len() as u64;
     let n_blocks = values.len().div_ceil(BLOCK);

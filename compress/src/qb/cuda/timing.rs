@@ -1,8 +1,8 @@
-//! What kernels take.
+//! The time that kernels take.
 
 /// Seconds of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timing {
+pub struct KernelTiming {
     /// Encoding, with blocks put one after the other.
     pub encode_seconds: f64,
     /// Decoding them.

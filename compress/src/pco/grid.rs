@@ -6,31 +6,31 @@
 
 use recoup_core::Context;
 
-use crate::fitted::Fitted;
+use super::fitted::Fitted;
 
 /// One axis as memory sees it: `extent` slabs of `inner` codes each, again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Axis {
+struct GridAxis {
     inner: usize,
     extent: usize,
 }
 
-/// The axes differences were taken along, as a set of bits: 1 the fastest (at the distance of the
-/// interleaved unknowns), 2 and 4 the slower ones.
+/// The axes that differences were taken along, as a set of bits: 1 the fastest (at the distance of
+/// the interleaved unknowns), 2 and 4 the slower ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Axes(u8);
+pub(super) struct DifferencedAxes(u8);
 
-impl Axes {
+impl DifferencedAxes {
     /// No axis.
-    pub(crate) const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
 
-    /// The set as stored; `None` when it names an axis there is none of.
-    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+    /// The set as stored; `None` when it names an axis beyond the third.
+    pub(super) fn from_bits(bits: u8) -> Option<Self> {
         (bits < 8).then_some(Self(bits))
     }
 
     /// The set as stored.
-    pub(crate) fn bits(self) -> u8 {
+    pub(super) fn bits(self) -> u8 {
         self.0
     }
 
@@ -38,7 +38,7 @@ impl Axes {
     ///
     /// The entropy coder takes differences along the fastest axis by itself, so that axis is named
     /// only where unknowns are interleaved.
-    pub(crate) fn choose(codes: &[i64], context: &Context) -> Self {
+    pub(super) fn choose(codes: &[i64], context: &Context) -> Self {
         let own = if context.stride > 1 && context.dims[0].is_multiple_of(context.stride) { 1 } else { 0 };
         let [_, y, z] = context.dims;
         let candidates: &[u8] = match (y > 1, z > 1) {
@@ -52,13 +52,13 @@ impl Axes {
         Self(own | best.unwrap_or(0))
     }
 
-    fn each(self, context: &Context) -> impl DoubleEndedIterator<Item = Axis> {
+    fn each(self, context: &Context) -> impl DoubleEndedIterator<Item = GridAxis> {
         let [nx, ny, nz] = context.dims;
         let stride = context.stride.clamp(1, nx.max(1));
         let axes = [
-            Axis { inner: stride, extent: nx / stride },
-            Axis { inner: nx, extent: ny },
-            Axis { inner: nx * ny, extent: nz },
+            GridAxis { inner: stride, extent: nx / stride },
+            GridAxis { inner: nx, extent: ny },
+            GridAxis { inner: nx * ny, extent: nz },
         ];
         axes.into_iter()
             .enumerate()
@@ -68,7 +68,7 @@ impl Axes {
 }
 
 /// Replaces codes by their differences along `axes`.
-pub(crate) fn difference(codes: &mut [i64], context: &Context, axes: Axes) {
+pub(super) fn difference(codes: &mut [i64], context: &Context, axes: DifferencedAxes) {
     for axis in axes.each(context) {
         for slab in codes.chunks_exact_mut(axis.inner * axis.extent) {
             for row in (1..axis.extent).rev() {
@@ -80,7 +80,7 @@ pub(crate) fn difference(codes: &mut [i64], context: &Context, axes: Axes) {
 }
 
 /// Undoes [`difference`].
-pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
+pub(super) fn sum(codes: &mut [i64], context: &Context, axes: DifferencedAxes) {
     for axis in axes.each(context).rev() {
         for slab in codes.chunks_exact_mut(axis.inner * axis.extent) {
             for row in 1..axis.extent {
@@ -95,21 +95,24 @@ pub(crate) fn sum(codes: &mut [i64], context: &Context, axes: Axes) {
 const SLABS: usize = 3;
 const SLAB_PLANES: usize = 3;
 
-/// Whether a fitted predictor leaves shorter codes than differences along `axes`, judged on a few
-/// slabs. Their first plane, which has none before it, is the rare case and does not count where
-/// there are others.
-pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: Axes) -> bool {
+/// Returns whether a fitted predictor leaves shorter codes than differences along `axes`, judged on
+/// a few slabs. Their first plane has none before it, which is rare; it does not count where there
+/// are others.
+pub(super) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axes: DifferencedAxes) -> bool {
     let [nx, ny, nz] = context.dims;
     let slab = Context::grid([nx, ny, nz.min(SLAB_PLANES)]);
-    let (plane, planes) = (nx * ny, slab.dims[2]);
+    let plane = nx * ny;
+    let planes = slab.dims[2];
     let ignored = usize::from(planes > 1);
     let judged = Context::grid([nx, ny, planes - ignored]);
-    let cost = |left: &[i64]| sampled_cost(&left[ignored * plane..], &judged, Axes::NONE.bits());
-    let (mut by_fit, mut by_axes) = (0, 0);
+    let cost = |left: &[i64]| sampled_cost(&left[ignored * plane..], &judged, DifferencedAxes::NONE.bits());
+    let mut by_fit = 0;
+    let mut by_axes = 0;
     for nth in 1..=SLABS {
         let first = (nz - planes) * nth / (SLABS + 1);
         let codes = &codes[first * plane..(first + planes) * plane];
-        let (mut fit, mut differences) = (codes.to_vec(), codes.to_vec());
+        let mut fit = codes.to_vec();
+        let mut differences = codes.to_vec();
         fitted.remove(&mut fit, &slab);
         difference(&mut differences, &slab, axes);
         by_fit += cost(&fit);
@@ -118,7 +121,7 @@ pub(crate) fn fitted_pays(codes: &[i64], context: &Context, fitted: &Fitted, axe
     by_fit < by_axes
 }
 
-/// Lines of the fastest axis looked at by [`Axes::choose`].
+/// Lines of the fastest axis looked at by [`DifferencedAxes::choose`].
 const SAMPLED_LINES: usize = 64;
 
 /// Bits the sampled lines would take after differences along the slower `axes` and then, once or
@@ -130,7 +133,8 @@ fn sampled_cost(codes: &[i64], context: &Context, axes: u8) -> u64 {
     let mut costs = [0u64; 3];
     for sample in 0..lines.min(SAMPLED_LINES) {
         let index = sample * lines / lines.min(SAMPLED_LINES);
-        let (y, z) = (index % ny, index / ny);
+        let y = index % ny;
+        let z = index / ny;
         line.copy_from_slice(&codes[index * nx..(index + 1) * nx]);
         let neighbours = [(axes & 2 != 0 && y > 0, 1, true), (axes & 4 != 0 && z > 0, ny, true)];
         let both = (neighbours[0].0 && neighbours[1].0, ny + 1, false);
@@ -171,8 +175,8 @@ mod tests {
             let codes: Vec<i64> = (0..n as i64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)).collect();
             for bits in 0..8 {
                 let mut changed = codes.clone();
-                difference(&mut changed, &context, Axes(bits));
-                sum(&mut changed, &context, Axes(bits));
+                difference(&mut changed, &context, DifferencedAxes(bits));
+                sum(&mut changed, &context, DifferencedAxes(bits));
                 assert_eq!(changed, codes, "axes {bits} of {dims:?}");
             }
         }
@@ -183,13 +187,15 @@ mod tests {
         let context = Context::grid([16, 16, 16]);
         let smooth: Vec<i64> = (0..4096)
             .map(|i| {
-                let (x, y, z) = (i % 16, i / 16 % 16, i / 256);
+                let x = i % 16;
+                let y = i / 16 % 16;
+                let z = i / 256;
                 9 * x * y * z + 100 * (x + y + z)
             })
             .collect();
-        assert_eq!(Axes::choose(&smooth, &context), Axes(6));
+        assert_eq!(DifferencedAxes::choose(&smooth, &context), DifferencedAxes(6));
         let mix = |x: i64| x.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
         let noise: Vec<i64> = (1..=4096i64).map(|i| mix(mix(i) ^ (mix(i) >> 29)) >> 40).collect();
-        assert_eq!(Axes::choose(&noise, &context), Axes(0));
+        assert_eq!(DifferencedAxes::choose(&noise, &context), DifferencedAxes(0));
     }
 }

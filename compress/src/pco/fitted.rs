@@ -1,47 +1,31 @@
-//! A linear predictor fitted to the codes of a grid: each code from the thirteen neighbours coded
-//! before it.
+//! pco's fitted predictor: each code of a grid from the thirteen neighbours coded before it.
 //!
-//! What is left of a smooth field after a coarse lattice is smooth plus white: Lorenzo's predictor
-//! adds up the noise of seven neighbours, a least-squares fit averages over thirteen. The fit may
-//! err as it likes: encoder and decoder walk the same function over the same codes, in the same
-//! order of IEEE operations, so what it predicts is the same on every machine.
-//!
-//! A neighbour outside the grid takes the value of the nearest one inside that comes before.
+//! The fit may err as it likes: encoder and decoder walk the same function over the same codes, in
+//! the same order of IEEE operations, so that predictions are the same on every machine.
 
 use recoup_core::Context;
 
-use crate::least_squares::Normal;
+use crate::lattice::rounded_or_zero;
+use crate::neighbours::{COEFFICIENTS, Coefficients, Fit, RowsBefore, SPACE};
 
-/// Coefficients of a code with a plane before it: three for each of the rows y - 1, (y - 1, z - 1),
-/// (y, z - 1), (y + 1, z - 1), and the code before it in its own row.
-const SPACE: usize = 13;
-/// Of a code in the first plane: three for the row y - 1, and the code before it.
-const PLANE: usize = 4;
 /// Bytes of a predictor.
-pub(crate) const FITTED_BYTES: usize = 4 * (SPACE + PLANE);
+pub(super) const FITTED_BYTES: usize = 4 * COEFFICIENTS;
 /// Values a fit looks at, about.
 const SAMPLED_VALUES: usize = 1 << 14;
-/// `1.5 2^52`: adding it rounds to the nearest integer.
-const MAGIC: f64 = 6_755_399_441_055_744.0;
-/// Predictions beyond this are taken for zero.
-const LIMIT: f64 = (1u64 << 50) as f64;
 
-/// The coefficients.
+/// The predictor of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Fitted {
-    space: [f32; SPACE],
-    plane: [f32; PLANE],
-}
+pub(super) struct Fitted(Coefficients<f32>);
 
-/// Rows coded before a row, each with its first and last code once more at its ends.
-struct Before<'a> {
+/// The rows a row is predicted from, each with its first and last code once more at its ends.
+struct RowNeighbours<'a> {
     /// Row y - 1.
     south: Option<&'a [f64]>,
     /// Rows (y - 1, z - 1), (y, z - 1), (y + 1, z - 1).
     below: Option<[&'a [f64]; 3]>,
 }
 
-impl<'a> Before<'a> {
+impl<'a> RowNeighbours<'a> {
     /// The three or twelve neighbours' rows, a missing one replaced by the nearest there is.
     fn new(rows: impl Fn(usize, usize) -> &'a [f64], [y, z]: [usize; 2], ny: usize) -> Self {
         let below =
@@ -50,53 +34,64 @@ impl<'a> Before<'a> {
         Self { south, below }
     }
 
-    /// What stands in for the code before the first of the row.
+    /// The code that stands in for the one before the first of the row.
     fn edge(&self) -> f64 {
         self.south.map_or(0.0, |south| south[1])
     }
 }
 
+/// One place of a walk through the grid.
+struct WalkStep {
+    /// The code there, from which others are predicted.
+    code: i64,
+    /// The number that replaces the one there.
+    written: i64,
+}
+
 impl Fitted {
     /// The predictor of these codes; `None` where they lie on no grid of two dimensions or more.
-    pub(crate) fn fit(codes: &[i64], context: &Context) -> Option<Self> {
+    pub(super) fn fit(codes: &[i64], context: &Context) -> Option<Self> {
         let [nx, ny, nz] = context.dims;
         if context.stride > 1 || nx < 4 || ny < 2 || codes.len() != nx * ny * nz {
             return None;
         }
-        let plane = gather::<PLANE>(codes, context.dims, 0..1).solve()?;
-        let space = if nz > 1 { gather::<SPACE>(codes, context.dims, 1..nz).solve()? } else { [0.0; SPACE] };
-        Some(Self { space, plane })
+        let mut fit = Fit::EMPTY;
+        count_planes(&mut fit, codes, context.dims, 0..1);
+        count_planes(&mut fit, codes, context.dims, 1..nz);
+        let space = if nz > 1 { fit.space()? } else { [0.0; SPACE] };
+        Some(Self(Coefficients { space, plane: fit.plane()? }))
     }
 
-    /// Replaces codes by what is left of them after prediction.
-    pub(crate) fn remove(&self, codes: &mut [i64], context: &Context) {
-        self.walk(codes, context, |code, predicted| (code, code.wrapping_sub(predicted)));
+    /// Replaces codes by their residuals.
+    pub(super) fn remove(&self, codes: &mut [i64], context: &Context) {
+        self.walk(codes, context, |code, predicted| WalkStep { code, written: code.wrapping_sub(predicted) });
     }
 
     /// Undoes [`Fitted::remove`].
-    pub(crate) fn add(&self, codes: &mut [i64], context: &Context) {
+    pub(super) fn add(&self, codes: &mut [i64], context: &Context) {
         self.walk(codes, context, |left, predicted| {
             let code = left.wrapping_add(predicted);
-            (code, code)
+            WalkStep { code, written: code }
         });
     }
 
-    /// Goes through the grid; `step` makes of what stands at a place and of the prediction the code
-    /// there and what shall stand there.
-    fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> (i64, i64)) {
+    /// Goes through the grid: `step` takes the number at a place and its prediction.
+    fn walk(&self, codes: &mut [i64], context: &Context, step: impl Fn(i64, i64) -> WalkStep) {
         let [nx, ny, _] = context.dims;
         let padded = nx + 2;
         let mut planes = [vec![0.0; padded * ny], vec![0.0; padded * ny]];
-        let (mut sums, mut done) = (vec![0.0; nx], vec![0.0; padded]);
+        let mut sums = vec![0.0; nx];
+        let mut done = vec![0.0; padded];
         for (line, row) in codes.chunks_exact_mut(nx).enumerate() {
-            let (y, z) = (line % ny, line / ny);
+            let y = line % ny;
+            let z = line / ny;
             let rows = |y: usize, z: usize| &planes[z & 1][y * padded..][..padded];
-            let before = Before::new(rows, [y, z], ny);
+            let before = RowNeighbours::new(rows, [y, z], ny);
             let own = self.sums(&before, &mut sums);
             let mut west = before.edge();
             for ((place, sum), done) in row.iter_mut().zip(&sums).zip(&mut done[1..]) {
-                let (code, left) = step(*place, rounded(sum + own * west));
-                *place = left;
+                let WalkStep { code, written } = step(*place, rounded_or_zero(sum + own * west));
+                *place = written;
                 west = code as f64;
                 *done = west;
             }
@@ -106,19 +101,19 @@ impl Fitted {
     }
 
     /// The predictions of a row but for the codes of the row itself, and the coefficient of these.
-    fn sums(&self, before: &Before<'_>, sums: &mut [f64]) -> f64 {
+    fn sums(&self, before: &RowNeighbours<'_>, sums: &mut [f64]) -> f64 {
         match (before.south, before.below) {
             (None, _) => {
                 sums.fill(0.0);
                 1.0
             }
             (Some(south), None) => {
-                let [a, b, c, own] = self.plane.map(f64::from);
+                let [a, b, c, own] = self.0.plane.map(f64::from);
                 sums.iter_mut().zip(south.windows(3)).for_each(|(sum, s)| *sum = a * s[0] + b * s[1] + c * s[2]);
                 own
             }
             (Some(south), Some(below)) => {
-                let c = self.space.map(f64::from);
+                let c = self.0.space.map(f64::from);
                 let [first, level, last] = below.map(|row| row.windows(3));
                 let rows = south.windows(3).zip(first).zip(level).zip(last);
                 for (sum, (((s, f), l), t)) in sums.iter_mut().zip(rows) {
@@ -134,49 +129,36 @@ impl Fitted {
     }
 
     /// The coefficients, little-endian singles.
-    pub(crate) fn to_bytes(self) -> [u8; FITTED_BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; FITTED_BYTES] {
         let mut bytes = [0; FITTED_BYTES];
-        for (field, c) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(self.space.iter().chain(&self.plane)) {
+        for (field, c) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(self.0.iter()) {
             *field = c.to_le_bytes();
         }
         bytes
     }
 
     /// The inverse of [`Fitted::to_bytes`]: any bits are coefficients.
-    pub(crate) fn from_bytes(bytes: &[u8; FITTED_BYTES]) -> Self {
-        let c = |i: usize| f32::from_le_bytes(bytes.as_chunks::<4>().0[i]);
-        Self { space: std::array::from_fn(c), plane: std::array::from_fn(|i| c(SPACE + i)) }
+    pub(super) fn from_bytes(bytes: &[u8; FITTED_BYTES]) -> Self {
+        Self(Coefficients::from_fn(|i| f32::from_le_bytes(bytes.as_chunks::<4>().0[i])))
     }
 }
 
-/// The nearest integer, where it is one that codes may have.
-fn rounded(t: f64) -> i64 {
-    if t.abs() < LIMIT { (t + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64 } else { 0 }
-}
-
-/// The normal equations of rows spread evenly over these planes.
-fn gather<const N: usize>(codes: &[i64], [nx, ny, _]: [usize; 3], planes: std::ops::Range<usize>) -> Normal<N> {
-    let mut normal = Normal::EMPTY;
+/// Counts rows spread evenly over these planes.
+fn count_planes(fit: &mut Fit, codes: &[i64], dims: [usize; 3], planes: std::ops::Range<usize>) {
+    let [nx, ny, _] = dims;
     let rows = planes.len() * (ny - 1);
-    let taken = (SAMPLED_VALUES / nx).clamp(1, rows);
+    let taken = (SAMPLED_VALUES / nx).max(1).min(rows);
+    let row =
+        |y: usize, z: usize| -> Vec<f64> { codes[(z * ny + y) * nx..][..nx].iter().map(|code| *code as f64).collect() };
     for sample in 0..taken {
-        let row = sample * rows / taken;
-        let (y, z) = (1 + row % (ny - 1), planes.start + row / (ny - 1));
-        for x in 1..nx - 1 {
-            let code = |y: usize, z: usize, x: usize| codes[(z * ny + y) * nx + x] as f64;
-            let three = |y, z| [code(y, z, x - 1), code(y, z, x), code(y, z, x + 1)];
-            let mut near = [0.0; N];
-            near[..3].copy_from_slice(&three(y - 1, z));
-            if N == SPACE {
-                near[3..6].copy_from_slice(&three(y - 1, z - 1));
-                near[6..9].copy_from_slice(&three(y, z - 1));
-                near[9..12].copy_from_slice(&three((y + 1).min(ny - 1), z - 1));
-            }
-            near[N - 1] = code(y, z, x - 1);
-            normal.count(&near, code(y, z, x));
-        }
+        let index = sample * rows / taken;
+        let y = 1 + index % (ny - 1);
+        let z = planes.start + index / (ny - 1);
+        let south = row(y - 1, z);
+        let below = (z > 0).then(|| [row(y - 1, z - 1), row(y, z - 1), row((y + 1).min(ny - 1), z - 1)]);
+        let below = below.as_ref().map(|rows| rows.each_ref().map(|row| &row[..]));
+        fit.count(RowsBefore { south: &south, below }, &row(y, z));
     }
-    normal
 }
 
 #[cfg(test)]
@@ -220,7 +202,7 @@ mod tests {
     fn coefficients_that_are_no_numbers_predict_and_undo_all_the_same() {
         let context = Context::grid([8, 8, 4]);
         for c in [f32::NAN, f32::INFINITY, 1e30] {
-            let fitted = Fitted { space: [c; SPACE], plane: [c; PLANE] };
+            let fitted = Fitted(Coefficients::from_fn(|_| c));
             let codes = noisy(context.dims);
             let mut changed = codes.clone();
             fitted.remove(&mut changed, &context);
