@@ -41,7 +41,7 @@ def test_cg_killed_goes_on_from_memory_alone(tmp_path):
     solve(tmp_path / "d", 32, kill_at, "memory", memory, expect=-signal.SIGKILL)
     assert any(memory.glob("recoup-*/*")), "versions are in memory"
     resumed = solve(tmp_path / "d", 32, 0, "memory", memory)
-    assert resumed["first"] == 40 and resumed["relative_residual"] <= 1.01e-8
+    assert 0 < resumed["first"] <= kill_at and resumed["relative_residual"] <= 1.01e-8
     assert not (tmp_path / "d").exists(), "a directory was written"
     assert not any(memory.glob("recoup-*/*")), "a solve that has converged leaves nothing in memory"
 
