@@ -107,26 +107,25 @@ impl<'a> Bicgstab<'a> {
     }
 
     /// Starts anew from x: `r = b - A x`, shadow residual and direction the same.
-    fn begin(&mut self) -> Result<(), SolveError> {
+    fn restart(&mut self) -> Result<(), SolveError> {
         let pool = self.system.pool;
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         copy(pool, &self.r, &mut self.shadow);
         copy(pool, &self.r, &mut self.p);
         self.scalars = [residual_norm * residual_norm, residual_norm];
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+        self.limits.record(residual_norm, &mut self.progress);
         Ok(())
     }
 
-    /// Looks at the true residual where the recurrence's meets the tolerance or is no number.
-    fn settle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+    /// Takes the recurrence's residual norm. Where it meets the tolerance or is not a number, the
+    /// method restarts from the true residual, which decides.
+    fn check_recurrence(&mut self, residual_norm: f64) -> Result<(), SolveError> {
+        self.limits.record(residual_norm, &mut self.progress);
         if residual_norm > self.limits.tolerance {
             return Ok(());
         }
         let before = self.scalars[FOUND];
-        self.begin()?;
+        self.restart()?;
         if self.progress.status == Status::Running && self.progress.residual_norm > 0.5 * before {
             self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
         }
@@ -273,7 +272,7 @@ impl Iteration for Bicgstab<'_> {
         if omega != 0.0 {
             self.turn((rho_next / rho) * (alpha / omega), omega);
         }
-        self.settle(squared.sqrt())?;
+        self.check_recurrence(squared.sqrt())?;
         if omega == 0.0 && self.progress.status == Status::Running {
             return self.break_down("omega");
         }
@@ -284,17 +283,17 @@ impl Iteration for Bicgstab<'_> {
         self.progress.iteration = iteration;
         match how {
             Resume::Deflated => return Err(SolveError::Resume { method: self.name(), how }),
-            Resume::Restarted => self.begin()?,
+            Resume::Restarted => self.restart()?,
             Resume::Traditional => {
                 let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
                 let mut rho = [dot(self.system.pool, &self.shadow, &self.r)];
                 self.system.comm.sum(&mut rho)?;
                 self.scalars[RHO] = rho[0];
-                self.settle(residual_norm)?;
+                self.check_recurrence(residual_norm)?;
             }
             Resume::Exact => {
                 let residual_norm = global_norm(&self.system, norm_squared(self.system.pool, &self.r))?;
-                self.settle(residual_norm)?;
+                self.check_recurrence(residual_norm)?;
             }
         }
         Ok(self.progress)

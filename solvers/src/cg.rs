@@ -25,15 +25,19 @@
 //! those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of them): 16 bytes per row and iteration
 //! for each. Every step is a safe point.
 
+mod inverse;
+
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
+use inverse::Inverse;
+
 use crate::deflation::{DIRECTIONS_MAX, Deflation};
 use crate::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
-use crate::simd::{descend_block, descend_scaled_block, dot_block, reduce_block, scale_block, scaled_dot_block};
-use crate::vector::{copy, dot, norm_squared};
+use crate::simd::reduce_block;
+use crate::vector::{copy, dot};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of
@@ -47,26 +51,44 @@ const REPLACEMENTS_MAX: u32 = 10;
 /// anew.
 const REPLACEMENT_GAP: f64 = 2.0;
 
-/// Sums of one iteration: ||r||^2, rho and one for each deflated direction.
-const SUMS: usize = 2 + DIRECTIONS_MAX;
-
 /// Preconditioned conjugate gradients.
 pub struct Cg<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
-    period: Option<u64>,
+    inverse: Inverse<'a>,
     limits: Limits,
     x: Vector,
     r: Vector,
     p: Vector,
     q: Vector,
-    z: Option<Vector>,
     rho: [f64; 1],
+    deflation: Deflation,
+    safeguards: Safeguards,
+    progress: Progress,
+}
+
+/// Sums over all ranks that one step takes from the new residual.
+struct Sums {
+    /// `||r||^2`.
+    r_r: f64,
+    /// `r . z`, the next rho.
+    r_z: f64,
+    /// Part of each deflated direction in z.
+    deflated: [f64; DIRECTIONS_MAX],
+}
+
+/// Length of the longest row of sums: `r . r`, `r . z`, and one for each deflated direction.
+const SUMS_MAX: usize = 2 + DIRECTIONS_MAX;
+
+/// State of the checks that leave a healthy solve as it is.
+#[derive(Default)]
+struct Safeguards {
     /// `beta (p' . q)` of the last step, while q is still `A p'` and p came from p'.
     energy: Option<f64>,
-    deflation: Deflation,
+    /// Times the true residual replaced the recurrence's.
     replacements: u32,
-    progress: Progress,
+    /// Iterations between two restarts of the restarted method.
+    period: Option<u64>,
 }
 
 impl<'a> Cg<'a> {
@@ -106,26 +128,19 @@ impl<'a> Cg<'a> {
         system.validate(x0)?;
         let rhs_norm = rhs_norm(&system)?;
         let [x, r, p, q] = Vector::several(system.pool, x0.len());
-        let is_fused = preconditioner.is_identity() || preconditioner.diagonal().is_some();
-        let z = (!is_fused).then(|| Vector::zeros(system.pool, x0.len(), 4));
-        let limits = Limits::new(stop, rhs_norm)?;
-        let (period, progress) = (None, start(rhs_norm));
-        let (rho, energy, deflation, replacements) = ([0.0], None, Deflation::default(), 0);
         let mut cg = Self {
-            system,
             preconditioner,
-            period,
-            limits,
+            inverse: Inverse::new(preconditioner, system.pool, x0.len()),
+            limits: Limits::new(stop, rhs_norm)?,
             x,
             r,
             p,
             q,
-            z,
-            rho,
-            energy,
-            deflation,
-            replacements,
-            progress,
+            rho: [0.0],
+            deflation: Deflation::default(),
+            safeguards: Safeguards::default(),
+            progress: start(rhs_norm),
+            system,
         };
         copy(system.pool, x0, &mut cg.x);
         cg.restart()?;
@@ -141,128 +156,119 @@ impl<'a> Cg<'a> {
         if period == 0 {
             return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "1 or more" });
         }
-        self.period = Some(period);
+        self.safeguards.period = Some(period);
         Ok(self)
     }
 
     /// From x, and the deflated directions: x optimal over these, r = b - A x, p = z, rho = r . z.
     fn restart(&mut self) -> Result<(), SolveError> {
-        self.take_residual()?;
-        self.energy = None;
-        self.precondition()?;
-        self.rho = self.global([self.local_rho()])?;
-        let (r, diagonal) = (&self.r[..], self.preconditioner.diagonal());
-        let z = self.z.as_deref().unwrap_or(r);
-        let (deflation, parts) = (&self.deflation, self.deflation.parts(&self.system, r)?);
+        self.recompute_residual()?;
+        self.safeguards.energy = None;
+        let pool = self.system.pool;
+        self.apply_general_inverse()?;
+        self.rho = self.sum_over_ranks([self.inverse.dot(pool, &self.r)])?;
+        let r = &self.r[..];
+        let inverse = &self.inverse;
+        let deflation = &self.deflation;
+        let deflated = deflation.parts(&self.system, r)?;
         // p = z, A-orthogonal to the deflated directions
-        self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
-            match diagonal {
-                Some(diagonal) => scale_block(&diagonal[rows.clone()], &z[rows.clone()], p),
-                None => p.copy_from_slice(&z[rows.clone()]),
-            }
-            deflation.remove_parts(&rows, &parts, p);
+        pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
+            inverse.copy_rows(&rows, &r[rows.clone()], p);
+            deflation.remove_parts(&rows, &deflated, p);
         });
         Ok(())
     }
 
     /// x optimal over the deflated directions, which no later step changes, and `r = b - A x`.
-    fn take_residual(&mut self) -> Result<(), SolveError> {
+    fn recompute_residual(&mut self) -> Result<(), SolveError> {
         let mut residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         if !self.deflation.is_empty() {
             self.deflation.correct(&self.system, &self.r, &mut self.x)?;
             residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         }
-        self.settle(residual_norm);
+        self.limits.record(residual_norm, &mut self.progress);
         Ok(())
     }
 
-    /// This rank's part of r . z.
-    fn local_rho(&self) -> f64 {
-        let (pool, r) = (self.system.pool, &self.r[..]);
-        match (&self.z, self.preconditioner.diagonal()) {
-            (Some(z), _) => dot(pool, r, z),
-            (None, None) => norm_squared(pool, r),
-            (None, Some(diagonal)) => {
-                let [sum] =
-                    pool.sum_rows(r.len(), (), |rows, ()| [scaled_dot_block(&diagonal[rows.clone()], &r[rows])]);
-                sum
-            }
-        }
-    }
-
-    /// z = M^-1 r, where it is kept.
-    fn precondition(&mut self) -> Result<(), SolveError> {
-        match &mut self.z {
-            Some(z) => self.preconditioner.apply(self.system.pool, &self.r, z),
-            None => Ok(()),
-        }
-    }
-
     /// The sums over all ranks.
-    fn global<const K: usize>(&self, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
+    fn sum_over_ranks<const K: usize>(&self, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
         self.system.comm.sum(&mut local)?;
         Ok(local)
     }
 
-    /// x += alpha p, p = z + beta p, A-orthogonal to the deflated directions.
-    fn advance(&mut self, alpha: f64, beta: f64, parts: &[f64]) {
-        let (x, p, r) = (&mut self.x[..], &mut self.p[..], &self.r[..]);
-        let (z, diagonal) = (self.z.as_deref().unwrap_or(r), self.preconditioner.diagonal());
-        let deflation = &self.deflation;
-        self.system.pool.for_rows(r.len(), (x, p), |rows, (x, p)| {
-            match diagonal {
-                Some(diagonal) => {
-                    descend_scaled_block([alpha, beta], [&z[rows.clone()], &diagonal[rows.clone()]], x, p)
-                }
-                None => descend_block([alpha, beta], &z[rows.clone()], x, p),
-            }
-            deflation.remove_parts(&rows, parts, p);
-        });
+    /// `z = M^-1 r` where z is stored. Returns whether it is.
+    fn apply_general_inverse(&mut self) -> Result<bool, SolveError> {
+        let Inverse::General(z) = &mut self.inverse else { return Ok(false) };
+        self.preconditioner.apply(self.system.pool, &self.r, z)?;
+        Ok(true)
     }
 
-    /// r -= alpha q, and of the new r: ||r||^2, rho = r . z and what of the deflated directions is
-    /// in z.
-    fn reduce(&mut self, alpha: f64) -> Result<[f64; SUMS], SolveError> {
-        let (pool, q, deflation) = (self.system.pool, &self.q[..], &self.deflation);
-        let diagonal = self.preconditioner.diagonal();
-        let mut all = [0.0; SUMS];
+    /// `q = A p` and `p . q`, or the reason why no step can follow.
+    fn product_step(&mut self) -> Result<Result<f64, BreakdownReason>, SolveError> {
+        let [rho] = self.rho;
+        if rho.is_nan() || rho <= 0.0 {
+            return Ok(Err(BreakdownReason::Vanished { scalar: "rho" }));
+        }
+        let local = self.system.a.apply_dot(&self.p, &mut self.q)?;
+        let [curvature] = self.sum_over_ranks([local])?;
+        Ok(if !curvature.is_finite() {
+            Err(BreakdownReason::NotFinite)
+        } else if curvature <= 0.0 {
+            Err(BreakdownReason::NotPositiveDefinite { curvature })
+        } else {
+            Ok(curvature)
+        })
+    }
+
+    /// `r = r - alpha q`, `z = M^-1 r`, and the sums of both.
+    fn residual_step(&mut self, alpha: f64) -> Result<Sums, SolveError> {
+        let pool = self.system.pool;
+        let q = &self.q[..];
+        let inverse = &self.inverse;
+        let deflation = &self.deflation;
+        let mut all = [0.0; SUMS_MAX];
         let sums = &mut all[..2 + deflation.len()];
         pool.sum_rows_into(q.len(), &mut self.r[..], sums, |rows, r, sums| {
             reduce_block(alpha, &q[rows.clone()], r);
-            let squared = dot_block(r, r);
-            sums[0] += squared;
-            sums[1] += diagonal.map_or(squared, |diagonal| scaled_dot_block(&diagonal[rows.clone()], r));
+            let [r_r, r_z] = inverse.dots_block(&rows, r);
+            sums[0] += r_r;
+            sums[1] += r_z;
             deflation.add_parts(&rows, r, &mut sums[2..]);
         });
-        self.precondition()?;
-        if self.z.is_some() {
-            sums[1] = self.local_rho();
+        if self.apply_general_inverse()? {
+            sums[1] = self.inverse.dot(pool, &self.r);
         }
         self.system.comm.sum(sums)?;
-        Ok(all)
+        let [r_r, r_z, deflated @ ..] = all;
+        Ok(Sums { r_r, r_z, deflated })
     }
 
-    /// Takes a true residual norm as the state of the solve.
-    fn settle(&mut self, residual_norm: f64) {
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+    /// `x = x + alpha p` and `p = z + beta p`, A-orthogonal to the deflated directions.
+    fn iterate_step(&mut self, alpha: f64, beta: f64, deflated: &[f64]) {
+        let r = &self.r[..];
+        let inverse = &self.inverse;
+        let deflation = &self.deflation;
+        self.system.pool.for_rows(r.len(), (&mut self.x[..], &mut self.p[..]), |rows, (x, p)| {
+            inverse.descend_rows(alpha, beta, &rows, &r[rows.clone()], x, p);
+            deflation.remove_parts(&rows, deflated, p);
+        });
     }
 
     /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and
     /// replaces r if it fails.
-    fn judge_recurrence(&mut self, residual_norm: f64) -> Result<(), SolveError> {
-        self.settle(residual_norm);
+    fn check_recurrence(&mut self, residual_norm: f64) -> Result<(), SolveError> {
+        self.limits.record(residual_norm, &mut self.progress);
         if !self.progress.is_converged() {
             return Ok(());
         }
-        self.energy = None;
+        self.safeguards.energy = None;
         let true_norm = residual(&self.system, &self.x, &mut self.q)?;
-        self.settle(true_norm);
+        self.limits.record(true_norm, &mut self.progress);
         if self.progress.status != Status::Running {
             return Ok(());
         }
-        self.replacements += 1;
-        if self.replacements > REPLACEMENTS_MAX {
+        self.safeguards.replacements += 1;
+        if self.safeguards.replacements > REPLACEMENTS_MAX {
             self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
         } else if true_norm <= REPLACEMENT_GAP * residual_norm {
             std::mem::swap(&mut self.r, &mut self.q);
@@ -275,7 +281,7 @@ impl<'a> Cg<'a> {
 
     /// The restarted method starts anew after each period.
     fn restart_if_due(&mut self) -> Result<(), SolveError> {
-        let is_due = self.period.is_some_and(|period| self.progress.iteration.is_multiple_of(period));
+        let is_due = self.safeguards.period.is_some_and(|period| self.progress.iteration.is_multiple_of(period));
         if is_due && self.progress.status == Status::Running { self.restart() } else { Ok(()) }
     }
 
@@ -326,42 +332,36 @@ impl Iteration for Cg<'_> {
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }
-        let [rho] = self.rho;
-        if rho.is_nan() || rho <= 0.0 {
-            return Ok(self.break_down(BreakdownReason::Vanished { scalar: "rho" }));
-        }
         // q = A p, alpha = rho / (p . q)
-        let local = self.system.a.apply_dot(&self.p, &mut self.q)?;
-        let [curvature] = self.global([local])?;
-        if !curvature.is_finite() {
-            return Ok(self.break_down(BreakdownReason::NotFinite));
-        }
-        if curvature <= 0.0 {
-            return Ok(self.break_down(BreakdownReason::NotPositiveDefinite { curvature }));
-        }
-        let alpha = rho / curvature;
-        // r = r - alpha q, z = M^-1 r, rho' = r . z
-        let [squared, next_rho, parts @ ..] = self.reduce(alpha)?;
-        // x = x + alpha p, p = z + (rho' / rho) p
-        self.advance(alpha, next_rho / rho, &parts);
-        self.rho = [next_rho];
-        self.energy = Some(next_rho / rho * curvature);
+        let curvature = match self.product_step()? {
+            Ok(curvature) => curvature,
+            Err(reason) => return Ok(self.break_down(reason)),
+        };
+        let alpha = self.rho[0] / curvature;
+        // r = r - alpha q, z = M^-1 r, beta = rho' / rho with rho' = r . z
+        let sums = self.residual_step(alpha)?;
+        let beta = sums.r_z / self.rho[0];
+        // x = x + alpha p, p = z + beta p
+        self.iterate_step(alpha, beta, &sums.deflated);
+        self.rho = [sums.r_z];
+        self.safeguards.energy = Some(beta * curvature);
         self.progress.iteration += 1;
-        self.judge_recurrence(squared.sqrt())?;
+        self.check_recurrence(sums.r_r.sqrt())?;
         self.restart_if_due()?;
         Ok(self.progress)
     }
 
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
-        (self.replacements, self.energy) = (0, None);
-        self.deflation.settle(&self.system, self.preconditioner, &mut self.q)?;
+        self.safeguards.replacements = 0;
+        self.safeguards.energy = None;
+        self.deflation.recompute_products(&self.system, self.preconditioner, &mut self.q)?;
         match how {
             Resume::Exact => {
                 let recurrence_norm = norm(&self.system, &self.r)?;
-                self.judge_recurrence(recurrence_norm)?;
+                self.check_recurrence(recurrence_norm)?;
             }
-            Resume::Traditional => self.take_residual()?,
+            Resume::Traditional => self.recompute_residual()?,
             Resume::Restarted => self.restart()?,
             // Directions kept A-orthogonal from one side only would keep the method from
             // converging.
@@ -384,7 +384,7 @@ impl Iteration for Cg<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        if self.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
+        if self.safeguards.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -397,9 +397,10 @@ impl Iteration for Cg<'_> {
     /// below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is `r . z' / rho`. A
     /// defect that rounding or an operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
-        let (pool, [rho]) = (self.system.pool, self.rho);
-        let [along, conjugate] = self.global([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
-        let of_conjugacy = self.energy.map_or(0.0, |energy| conjugate.abs() / energy);
+        let pool = self.system.pool;
+        let [rho] = self.rho;
+        let [along, conjugate] = self.sum_over_ranks([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
+        let of_conjugacy = self.safeguards.energy.map_or(0.0, |energy| conjugate.abs() / energy);
         let defect = ((along - rho).abs() / rho).max(of_conjugacy);
         if defect <= DIRECTION_DEFECT_MAX {
             return Ok(true);
@@ -415,11 +416,12 @@ impl Cg<'_> {
     /// Q. Ye 2000, doi 10.1137/S1064827599353865), with a random sign; the product of these errors
     /// with p, over rho, is the defect. None is explained where the entries of A are not known.
     fn defect_of_rounding(&self) -> Result<f64, SolveError> {
-        let (b, p) = (self.system.b, &self.p[..]);
+        let b = self.system.b;
+        let p = &self.p[..];
         let mut magnitudes = vec![0.0; p.len()];
         let known = self.system.a.abs_apply(&self.x, &mut magnitudes).transpose()?;
         let squares = magnitudes.iter().zip(b).zip(p).map(|((ax, b), p)| ((ax + b.abs()) * p).powi(2));
-        let [squares, unknown] = self.global([squares.sum(), f64::from(u8::from(known.is_none()))])?;
+        let [squares, unknown] = self.sum_over_ranks([squares.sum(), f64::from(u8::from(known.is_none()))])?;
         if unknown > 0.0 {
             return Ok(0.0);
         }
@@ -430,7 +432,7 @@ impl Cg<'_> {
 
 impl Method for Cg<'_> {
     fn name(&self) -> &'static str {
-        if self.period.is_some() { "cg-restarted" } else { "cg" }
+        if self.safeguards.period.is_some() { "cg-restarted" } else { "cg" }
     }
 
     fn iterate(&self) -> &[f64] {
@@ -438,17 +440,10 @@ impl Method for Cg<'_> {
     }
 
     fn bytes_per_iteration(&self) -> f64 {
-        // product: p, q; reduce: q, r, r and D; advance: x, x, p, p, r and D, or M with r, z and
-        // the product r . z
-        let arrays = match (&self.z, self.preconditioner.diagonal()) {
-            (Some(_), _) => 2 + 3 + 5 + 4,
-            (None, Some(_)) => 2 + 4 + 6,
-            (None, None) => 2 + 3 + 5,
-        };
-        // u with r, w with p
-        let arrays = arrays + 2 * self.deflation.len() as u64;
-        let vectors = arrays * 8 * self.x.len() as u64;
-        let preconditioner = if self.z.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
-        (self.system.a.bytes() + vectors + preconditioner) as f64
+        let n = self.x.len();
+        // the product: p, q; each deflated direction: u with r, w with p
+        let arrays = 2 + 2 * self.deflation.len() as u64;
+        let vectors = arrays * 8 * n as u64 + self.inverse.bytes_per_iteration(self.preconditioner, n);
+        (self.system.a.bytes() + vectors) as f64
     }
 }

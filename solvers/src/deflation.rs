@@ -56,7 +56,7 @@ impl Deflation {
         NAMES.into_iter().zip(&self.w).map(|(name, w)| (name, &w[..]))
     }
 
-    /// The same, to be overwritten; [`Deflation::settle`] comes after.
+    /// The same, to be overwritten; [`Deflation::recompute_products`] comes after.
     pub(crate) fn variables_mut(&mut self) -> impl Iterator<Item = (&'static str, ValuesMut<'_>)> {
         NAMES.into_iter().zip(&mut self.w).map(|(name, w)| (name, ValuesMut::F64(w)))
     }
@@ -77,7 +77,7 @@ impl Deflation {
 
     /// Takes the directions as they are: the same bits as when they were taken up. One product
     /// each.
-    pub(crate) fn settle(
+    pub(crate) fn recompute_products(
         &mut self,
         system: &System<'_>,
         preconditioner: &dyn Preconditioner,

@@ -129,9 +129,9 @@ impl<'a> GaussSeidel<'a> {
         Ok(())
     }
 
-    fn measure(&mut self) -> Result<(), SolveError> {
-        self.progress.residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        self.progress.status = self.limits.judge(self.progress.residual_norm);
+    /// Computes the residual norm of the iterate, and the status of the solve with it.
+    fn measure_residual(&mut self) -> Result<(), SolveError> {
+        self.limits.record(residual(&self.system, &self.x, &mut self.r)?, &mut self.progress);
         Ok(())
     }
 }
@@ -179,7 +179,7 @@ impl Iteration for GaussSeidel<'_> {
             changed = (0..n).rev().fold(changed, |changed, i| self.relax(i) | changed);
         }
         self.progress.iteration += 1;
-        self.measure()?;
+        self.measure_residual()?;
         // A sweep that changes nothing on any rank will never change anything.
         let any_changed = self.system.comm.max(i64::from(changed))? == 1;
         if !any_changed && self.progress.status == Status::Running {
@@ -194,7 +194,7 @@ impl Iteration for GaussSeidel<'_> {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
-        self.measure()?;
+        self.measure_residual()?;
         Ok(self.progress)
     }
 

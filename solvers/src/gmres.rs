@@ -201,11 +201,10 @@ impl<'a> Gmres<'a> {
         self.basis.len() - 1
     }
 
-    /// Where the solve stands with `r = b - A x` known to be this long.
-    fn settle(&mut self, residual_norm: f64) {
-        self.progress.residual_norm = residual_norm;
+    /// Records the norm of `b - A x` at a safe point.
+    fn record_safe_point(&mut self, residual_norm: f64) {
+        self.limits.record(residual_norm, &mut self.progress);
         self.progress.is_safe_point = true;
-        self.progress.status = self.limits.judge(residual_norm);
     }
 
     /// Starts a cycle from x and `r = b - A x`.
@@ -391,7 +390,7 @@ impl<'a> Gmres<'a> {
     /// The iterate formed aside becomes x, and the next cycle starts unless all is done.
     fn end_cycle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
         std::mem::swap(&mut self.x, &mut self.work);
-        self.settle(residual_norm);
+        self.record_safe_point(residual_norm);
         if self.progress.status != Status::Running {
             return Ok(());
         }
@@ -474,7 +473,7 @@ impl Iteration for Gmres<'_> {
         self.progress.iteration = iteration;
         (self.beta, self.has_stalled) = (f64::INFINITY, false);
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        self.settle(residual_norm);
+        self.record_safe_point(residual_norm);
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }

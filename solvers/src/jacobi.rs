@@ -61,16 +61,15 @@ impl<'a> Jacobi<'a> {
             progress: start(rhs_norm),
             system,
         };
-        jacobi.measure()?;
+        jacobi.measure_residual()?;
         jacobi.limits.set_start(&jacobi.progress);
         Ok(jacobi)
     }
 
-    /// Takes the residual of the iterate as it stands.
-    fn measure(&mut self) -> Result<(), SolveError> {
+    /// Computes the residual norm of the iterate, and the status of the solve with it.
+    fn measure_residual(&mut self) -> Result<(), SolveError> {
         let residual_norm = residual(&self.system, &self.x, &mut self.target)?;
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+        self.limits.record(residual_norm, &mut self.progress);
         Ok(())
     }
 }
@@ -106,10 +105,9 @@ impl Iteration for Jacobi<'_> {
             std::mem::swap(&mut self.x, &mut self.target);
         }
         self.progress.iteration += 1;
-        self.progress.residual_norm = global_norm(&self.system, residual_squared)?;
-        self.progress.status = self.limits.judge(self.progress.residual_norm);
+        self.limits.record(global_norm(&self.system, residual_squared)?, &mut self.progress);
         if self.progress.is_converged() {
-            self.measure()?;
+            self.measure_residual()?;
         }
         Ok(self.progress)
     }
@@ -119,7 +117,7 @@ impl Iteration for Jacobi<'_> {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
-        self.measure()?;
+        self.measure_residual()?;
         Ok(self.progress)
     }
 

@@ -159,7 +159,7 @@ impl<'a> PipelinedCg<'a> {
             preconditioned.q.fill(0.0);
         }
         (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (f64::INFINITY, 1.0);
-        self.begin()
+        self.recompute_residual()
     }
 
     /// From x and p: `r = b - A x`, and everything that follows from both.
@@ -170,12 +170,12 @@ impl<'a> PipelinedCg<'a> {
         let mut q = self.preconditioned.as_mut().map(|of| &mut of.q);
         multiply(system, self.preconditioner, (&self.s, q.as_deref_mut()), &mut self.z)?;
         project(system, &self.deflation, (&self.s, q), &mut self.z)?;
-        self.begin()
+        self.recompute_residual()
     }
 
     /// x optimal over the deflated directions, `r = b - A x`, `u = P M^-1 r`, `w = A u`, and the
     /// sums.
-    fn begin(&mut self) -> Result<(), SolveError> {
+    fn recompute_residual(&mut self) -> Result<(), SolveError> {
         let system = &self.system;
         let mut residual_norm = residual(system, &self.x, &mut self.r)?;
         if !self.deflation.is_empty() {
@@ -185,8 +185,7 @@ impl<'a> PipelinedCg<'a> {
         let mut u = self.preconditioned.as_mut().map(|of| &mut of.u);
         multiply(system, self.preconditioner, (&self.r, u.as_deref_mut()), &mut self.w)?;
         project(system, &self.deflation, (&self.r, u), &mut self.w)?;
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+        self.limits.record(residual_norm, &mut self.progress);
         self.scalars[PEAK] = residual_norm;
         let (r, w) = (&self.r[..], &self.w[..]);
         let u = self.preconditioned.as_ref().map_or(r, |of| &of.u);
@@ -224,39 +223,37 @@ impl<'a> PipelinedCg<'a> {
         let (w, z) = (&mut self.w[..], &mut self.z[..]);
         let Some(Preconditioned { u, q, m }) = &mut self.preconditioned else {
             return pool.sum_rows(n.len(), ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
-                pursue_block([alpha, beta], r, p, x);
-                pursue_block([-alpha, beta], w, s, r);
-                pursue_block([-alpha, beta], &n[rows], z, w);
+                pursue_block(alpha, beta, r, p, x);
+                pursue_block(-alpha, beta, w, s, r);
+                pursue_block(-alpha, beta, &n[rows], z, w);
                 sums_block(r, r, w)
             });
         };
         let (u, q, m) = (&mut u[..], &mut q[..], &m[..]);
         pool.sum_rows(n.len(), ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
             // p = u + beta p, x = x + alpha p
-            pursue_block([alpha, beta], u, p, x);
+            pursue_block(alpha, beta, u, p, x);
             // q = m + beta q, u = u - alpha q
-            pursue_block([-alpha, beta], &m[rows.clone()], q, u);
+            pursue_block(-alpha, beta, &m[rows.clone()], q, u);
             // s = w + beta s, r = r - alpha s
-            pursue_block([-alpha, beta], w, s, r);
+            pursue_block(-alpha, beta, w, s, r);
             // z = n + beta z, w = w - alpha z
-            pursue_block([-alpha, beta], &n[rows], z, w);
+            pursue_block(-alpha, beta, &n[rows], z, w);
             sums_block(r, u, w)
         })
     }
 
     /// Takes the recurrence's residual norm; at the tolerance the true residual decides.
-    fn judge_recurrence(&mut self) -> Result<(), SolveError> {
+    fn check_recurrence(&mut self) -> Result<(), SolveError> {
         let residual_norm = self.scalars[SUMS - 1].sqrt();
-        self.progress.residual_norm = residual_norm;
-        self.progress.status = self.limits.judge(residual_norm);
+        self.limits.record(residual_norm, &mut self.progress);
         self.scalars[PEAK] = self.scalars[PEAK].max(residual_norm);
         match self.progress.status {
             Status::Running if residual_norm < FALL * self.scalars[PEAK] => self.replace(),
             Status::Converged => {
                 // n is made anew if the solve goes on.
                 let true_norm = residual(&self.system, &self.x, &mut self.n)?;
-                self.progress.residual_norm = true_norm;
-                self.progress.status = self.limits.judge(true_norm);
+                self.limits.record(true_norm, &mut self.progress);
                 if self.progress.status != Status::Running {
                     return Ok(());
                 }
@@ -391,14 +388,14 @@ impl Iteration for PipelinedCg<'_> {
         self.reduce(sums)?;
         (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (gamma, alpha);
         self.progress.iteration += 1;
-        self.judge_recurrence()?;
+        self.check_recurrence()?;
         Ok(self.progress)
     }
 
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
         self.misses = 0;
-        self.deflation.settle(&self.system, self.preconditioner, &mut self.n)?;
+        self.deflation.recompute_products(&self.system, self.preconditioner, &mut self.n)?;
         match how {
             // Directions kept A-orthogonal from one side only would keep the method from
             // converging.
@@ -414,7 +411,7 @@ impl Iteration for PipelinedCg<'_> {
                 let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
                 multiply(&self.system, self.preconditioner, (&self.w, m.as_deref_mut()), &mut self.n)?;
                 project(&self.system, &self.deflation, (&self.w, m), &mut self.n)?;
-                self.judge_recurrence()?;
+                self.check_recurrence()?;
             }
         }
         Ok(self.progress)

@@ -94,8 +94,14 @@ impl Limits {
         self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
     }
 
-    /// What a true residual of this norm means.
-    pub(crate) fn judge(&self, residual_norm: f64) -> Status {
+    /// Records a residual norm in `progress`, with the status it means.
+    pub(crate) fn record(&self, residual_norm: f64, progress: &mut Progress) {
+        progress.residual_norm = residual_norm;
+        progress.status = self.status(residual_norm);
+    }
+
+    /// The status of a solve whose true residual has this norm.
+    fn status(&self, residual_norm: f64) -> Status {
         if residual_norm <= self.tolerance {
             Status::Converged
         } else if !residual_norm.is_finite() {

@@ -114,28 +114,24 @@ kernels! {
         }
     }
 
-    /// `x += alpha p` and `p = z + beta p` of one part; factors are alpha and beta.
-    fn descend_block(factors: [f64; 2], z: &[f64], x: &mut [f64], p: &mut [f64]) {
-        let [alpha, beta] = factors;
+    /// `x += alpha p` and `p = z + beta p` of one part.
+    fn descend_block(alpha: f64, beta: f64, z: &[f64], x: &mut [f64], p: &mut [f64]) {
         for ((x, p), z) in x.iter_mut().zip(p).zip(z) {
             *x += alpha * *p;
             *p = z + beta * *p;
         }
     }
 
-    /// `d = source + beta d`, then `target += alpha d`, of one block; the factors are alpha and
-    /// beta.
-    fn pursue_block(factors: [f64; 2], source: &[f64], d: &mut [f64], target: &mut [f64]) {
-        let [alpha, beta] = factors;
+    /// `d = source + beta d`, then `target += alpha d`, of one block.
+    fn pursue_block(alpha: f64, beta: f64, source: &[f64], d: &mut [f64], target: &mut [f64]) {
         for ((target, d), source) in target.iter_mut().zip(d).zip(source) {
             *d = source + beta * *d;
             *target += alpha * *d;
         }
     }
 
-    /// As [`descend_block`] with `z = D^-1 r`; the pair is r and D.
-    fn descend_scaled_block(factors: [f64; 2], pair: [&[f64]; 2], x: &mut [f64], p: &mut [f64]) {
-        let ([alpha, beta], [r, diagonal]) = (factors, pair);
+    /// As [`descend_block`] with `z = D^-1 r`.
+    fn descend_scaled_block(alpha: f64, beta: f64, r: &[f64], diagonal: &[f64], x: &mut [f64], p: &mut [f64]) {
         for (((x, p), r), d) in x.iter_mut().zip(p).zip(r).zip(diagonal) {
             *x += alpha * *p;
             *p = r / d + beta * *p;
