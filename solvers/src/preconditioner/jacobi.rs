@@ -3,7 +3,7 @@
 use recoup_core::{Operator, SolveError};
 
 use super::solve::Preconditioner;
-use crate::simd::scale_block;
+use crate::kernels::simd::scale_block;
 use crate::{Pool, Vector};
 
 /// `M = diag(A)`, with 1 in place of a zero, as in PETSc.

@@ -22,8 +22,8 @@ use recoup_core::{
     Status, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{Limits, residual, rhs_norm, start, vector_variable};
-use crate::vector::axpy;
+use crate::kernels::vector::axpy;
+use crate::methods::shared::{Limits, residual, rhs_norm, start, vector_variable};
 use crate::{Csr, Method, Stop, System, Vector};
 
 /// How the rows are swept.

@@ -16,9 +16,9 @@ use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 pub use self::error::CsrError;
 use self::simd::Pattern;
-use crate::pool::BLOCK;
-use crate::simd::{dot_block, relax_block, residual_block};
-use crate::sys::Buffer;
+use crate::kernels::BLOCK;
+use crate::kernels::simd::{dot_block, relax_block, residual_block};
+use crate::kernels::sys::Buffer;
 use crate::{LocalRows, Pool};
 
 /// A square sparse matrix by rows, and the threads that multiply with it.

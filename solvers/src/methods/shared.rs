@@ -2,7 +2,7 @@
 
 use recoup_core::{BreakdownReason, Distribution, Progress, Role, SolveError, Status, Values, Variable};
 
-use crate::vector::norm_squared;
+use crate::kernels::vector::norm_squared;
 use crate::{Stop, System};
 
 /// Square root of the sum of `local` over all ranks.

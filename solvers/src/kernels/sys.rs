@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::team::{Alone, BLOCK, Crew, Job, Partition, Team};
+use crate::kernels::team::{Alone, BLOCK, Crew, Job, Partition, Team};
 
 /// Forgets how long `job` lives.
 ///

@@ -35,9 +35,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::sys::{RowSlices, for_chunks, for_slabs, run_on, sum_blocks};
-pub use crate::team::{BLOCK, CHUNKS_MAX};
-use crate::team::{Crew, Job, Partition, Team, add, sum_alone};
+use crate::kernels::sys::{RowSlices, for_chunks, for_slabs, run_on, sum_blocks};
+pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
+use crate::kernels::team::{Crew, Job, Partition, Team, add, sum_alone};
 
 /// Sums of one pass that need no [`Pool::reserve_sums`].
 const SUMS_RESERVED: usize = 8;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::stencil::poisson_row;
+use crate::operators::stencil::poisson_row;
 
 /// Contiguous rows for each rank.
 #[derive(Clone, Debug, PartialEq, Eq)]

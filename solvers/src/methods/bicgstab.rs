@@ -27,9 +27,9 @@ use recoup_core::{
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
-use crate::simd::dot_block;
-use crate::vector::{axpy, copy, dot, norm_squared};
+use crate::kernels::simd::dot_block;
+use crate::kernels::vector::{axpy, copy, dot, norm_squared};
+use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// Position of rho among the scalars.

@@ -36,10 +36,10 @@ use recoup_core::{
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::shared::{Limits, residual, rhs_norm, start, vector_variable};
-use crate::simd::{dot_block, pursue_block};
-use crate::vector::copy;
+use crate::kernels::simd::{dot_block, pursue_block};
+use crate::kernels::vector::copy;
+use crate::methods::deflation::{DIRECTIONS_MAX, Deflation};
+use crate::methods::shared::{Limits, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// After a fall of the residual norm by this factor the residual is computed anew: its error is a

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 use crate::Pool;
-use crate::pool::BLOCK;
-use crate::simd::{Line, dot_block, multiply_line, residual_block};
+use crate::kernels::BLOCK;
+use crate::kernels::simd::{Line, dot_block, multiply_line, residual_block};
 
 /// The Laplacian on `n^3` points, or some planes of it, and the threads that apply it.
 #[derive(Debug)]

@@ -5,8 +5,8 @@
 //! the ones they load, which halves the speed of CG.
 
 use crate::Pool;
-use crate::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
-use crate::sys::Buffer;
+use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
+use crate::kernels::sys::Buffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
 #[derive(Clone)]

@@ -7,8 +7,8 @@ use recoup_core::{Comm, CommError, JacobiSweep, Operator};
 
 use super::RowPartition;
 use super::halo::{Halo, Plan};
-use crate::simd::{dot_block, residual_block};
-use crate::stencil::Around;
+use crate::kernels::simd::{dot_block, residual_block};
+use crate::operators::stencil::Around;
 use crate::{Poisson3d, Pool};
 
 /// This rank's planes of the Laplacian on `n^3` points. Its products have the bits of

@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use crate::simd::{descend_block, descend_scaled_block, dot_block, scale_block, scaled_dot_block};
-use crate::vector::{dot, norm_squared};
+use crate::kernels::simd::{descend_block, descend_scaled_block, dot_block, scale_block, scaled_dot_block};
+use crate::kernels::vector::{dot, norm_squared};
 use crate::{Pool, Preconditioner, Vector};
 
 /// Slot of z among the vectors of CG: x, r, p and q come before.

@@ -192,7 +192,7 @@ fn reflection(direction: &DVector<f64>) -> DMatrix<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::least_squares::LeastSquares;
+    use crate::methods::gmres::least_squares::LeastSquares;
 
     /// A Hessenberg matrix of one row more than columns with eigenvalues of all kinds.
     fn example(m: usize) -> DMatrix<f64> {

@@ -27,16 +27,20 @@
 //! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same
 //! thing, and bitwise: every cycle begins with `r = b - A x`.
 
+mod harvest;
+mod least_squares;
+
 use nalgebra::DVectorView;
 use recoup_core::{
     BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
     SolveError, Status, Values, ValuesMut, Variable, VariableMut,
 };
 
-use crate::harvest::{Start, harvest};
-use crate::least_squares::LeastSquares;
-use crate::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
-use crate::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
+use harvest::{Start, harvest};
+use least_squares::LeastSquares;
+
+use crate::kernels::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
+use crate::methods::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.

@@ -9,8 +9,8 @@ use std::ops::Range;
 use recoup_core::JacobiSweep;
 
 use super::{Around, Poisson3d};
-use crate::simd::{Star, sweep_line};
-use crate::sys::PerUnit;
+use crate::kernels::simd::{Star, sweep_line};
+use crate::kernels::sys::PerUnit;
 
 /// Cubes up to this side are smaller than the room their sweep needs.
 const SMALL: usize = 6;

@@ -21,8 +21,8 @@ use recoup_core::{
     ValuesMut, Variable, VariableMut,
 };
 
+use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
 use crate::preconditioner::inverse_diagonal;
-use crate::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Stop, System, Vector};
 
 /// Damped Jacobi.

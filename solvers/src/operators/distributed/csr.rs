@@ -12,8 +12,8 @@ use recoup_core::{Comm, CommError, JacobiSweep, Operator, gather_json, row_hash}
 
 use super::halo::{Halo, Plan};
 use super::{LocalRows, RowPartition};
-use crate::pool::BLOCK;
-use crate::simd::{dot_block, relax_block, residual_block};
+use crate::kernels::BLOCK;
+use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::{Csr, CsrError, Pool};
 
 /// Why rows of several ranks do not make a matrix.

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use super::error::CsrError;
 use crate::Pool;
-use crate::pool::BLOCK;
-use crate::simd::prefetch;
-use crate::sys::Buffer;
+use crate::kernels::BLOCK;
+use crate::kernels::simd::prefetch;
+use crate::kernels::sys::Buffer;
 
 /// Entries ahead of the one in use that are fetched: 2 KiB of values.
 const PREFETCH_ENTRIES: usize = 256;

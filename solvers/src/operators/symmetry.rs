@@ -10,8 +10,8 @@
 use recoup_core::SolveError;
 
 use crate::System;
+use crate::kernels::vector::{dot, norm_squared};
 use crate::rhs::random_value;
-use crate::vector::{dot, norm_squared};
 
 /// Seeds of u and v.
 const SEEDS: [u64; 2] = [0x5359_4d4d, 0x4554_5259];

@@ -34,10 +34,10 @@ use recoup_core::{
 
 use inverse::Inverse;
 
-use crate::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
-use crate::simd::reduce_block;
-use crate::vector::{copy, dot};
+use crate::kernels::simd::reduce_block;
+use crate::kernels::vector::{copy, dot};
+use crate::methods::deflation::{DIRECTIONS_MAX, Deflation};
+use crate::methods::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of

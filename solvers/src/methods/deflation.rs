@@ -11,8 +11,8 @@ use std::ops::Range;
 
 use recoup_core::{SolveError, ValuesMut};
 
-use crate::simd::{axpy_block, dot_block};
-use crate::vector::{axpy, multi_axpy, multi_dot};
+use crate::kernels::simd::{axpy_block, dot_block};
+use crate::kernels::vector::{axpy, multi_axpy, multi_dot};
 use crate::{Pool, Preconditioner, System, Vector};
 
 /// Directions kept at most; the oldest makes room.
