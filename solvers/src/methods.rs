@@ -8,6 +8,7 @@ mod gmres;
 mod jacobi;
 mod pipecg;
 mod shared;
+mod variables;
 
 pub use bicgstab::Bicgstab;
 pub use cg::Cg;

@@ -44,7 +44,8 @@ impl<'a> Triad<'a> {
     /// a = b + 3 c
     fn pass(&mut self) {
         let [a, b, c] = &mut self.vectors;
-        let (b, c) = (&b[..], &c[..]);
+        let b = &b[..];
+        let c = &c[..];
         self.pool.for_rows(b.len(), &mut a[..], |rows, a| {
             for ((a, b), c) in a.iter_mut().zip(&b[rows.clone()]).zip(&c[rows]) {
                 *a = b + 3.0 * c;

@@ -97,7 +97,8 @@ impl Pool {
     /// When a vector has another length than `n`, or a thread panicked.
     pub fn for_slabs<V: RowSlices>(
         &self,
-        (n, unit): (usize, usize),
+        n: usize,
+        unit: usize,
         vectors: V,
         scratch: &mut [f64],
         body: impl Fn(Range<usize>, V::View, &mut [f64]) + Sync,
@@ -223,7 +224,8 @@ mod tests {
 
     #[test]
     fn nested_and_concurrent_calls_run_and_agree() {
-        let (pool, x) = (Pool::new(2), wave(40 * BLOCK));
+        let pool = Pool::new(2);
+        let x = wave(40 * BLOCK);
         let expected = sum(&pool, &x);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -235,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_thread_reaches_the_caller_and_leaves_the_pool_usable() {
-        let (pool, x) = (Pool::new(2), wave(4 * BLOCK));
+        let pool = Pool::new(2);
+        let x = wave(4 * BLOCK);
         for bad in [0, 3 * BLOCK] {
             let body = || pool.for_rows(x.len(), (), |rows, ()| assert!(!rows.contains(&bad)));
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_err());

@@ -148,8 +148,11 @@ kernels! {
     /// `y = A x` on a segment, for the 7-point Laplacian.
     fn multiply_line(line: &Line<'_>, y: &mut [f64]) {
         let n = y.len();
-        let (centre, below, above) = (&line.centre[..n], &line.below[..n], &line.above[..n]);
-        let (front, back) = (&line.front[..n], &line.back[..n]);
+        let centre = &line.centre[..n];
+        let below = &line.below[..n];
+        let above = &line.above[..n];
+        let front = &line.front[..n];
+        let back = &line.back[..n];
         let point = |i: usize, west: f64, east: f64| {
             laplacian([below[i], front[i], west, centre[i], east, back[i], above[i]])
         };
@@ -308,7 +311,8 @@ fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
     ];
     let packs = [P::splat(h[0]), P::splat(h[1]), P::splat(h[2]), P::splat(h[3])];
     for (i, line) in lines.iter_mut().enumerate() {
-        let (mut low, mut high) = (P::load(&line[0]), P::load(&line[1]));
+        let mut low = P::load(&line[0]);
+        let mut high = P::load(&line[1]);
         for j in 0..4 {
             low = low.plus(packs[j].times(P::load(&v[j][i][0])));
             high = high.plus(packs[j].times(P::load(&v[j][i][1])));
@@ -341,9 +345,14 @@ pub(crate) struct Star<'a> {
 fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair) {
     let whole = pairs_mut(target);
     let lines = whole.len();
-    let (below, front, back) = (&pairs(star.below)[..lines], &pairs(star.front)[..lines], &pairs(star.back)[..lines]);
-    let (above, b, west) = (&pairs(star.above)[..lines], &pairs(star.b)[..lines], &pairs(star.centre)[..lines]);
-    let (centre, east) = (&pairs(&star.centre[1..])[..lines], &pairs(&star.centre[2..])[..lines]);
+    let below = &pairs(star.below)[..lines];
+    let front = &pairs(star.front)[..lines];
+    let back = &pairs(star.back)[..lines];
+    let above = &pairs(star.above)[..lines];
+    let b = &pairs(star.b)[..lines];
+    let west = &pairs(star.centre)[..lines];
+    let centre = &pairs(&star.centre[1..])[..lines];
+    let east = &pairs(&star.centre[2..])[..lines];
     let factors = [P::splat(6.0), P::splat(step)];
     let mut sums = [P::load(&lanes[0]), P::load(&lanes[1])];
     for i in 0..lines {
@@ -361,7 +370,8 @@ fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pa
     sums[1].store(&mut lanes[1]);
     let first = lines * LINE;
     for ((i, target), lane) in (first..).zip(&mut target[first..]).zip(lanes.as_flattened_mut()) {
-        let (row, x) = (&star.centre[i..i + 3], star.centre[i + 1]);
+        let row = &star.centre[i..i + 3];
+        let x = star.centre[i + 1];
         let r = star.b[i] - laplacian([star.below[i], star.front[i], row[0], x, row[2], star.back[i], star.above[i]]);
         *lane += r * r;
         *target = x + step * r;
@@ -390,7 +400,8 @@ fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
 fn sum_block([x, y]: [&[f64]; 2], term: impl Fn([f64; 2]) -> f64) -> f64 {
     assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
     let mut lanes = [0.0; LANES];
-    let ((x_chunks, x_rest), (y_chunks, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
     for (x, y) in x_chunks.iter().zip(y_chunks) {
         for lane in 0..LANES {
             lanes[lane] += term([x[lane], y[lane]]);
@@ -462,16 +473,20 @@ mod tests {
     #[test]
     fn packs_have_the_same_bits_with_and_without_registers() {
         for n in [0, 1, 7, 8, 9, 100] {
-            let (v, w) = ([0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase)), wave(n, 0.5));
+            let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase));
+            let w = wave(n, 0.5);
             let vectors = v.each_ref().map(Vec::as_slice);
             assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4]>(&w, vectors)), "n {n}");
-            let (mut wide, mut plain) = (w.clone(), w.clone());
+            let mut wide = w.clone();
+            let mut plain = w.clone();
             axpy_four_block([0.3, -0.7, 1e-3, 5.0], vectors, &mut wide);
             axpy_four::<[f64; 4]>([0.3, -0.7, 1e-3, 5.0], vectors, &mut plain);
             assert_eq!(bits(&wide), bits(&plain), "n {n}");
-            let ([below, front, back, above], centre) = (vectors, &wave(n + 2, 0.6)[..]);
+            let [below, front, back, above] = vectors;
+            let centre = &wave(n + 2, 0.6)[..];
             let star = Star { below, front, centre, back, above, b: &w };
-            let (mut wide_lanes, mut plain_lanes) = ([[0.0; 4]; 2], [[0.0; 4]; 2]);
+            let mut wide_lanes = [[0.0; 4]; 2];
+            let mut plain_lanes = [[0.0; 4]; 2];
             sweep_line(0.15, &star, &mut wide, &mut wide_lanes);
             sweep::<[f64; 4]>(0.15, &star, &mut plain, &mut plain_lanes);
             assert_eq!(bits(&wide), bits(&plain), "n {n}");
@@ -481,7 +496,8 @@ mod tests {
 
     #[test]
     fn products_with_four_vectors_are_the_products_with_each() {
-        let (v, w) = ([0.1, 0.2, 0.3, 0.4].map(|phase| wave(1001, phase)), wave(1001, 0.5));
+        let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(1001, phase));
+        let w = wave(1001, 0.5);
         let products = dot_four_block(&w, v.each_ref().map(Vec::as_slice));
         for (product, v) in products.into_iter().zip(&v) {
             // Each way errs by at most n eps sum |w_i v_i|.

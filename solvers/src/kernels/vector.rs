@@ -30,7 +30,13 @@ impl Vector {
     /// `K` vectors of `n` zeros, staggered.
     #[must_use]
     pub fn several<const K: usize>(pool: &Pool, n: usize) -> [Self; K] {
-        std::array::from_fn(|slot| Self::zeros(pool, n, slot))
+        Self::several_from(pool, n, 0)
+    }
+
+    /// `K` vectors of `n` zeros, staggered, behind those in the slots before `first`.
+    #[must_use]
+    pub fn several_from<const K: usize>(pool: &Pool, n: usize, first: usize) -> [Self; K] {
+        std::array::from_fn(|index| Self::zeros(pool, n, first + index))
     }
 
     /// `count` vectors of `n` zeros, staggered.
@@ -122,7 +128,8 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
     pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
         let w = &w[rows.clone()];
         let part = |v| &B::as_ref(v)[rows.clone()];
-        let ((h_fours, h_rest), (v_fours, v_rest)) = (h.as_chunks_mut::<4>(), basis.as_chunks::<4>());
+        let (h_fours, h_rest) = h.as_chunks_mut::<4>();
+        let (v_fours, v_rest) = basis.as_chunks::<4>();
         for (h, v) in h_fours.iter_mut().zip(v_fours) {
             for (h, sum) in h.iter_mut().zip(dot_four_block(w, v.each_ref().map(part))) {
                 *h += sum;
@@ -135,11 +142,12 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
 }
 
 /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
-pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, (basis, h): (&[B], &[f64]), w: &mut [f64]) -> f64 {
+pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) -> f64 {
     assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
     let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
         let part = |v| &B::as_ref(v)[rows.clone()];
-        let ((h_fours, h_rest), (v_fours, v_rest)) = (h.as_chunks::<4>(), basis.as_chunks::<4>());
+        let (h_fours, h_rest) = h.as_chunks::<4>();
+        let (v_fours, v_rest) = basis.as_chunks::<4>();
         for (h, v) in h_fours.iter().zip(v_fours) {
             axpy_four_block(h.map(|h| alpha * h), v.each_ref().map(part), w);
         }
@@ -157,7 +165,8 @@ const COMBINED_ROWS: usize = 128;
 /// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of
 /// `columns`; the others stay.
 pub fn combine(pool: &Pool, columns: &[Vec<f64>], basis: &mut [Vector]) {
-    let (n, count) = (basis.first().map_or(0, |v| v.len()), columns.len());
+    let n = basis.first().map_or(0, |v| v.len());
+    let count = columns.len();
     assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");
     let views: Vec<&mut [f64]> = basis.iter_mut().map(|v| &mut v[..]).collect();
     pool.for_rows(n, views, |rows, mut views| {

@@ -23,15 +23,17 @@
 //! and 14.
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
-    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
 use crate::kernels::simd::dot_block;
 use crate::kernels::vector::{axpy, copy, dot, norm_squared};
-use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, global_norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
+/// First slot of the preconditioned vectors, behind the six that every solve has.
+const PRECONDITIONED_SLOT: usize = 6;
 /// Position of rho among the scalars.
 const RHO: usize = 0;
 /// Position of the true residual norm last found among the scalars.
@@ -78,20 +80,22 @@ impl<'a> Bicgstab<'a> {
         stop: Stop,
     ) -> Result<Self, SolveError> {
         system.validate(x)?;
-        let (pool, n) = (system.pool, x.len());
+        let pool = system.pool;
+        let n = x.len();
         let rhs_norm = rhs_norm(&system)?;
-        let [r, shadow, p, v, t] = Vector::several(pool, n);
+        let [r, shadow, p, v, t, mut iterate] = Vector::several(pool, n);
+        copy(pool, x, &mut iterate);
         let preconditioned_len = if preconditioner.is_identity() { 0 } else { n };
         let mut solver = Self {
             preconditioner,
             limits: Limits::new(stop, rhs_norm)?,
-            x: Vector::copy_of(pool, x, 5),
+            x: iterate,
             r,
             shadow,
             p,
             v,
             t,
-            preconditioned: [6, 7].map(|slot| Vector::zeros(pool, preconditioned_len, slot)),
+            preconditioned: Vector::several_from(pool, preconditioned_len, PRECONDITIONED_SLOT),
             scalars: [0.0, f64::INFINITY],
             progress: start(rhs_norm),
             system,
@@ -135,7 +139,7 @@ impl<'a> Bicgstab<'a> {
     /// `v = A M^-1 p`, and `shadow . v`.
     fn multiply_direction(&mut self) -> Result<f64, SolveError> {
         let system = &self.system;
-        apply(system, self.preconditioner, (&self.p, &mut self.preconditioned[0]), &mut self.v)?;
+        apply(system, self.preconditioner, &self.p, &mut self.preconditioned[0], &mut self.v)?;
         let mut product = [dot(system.pool, &self.shadow, &self.v)];
         system.comm.sum(&mut product)?;
         Ok(product[0])
@@ -143,8 +147,10 @@ impl<'a> Bicgstab<'a> {
 
     /// `t = A M^-1 s`, and `t . s` and `t . t`; s stands in r.
     fn multiply_half_residual(&mut self) -> Result<[f64; 2], SolveError> {
-        let (system, t, s) = (&self.system, &mut self.t, &self.r);
-        apply(system, self.preconditioner, (s, &mut self.preconditioned[1]), t)?;
+        let system = &self.system;
+        let t = &mut self.t;
+        let s = &self.r;
+        apply(system, self.preconditioner, s, &mut self.preconditioned[1], t)?;
         let mut products = system.pool.sum_rows(s.len(), (), |rows, ()| {
             let t = &t[rows.clone()];
             [dot_block(t, &s[rows]), dot_block(t, t)]
@@ -154,20 +160,22 @@ impl<'a> Bicgstab<'a> {
     }
 
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`; `r . r` and `shadow . r`.
-    fn update(&mut self, alpha: f64, omega: f64) -> Result<[f64; 2], SolveError> {
-        let (shadow, t, system) = (&self.shadow, &self.t, &self.system);
+    fn iterate_step(&mut self, alpha: f64, omega: f64) -> Result<[f64; 2], SolveError> {
+        let shadow = &self.shadow;
+        let t = &self.t;
+        let system = &self.system;
         // Without a preconditioner s itself is the second direction, and it is being overwritten by
         // r.
-        let directions = if self.preconditioner.is_identity() {
-            (&self.p, None)
-        } else {
-            (&self.preconditioned[0], Some(&self.preconditioned[1]))
-        };
+        let is_identity = self.preconditioner.is_identity();
+        let [preconditioned_p, preconditioned_s] = &self.preconditioned;
+        let first = if is_identity { &self.p } else { preconditioned_p };
+        let second = (!is_identity).then_some(preconditioned_s);
         let mut sums = system.pool.sum_rows(t.len(), (&mut self.x[..], &mut self.r[..]), |rows, (x, r)| {
-            let (p, t) = (&directions.0[rows.clone()], &t[rows.clone()]);
-            match directions.1 {
-                Some(s) => add_two(x, (alpha, p), (omega, &s[rows.clone()])),
-                None => add_two(x, (alpha, p), (omega, r)),
+            let p = &first[rows.clone()];
+            let t = &t[rows.clone()];
+            match second {
+                Some(s) => add_two(alpha, p, omega, &s[rows.clone()], x),
+                None => add_two(alpha, p, omega, r, x),
             }
             for (r, t) in r.iter_mut().zip(t) {
                 *r -= omega * t;
@@ -179,8 +187,9 @@ impl<'a> Bicgstab<'a> {
     }
 
     /// `p = r + beta (p - omega v)`.
-    fn turn(&mut self, beta: f64, omega: f64) {
-        let (r, v) = (&self.r, &self.v);
+    fn direction_step(&mut self, beta: f64, omega: f64) {
+        let r = &self.r;
+        let v = &self.v;
         self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
             for ((p, r), v) in p.iter_mut().zip(&r[rows.clone()]).zip(&v[rows]) {
                 *p = r + beta * (*p - omega * v);
@@ -190,7 +199,7 @@ impl<'a> Bicgstab<'a> {
 }
 
 /// `x += alpha p + omega s`.
-fn add_two(x: &mut [f64], (alpha, p): (f64, &[f64]), (omega, s): (f64, &[f64])) {
+fn add_two(alpha: f64, p: &[f64], omega: f64, s: &[f64], x: &mut [f64]) {
     for ((x, p), s) in x.iter_mut().zip(p).zip(s) {
         *x += alpha * p + omega * s;
     }
@@ -200,7 +209,8 @@ fn add_two(x: &mut [f64], (alpha, p): (f64, &[f64]), (omega, s): (f64, &[f64])) 
 fn apply(
     system: &System<'_>,
     preconditioner: &dyn Preconditioner,
-    (source, between): (&[f64], &mut Vector),
+    source: &[f64],
+    between: &mut Vector,
     target: &mut [f64],
 ) -> Result<(), SolveError> {
     if preconditioner.is_identity() {
@@ -211,27 +221,12 @@ fn apply(
 }
 
 impl Registered for Bicgstab<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        let vector = |name, role, values| vector_variable(&self.system, name, role, values);
-        let saved_for = |saved_for| Role::Recomputed { saved_for };
-        let scalars = Values::F64(&self.scalars);
-        vec![
-            vector("x", Role::Iterate, &self.x),
-            vector("r", saved_for(Resume::Exact), &self.r),
-            vector("shadow", saved_for(Resume::Traditional), &self.shadow),
-            vector("p", saved_for(Resume::Traditional), &self.p),
-            Variable::new("scalars", saved_for(Resume::Traditional), scalars, Distribution::Replicated),
-        ]
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![
-            VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
-            VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
-            VariableMut { name: "shadow", values: ValuesMut::F64(&mut self.shadow) },
-            VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
-            VariableMut { name: "scalars", values: ValuesMut::F64(&mut self.scalars) },
-        ]
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+        rows("r", FOR_EXACT, solver.r);
+        rows("shadow", FOR_TRADITIONAL, solver.shadow);
+        rows("p", FOR_TRADITIONAL, solver.p);
+        scalars("scalars", FOR_TRADITIONAL, solver.scalars);
     }
 }
 
@@ -260,7 +255,7 @@ impl Iteration for Bicgstab<'_> {
         let [ts, tt] = self.multiply_half_residual()?;
         let omega = if tt == 0.0 { 0.0 } else { ts / tt };
         // x = x + alpha M^-1 p + omega M^-1 s, r = s - omega t
-        let [squared, rho_next] = self.update(alpha, omega)?;
+        let [squared, rho_next] = self.iterate_step(alpha, omega)?;
         self.progress.iteration += 1;
         if !squared.is_finite() {
             self.progress.residual_norm = squared;
@@ -270,7 +265,7 @@ impl Iteration for Bicgstab<'_> {
         // p = r + beta (p - omega v), beta = (rho' / rho) (alpha / omega)
         self.scalars[RHO] = rho_next;
         if omega != 0.0 {
-            self.turn((rho_next / rho) * (alpha / omega), omega);
+            self.direction_step((rho_next / rho) * (alpha / omega), omega);
         }
         self.check_recurrence(squared.sqrt())?;
         if omega == 0.0 && self.progress.status == Status::Running {

@@ -28,16 +28,16 @@
 mod inverse;
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
-    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
 use inverse::Inverse;
 
 use crate::kernels::simd::reduce_block;
 use crate::kernels::vector::{copy, dot};
-use crate::methods::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::methods::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
+use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of
@@ -293,29 +293,12 @@ impl<'a> Cg<'a> {
 }
 
 impl Registered for Cg<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        let saved_for = |saved_for| Role::Recomputed { saved_for };
-        let direction = |(name, w)| vector_variable(&self.system, name, Role::Direction, w);
-        let rho = Values::F64(&self.rho);
-        let mut variables = vec![
-            vector_variable(&self.system, "x", Role::Iterate, &self.x),
-            direction(("p", &self.p[..])),
-            Variable::new("rho", saved_for(Resume::Traditional), rho, Distribution::Replicated),
-            vector_variable(&self.system, "r", saved_for(Resume::Exact), &self.r),
-        ];
-        variables.extend(self.deflation.variables().map(direction));
-        variables
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        let mut variables = vec![
-            VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
-            VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
-            VariableMut { name: "rho", values: ValuesMut::F64(&mut self.rho) },
-            VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
-        ];
-        variables.extend(self.deflation.variables_mut().map(|(name, values)| VariableMut { name, values }));
-        variables
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+        rows("p", Role::Direction, solver.p);
+        scalars("rho", FOR_TRADITIONAL, solver.rho);
+        rows("r", FOR_EXACT, solver.r);
+        each_rows(&NAMES, Role::Direction, solver.deflation.directions);
     }
 
     fn make_room(&mut self, saved: &[&str]) {

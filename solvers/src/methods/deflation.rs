@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use recoup_core::{SolveError, ValuesMut};
+use recoup_core::SolveError;
 
 use crate::kernels::simd::{axpy_block, dot_block};
 use crate::kernels::vector::{axpy, multi_axpy, multi_dot};
@@ -19,17 +19,26 @@ use crate::{Pool, Preconditioner, System, Vector};
 pub const DIRECTIONS_MAX: usize = 8;
 
 /// Names of the directions as variables.
-const NAMES: [&str; DIRECTIONS_MAX] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
+pub(crate) const NAMES: [&str; DIRECTIONS_MAX] = ["w0", "w1", "w2", "w3", "w4", "w5", "w6", "w7"];
 
 /// A direction whose curvature falls below this part when the others are taken out of it adds
 /// nothing.
 const DEPENDENT: f64 = 1e-10;
 
+/// Slot of `A w` of the first direction; the others go down from there.
+const SLOT_OF_FIRST_IMAGE: usize = 15;
+
+/// Slot of the direction at this position; its u has the next one.
+fn slot_of_direction(index: usize) -> usize {
+    2 * index
+}
+
 /// A-orthogonal directions w, and `u = M^-1 A w / (w . A w)` of each: `u . r` is what of w is in
 /// `M^-1 r`.
 #[derive(Debug, Default)]
 pub(crate) struct Deflation {
-    w: Vec<Vector>,
+    /// The directions w. [`Deflation::recompute_products`] comes after they are overwritten.
+    pub(crate) directions: Vec<Vector>,
     u: Vec<Vector>,
     curvatures: Vec<f64>,
     /// `A w` of each, where it is kept.
@@ -44,27 +53,17 @@ impl Deflation {
 
     /// How many directions there are.
     pub(crate) fn len(&self) -> usize {
-        self.w.len()
+        self.directions.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.w.is_empty()
-    }
-
-    /// The directions, by their names as variables.
-    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &[f64])> {
-        NAMES.into_iter().zip(&self.w).map(|(name, w)| (name, &w[..]))
-    }
-
-    /// The same, to be overwritten; [`Deflation::recompute_products`] comes after.
-    pub(crate) fn variables_mut(&mut self) -> impl Iterator<Item = (&'static str, ValuesMut<'_>)> {
-        NAMES.into_iter().zip(&mut self.w).map(|(name, w)| (name, ValuesMut::F64(w)))
+        self.directions.is_empty()
     }
 
     /// Room for the directions among the variables of a version.
     pub(crate) fn make_room(&mut self, system: &System<'_>, saved: &[&str]) {
         let count = NAMES.iter().filter(|name| saved.contains(name)).count();
-        self.w = Vector::basis(system.pool, system.a.rows(), count);
+        self.directions = Vector::basis(system.pool, system.a.rows(), count);
         self.forget_products();
     }
 
@@ -84,7 +83,7 @@ impl Deflation {
         room: &mut [f64],
     ) -> Result<(), SolveError> {
         self.forget_products();
-        for w in std::mem::take(&mut self.w) {
+        for w in std::mem::take(&mut self.directions) {
             self.take_up(system, preconditioner, w, room)?;
         }
         Ok(())
@@ -100,18 +99,18 @@ impl Deflation {
         room: &mut [f64],
     ) -> Result<(), SolveError> {
         if self.len() == DIRECTIONS_MAX {
-            self.w.remove(0);
+            self.directions.remove(0);
             self.u.remove(0);
             self.curvatures.remove(0);
             self.images.iter_mut().for_each(|images| drop(images.remove(0)));
         }
-        let mut w = Vector::copy_of(system.pool, direction, 2 * self.len());
+        let mut w = Vector::copy_of(system.pool, direction, slot_of_direction(self.len()));
         let whole = curvature(system, &w, room)?;
-        let mut parts = self.products(system, &self.w, room)?;
+        let mut parts = self.products(system, &self.directions, room)?;
         for (part, curvature) in parts.iter_mut().zip(&self.curvatures) {
             *part /= curvature;
         }
-        multi_axpy(system.pool, -1.0, (&self.w, &parts[..self.len()]), &mut w);
+        multi_axpy(system.pool, -1.0, &self.directions, &parts[..self.len()], &mut w);
         if curvature(system, &w, room)? > DEPENDENT * whole {
             self.take_up(system, preconditioner, w, room)?;
         }
@@ -130,13 +129,13 @@ impl Deflation {
         if !(curvature.is_normal() && curvature > 0.0) {
             return Ok(());
         }
-        let mut u = Vector::zeros(system.pool, w.len(), 2 * self.len() + 1);
+        let mut u = Vector::zeros(system.pool, w.len(), slot_of_direction(self.len()) + 1);
         preconditioner.apply(system.pool, room, &mut u)?;
         system.pool.for_rows(w.len(), &mut u[..], |_, u| u.iter_mut().for_each(|u| *u /= curvature));
         if let Some(images) = &mut self.images {
-            images.push(Vector::copy_of(system.pool, room, 15 - self.w.len()));
+            images.push(Vector::copy_of(system.pool, room, SLOT_OF_FIRST_IMAGE - self.directions.len()));
         }
-        self.w.push(w);
+        self.directions.push(w);
         self.u.push(u);
         self.curvatures.push(curvature);
         Ok(())
@@ -144,8 +143,8 @@ impl Deflation {
 
     /// Makes x optimal over the directions: `x += sum_i (w_i . r / w_i . A w_i) w_i`.
     pub(crate) fn correct(&self, system: &System<'_>, r: &[f64], x: &mut [f64]) -> Result<(), SolveError> {
-        let parts = self.products(system, &self.w, r)?;
-        for ((part, curvature), w) in parts.iter().zip(&self.curvatures).zip(&self.w) {
+        let parts = self.products(system, &self.directions, r)?;
+        for ((part, curvature), w) in parts.iter().zip(&self.curvatures).zip(&self.directions) {
             axpy(system.pool, part / curvature, w, x);
         }
         Ok(())
@@ -165,7 +164,7 @@ impl Deflation {
 
     /// `p -= sum_i parts_i w_i` over a block of rows.
     pub(crate) fn remove_parts(&self, rows: &Range<usize>, parts: &[f64], p: &mut [f64]) {
-        for (w, part) in self.w.iter().zip(parts) {
+        for (w, part) in self.directions.iter().zip(parts) {
             axpy_block(-part, &w[rows.clone()], p);
         }
     }
@@ -178,10 +177,10 @@ impl Deflation {
     }
 
     /// `z -= sum_i parts_i w_i`, and with it `A z`.
-    pub(crate) fn remove_from_product(&self, pool: &Pool, parts: &[f64], [z, az]: [&mut [f64]; 2]) {
+    pub(crate) fn remove_from_product(&self, pool: &Pool, parts: &[f64], z: &mut [f64], az: &mut [f64]) {
         if let (Some(images), false) = (&self.images, self.is_empty()) {
-            multi_axpy(pool, -1.0, (&self.w, parts), z);
-            multi_axpy(pool, -1.0, (images, parts), az);
+            multi_axpy(pool, -1.0, &self.directions, parts, z);
+            multi_axpy(pool, -1.0, images, parts, az);
         }
     }
 

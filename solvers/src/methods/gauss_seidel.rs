@@ -19,12 +19,16 @@
 
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Operator, Progress, Registered, ResidualKind, Resume, Role, SolveError,
-    Status, ValuesMut, Variable, VariableMut,
+    Status,
 };
 
-use crate::kernels::vector::axpy;
-use crate::methods::shared::{Limits, residual, rhs_norm, start, vector_variable};
+use crate::kernels::vector::{axpy, copy};
+use crate::methods::shared::{Limits, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::{Csr, Method, Stop, System, Vector};
+
+/// Slot of the own right-hand side, behind x and r.
+const OWN_RHS_SLOT: usize = 2;
 
 /// How the rows are swept.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,14 +99,17 @@ impl<'a> GaussSeidel<'a> {
             return Err(SolveError::Length { what: "matrix rows", expected: x.len(), found: matrix.n() });
         }
         let rhs_norm = rhs_norm(&system)?;
+        let [mut iterate, r] = Vector::several(system.pool, x.len());
+        copy(system.pool, x, &mut iterate);
+        let has_other_ranks = system.a.global_rows() > x.len() as u64;
         let mut solver = Self {
             inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
             matrix,
             relaxation,
             limits: Limits::new(stop, rhs_norm)?,
-            x: Vector::copy_of(system.pool, x, 0),
-            r: Vector::zeros(system.pool, x.len(), 1),
-            own_rhs: (system.a.global_rows() > x.len() as u64).then(|| Vector::zeros(system.pool, x.len(), 2)),
+            x: iterate,
+            r,
+            own_rhs: has_other_ranks.then(|| Vector::zeros(system.pool, x.len(), OWN_RHS_SLOT)),
             progress: start(rhs_norm),
             system,
         };
@@ -115,7 +122,8 @@ impl<'a> GaussSeidel<'a> {
     fn relax(&mut self, i: usize) -> bool {
         let (columns, values) = self.matrix.row(i);
         let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * self.x[j as usize]);
-        let (before, b) = (self.x[i], self.own_rhs.as_deref().unwrap_or(self.system.b)[i]);
+        let before = self.x[i];
+        let b = self.own_rhs.as_deref().unwrap_or(self.system.b)[i];
         // x_i = x_i + omega (b_i - a_i x) / a_ii
         self.x[i] = before + self.relaxation.omega() * (b - product) * self.inverse_diagonal[i];
         self.x[i] != before
@@ -154,12 +162,8 @@ fn inverse_diagonal(matrix: &Csr, relaxation: Relaxation) -> Result<Vec<f64>, So
 }
 
 impl Registered for GaussSeidel<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)]
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }]
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
     }
 }
 
@@ -227,7 +231,8 @@ impl Method for GaussSeidel<'_> {
     /// Each sweep reads the matrix, b, `1 / a_ii` and x and writes x; so does the residual, but for
     /// the diagonal.
     fn bytes_per_iteration(&self) -> f64 {
-        let (n, matrix) = (self.x.len() as f64, self.system.a.bytes() as f64);
+        let n = self.x.len() as f64;
+        let matrix = self.system.a.bytes() as f64;
         let sweeps = if let Relaxation::Ssor { .. } = self.relaxation { 2.0 } else { 1.0 };
         let others = if self.own_rhs.is_some() { matrix + 40.0 * n } else { 0.0 };
         sweeps * (matrix + 32.0 * n) + matrix + 24.0 * n + others

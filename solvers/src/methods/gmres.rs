@@ -27,26 +27,24 @@
 //! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same
 //! thing, and bitwise: every cycle begins with `r = b - A x`.
 
+mod cycle;
 mod harvest;
 mod least_squares;
 
-use nalgebra::DVectorView;
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
-    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
-use harvest::{Start, harvest};
-use least_squares::LeastSquares;
+use cycle::Cycle;
+use harvest::Start;
 
-use crate::kernels::vector::{combine, copy, multi_axpy, multi_dot, scaled_copy, xpay};
-use crate::methods::shared::{Limits, norm, residual, rhs_norm, start, vector_variable};
+use crate::kernels::vector::{copy, xpay};
+use crate::methods::shared::{FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// A new basis vector shorter than this part of `A v` is orthogonalised again.
-const REORTHOGONALISE_BELOW: f64 = 0.1;
-/// Squared lengths of basis vectors outside this range are brought back to 1.
-const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
+/// First slot of x, r and work: the last ones, as basis vectors take the first.
+const SLOTS_BEHIND_BASIS: usize = 13;
 /// From the left the first look at the true residual comes this factor early, as the ratio behind
 /// the estimate drifts.
 const LOOK_EARLY: f64 = 2.0;
@@ -81,29 +79,37 @@ pub struct Gmres<'a> {
     side: Side,
     limits: Limits,
     x: Vector,
-    /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
-    basis: Vec<Vector>,
-    scales: Vec<f64>,
     r: Vector,
     work: Vector,
-    products: Vec<f64>,
-    coefficients: Vec<f64>,
-    small: LeastSquares,
-    /// `||r|| / (estimate)` as last measured.
+    cycle: Cycle,
+    estimate: Estimate,
+    gain: Gain,
+    /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
+    wanted: usize,
+    progress: Progress,
+}
+
+/// The residual norm by the small problem, and when to measure the true one.
+#[derive(Clone, Copy)]
+struct Estimate {
+    /// `||r||` over the norm of the small problem, as last measured.
     ratio: f64,
-    /// The estimate, in the norm of the small problem, at which to look at the true residual.
+    /// Norm of the small problem at which the true residual is measured.
     look_at: f64,
+}
+
+/// Gain of a cycle over the last one.
+#[derive(Clone, Copy)]
+struct Gain {
     /// Norm of the preconditioned residual at the start of the cycle.
     beta: f64,
     /// The last cycle gained nothing.
     has_stalled: bool,
-    /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
-    wanted: usize,
-    /// Vectors this cycle began with beside its residual's.
-    kept: usize,
-    /// The small problem it began with, as numbers in a row; empty without such vectors.
-    start: Vec<f64>,
-    progress: Progress,
+}
+
+impl Gain {
+    /// Before the first cycle.
+    const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
 }
 
 /// How GMRES is to run.
@@ -156,28 +162,21 @@ impl<'a> Gmres<'a> {
         if m == 0 {
             return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "at least 1" });
         }
-        let (pool, n) = (system.pool, x.len());
-        pool.reserve_sums(m + 1);
+        let pool = system.pool;
         let rhs_norm = rhs_norm(&system)?;
+        let [mut iterate, r, work] = Vector::several_from(pool, x.len(), SLOTS_BEHIND_BASIS);
+        copy(pool, x, &mut iterate);
         let mut gmres = Self {
             preconditioner,
             side: options.side,
             limits: Limits::new(options.stop, rhs_norm)?,
-            x: Vector::copy_of(pool, x, 13),
-            basis: Vector::basis(pool, n, m + 1),
-            scales: vec![1.0; m + 1],
-            r: Vector::zeros(pool, n, 14),
-            work: Vector::zeros(pool, n, 15),
-            products: vec![0.0; m + 1],
-            coefficients: vec![0.0; m + 1],
-            small: LeastSquares::new(m),
-            ratio: 1.0,
-            look_at: 0.0,
-            beta: f64::INFINITY,
-            has_stalled: false,
+            x: iterate,
+            r,
+            work,
+            cycle: Cycle::new(pool, x.len(), m),
+            estimate: Estimate { ratio: 1.0, look_at: 0.0 },
+            gain: Gain::NONE,
             wanted: 0,
-            kept: 0,
-            start: Vec::new(),
             progress: start(rhs_norm),
             system,
         };
@@ -193,16 +192,12 @@ impl<'a> Gmres<'a> {
     /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than
     /// [`HARVEST_MAX`].
     pub fn deflated(mut self, directions: usize) -> Result<Self, SolveError> {
-        if directions > HARVEST_MAX || directions + 3 > self.restart_length() {
+        if directions > HARVEST_MAX || directions + 3 > self.cycle.length_max() {
             let expected = "at most 16, and at least 3 fewer than the restart length";
             return Err(SolveError::Parameter { what: "directions carried over", value: directions as f64, expected });
         }
         self.wanted = directions;
         Ok(self)
-    }
-
-    fn restart_length(&self) -> usize {
-        self.basis.len() - 1
     }
 
     /// Records the norm of `b - A x` at a safe point.
@@ -212,36 +207,32 @@ impl<'a> Gmres<'a> {
     }
 
     /// Starts a cycle from x and `r = b - A x`.
-    fn begin_cycle(&mut self) -> Result<(), SolveError> {
-        (self.kept, self.start) = (0, Vec::new());
+    fn start_plain_cycle(&mut self) -> Result<(), SolveError> {
         self.precondition_residual()?;
-        std::mem::swap(&mut self.basis[0], &mut self.work);
-        let squared = norm(&self.system, &self.basis[0])?.powi(2);
-        self.begin_small(&[squared.sqrt()]);
-        self.set_length(0, squared);
+        let squared = norm(&self.system, &self.work)?.powi(2);
+        self.start_estimate(&[squared.sqrt()]);
+        self.cycle.start_from_vector(self.system.pool, &mut self.work, squared);
         Ok(())
     }
 
     /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem
-    /// `start`. False where it does not hold, and nothing else was changed.
-    fn begin_deflated(&mut self, start: &Start) -> Result<bool, SolveError> {
+    /// `start`. Returns false where its residual is not the true one or the problem is singular; a
+    /// plain cycle must be started then.
+    fn start_deflated_cycle(&mut self, start: &Start) -> Result<bool, SolveError> {
         self.precondition_residual()?;
         let known = norm(&self.system, &self.work)?;
         let gap = (start.residual.norm() - known).abs();
         if gap.is_nan() || gap > RESIDUAL_GAP * known {
             return Ok(false);
         }
-        let before = (self.beta, self.has_stalled);
-        self.begin_small(start.residual.as_slice());
-        let h = &start.hessenberg;
-        let is_regular = (0..start.kept()).all(|j| self.small.push(&h.column(j).as_slice()[..=j], h[(j + 1, j)]));
-        if !is_regular || self.progress.status != Status::Running {
-            ((self.beta, self.has_stalled), self.progress.status) = (before, Status::Running);
-            return Ok(false);
+        let gain = self.gain;
+        self.start_estimate(start.residual.as_slice());
+        if self.progress.status == Status::Running && self.cycle.start_from_carried(start) {
+            return Ok(true);
         }
-        self.scales[..=start.kept()].fill(1.0);
-        (self.kept, self.start) = (start.kept(), start.to_vec());
-        Ok(true)
+        self.gain = gain;
+        self.progress.status = Status::Running;
+        Ok(false)
     }
 
     /// r, or `M^-1 r` from the left, into `work`.
@@ -256,22 +247,22 @@ impl<'a> Gmres<'a> {
         Ok(())
     }
 
-    /// Starts the small problem of a cycle whose residual, preconditioned from the left, is c over
-    /// its basis.
-    fn begin_small(&mut self, c: &[f64]) {
+    /// Starts the estimate of a cycle whose residual, preconditioned from the left, is c over its
+    /// basis, and ends the solve where the last cycle gained too little.
+    fn start_estimate(&mut self, c: &[f64]) {
         let beta = c.iter().map(|c| c * c).sum::<f64>().sqrt();
-        let before = std::mem::replace(&mut self.beta, beta);
-        self.small.restart(c);
-        (self.ratio, self.look_at) = match self.side {
-            Side::Left => (
-                self.progress.residual_norm / beta,
-                LOOK_EARLY * self.limits.tolerance * beta / self.progress.residual_norm,
-            ),
-            Side::Right => (1.0, self.limits.tolerance),
+        let tolerance = self.limits.tolerance;
+        let residual_norm = self.progress.residual_norm;
+        self.estimate = match self.side {
+            Side::Left => {
+                Estimate { ratio: residual_norm / beta, look_at: LOOK_EARLY * tolerance * beta / residual_norm }
+            }
+            Side::Right => Estimate { ratio: 1.0, look_at: tolerance },
         };
+        let before = std::mem::replace(&mut self.gain.beta, beta);
         // What a plain cycle failed to gain a deflated one may, and the other way round.
         let is_stalled = beta > before * (1.0 - LEAST_GAIN);
-        let may_stall = self.wanted > 0 && !std::mem::replace(&mut self.has_stalled, is_stalled);
+        let may_stall = self.wanted > 0 && !std::mem::replace(&mut self.gain.has_stalled, is_stalled);
         if beta == 0.0 || !beta.is_finite() {
             self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
         } else if is_stalled && !may_stall {
@@ -279,36 +270,11 @@ impl<'a> Gmres<'a> {
         }
     }
 
-    /// The first vectors of the next cycle in place of the first of this one, and its small
-    /// problem; `None` where this cycle leaves none.
-    fn carry_over(&mut self) -> Result<Option<Start>, SolveError> {
-        if self.wanted == 0 || self.small.columns() < self.restart_length() {
-            return Ok(None);
-        }
-        let Some(found) = harvest(&self.small.hessenberg(), &self.small.left(), self.wanted) else { return Ok(None) };
-        let column =
-            |column: DVectorView<'_, f64>| column.iter().zip(&self.scales).map(|(c, scale)| c * scale).collect();
-        let columns: Vec<Vec<f64>> = found.columns.column_iter().map(column).collect();
-        combine(self.system.pool, &columns, &mut self.basis);
-        Ok(Some(found.start))
-    }
-
-    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or
-    /// underflow.
-    fn set_length(&mut self, j: usize, squared: f64) {
-        self.scales[j] = 1.0 / squared.sqrt();
-        if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
-            scaled_copy(self.system.pool, self.scales[j], &self.basis[j], &mut self.work);
-            std::mem::swap(&mut self.basis[j], &mut self.work);
-            self.scales[j] = 1.0;
-        }
-    }
-
-    /// Basis vector j + 1 becomes the preconditioned product of basis vector j.
-    fn multiply(&mut self, j: usize) -> Result<(), SolveError> {
-        let (a, pool) = (self.system.a, self.system.pool);
-        let (known, rest) = self.basis.split_at_mut(j + 1);
-        let (v, w) = (&known[j], &mut rest[0]);
+    /// The next basis vector becomes the preconditioned product of the newest one.
+    fn multiply(&mut self) -> Result<(), SolveError> {
+        let a = self.system.a;
+        let pool = self.system.pool;
+        let (v, w) = self.cycle.newest_and_next();
         if self.preconditioner.is_identity() {
             // w = A v
             return Ok(a.apply(v, w)?);
@@ -327,68 +293,39 @@ impl<'a> Gmres<'a> {
         }
     }
 
-    /// Takes the part along the first j + 1 basis vectors from vector j + 1 and adds it to
-    /// `products`, in units of the basis vectors as they are stored. Squared lengths: what is left,
-    /// and what was taken.
-    fn orthogonalise(&mut self, j: usize) -> Result<(f64, f64), SolveError> {
-        let (known, rest) = self.basis.split_at_mut(j + 1);
-        let (w, coefficients) = (&mut rest[0], &mut self.coefficients[..=j]);
-        // c_i = (w . v_i) / (v_i . v_i)
-        multi_dot(self.system.pool, w, known, coefficients);
-        self.system.comm.sum(coefficients)?;
-        let mut taken = 0.0;
-        for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
-            taken += (*c * scale).powi(2);
-            *c *= scale * scale;
-            *product += *c;
-        }
-        // w = w - sum_i c_i v_i
-        let mut left = [multi_axpy(self.system.pool, -1.0, (known, coefficients), w)];
-        self.system.comm.sum(&mut left)?;
-        Ok((left[0], taken))
-    }
-
-    /// Adds a column to the small problem. False when the basis cannot grow further.
-    fn extend(&mut self, j: usize) -> Result<bool, SolveError> {
-        self.multiply(j)?;
-        self.products[..=j].fill(0.0);
-        let (mut left, taken) = self.orthogonalise(j)?;
-        let whole = left + taken;
-        if left < REORTHOGONALISE_BELOW.powi(2) * whole {
-            left = self.orthogonalise(j)?.0;
-        }
-        // A breakdown that is a success: A v lies in the space already.
-        let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
-        self.set_length(j + 1, left);
-        // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
-        let (scale, below) = (self.scales[j], if is_exhausted { 0.0 } else { left.sqrt() });
-        for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
-            *product *= scale / own;
-        }
-        let is_regular = self.small.push(&self.products[..=j], scale * below);
-        Ok(is_regular && !is_exhausted)
-    }
-
     /// The iterate of the columns so far into `work`, its residual into `r`, and the norm of that.
     fn form_iterate(&mut self) -> Result<f64, SolveError> {
-        let (pool, k) = (self.system.pool, self.small.columns());
-        self.small.solve(&mut self.coefficients);
-        for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
-            *y *= scale;
-        }
-        let combination = (&self.basis[..k], &self.coefficients[..k]);
+        let pool = self.system.pool;
         if self.side == Side::Right && !self.preconditioner.is_identity() {
             // x_k = x + M^-1 V y
             pool.for_rows(self.r.len(), &mut self.r[..], |_, r| r.fill(0.0));
-            multi_axpy(pool, 1.0, combination, &mut self.r);
+            self.cycle.add_minimiser(pool, &mut self.r);
             self.preconditioner.apply(pool, &self.r, &mut self.work)?;
             xpay(pool, &self.x, 1.0, &mut self.work);
         } else {
             // x_k = x + V y
             copy(pool, &self.x, &mut self.work);
-            multi_axpy(pool, 1.0, combination, &mut self.work);
+            self.cycle.add_minimiser(pool, &mut self.work);
         }
         residual(&self.system, &self.work, &mut self.r)
+    }
+
+    /// Forms the iterate and its true residual; they end the cycle where it is over or the solve
+    /// has converged, and correct the estimate otherwise.
+    fn measure_residual(&mut self, is_last: bool) -> Result<(), SolveError> {
+        let residual_norm = self.form_iterate()?;
+        if is_last || residual_norm <= self.limits.tolerance {
+            return self.end_cycle(residual_norm);
+        }
+        let estimated = self.cycle.residual_norm();
+        self.estimate = Estimate {
+            ratio: residual_norm / estimated,
+            // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes
+            // late.
+            look_at: estimated * (self.limits.tolerance / residual_norm).sqrt(),
+        };
+        self.progress.residual_norm = residual_norm;
+        Ok(())
     }
 
     /// The iterate formed aside becomes x, and the next cycle starts unless all is done.
@@ -398,41 +335,31 @@ impl<'a> Gmres<'a> {
         if self.progress.status != Status::Running {
             return Ok(());
         }
-        if let Some(start) = self.carry_over()?
-            && self.begin_deflated(&start)?
-        {
-            return Ok(());
+        let start = self.cycle.carry_over(self.system.pool, self.wanted);
+        self.start_cycle(start)
+    }
+
+    /// Starts a cycle with the vectors carried over where there are any that fit, and else without.
+    fn start_cycle(&mut self, start: Option<Start>) -> Result<(), SolveError> {
+        match start {
+            Some(start) if self.start_deflated_cycle(&start)? => Ok(()),
+            _ => self.start_plain_cycle(),
         }
-        self.begin_cycle()
     }
 }
 
 impl Registered for Gmres<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        let role = Role::Recomputed { saved_for: Resume::Traditional };
-        let mut variables = vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)];
-        if self.kept > 0 {
-            let carried = NAMES.iter().zip(&self.basis[..=self.kept]);
-            variables.extend(carried.map(|(name, v)| vector_variable(&self.system, name, role, v)));
-            variables.push(Variable::new(START, role, Values::F64(&self.start), Distribution::Replicated));
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+        each_rows(&NAMES, FOR_TRADITIONAL, solver.cycle.basis[..solver.cycle.carried.vectors()]);
+        some(numbers in solver.cycle.carried.start) {
+            scalars(START, FOR_TRADITIONAL, numbers[..]);
         }
-        variables
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        let mut variables = vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }];
-        if self.kept > 0 {
-            let carried = NAMES.iter().zip(&mut self.basis[..=self.kept]);
-            variables.extend(carried.map(|(name, v)| VariableMut { name, values: ValuesMut::F64(v) }));
-            variables.push(VariableMut { name: START, values: ValuesMut::F64(&mut self.start) });
-        }
-        variables
     }
 
     fn make_room(&mut self, saved: &[&str]) {
-        let carried = NAMES.iter().take(self.restart_length()).filter(|name| saved.contains(name)).count();
-        self.kept = carried.saturating_sub(1);
-        self.start = vec![0.0; if self.kept > 0 { (self.kept + 1) * (self.kept + 1) } else { 0 }];
+        let names = NAMES.iter().take(self.cycle.length_max());
+        self.cycle.make_room(names.filter(|name| saved.contains(name)).count());
     }
 }
 
@@ -446,24 +373,15 @@ impl Iteration for Gmres<'_> {
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }
-        let columns = self.small.columns();
-        let can_grow = self.extend(columns)?;
+        // w = M^-1 A v, orthogonal to the basis
+        self.multiply()?;
+        let can_grow = self.cycle.extend(&self.system, &mut self.work)?;
         self.progress.iteration += 1;
-        let estimate = self.small.residual_norm();
-        self.progress.residual_norm = estimate * self.ratio;
+        self.progress.residual_norm = self.cycle.residual_norm() * self.estimate.ratio;
         self.progress.is_safe_point = false;
-        let is_last = !can_grow || self.small.columns() == self.restart_length();
-        if is_last || estimate <= self.look_at {
-            let residual_norm = self.form_iterate()?;
-            if is_last || residual_norm <= self.limits.tolerance {
-                self.end_cycle(residual_norm)?;
-            } else {
-                self.ratio = residual_norm / estimate;
-                // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target
-                // comes late.
-                self.look_at = estimate * (self.limits.tolerance / residual_norm).sqrt();
-                self.progress.residual_norm = residual_norm;
-            }
+        let is_last = !can_grow || self.cycle.is_full();
+        if is_last || self.cycle.residual_norm() <= self.estimate.look_at {
+            self.measure_residual(is_last)?;
         }
         Ok(self.progress)
     }
@@ -475,20 +393,14 @@ impl Iteration for Gmres<'_> {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
-        (self.beta, self.has_stalled) = (f64::INFINITY, false);
+        self.gain = Gain::NONE;
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
         self.record_safe_point(residual_norm);
         if self.progress.status != Status::Running {
             return Ok(self.progress);
         }
-        let start = Start::from_slice(self.kept, &self.start).filter(|_| self.kept > 0 && how > Resume::Deflated);
-        let is_deflated = match start {
-            Some(start) => self.begin_deflated(&start)?,
-            None => false,
-        };
-        if !is_deflated {
-            self.begin_cycle()?;
-        }
+        let start = if how > Resume::Deflated { self.cycle.carried_start() } else { None };
+        self.start_cycle(start)?;
         Ok(self.progress)
     }
 
@@ -521,7 +433,8 @@ impl Method for Gmres<'_> {
 
     /// The mean over a whole cycle.
     fn bytes_per_iteration(&self) -> f64 {
-        let (n, m) = (self.x.len() as f64, self.restart_length() as f64);
+        let n = self.x.len() as f64;
+        let m = self.cycle.length_max() as f64;
         let matrix = self.system.a.bytes() as f64;
         let is_identity = self.preconditioner.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };

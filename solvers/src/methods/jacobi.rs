@@ -18,10 +18,11 @@
 
 use recoup_core::{
     Iteration, JacobiSweep, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-    ValuesMut, Variable, VariableMut,
 };
 
-use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start, vector_variable};
+use crate::kernels::vector::copy;
+use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
 use crate::{Method, Stop, System, Vector};
 
@@ -50,14 +51,17 @@ impl<'a> Jacobi<'a> {
             let expected = "a number between 0 and 2";
             return Err(SolveError::Parameter { what: "omega", value: omega, expected });
         }
-        let inverse_diagonal = inverse_diagonal("Jacobi's method", system.a)?;
+        let known_diagonal = inverse_diagonal("Jacobi's method", system.a)?;
         let rhs_norm = rhs_norm(&system)?;
+        let [mut x, target, mut inverse_diagonal] = Vector::several(system.pool, x0.len());
+        copy(system.pool, x0, &mut x);
+        copy(system.pool, &known_diagonal, &mut inverse_diagonal);
         let mut jacobi = Self {
             omega,
-            inverse_diagonal: Vector::copy_of(system.pool, &inverse_diagonal, 2),
+            inverse_diagonal,
             limits: Limits::new(stop, rhs_norm)?,
-            x: Vector::copy_of(system.pool, x0, 0),
-            target: Vector::zeros(system.pool, x0.len(), 1),
+            x,
+            target,
             progress: start(rhs_norm),
             system,
         };
@@ -75,12 +79,8 @@ impl<'a> Jacobi<'a> {
 }
 
 impl Registered for Jacobi<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        vec![vector_variable(&self.system, "x", Role::Iterate, &self.x)]
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) }]
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
     }
 }
 

@@ -32,14 +32,14 @@
 //! CG's explains: [`ResidualKind::Unknown`].
 
 use recoup_core::{
-    BreakdownReason, Distribution, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role,
-    SolveError, Status, Values, ValuesMut, Variable, VariableMut,
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::kernels::vector::copy;
-use crate::methods::deflation::{DIRECTIONS_MAX, Deflation};
-use crate::methods::shared::{Limits, residual, rhs_norm, start, vector_variable};
+use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
 /// After a fall of the residual norm by this factor the residual is computed anew: its error is a
@@ -49,6 +49,9 @@ const FALL: f64 = 1e-4;
 /// How often the true residual may miss the tolerance that the recurrence's meets, before the solve
 /// counts as stagnated.
 const MISSES_MAX: u32 = 10;
+
+/// First slot of the preconditioned vectors, behind the seven that every solve has.
+const PRECONDITIONED_SLOT: usize = 7;
 
 /// `r . u`, `w . u` and `r . r`, which one reduction brings.
 const SUMS: usize = 3;
@@ -86,7 +89,7 @@ struct Preconditioned {
 
 impl Preconditioned {
     fn new(system: &System<'_>) -> Self {
-        let [u, q, m] = [7, 8, 9].map(|slot| Vector::zeros(system.pool, system.a.rows(), slot));
+        let [u, q, m] = Vector::several_from(system.pool, system.a.rows(), PRECONDITIONED_SLOT);
         Self { u, q, m }
     }
 }
@@ -119,12 +122,10 @@ impl<'a> PipelinedCg<'a> {
         let [mut x, r, w, s, p, z, n] = Vector::several(system.pool, x0.len());
         copy(system.pool, x0, &mut x);
         let preconditioned = (!preconditioner.is_identity()).then(|| Preconditioned::new(&system));
-        let (limits, progress) = (Limits::new(stop, rhs_norm)?, start(rhs_norm));
-        let (deflation, scalars, misses) = (Deflation::with_images(), [0.0; 6], 0);
         let mut solver = Self {
             system,
             preconditioner,
-            limits,
+            limits: Limits::new(stop, rhs_norm)?,
             x,
             r,
             w,
@@ -133,10 +134,10 @@ impl<'a> PipelinedCg<'a> {
             z,
             n,
             preconditioned,
-            deflation,
-            scalars,
-            misses,
-            progress,
+            deflation: Deflation::with_images(),
+            scalars: [0.0; 6],
+            misses: 0,
+            progress: start(rhs_norm),
         };
         solver.restart()?;
         solver.limits.set_start(&solver.progress);
@@ -158,7 +159,8 @@ impl<'a> PipelinedCg<'a> {
         if let Some(preconditioned) = &mut self.preconditioned {
             preconditioned.q.fill(0.0);
         }
-        (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (f64::INFINITY, 1.0);
+        self.scalars[GAMMA_BEFORE] = f64::INFINITY;
+        self.scalars[ALPHA_BEFORE] = 1.0;
         self.recompute_residual()
     }
 
@@ -168,8 +170,8 @@ impl<'a> PipelinedCg<'a> {
         // s = A p, q = P M^-1 s, z = A q
         system.a.apply(&self.p, &mut self.s)?;
         let mut q = self.preconditioned.as_mut().map(|of| &mut of.q);
-        multiply(system, self.preconditioner, (&self.s, q.as_deref_mut()), &mut self.z)?;
-        project(system, &self.deflation, (&self.s, q), &mut self.z)?;
+        multiply(system, self.preconditioner, &self.s, q.as_deref_mut(), &mut self.z)?;
+        project(system, &self.deflation, &self.s, q, &mut self.z)?;
         self.recompute_residual()
     }
 
@@ -183,11 +185,12 @@ impl<'a> PipelinedCg<'a> {
             residual_norm = residual(system, &self.x, &mut self.r)?;
         }
         let mut u = self.preconditioned.as_mut().map(|of| &mut of.u);
-        multiply(system, self.preconditioner, (&self.r, u.as_deref_mut()), &mut self.w)?;
-        project(system, &self.deflation, (&self.r, u), &mut self.w)?;
+        multiply(system, self.preconditioner, &self.r, u.as_deref_mut(), &mut self.w)?;
+        project(system, &self.deflation, &self.r, u, &mut self.w)?;
         self.limits.record(residual_norm, &mut self.progress);
         self.scalars[PEAK] = residual_norm;
-        let (r, w) = (&self.r[..], &self.w[..]);
+        let r = &self.r[..];
+        let w = &self.w[..];
         let u = self.preconditioned.as_ref().map_or(r, |of| &of.u);
         let sums =
             system.pool.sum_rows(r.len(), (), |rows, ()| sums_block(&r[rows.clone()], &u[rows.clone()], &w[rows]));
@@ -197,7 +200,10 @@ impl<'a> PipelinedCg<'a> {
     /// The sums over all ranks; `m = M^-1 w` and `n = A m` meanwhile. They say what P takes out of
     /// m and n.
     fn reduce(&mut self, sums: [f64; SUMS]) -> Result<(), SolveError> {
-        let (system, preconditioner, w, n) = (&self.system, self.preconditioner, &self.w, &mut self.n);
+        let system = &self.system;
+        let preconditioner = self.preconditioner;
+        let w = &self.w;
+        let n = &mut self.n;
         let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
         let mut all = [0.0; SUMS + DIRECTIONS_MAX];
         let all = &mut all[..SUMS + self.deflation.len()];
@@ -205,12 +211,12 @@ impl<'a> PipelinedCg<'a> {
         self.deflation.local_parts(system.pool, w, &mut all[SUMS..]);
         let mut worked = Ok(());
         system.comm.sum_while(all, &mut || {
-            worked = multiply(system, preconditioner, (w, m.as_deref_mut()), n);
+            worked = multiply(system, preconditioner, w, m.as_deref_mut(), n);
         })?;
         let (sums, parts) = all.split_at(SUMS);
         self.scalars[..SUMS].copy_from_slice(sums);
         if let Some(m) = m {
-            self.deflation.remove_from_product(system.pool, parts, [m, n]);
+            self.deflation.remove_from_product(system.pool, parts, m, n);
         }
         worked
     }
@@ -218,9 +224,14 @@ impl<'a> PipelinedCg<'a> {
     /// One pass: the four directions from what they follow, and what they change; then this rank's
     /// part of the sums.
     fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
-        let (pool, n) = (self.system.pool, &self.n[..]);
-        let (x, p, r, s) = (&mut self.x[..], &mut self.p[..], &mut self.r[..], &mut self.s[..]);
-        let (w, z) = (&mut self.w[..], &mut self.z[..]);
+        let pool = self.system.pool;
+        let n = &self.n[..];
+        let x = &mut self.x[..];
+        let p = &mut self.p[..];
+        let r = &mut self.r[..];
+        let s = &mut self.s[..];
+        let w = &mut self.w[..];
+        let z = &mut self.z[..];
         let Some(Preconditioned { u, q, m }) = &mut self.preconditioned else {
             return pool.sum_rows(n.len(), ((x, p), (r, s), (w, z)), |rows, ((x, p), (r, s), (w, z))| {
                 pursue_block(alpha, beta, r, p, x);
@@ -229,7 +240,9 @@ impl<'a> PipelinedCg<'a> {
                 sums_block(r, r, w)
             });
         };
-        let (u, q, m) = (&mut u[..], &mut q[..], &m[..]);
+        let u = &mut u[..];
+        let q = &mut q[..];
+        let m = &m[..];
         pool.sum_rows(n.len(), ((x, p), (r, s), (w, z), (u, q)), |rows, ((x, p), (r, s), (w, z), (u, q))| {
             // p = u + beta p, x = x + alpha p
             pursue_block(alpha, beta, u, p, x);
@@ -291,7 +304,8 @@ impl<'a> PipelinedCg<'a> {
 fn multiply(
     system: &System<'_>,
     preconditioner: &dyn Preconditioner,
-    (source, between): (&[f64], Option<&mut Vector>),
+    source: &[f64],
+    between: Option<&mut Vector>,
     product: &mut [f64],
 ) -> Result<(), SolveError> {
     let Some(between) = between else { return Ok(system.a.apply(source, product)?) };
@@ -303,12 +317,13 @@ fn multiply(
 fn project(
     system: &System<'_>,
     deflation: &Deflation,
-    (source, between): (&[f64], Option<&mut Vector>),
+    source: &[f64],
+    between: Option<&mut Vector>,
     product: &mut [f64],
 ) -> Result<(), SolveError> {
     if let (Some(between), false) = (between, deflation.is_empty()) {
         let parts = deflation.parts(system, source)?;
-        deflation.remove_from_product(system.pool, &parts[..deflation.len()], [between, product]);
+        deflation.remove_from_product(system.pool, &parts[..deflation.len()], between, product);
     }
     Ok(())
 }
@@ -319,43 +334,19 @@ fn sums_block(r: &[f64], u: &[f64], w: &[f64]) -> [f64; SUMS] {
 }
 
 impl Registered for PipelinedCg<'_> {
-    fn variables(&self) -> Vec<Variable<'_>> {
-        let saved_for = |saved_for| Role::Recomputed { saved_for };
-        let direction = |(name, w)| vector_variable(&self.system, name, Role::Direction, w);
-        let exact = |name, values| vector_variable(&self.system, name, saved_for(Resume::Exact), values);
-        let scalars = Values::F64(&self.scalars);
-        let mut variables = vec![
-            vector_variable(&self.system, "x", Role::Iterate, &self.x),
-            direction(("p", &self.p[..])),
-            Variable::new("scalars", saved_for(Resume::Traditional), scalars, Distribution::Replicated),
-            exact("r", &self.r),
-            exact("w", &self.w),
-            exact("s", &self.s),
-            exact("z", &self.z),
-        ];
-        if let Some(Preconditioned { u, q, .. }) = &self.preconditioned {
-            variables.extend([exact("u", u), exact("q", q)]);
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+        rows("p", Role::Direction, solver.p);
+        scalars("scalars", FOR_TRADITIONAL, solver.scalars);
+        rows("r", FOR_EXACT, solver.r);
+        rows("w", FOR_EXACT, solver.w);
+        rows("s", FOR_EXACT, solver.s);
+        rows("z", FOR_EXACT, solver.z);
+        some(preconditioned in solver.preconditioned) {
+            rows("u", FOR_EXACT, preconditioned.u);
+            rows("q", FOR_EXACT, preconditioned.q);
         }
-        variables.extend(self.deflation.variables().map(direction));
-        variables
-    }
-
-    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        let mut variables = vec![
-            VariableMut { name: "x", values: ValuesMut::F64(&mut self.x) },
-            VariableMut { name: "p", values: ValuesMut::F64(&mut self.p) },
-            VariableMut { name: "scalars", values: ValuesMut::F64(&mut self.scalars) },
-            VariableMut { name: "r", values: ValuesMut::F64(&mut self.r) },
-            VariableMut { name: "w", values: ValuesMut::F64(&mut self.w) },
-            VariableMut { name: "s", values: ValuesMut::F64(&mut self.s) },
-            VariableMut { name: "z", values: ValuesMut::F64(&mut self.z) },
-        ];
-        if let Some(Preconditioned { u, q, .. }) = &mut self.preconditioned {
-            variables.push(VariableMut { name: "u", values: ValuesMut::F64(u) });
-            variables.push(VariableMut { name: "q", values: ValuesMut::F64(q) });
-        }
-        variables.extend(self.deflation.variables_mut().map(|(name, values)| VariableMut { name, values }));
-        variables
+        each_rows(&NAMES, Role::Direction, solver.deflation.directions);
     }
 
     fn make_room(&mut self, saved: &[&str]) {
@@ -386,7 +377,8 @@ impl Iteration for PipelinedCg<'_> {
         let gamma = self.scalars[0];
         let sums = self.advance(alpha, beta);
         self.reduce(sums)?;
-        (self.scalars[GAMMA_BEFORE], self.scalars[ALPHA_BEFORE]) = (gamma, alpha);
+        self.scalars[GAMMA_BEFORE] = gamma;
+        self.scalars[ALPHA_BEFORE] = alpha;
         self.progress.iteration += 1;
         self.check_recurrence()?;
         Ok(self.progress)
@@ -409,8 +401,8 @@ impl Iteration for PipelinedCg<'_> {
             Resume::Traditional => self.replace()?,
             Resume::Exact => {
                 let mut m = self.preconditioned.as_mut().map(|of| &mut of.m);
-                multiply(&self.system, self.preconditioner, (&self.w, m.as_deref_mut()), &mut self.n)?;
-                project(&self.system, &self.deflation, (&self.w, m), &mut self.n)?;
+                multiply(&self.system, self.preconditioner, &self.w, m.as_deref_mut(), &mut self.n)?;
+                project(&self.system, &self.deflation, &self.w, m, &mut self.n)?;
                 self.check_recurrence()?;
             }
         }

@@ -1,6 +1,6 @@
-//! What the methods share: norms and residuals over all ranks, and how x is registered.
+//! Norms and residuals over all ranks, limits, and roles, for all methods.
 
-use recoup_core::{BreakdownReason, Distribution, Progress, Role, SolveError, Status, Values, Variable};
+use recoup_core::{BreakdownReason, Progress, Resume, Role, SolveError, Status};
 
 use crate::kernels::vector::norm_squared;
 use crate::{Stop, System};
@@ -31,7 +31,8 @@ pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
     let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
     // The exponents of the largest values, in an order that integers keep.
     let largest = f64::from_bits(system.comm.max(largest.to_bits() as i64)? as u64);
-    let (found, expected) = (norm(system, system.b)?, "1e-130 to 1e130: scale the problem");
+    let found = norm(system, system.b)?;
+    let expected = "1e-130 to 1e130: scale the problem";
     let is_lost = largest > 0.0 && !RHS_NORMS.contains(&found);
     let value = if found.is_finite() && found > 0.0 { found } else { largest };
     if is_lost {
@@ -47,12 +48,11 @@ pub(crate) fn residual(system: &System<'_>, x: &[f64], r: &mut [f64]) -> Result<
     global_norm(system, local)
 }
 
-/// A vector of one value for each row of the operator.
-pub(crate) fn vector_variable<'v>(system: &System<'_>, name: &'v str, role: Role, values: &'v [f64]) -> Variable<'v> {
-    let distribution = Distribution::Rows { first: system.a.first_row(), global: system.a.global_rows() };
-    let variable = Variable::new(name, role, Values::F64(values), distribution);
-    Variable { dims: system.a.grid(), ..variable }
-}
+/// Recomputed, but saved for an exact resume.
+pub(crate) const FOR_EXACT: Role = Role::Recomputed { saved_for: Resume::Exact };
+
+/// Recomputed, but saved for a traditional and an exact resume.
+pub(crate) const FOR_TRADITIONAL: Role = Role::Recomputed { saved_for: Resume::Traditional };
 
 /// The progress of a solve that has not begun.
 pub(crate) fn start(rhs_norm: f64) -> Progress {

@@ -19,7 +19,8 @@ where
         return Err(CsrError::NotSquare { rows: n, columns });
     }
     let mut row_starts = Vec::with_capacity(n + 1);
-    let (mut columns, mut values) = (Vec::new(), Vec::new());
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     row_starts.push(0);
     for row in rows {
         for (column, value) in row {
@@ -68,7 +69,9 @@ impl TryFrom<&CscMatrix<f64>> for Csr {
 
 /// Row starts, columns and values with plain indices, as other libraries take them.
 fn arrays(source: &Csr) -> (Vec<usize>, Vec<usize>, Vec<f64>) {
-    let (mut row_starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut row_starts = vec![0];
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for row in 0..source.n() {
         let (row_columns, row_values) = source.row(row);
         columns.extend(row_columns.iter().map(|&column| column as usize));

@@ -21,6 +21,9 @@ use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::kernels::sys::Buffer;
 use crate::{LocalRows, Pool};
 
+/// Slot of the values among the arrays of a product: apart from those of x and y.
+const VALUES_SLOT: usize = 3;
+
 /// A square sparse matrix by rows, and the threads that multiply with it.
 #[derive(Clone)]
 pub struct Csr {
@@ -42,7 +45,8 @@ impl Csr {
             return Err(CsrError::Layout { what: "columns and values differ in length" });
         }
         let pattern = Pattern::new(&pool, &row_starts, &columns)?;
-        let (rows, values) = (pattern.rows(), Buffer::copy_of(&*pool, &values, 3));
+        let rows = pattern.rows();
+        let values = Buffer::copy_of(&*pool, &values, VALUES_SLOT);
         let matrix = Self { pattern, values, grid: [rows, 1, 1], pool };
         if let Some(entry) = matrix.values.iter().position(|value| !value.is_finite()) {
             let row = row_starts.partition_point(|&start| start <= entry) - 1;
@@ -77,7 +81,8 @@ impl Csr {
     /// The same matrix, multiplied by the threads of `pool` and moved to memory they touched first.
     #[must_use]
     pub fn with_pool(self, pool: Arc<Pool>) -> Self {
-        let (pattern, values) = (self.pattern.moved_to(&pool), self.values.copied_by(&*pool));
+        let pattern = self.pattern.moved_to(&pool);
+        let values = self.values.copied_by(&*pool);
         Self { pattern, values, grid: self.grid, pool }
     }
 
@@ -254,7 +259,8 @@ mod tests {
             assert_eq!(matrix.largest_column_sum(), stencil.largest_column_sum());
             assert_eq!(matrix.diagonal(), stencil.diagonal());
             let x: Vec<f64> = (0..matrix.n()).map(|i| (i as f64).sin()).collect();
-            let (mut y, mut z) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+            let mut y = vec![0.0; x.len()];
+            let mut z = vec![0.0; x.len()];
             let sums = [matrix.apply_dot(&x, &mut y), stencil.apply_dot(&x, &mut z)];
             assert_eq!(sums[0], sums[1], "n {n}");
             assert_eq!(y, z, "n {n}");

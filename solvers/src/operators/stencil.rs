@@ -38,7 +38,9 @@ static BEYOND: [f64; BLOCK] = [0.0; BLOCK];
 
 /// Columns and values of a row of the Laplacian on `n^3` points, columns ascending.
 pub(crate) fn poisson_row(n: usize, row: usize) -> impl Iterator<Item = (usize, f64)> {
-    let (x, y, z) = (row % n, row / n % n, row / n / n);
+    let x = row % n;
+    let y = row / n % n;
+    let z = row / n / n;
     let lower = [(z > 0, n * n), (y > 0, n), (x > 0, 1)];
     let upper = [(x + 1 < n, 1), (y + 1 < n, n), (z + 1 < n, n * n)];
     let before = lower.into_iter().filter(|side| side.0).map(move |side| (row - side.1, -1.0));
@@ -82,21 +84,26 @@ impl Poisson3d {
     }
 
     /// `y = A x` for the rows of one block, line by line.
-    pub(crate) fn multiply(&self, rows: &Range<usize>, (x, around): (&[f64], Around<'_>), mut y: &mut [f64]) {
+    pub(crate) fn multiply(&self, rows: &Range<usize>, x: &[f64], around: Around<'_>, mut y: &mut [f64]) {
         assert_eq!(x.len(), self.rows(), "x has the length of the operator");
         let mut first = rows.start;
         while first < rows.end {
             let end = rows.end.min((first / self.n + 1) * self.n).min(first + BLOCK);
             let (segment, rest) = y.split_at_mut(end - first);
             multiply_line(&self.line(first..end, x, around), segment);
-            (first, y) = (end, rest);
+            first = end;
+            y = rest;
         }
     }
 
     /// A segment of a line of `x` and what lies around it.
     fn line<'a>(&self, rows: Range<usize>, x: &'a [f64], around: Around<'a>) -> Line<'a> {
-        let (n, plane, len) = (self.n, self.n * self.n, rows.len());
-        let (line, height, offset) = (rows.start / n % n, rows.start / plane, rows.start % plane);
+        let n = self.n;
+        let plane = self.n * self.n;
+        let len = rows.len();
+        let line = rows.start / n % n;
+        let height = rows.start / plane;
+        let offset = rows.start % plane;
         let outside =
             |values: &'a [f64]| if values.is_empty() { &BEYOND[..len] } else { &values[offset..offset + len] };
         let shifted = |exists: bool, first: usize| if exists { &x[first..first + len] } else { &BEYOND[..len] };
@@ -168,7 +175,8 @@ impl Operator for Poisson3d {
     }
 
     fn nonzeros(&self) -> u64 {
-        let (n, planes) = (self.n as u64, self.planes.len() as u64);
+        let n = self.n as u64;
+        let planes = self.planes.len() as u64;
         let faces = u64::from(self.planes.start == 0) + u64::from(self.planes.end == self.n);
         7 * n * n * planes - 4 * n * planes - faces * n * n
     }
@@ -178,7 +186,7 @@ impl Operator for Poisson3d {
     }
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.pool.for_rows(self.rows(), y, |rows, y| self.multiply(&rows, (x, Around::default()), y));
+        self.pool.for_rows(self.rows(), y, |rows, y| self.multiply(&rows, x, Around::default(), y));
         Ok(())
     }
 
@@ -189,7 +197,7 @@ impl Operator for Poisson3d {
 
     fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.rows(), y, |rows, y| {
-            self.multiply(&rows, (x, Around::default()), y);
+            self.multiply(&rows, x, Around::default(), y);
             [dot_block(&x[rows], y)]
         });
         Ok(sum)
@@ -197,7 +205,7 @@ impl Operator for Poisson3d {
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
         let [sum] = self.pool.sum_rows(self.rows(), r, |rows, r| {
-            self.multiply(&rows, (x, Around::default()), r);
+            self.multiply(&rows, x, Around::default(), r);
             [residual_block(&b[rows], r)]
         });
         Ok(sum)

@@ -26,7 +26,8 @@ impl System<'_> {
     /// # Errors
     /// [`SolveError::Comm`] when a rank is lost.
     pub fn symmetry_defect(&self) -> Result<f64, SolveError> {
-        let (first, n) = (self.a.first_row(), self.a.rows());
+        let first = self.a.first_row();
+        let n = self.a.rows();
         let vector = |seed| (first..first + n as u64).map(|row| random_value(seed, row)).collect::<Vec<f64>>();
         let [u, v] = SEEDS.map(vector);
         let [mut au, mut av] = [vec![0.0; n], vec![0.0; n]];
@@ -36,7 +37,8 @@ impl System<'_> {
         let mut sums = [dot(self.pool, &u, &av), dot(self.pool, &v, &au), squares, self.a.nonzeros() as f64];
         self.comm.sum(&mut sums)?;
         let [uav, vau, squares, nonzeros] = sums;
-        let (difference, frobenius) = ((uav - vau).abs(), (1.5 * squares).sqrt());
+        let difference = (uav - vau).abs();
+        let frobenius = (1.5 * squares).sqrt();
         let rounding = SPREAD * nonzeros * f64::EPSILON * frobenius;
         Ok(if difference > rounding { 3.0 * difference / frobenius } else { 0.0 })
     }

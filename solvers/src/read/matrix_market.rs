@@ -260,7 +260,8 @@ fn read_triplets<R: BufRead>(
     (rows, chosen): (usize, &Range<usize>),
     stored: usize,
 ) -> Result<Vec<Triplet>, MatrixMarketError> {
-    let (mut triplets, mut entries) = (Vec::new(), 0_usize);
+    let mut triplets = Vec::new();
+    let mut entries = 0_usize;
     let mut keep = |row: u32, column: u32, value: f64| {
         entries += 1;
         if chosen.contains(&(row as usize)) {
@@ -272,7 +273,8 @@ fn read_triplets<R: BufRead>(
             return lines.truncated("entries", stored, read);
         }
         let [row, column, value] = lines.fields("row, column and value")?;
-        let (row, column) = (lines.index("row", row, rows)?, lines.index("column", column, rows)?);
+        let row = lines.index("row", row, rows)?;
+        let column = lines.index("column", column, rows)?;
         let value = header.value(lines, value)?;
         keep(row, column, value);
         match header.symmetry {
@@ -298,7 +300,8 @@ fn read_triplets<R: BufRead>(
 
 /// The rows chosen, in ascending order of columns, duplicates summed in the order given.
 fn assemble(chosen: &Range<usize>, triplets: &[Triplet]) -> LocalRows {
-    let (rows, local) = (chosen.len(), |row: u32| row as usize - chosen.start);
+    let rows = chosen.len();
+    let local = |row: u32| row as usize - chosen.start;
     let mut ends = vec![0_usize; rows + 1];
     for &(row, _, _) in triplets {
         ends[local(row) + 1] += 1;
@@ -434,7 +437,8 @@ impl<'a, R: BufRead> Lines<'a, R> {
         let printable = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
         let found = found.trim().chars().take(QUOTE_MAX).map(printable).collect();
         // An empty file has no line, and what is missing is its first.
-        let (path, line) = (self.name.to_owned(), self.line.max(1));
+        let path = self.name.to_owned();
+        let line = self.line.max(1);
         Err(MatrixMarketError::Unexpected { path, line, what, expected: expected.to_owned(), found })
     }
 

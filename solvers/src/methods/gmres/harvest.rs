@@ -123,21 +123,26 @@ fn slowest(matrix: &DMatrix<f64>, wanted: usize) -> Option<DMatrix<f64>> {
 /// Exchanges eigenvalues i and i + 1 of a complex Schur form `q t q*` (LAPACK's ztrexc).
 fn swap(q: &mut DMatrix<Complex<f64>>, t: &mut DMatrix<Complex<f64>>, i: usize) {
     let m = t.ncols();
-    let (first, second, beside) = (t[(i, i)], t[(i + 1, i + 1)], t[(i, i + 1)]);
+    let first = t[(i, i)];
+    let second = t[(i + 1, i + 1)];
+    let beside = t[(i, i + 1)];
     let length = beside.norm().hypot((second - first).norm());
     if length == 0.0 {
         return;
     }
     // The rotation that takes (beside, second - first) to (length, 0)
-    let (c, s) = (beside / length, (second - first) / length);
+    let c = beside / length;
+    let s = (second - first) / length;
     for j in i..m {
-        let (above, below) = (t[(i, j)], t[(i + 1, j)]);
+        let above = t[(i, j)];
+        let below = t[(i + 1, j)];
         t[(i, j)] = c.conj() * above + s.conj() * below;
         t[(i + 1, j)] = c * below - s * above;
     }
     let turn = |matrix: &mut DMatrix<Complex<f64>>, rows: usize| {
         for row in 0..rows {
-            let (left, right) = (matrix[(row, i)], matrix[(row, i + 1)]);
+            let left = matrix[(row, i)];
+            let right = matrix[(row, i + 1)];
             matrix[(row, i)] = c * left + s * right;
             matrix[(row, i + 1)] = c.conj() * right - s.conj() * left;
         }

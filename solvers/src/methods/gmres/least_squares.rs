@@ -67,7 +67,8 @@ impl LeastSquares {
         if length <= f64::EPSILON * largest {
             return false;
         }
-        let (c, s) = (column[j] / length, below / length);
+        let c = column[j] / length;
+        let s = below / length;
         column[j] = length;
         self.rotations[j] = (c, s);
         (self.g[j], self.g[j + 1]) = (c * self.g[j] + s * self.g[j + 1], c * self.g[j + 1] - s * self.g[j]);

@@ -15,7 +15,11 @@ const PREFETCH_ENTRIES: usize = 256;
 /// Values in a cache line.
 const ENTRIES_PER_LINE: usize = 8;
 
-/// Where the entries of each row are and in which columns.
+/// Slots of columns and row starts, apart from each other and from that of the values.
+const COLUMNS_SLOT: usize = 7;
+const STARTS_SLOT: usize = 11;
+
+/// The entries of each row: where they are stored, and their columns.
 ///
 /// Invariant: starts ascend within each block and end at most at the number of columns stored, and
 /// every column is below `rows`.
@@ -54,19 +58,20 @@ impl Pattern {
         if block_starts.windows(2).any(|w| u32::try_from(w[1] - w[0]).is_err()) {
             return layout("a block of rows has more than 2^32 entries");
         }
-        let mut local_starts = Buffer::zeros(pool, (block_starts.len() - 1) * (BLOCK + 1), 11);
+        let mut local_starts = Buffer::zeros(pool, (block_starts.len() - 1) * (BLOCK + 1), STARTS_SLOT);
         for (block, local) in local_starts.chunks_exact_mut(BLOCK + 1).enumerate() {
             let starts = &row_starts[block * BLOCK..=rows.min((block + 1) * BLOCK)];
             for (local, &start) in local.iter_mut().zip(starts) {
                 *local = (start - block_starts[block]) as u32;
             }
         }
-        Ok(Self { rows, block_starts, row_starts: local_starts, columns: Buffer::copy_of(pool, columns, 7) })
+        Ok(Self { rows, block_starts, row_starts: local_starts, columns: Buffer::copy_of(pool, columns, COLUMNS_SLOT) })
     }
 
     /// The same pattern in memory the threads of `pool` touch first.
     pub(super) fn moved_to(self, pool: &Pool) -> Self {
-        let (row_starts, columns) = (self.row_starts.copied_by(pool), self.columns.copied_by(pool));
+        let row_starts = self.row_starts.copied_by(pool);
+        let columns = self.columns.copied_by(pool);
         Self { row_starts, columns, ..self }
     }
 
@@ -85,7 +90,8 @@ impl Pattern {
     /// When there is no such row.
     pub(super) fn entries(&self, row: usize) -> Range<usize> {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        let (block, local) = (row / BLOCK, row / BLOCK * (BLOCK + 1) + row % BLOCK);
+        let block = row / BLOCK;
+        let local = row / BLOCK * (BLOCK + 1) + row % BLOCK;
         let first = self.block_starts[block];
         first + self.row_starts[local] as usize..first + self.row_starts[local + 1] as usize
     }
@@ -94,12 +100,14 @@ impl Pattern {
     #[inline]
     pub(super) fn multiply(&self, block: usize, values: &[f64], x: &[f64], y: &mut [f64]) {
         let entries = self.block_starts[block]..self.block_starts[block + 1];
-        let (columns, values) = (&self.columns[entries.clone()], &values[entries]);
+        let columns = &self.columns[entries.clone()];
+        let values = &values[entries];
         let starts = &self.row_starts[block * (BLOCK + 1)..][..=y.len()];
         assert!(y.len() <= BLOCK, "{} rows of one block", y.len());
         assert!(x.len() == self.rows, "x has {} values, the matrix {} columns", x.len(), self.rows);
         for (bounds, y) in starts.windows(2).zip(y) {
-            let (start, end) = (bounds[0] as usize, bounds[1] as usize);
+            let start = bounds[0] as usize;
+            let end = bounds[1] as usize;
             let mut entry = start;
             while entry < end {
                 prefetch(values.as_ptr().wrapping_add(entry + PREFETCH_ENTRIES));

@@ -98,7 +98,7 @@ impl DistributedCsr {
             return Err(DistributedError::Elsewhere { rank });
         }
         let plan = Arc::new(plan(comm.as_ref(), partition, &beyond.globals)?);
-        let largest_column_sum = largest_column_sum(comm.as_ref(), &plan, (&local, &beyond))?;
+        let largest_column_sum = largest_column_sum(comm.as_ref(), &plan, &local, &beyond)?;
         let shared = Shared {
             inside: beyond.longest_run_without(own.len()),
             local: Arc::new(local.with_pool(Arc::clone(&pool))),
@@ -194,14 +194,16 @@ impl Beyond {
                 break;
             }
             let entries = bounds[0]..bounds[1];
-            let (columns, values) = (&self.columns[entries.clone()], &self.values[entries]);
+            let columns = &self.columns[entries.clone()];
+            let values = &self.values[entries];
             y[row - rows.start] += columns.iter().zip(values).map(|(&j, value)| value * halo[j as usize]).sum::<f64>();
         }
     }
 
     /// The longest run of whole blocks, of `n` rows in all, in which no row has entries.
     fn longest_run_without(&self, n: usize) -> Range<usize> {
-        let (mut longest, mut free_from) = (0..0, 0);
+        let mut longest = 0..0;
+        let mut free_from = 0;
         let blocks = self.rows.iter().map(|&row| row as usize / BLOCK).chain([n.div_ceil(BLOCK)]);
         for block in blocks {
             if block > free_from && block - free_from > longest.len() {
@@ -226,7 +228,9 @@ fn split(rows: &LocalRows, own: &Range<usize>, n: usize) -> Result<(Csr, Beyond)
     beyond.globals = rows.columns.iter().copied().filter(|&column| !is_own(column)).collect();
     beyond.globals.sort_unstable();
     beyond.globals.dedup();
-    let (mut row_starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut row_starts = vec![0];
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for (row, bounds) in rows.row_starts.windows(2).enumerate() {
         let entries = bounds[0]..bounds[1];
         if rows.columns[entries.clone()].windows(2).any(|w| w[0] >= w[1]) {
@@ -280,8 +284,9 @@ fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Pla
 }
 
 /// Largest sum of `|a_ij|` over a column of this rank, the rows of all ranks counted.
-fn largest_column_sum(comm: &dyn Comm, plan: &Plan, (local, beyond): (&Csr, &Beyond)) -> Result<f64, CommError> {
-    let (mut sums, mut outside) = (vec![0.0; local.n()], vec![0.0; beyond.globals.len()]);
+fn largest_column_sum(comm: &dyn Comm, plan: &Plan, local: &Csr, beyond: &Beyond) -> Result<f64, CommError> {
+    let mut sums = vec![0.0; local.n()];
+    let mut outside = vec![0.0; beyond.globals.len()];
     for row in 0..local.n() {
         let (columns, values) = local.row(row);
         columns.iter().zip(values).for_each(|(&column, value)| sums[column as usize] += value.abs());
@@ -336,7 +341,8 @@ impl Operator for DistributedCsr {
     }
 
     fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        let (shared, first) = (&*self.shared, self.shared.first_row);
+        let shared = &*self.shared;
+        let first = self.shared.first_row;
         self.halo.exchange(x, &mut || {}, |halo| {
             for (row, y) in y.iter_mut().enumerate() {
                 let (columns, values) = shared.local.row(row);

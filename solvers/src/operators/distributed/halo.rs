@@ -93,8 +93,10 @@ impl Link {
         let Self { comm, outgoing, incoming } = self;
         let rows = plan.sends.iter().flat_map(|(_, rows)| rows);
         outgoing.iter_mut().zip(rows).for_each(|(value, &row)| *value = x[row as usize]);
-        let (mut sends, mut receives) = (Vec::new(), Vec::new());
-        let (mut unsent, mut unfilled) = (&outgoing[..], &mut incoming[..]);
+        let mut sends = Vec::new();
+        let mut receives = Vec::new();
+        let mut unsent = &outgoing[..];
+        let mut unfilled = &mut incoming[..];
         for (partner, rows) in &plan.sends {
             let (values, rest) = unsent.split_at(rows.len());
             sends.push((*partner, values));

@@ -27,12 +27,16 @@ impl DistributedPoisson3d {
     /// When there are more ranks than planes, or `n^3` exceeds the address space.
     #[must_use]
     pub fn new(comm: Box<dyn Comm>, n: usize, pool: Arc<Pool>) -> Self {
-        let (rank, ranks, plane) = (comm.rank(), comm.size(), n * n);
+        let rank = comm.rank();
+        let ranks = comm.size();
+        let plane = n * n;
         assert!(ranks <= n, "{ranks} ranks share {n} planes");
         let rows = RowPartition::even(n, 1, ranks).range(rank);
         let slab = Poisson3d::slab(n, rows.clone()).with_pool(pool);
-        let (has_below, has_above) = (rank > 0, rank + 1 < ranks);
-        let (n_rows, mut plan) = (slab.rows(), Plan::default());
+        let has_below = rank > 0;
+        let has_above = rank + 1 < ranks;
+        let n_rows = slab.rows();
+        let mut plan = Plan::default();
         for (partner, sent) in
             [(has_below, rank.wrapping_sub(1), 0..plane), (has_above, rank + 1, n_rows - plane..n_rows)]
                 .into_iter()
@@ -61,7 +65,7 @@ impl DistributedPoisson3d {
     ) -> Result<f64, CommError> {
         let slab = &*self.slab;
         self.halo.sum((slab.pool(), x), self.inside.clone(), target, |rows, halo, y| {
-            slab.multiply(&rows, (x, slab.around(halo)), y);
+            slab.multiply(&rows, x, slab.around(halo), y);
             finish(rows, y)
         })
     }

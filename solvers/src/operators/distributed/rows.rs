@@ -72,7 +72,8 @@ impl LocalRows {
     pub fn poisson3d(n: usize, rows: Range<usize>) -> Self {
         u32::try_from(n.pow(3)).expect("n^3 rows have 32-bit numbers");
         let mut row_starts = Vec::with_capacity(rows.len() + 1);
-        let (mut columns, mut values) = (Vec::with_capacity(7 * rows.len()), Vec::with_capacity(7 * rows.len()));
+        let mut columns = Vec::with_capacity(7 * rows.len());
+        let mut values = Vec::with_capacity(7 * rows.len());
         row_starts.push(0);
         for row in rows {
             for (column, value) in poisson_row(n, row) {

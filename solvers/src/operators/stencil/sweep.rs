@@ -53,7 +53,9 @@ struct Ring<'a> {
 /// less than about four planes has no room in the target and gets it anew.
 pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
     let JacobiSweep { b, omega, x, target, .. } = sweep;
-    let (n, planes, plane) = (cube.n, cube.planes.len(), cube.n * cube.n);
+    let n = cube.n;
+    let planes = cube.planes.len();
+    let plane = cube.n * cube.n;
     assert_eq!([x.len(), b.len(), target.len()], [planes * plane; 3], "vectors of one sweep differ in length");
     let slabs = Slabs { n, planes, around, b, step: omega * 6.0_f64.recip() };
     let (sums, scratch) = target.split_at_mut(planes);
@@ -65,10 +67,12 @@ pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: A
     } else if all_rooms > scratch.len() {
         slabs.sweep_alone(x, &mut scratch[..room(n)], sums);
     } else {
-        let (pool, scratch, shape) = (&cube.pool, &mut scratch[..all_rooms], (planes * plane, plane));
+        let pool = &cube.pool;
+        let scratch = &mut scratch[..all_rooms];
+        let rows = planes * plane;
         let old = &*x;
-        pool.for_slabs(shape, (), scratch, |rows, (), room| slabs.keep_around(rows, old, room));
-        pool.for_slabs(shape, (x, PerUnit { values: sums, unit: plane }), scratch, |rows, (x, sums), room| {
+        pool.for_slabs(rows, plane, (), scratch, |rows, (), room| slabs.keep_around(rows, old, room));
+        pool.for_slabs(rows, plane, (x, PerUnit { values: sums, unit: plane }), scratch, |rows, (x, sums), room| {
             slabs.sweep(rows.start / plane, x, room, sums);
         });
     }
@@ -95,7 +99,8 @@ impl Slabs<'_> {
     /// Sweeps the planes of `x`, the first of which is plane `first`; `room` begins with the old
     /// planes around them.
     fn sweep(&self, first: usize, x: &mut [f64], room: &mut [f64], sums: &mut [f64]) {
-        let (n, plane) = (self.n, self.n * self.n);
+        let n = self.n;
+        let plane = self.n * self.n;
         let (outside, inside) = room.split_at_mut(2 * plane);
         let (below, above) = outside.split_at(plane);
         inside.fill(0.0);
@@ -172,15 +177,18 @@ mod tests {
     #[test]
     fn sweeps_in_place_give_the_iterate_of_the_matrix_bit_for_bit() {
         for n in [1, 2, 3, SMALL, SMALL + 1, 8, 9, 16, 19] {
-            let (matrix, rows) = (Csr::poisson3d(n), n * n * n);
+            let matrix = Csr::poisson3d(n);
+            let rows = n * n * n;
             let b: Vec<f64> = (0..rows).map(|i| (i as f64 * 0.3).cos()).collect();
             let start: Vec<f64> = (0..rows).map(|i| (i as f64 * 0.7).sin()).collect();
             let inverse_diagonal = vec![6.0_f64.recip(); rows];
             let swept = |a: &dyn Operator| {
-                let (mut x, mut target) = (start.clone(), vec![f64::NAN; rows]);
+                let mut x = start.clone();
+                let mut target = vec![f64::NAN; rows];
                 let mut squared = 0.0;
                 for _ in 0..3 {
-                    let (b, inverse_diagonal) = (&b[..], &inverse_diagonal[..]);
+                    let b = &b[..];
+                    let inverse_diagonal = &inverse_diagonal[..];
                     let sweep = JacobiSweep { b, inverse_diagonal, omega: 0.9, x: &mut x, target: &mut target };
                     squared = a.jacobi_sweep(sweep).unwrap();
                     if !a.sweeps_in_place() {
@@ -189,7 +197,8 @@ mod tests {
                 }
                 (x.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), squared)
             };
-            let ((expected, squared), mut seen) = (swept(&matrix), None);
+            let (expected, squared) = swept(&matrix);
+            let mut seen = None;
             for threads in [1, 2, 3] {
                 let (x, sum) = swept(&Poisson3d::new(n).with_pool(Arc::new(Pool::new(threads))));
                 assert_eq!(x, expected, "n {n}, {threads} threads");
