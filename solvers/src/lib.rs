@@ -18,12 +18,15 @@ mod system;
 
 pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
 pub use methods::{
-    Bicgstab, Cg, DIRECTIONS_MAX, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Jacobi, PipelinedCg, Relaxation, Side,
+    Bicgstab, Cg, DIRECTIONS_MAX, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Jacobi, METHODS, MethodInputs,
+    NamedMethod, Need, PipelinedCg, Relaxation, Setting,
 };
 pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
 };
-pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};
+pub use preconditioner::{
+    BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, Side, SsorPreconditioner,
+};
 pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,
 };

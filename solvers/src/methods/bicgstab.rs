@@ -28,6 +28,7 @@ use recoup_core::{
 
 use crate::kernels::simd::dot_block;
 use crate::kernels::vector::{axpy, copy, dot, norm_squared};
+use crate::methods::named::{NamedMethod, Setting};
 use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, global_norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -38,6 +39,24 @@ const PRECONDITIONED_SLOT: usize = 6;
 const RHO: usize = 0;
 /// Position of the true residual norm last found among the scalars.
 const FOUND: usize = 1;
+
+/// The method.
+pub(super) const BICGSTAB: NamedMethod = NamedMethod {
+    name: "bicgstab",
+    summary: "Stabilised bi-conjugate gradients",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Traditional,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.4,
+        continued_share: 1e-4,
+        starts_slowly: true,
+        is_stationary: false,
+    },
+    needs: None,
+    settings: &[Setting::Preconditioner],
+    make: |of| Ok(Box::new(Bicgstab::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+};
 
 /// BiCGSTAB.
 pub struct Bicgstab<'a> {
@@ -57,17 +76,6 @@ pub struct Bicgstab<'a> {
 }
 
 impl<'a> Bicgstab<'a> {
-    /// How the method takes lossy recoveries.
-    pub const PROFILE: MethodProfile = MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Traditional,
-        restarted_fraction: 0.4,
-        deflated_fraction: 0.4,
-        continued_share: 1e-4,
-        starts_slowly: true,
-        is_stationary: false,
-    };
-
     /// Starts from `x`.
     ///
     /// # Errors
@@ -303,7 +311,7 @@ impl Iteration for Bicgstab<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        Self::PROFILE
+        BICGSTAB.profile
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -313,7 +321,7 @@ impl Iteration for Bicgstab<'_> {
 
 impl Method for Bicgstab<'_> {
     fn name(&self) -> &'static str {
-        "bicgstab"
+        BICGSTAB.name
     }
 
     fn iterate(&self) -> &[f64] {

@@ -36,6 +36,7 @@ use inverse::Inverse;
 use crate::kernels::simd::reduce_block;
 use crate::kernels::vector::{copy, dot};
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
+use crate::methods::named::{NamedMethod, Need, Setting};
 use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -44,12 +45,51 @@ use crate::{Method, Preconditioner, Stop, System, Vector};
 /// it, far below what slows the method down.
 const DIRECTION_DEFECT_MAX: f64 = 0.01;
 
-/// How often the true residual may replace the recurrence's before the solve counts as stagnated.
+/// Times the true residual may replace the recurrence's before the solve counts as stagnated.
 const REPLACEMENTS_MAX: u32 = 10;
 
-/// Up to this factor between true and recurred residual the recurrence goes on; beyond, it starts
-/// anew.
+/// Largest factor between true and recurred residual with which the recurrence goes on; beyond, it
+/// starts anew.
 const REPLACEMENT_GAP: f64 = 2.0;
+
+/// The plain method.
+pub(super) const CG: NamedMethod = NamedMethod {
+    name: "cg",
+    summary: "Conjugate gradients",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.25,
+        continued_share: 0.1,
+        starts_slowly: true,
+        is_stationary: false,
+    },
+    needs: Some(Need::Symmetry),
+    settings: &[Setting::Preconditioner],
+    make: |of| Ok(Box::new(Cg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+};
+
+/// The restarted method.
+pub(super) const CG_RESTARTED: NamedMethod = NamedMethod {
+    name: "cg-restarted",
+    summary: "Conjugate gradients, started anew every --restart iterations",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.1,
+        deflated_fraction: 0.0,
+        continued_share: 0.1,
+        starts_slowly: false,
+        is_stationary: false,
+    },
+    needs: Some(Need::Symmetry),
+    settings: &[Setting::Preconditioner, Setting::Restart],
+    make: |of| {
+        let cg = Cg::new(of.system, of.preconditioner, of.x0, of.stop)?;
+        Ok(Box::new(cg.restarted_every(of.restart as u64)?))
+    },
+};
 
 /// Preconditioned conjugate gradients.
 pub struct Cg<'a> {
@@ -92,28 +132,6 @@ struct Safeguards {
 }
 
 impl<'a> Cg<'a> {
-    /// How the plain method takes lossy recoveries.
-    pub const PROFILE: MethodProfile = MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.4,
-        deflated_fraction: 0.25,
-        continued_share: 0.1,
-        starts_slowly: true,
-        is_stationary: false,
-    };
-
-    /// How the restarted method takes lossy recoveries.
-    pub const RESTARTED_PROFILE: MethodProfile = MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.1,
-        deflated_fraction: 0.0,
-        continued_share: 0.1,
-        starts_slowly: false,
-        is_stationary: false,
-    };
-
     /// Starts from `x0`.
     ///
     /// # Errors
@@ -148,7 +166,7 @@ impl<'a> Cg<'a> {
         Ok(cg)
     }
 
-    /// The same solve that starts anew from x after every `period` iterations.
+    /// Makes the solve start anew from x after every `period` iterations.
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for a period of 0.
@@ -160,7 +178,8 @@ impl<'a> Cg<'a> {
         Ok(self)
     }
 
-    /// From x, and the deflated directions: x optimal over these, r = b - A x, p = z, rho = r . z.
+    /// Starts anew from x and the deflated directions: x optimal over these, r = b - A x, p = z,
+    /// rho = r . z.
     fn restart(&mut self) -> Result<(), SolveError> {
         self.recompute_residual()?;
         self.safeguards.energy = None;
@@ -190,7 +209,7 @@ impl<'a> Cg<'a> {
         Ok(())
     }
 
-    /// The sums over all ranks.
+    /// Sums `local` over all ranks.
     fn sum_over_ranks<const K: usize>(&self, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
         self.system.comm.sum(&mut local)?;
         Ok(local)
@@ -285,6 +304,11 @@ impl<'a> Cg<'a> {
         if is_due && self.progress.status == Status::Running { self.restart() } else { Ok(()) }
     }
 
+    /// The line of the table that this solve belongs to.
+    fn named(&self) -> &'static NamedMethod {
+        if self.safeguards.period.is_some() { &CG_RESTARTED } else { &CG }
+    }
+
     /// Ends the solve without a step.
     fn break_down(&mut self, reason: BreakdownReason) -> Progress {
         self.progress.status = Status::Breakdown(reason);
@@ -361,24 +385,25 @@ impl Iteration for Cg<'_> {
         ResidualKind::Recurrence
     }
 
-    /// Restarted or not, the same variables mean the same.
+    /// One name: restarted or not, the same variables mean the same.
     fn method(&self) -> Option<&'static str> {
-        Some("cg")
+        Some(CG.name)
     }
 
     fn profile(&self) -> MethodProfile {
-        if self.safeguards.period.is_some() { Self::RESTARTED_PROFILE } else { Self::PROFILE }
+        self.named().profile
     }
 
     fn tolerance(&self) -> Option<f64> {
         self.limits.relative(&self.progress)
     }
 
-    /// With p' the direction before, `p = z + beta p'`: r is orthogonal to p', so that `r . p =
-    /// rho`, and p to `q = A p'`. The defect of the first relative to rho stays what it is from
-    /// step to step and scales all later step lengths: a large one makes the method crawl, one
-    /// below -1/2 diverge. That of the second, relative to `beta (p' . q)`, is `r . z' / rho`. A
-    /// defect that rounding or an operator that is not symmetric explains is no corruption.
+    /// Compares two products with what exact arithmetic makes of them. With p' the direction
+    /// before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A
+    /// p'`. The defect of the first relative to rho stays what it is from step to step and scales
+    /// all later step lengths: a large one makes the method crawl, one below -1/2 diverge. That of
+    /// the second, relative to `beta (p' . q)`, is `r . z' / rho`. A defect that rounding or an
+    /// operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         let pool = self.system.pool;
         let [rho] = self.rho;
@@ -415,7 +440,7 @@ impl Cg<'_> {
 
 impl Method for Cg<'_> {
     fn name(&self) -> &'static str {
-        if self.safeguards.period.is_some() { "cg-restarted" } else { "cg" }
+        self.named().name
     }
 
     fn iterate(&self) -> &[f64] {

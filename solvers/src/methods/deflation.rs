@@ -46,12 +46,12 @@ pub(crate) struct Deflation {
 }
 
 impl Deflation {
-    /// One that keeps `A w` too, for [`Deflation::remove_from_product`].
+    /// Makes a deflation that keeps `A w` too, for [`Deflation::remove_from_product`].
     pub(crate) fn with_images() -> Self {
         Self { images: Some(Vec::new()), ..Self::default() }
     }
 
-    /// How many directions there are.
+    /// Number of directions.
     pub(crate) fn len(&self) -> usize {
         self.directions.len()
     }

@@ -23,6 +23,7 @@ use recoup_core::{
 };
 
 use crate::kernels::vector::{axpy, copy};
+use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
 use crate::methods::shared::{Limits, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Csr, Method, Stop, System, Vector};
@@ -30,7 +31,7 @@ use crate::{Csr, Method, Stop, System, Vector};
 /// Slot of the own right-hand side, behind x and r.
 const OWN_RHS_SLOT: usize = 2;
 
-/// How the rows are swept.
+/// Order and relaxation of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relaxation {
     /// Rows ascending, omega 1.
@@ -48,11 +49,12 @@ pub enum Relaxation {
 }
 
 impl Relaxation {
-    fn name(self) -> &'static str {
+    /// The line of the table for this relaxation.
+    fn named(self) -> &'static NamedMethod {
         match self {
-            Self::GaussSeidel => "gauss-seidel",
-            Self::Sor { .. } => "sor",
-            Self::Ssor { .. } => "ssor",
+            Self::GaussSeidel => &GAUSS_SEIDEL,
+            Self::Sor { .. } => &SOR,
+            Self::Ssor { .. } => &SSOR,
         }
     }
 
@@ -63,6 +65,36 @@ impl Relaxation {
         }
     }
 }
+
+/// Rows ascending, omega 1.
+pub(super) const GAUSS_SEIDEL: NamedMethod = NamedMethod {
+    name: "gauss-seidel",
+    summary: "Gauss-Seidel",
+    profile: MethodProfile::STATIONARY,
+    needs: Some(Need::Rows),
+    settings: &[],
+    make: |of| GaussSeidel::boxed(of, Relaxation::GaussSeidel),
+};
+
+/// Rows ascending, over-relaxed.
+pub(super) const SOR: NamedMethod = NamedMethod {
+    name: "sor",
+    summary: "Successive over-relaxation",
+    profile: MethodProfile::STATIONARY,
+    needs: Some(Need::Rows),
+    settings: &[Setting::Omega],
+    make: |of| GaussSeidel::boxed(of, Relaxation::Sor { omega: of.omega }),
+};
+
+/// Rows ascending, then descending, over-relaxed.
+pub(super) const SSOR: NamedMethod = NamedMethod {
+    name: "ssor",
+    summary: "Symmetric successive over-relaxation",
+    profile: MethodProfile::STATIONARY,
+    needs: Some(Need::Rows),
+    settings: &[Setting::Omega],
+    make: |of| GaussSeidel::boxed(of, Relaxation::Ssor { omega: of.omega }),
+};
 
 /// Gauss-Seidel and its over-relaxed relatives.
 pub struct GaussSeidel<'a> {
@@ -118,7 +150,12 @@ impl<'a> GaussSeidel<'a> {
         Ok(solver)
     }
 
-    /// Relaxes one row; whether its value changed.
+    fn boxed(of: &MethodInputs<'a>, relaxation: Relaxation) -> Result<Box<dyn Method + 'a>, SolveError> {
+        let missing = SolveError::Operator { method: relaxation.named().name, needed: "assembled rows" };
+        Ok(Box::new(Self::new(of.system, of.rows.ok_or(missing)?, relaxation, of.x0, of.stop)?))
+    }
+
+    /// Relaxes one row. Returns whether its value changed.
     fn relax(&mut self, i: usize) -> bool {
         let (columns, values) = self.matrix.row(i);
         let product = columns.iter().zip(values).fold(0.0, |sum, (&j, a)| sum + a * self.x[j as usize]);
@@ -129,7 +166,8 @@ impl<'a> GaussSeidel<'a> {
         self.x[i] != before
     }
 
-    /// What other ranks' x leave of b: r + A' x, with A' the entries between rows of this rank.
+    /// Subtracts from b what other ranks' x contribute: r + A' x, with A' the entries between rows
+    /// of this rank.
     fn take_in_others(&mut self) -> Result<(), SolveError> {
         let Some(own_rhs) = &mut self.own_rhs else { return Ok(()) };
         self.matrix.apply(&self.x, own_rhs)?;
@@ -155,7 +193,7 @@ fn inverse_diagonal(matrix: &Csr, relaxation: Relaxation) -> Result<Vec<f64>, So
         let position = columns.binary_search(&(row as u32));
         let value = position.map_or(0.0, |position| values[position]);
         let inverse = 1.0 / value;
-        let what = relaxation.name();
+        let what = relaxation.named().name;
         if inverse.is_finite() { Ok(inverse) } else { Err(SolveError::Diagonal { what, row, value }) }
     };
     (0..matrix.n()).map(invert).collect()
@@ -192,7 +230,7 @@ impl Iteration for GaussSeidel<'_> {
         Ok(self.progress)
     }
 
-    /// From x alone: exact, traditional and restarted are the same here.
+    /// Goes on from x alone: exact, traditional and restarted are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {
             return Err(SolveError::Resume { method: self.name(), how });
@@ -211,7 +249,7 @@ impl Iteration for GaussSeidel<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        MethodProfile::STATIONARY
+        self.relaxation.named().profile
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -221,7 +259,7 @@ impl Iteration for GaussSeidel<'_> {
 
 impl Method for GaussSeidel<'_> {
     fn name(&self) -> &'static str {
-        self.relaxation.name()
+        self.relaxation.named().name
     }
 
     fn iterate(&self) -> &[f64] {

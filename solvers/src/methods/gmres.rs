@@ -39,14 +39,15 @@ use cycle::Cycle;
 use harvest::Start;
 
 use crate::kernels::vector::{copy, xpay};
+use crate::methods::named::{MethodInputs, NamedMethod, Setting};
 use crate::methods::shared::{FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
-use crate::{Method, Preconditioner, Stop, System, Vector};
+use crate::{Method, Preconditioner, Side, Stop, System, Vector};
 
 /// First slot of x, r and work: the last ones, as basis vectors take the first.
 const SLOTS_BEHIND_BASIS: usize = 13;
-/// From the left the first look at the true residual comes this factor early, as the ratio behind
-/// the estimate drifts.
+/// Factor by which the first look at the true residual comes early from the left, as the ratio
+/// behind the estimate drifts.
 const LOOK_EARLY: f64 = 2.0;
 /// A cycle that lowers the residual by less than this fraction will never end.
 const LEAST_GAIN: f64 = 1e-12;
@@ -63,14 +64,41 @@ const NAMES: [&str; HARVEST_MAX + 2] = [
 /// The name of the small problem they belong to.
 const START: &str = "h";
 
-/// Where the preconditioner stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// `M^-1 A x = M^-1 b`.
-    Left,
-    /// `A M^-1 u = b`, `x = M^-1 u`.
-    Right,
-}
+/// GMRES(m).
+pub(super) const GMRES: NamedMethod = NamedMethod {
+    name: "gmres",
+    summary: "Generalised minimal residuals, restarted",
+    profile: MethodProfile {
+        theta: 3.0,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.05,
+        deflated_fraction: 0.05,
+        continued_share: 0.1,
+        starts_slowly: false,
+        is_stationary: false,
+    },
+    needs: None,
+    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart],
+    make: |of| Ok(Box::new(Gmres::of_inputs(of)?)),
+};
+
+/// GMRES with deflated restarting.
+pub(super) const GMRES_DR: NamedMethod = NamedMethod {
+    name: "gmres-dr",
+    summary: "The same with deflated restarting: each cycle begins with --harvest directions of the last one",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.1,
+        deflated_fraction: 0.1,
+        continued_share: 0.1,
+        starts_slowly: false,
+        is_stationary: false,
+    },
+    needs: None,
+    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Harvest],
+    make: |of| Ok(Box::new(Gmres::of_inputs(of)?.deflated(of.harvest)?)),
+};
 
 /// Restarted GMRES.
 pub struct Gmres<'a> {
@@ -112,40 +140,18 @@ impl Gain {
     const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
 }
 
-/// How GMRES is to run.
+/// Options of GMRES.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GmresOptions {
     /// Restart length m.
     pub restart: usize,
-    /// Where the preconditioner stands.
+    /// Side of the preconditioner.
     pub side: Side,
-    /// When it ends.
+    /// Tolerance and divergence limit.
     pub stop: Stop,
 }
 
 impl<'a> Gmres<'a> {
-    /// How GMRES(m) takes lossy recoveries.
-    pub const PROFILE: MethodProfile = MethodProfile {
-        theta: 3.0,
-        lossy_resume: Resume::Restarted,
-        restarted_fraction: 0.05,
-        deflated_fraction: 0.05,
-        continued_share: 0.1,
-        starts_slowly: false,
-        is_stationary: false,
-    };
-
-    /// How GMRES with deflated restarting takes lossy recoveries.
-    pub const DEFLATED_PROFILE: MethodProfile = MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Restarted,
-        restarted_fraction: 0.1,
-        deflated_fraction: 0.1,
-        continued_share: 0.1,
-        starts_slowly: false,
-        is_stationary: false,
-    };
-
     /// Starts from `x`.
     ///
     /// # Errors
@@ -185,7 +191,12 @@ impl<'a> Gmres<'a> {
         Ok(gmres)
     }
 
-    /// The same solve with deflated restarting: `directions` of a cycle, or one more where that
+    fn of_inputs(of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+        let options = GmresOptions { restart: of.restart, side: of.side, stop: of.stop };
+        Self::new(of.system, of.preconditioner, of.x0, options)
+    }
+
+    /// Makes the solve restart with deflation: `directions` of a cycle, or one more where that
     /// would part a pair, are carried over to the next.
     ///
     /// # Errors
@@ -198,6 +209,11 @@ impl<'a> Gmres<'a> {
         }
         self.wanted = directions;
         Ok(self)
+    }
+
+    /// The line of the table that this solve belongs to.
+    fn named(&self) -> &'static NamedMethod {
+        if self.wanted > 0 { &GMRES_DR } else { &GMRES }
     }
 
     /// Records the norm of `b - A x` at a safe point.
@@ -368,7 +384,7 @@ impl Iteration for Gmres<'_> {
         self.progress
     }
 
-    /// One inner iteration; the last of a cycle forms x and begins the next cycle.
+    /// Does one inner iteration; the last of a cycle forms x and begins the next cycle.
     fn step(&mut self) -> Result<Progress, SolveError> {
         if self.progress.status != Status::Running {
             return Ok(self.progress);
@@ -386,7 +402,7 @@ impl Iteration for Gmres<'_> {
         Ok(self.progress)
     }
 
-    /// From x alone, and from the vectors carried over where there are any and an exact or
+    /// Goes on from x alone, or with the vectors carried over where there are any and an exact or
     /// traditional resume is asked for: these two are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {
@@ -414,7 +430,7 @@ impl Iteration for Gmres<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        if self.wanted > 0 { Self::DEFLATED_PROFILE } else { Self::PROFILE }
+        self.named().profile
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -424,11 +440,15 @@ impl Iteration for Gmres<'_> {
 
 impl Method for Gmres<'_> {
     fn name(&self) -> &'static str {
-        if self.wanted > 0 { "gmres-dr" } else { "gmres" }
+        self.named().name
     }
 
     fn iterate(&self) -> &[f64] {
         &self.x
+    }
+
+    fn cycle_length(&self) -> u64 {
+        (self.cycle.length_max() - self.wanted) as u64
     }
 
     /// The mean over a whole cycle.

@@ -21,10 +21,21 @@ use recoup_core::{
 };
 
 use crate::kernels::vector::copy;
+use crate::methods::named::{NamedMethod, Setting};
 use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
 use crate::{Method, Stop, System, Vector};
+
+/// The method.
+pub(super) const JACOBI: NamedMethod = NamedMethod {
+    name: "jacobi",
+    summary: "Jacobi",
+    profile: MethodProfile::STATIONARY,
+    needs: None,
+    settings: &[Setting::Omega],
+    make: |of| Ok(Box::new(Jacobi::new(of.system, of.omega, of.x0, of.stop)?)),
+};
 
 /// Damped Jacobi.
 pub struct Jacobi<'a> {
@@ -130,7 +141,7 @@ impl Iteration for Jacobi<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        MethodProfile::STATIONARY
+        JACOBI.profile
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -140,7 +151,7 @@ impl Iteration for Jacobi<'_> {
 
 impl Method for Jacobi<'_> {
     fn name(&self) -> &'static str {
-        "jacobi"
+        JACOBI.name
     }
 
     fn iterate(&self) -> &[f64] {

@@ -3,8 +3,8 @@
 //!
 //! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates
 //! are those of CG in exact arithmetic. What CG multiplies anew in every step is carried along by
-//! recurrences here (u, w, s, q, z), so rounding errors grow in them, and left to itself the method
-//! ends at a larger residual. Departures: `||r||` goes through the same reduction; when the
+//! recurrences here (u, w, s, q, z). Rounding errors grow in them, so the plain method ends at a
+//! larger residual. Departures: `||r||` goes through the same reduction; when the
 //! residual has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r
 //! and all that follows from x and p are computed anew, which brings the accuracy of CG back (S.
 //! Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by
@@ -38,6 +38,7 @@ use recoup_core::{
 use crate::kernels::simd::{dot_block, pursue_block};
 use crate::kernels::vector::copy;
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
+use crate::methods::named::{NamedMethod, Need, Setting};
 use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
@@ -46,7 +47,7 @@ use crate::{Method, Preconditioner, Stop, System, Vector};
 /// multiple of eps times the largest one since.
 const FALL: f64 = 1e-4;
 
-/// How often the true residual may miss the tolerance that the recurrence's meets, before the solve
+/// Times the true residual may miss the tolerance that the recurrence's meets, before the solve
 /// counts as stagnated.
 const MISSES_MAX: u32 = 10;
 
@@ -60,6 +61,24 @@ const SUMS: usize = 3;
 const GAMMA_BEFORE: usize = 3;
 const ALPHA_BEFORE: usize = 4;
 const PEAK: usize = 5;
+
+/// The method.
+pub(super) const PIPECG: NamedMethod = NamedMethod {
+    name: "pipecg",
+    summary: "Pipelined conjugate gradients: one reduction per iteration, hidden behind the product",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Deflated,
+        restarted_fraction: 0.4,
+        deflated_fraction: 0.25,
+        continued_share: 0.1,
+        starts_slowly: true,
+        is_stationary: false,
+    },
+    needs: Some(Need::Symmetry),
+    settings: &[Setting::Preconditioner],
+    make: |of| Ok(Box::new(PipelinedCg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+};
 
 /// Pipelined conjugate gradients.
 pub struct PipelinedCg<'a> {
@@ -95,17 +114,6 @@ impl Preconditioned {
 }
 
 impl<'a> PipelinedCg<'a> {
-    /// How the method takes lossy recoveries.
-    pub const PROFILE: MethodProfile = MethodProfile {
-        theta: 0.5,
-        lossy_resume: Resume::Deflated,
-        restarted_fraction: 0.4,
-        deflated_fraction: 0.25,
-        continued_share: 0.1,
-        starts_slowly: true,
-        is_stationary: false,
-    };
-
     /// Starts from `x0`.
     ///
     /// # Errors
@@ -151,7 +159,7 @@ impl<'a> PipelinedCg<'a> {
         }
     }
 
-    /// From x alone: nothing came before.
+    /// Starts anew from x alone: nothing came before.
     fn restart(&mut self) -> Result<(), SolveError> {
         for vector in [&mut self.s, &mut self.p, &mut self.z] {
             vector.fill(0.0);
@@ -164,7 +172,7 @@ impl<'a> PipelinedCg<'a> {
         self.recompute_residual()
     }
 
-    /// From x and p: `r = b - A x`, and everything that follows from both.
+    /// Recomputes from x and p: `r = b - A x`, and everything that follows from both.
     fn replace(&mut self) -> Result<(), SolveError> {
         let system = &self.system;
         // s = A p, q = P M^-1 s, z = A q
@@ -221,8 +229,8 @@ impl<'a> PipelinedCg<'a> {
         worked
     }
 
-    /// One pass: the four directions from what they follow, and what they change; then this rank's
-    /// part of the sums.
+    /// Advances in one pass the four directions and what they change; returns this rank's part of
+    /// the sums.
     fn advance(&mut self, alpha: f64, beta: f64) -> [f64; SUMS] {
         let pool = self.system.pool;
         let n = &self.n[..];
@@ -418,7 +426,7 @@ impl Iteration for PipelinedCg<'_> {
     }
 
     fn profile(&self) -> MethodProfile {
-        Self::PROFILE
+        PIPECG.profile
     }
 
     fn tolerance(&self) -> Option<f64> {
@@ -428,7 +436,7 @@ impl Iteration for PipelinedCg<'_> {
 
 impl Method for PipelinedCg<'_> {
     fn name(&self) -> &'static str {
-        "pipecg"
+        PIPECG.name
     }
 
     fn iterate(&self) -> &[f64] {

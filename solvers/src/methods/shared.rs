@@ -84,7 +84,8 @@ impl Limits {
         Ok(Self { tolerance: rtol * rhs_norm, divergence: f64::INFINITY, dtol })
     }
 
-    /// Where the solve of this progress ends, as [`recoup_core::Iteration::tolerance`] gives it.
+    /// Relative residual at which the solve of this progress ends, as
+    /// [`recoup_core::Iteration::tolerance`] gives it.
     pub(crate) fn relative(&self, progress: &Progress) -> Option<f64> {
         (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
     }

@@ -1,4 +1,4 @@
-//! One cycle of GMRES: the basis of its space, and the small problem over it.
+//! A cycle of GMRES: the basis of its space, and the small problem over it.
 //!
 //! The cycle knows no preconditioner and no iterate: [`super::Gmres`] hands it one new vector after
 //! another and asks for the combination that leaves the smallest residual.
@@ -47,9 +47,9 @@ impl Carried {
 /// Squared lengths of the two parts of a new vector.
 #[derive(Clone, Copy)]
 struct Parts {
-    /// Of the part orthogonal to the basis.
+    /// Squared length of the part orthogonal to the basis.
     left: f64,
-    /// Of the part removed, along the basis.
+    /// Squared length of the part removed, along the basis.
     removed: f64,
 }
 
@@ -77,7 +77,7 @@ impl Cycle {
         self.small.columns()
     }
 
-    /// Whether no further step fits.
+    /// Returns whether no further step fits.
     pub(super) fn is_full(&self) -> bool {
         self.columns() == self.length_max()
     }

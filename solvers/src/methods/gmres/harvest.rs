@@ -1,4 +1,5 @@
-//! What a cycle of GMRES leaves to the next one: the directions it is slowest in, and its residual.
+//! The remains of a cycle of GMRES for the next one: the directions it is slowest in, and its
+//! residual.
 //!
 //! Source: GMRES with deflated restarting, R. B. Morgan 2002, doi 10.1137/S1064827599364659. The
 //! space kept is that of the harmonic Ritz values nearest 0. Departures: it is found as an
@@ -25,7 +26,7 @@ const DEPENDENT: f64 = 1e-12;
 pub(crate) struct Harvest {
     /// The kept vectors and then one for the residual: orthonormal columns.
     pub(crate) columns: DMatrix<f64>,
-    /// What the next cycle begins with.
+    /// Beginning of the next cycle.
     pub(crate) start: Start,
 }
 
@@ -49,7 +50,8 @@ impl Start {
         self.hessenberg.iter().chain(&self.residual).copied().collect()
     }
 
-    /// From the numbers in a row for so many vectors kept; `None` for another number of them.
+    /// Makes it from the numbers in a row for so many vectors kept; `None` for another number of
+    /// them.
     pub(crate) fn from_slice(kept: usize, numbers: &[f64]) -> Option<Self> {
         let (h, residual) = numbers.split_at_checked((kept + 1) * kept)?;
         (residual.len() == kept + 1).then(|| Self {
@@ -59,9 +61,9 @@ impl Start {
     }
 }
 
-/// What to keep of a cycle with matrix `h`, of one row more than columns, that left the residual
-/// `left`: `wanted` vectors, or one more where that would part a pair. `None` where there is no
-/// such space.
+/// Chooses what to keep of a cycle with matrix `h`, of one row more than columns, that left the
+/// residual `left`: `wanted` vectors, or one more where that would part a pair. `None` where there
+/// is no such space.
 pub(crate) fn harvest(h: &DMatrix<f64>, left: &DVector<f64>, wanted: usize) -> Option<Harvest> {
     let m = h.ncols();
     if wanted == 0 || wanted + 2 > m {
@@ -213,7 +215,7 @@ mod tests {
         })
     }
 
-    /// What GMRES leaves of a residual of length 3 along the first vector.
+    /// Rest that GMRES leaves of a residual of length 3 along the first vector.
     fn left_of(h: &DMatrix<f64>) -> DVector<f64> {
         let mut small = LeastSquares::new(h.ncols());
         small.restart(&[3.0]);
