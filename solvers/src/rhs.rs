@@ -11,7 +11,7 @@ use recoup_core::{CommError, Operator};
 /// Increment of the splitmix64 sequence: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How b is made.
+/// Rule by which b is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RightHandSide {
     /// All ones.
@@ -73,7 +73,7 @@ pub fn random_value(seed: u64, row: u64) -> f64 {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown right-hand side {text}: expected ones, random, random:SEED or smooth")]
 pub struct ParseRightHandSideError {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
 }
 

@@ -67,7 +67,7 @@ impl Pool {
         Self { team, partials: Mutex::new(vec![0.0; CHUNKS_MAX * SUMS_RESERVED]) }
     }
 
-    /// How many threads work.
+    /// Number of threads that work.
     #[must_use]
     pub fn threads(&self) -> usize {
         self.team.threads()

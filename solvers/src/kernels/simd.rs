@@ -325,7 +325,7 @@ fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
     }
 }
 
-/// What a sweep reads for one line of a grid.
+/// Input of a sweep for one line of a grid.
 pub(crate) struct Star<'a> {
     /// One plane down.
     pub(crate) below: &'a [f64],

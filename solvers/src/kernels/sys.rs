@@ -48,7 +48,7 @@ impl Drop for Finish<'_> {
 pub unsafe trait RowSlices: Sized {
     /// The vectors without their exclusive borrow.
     type Lent: Sync;
-    /// What one thread sees: the same vectors, its rows only.
+    /// View of one thread: the same vectors, its rows only.
     type View;
 
     /// Gives up the exclusive borrow; every vector must have `n` rows.

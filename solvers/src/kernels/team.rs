@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 pub const BLOCK: usize = 1024;
 /// Most partial sums kept of one pass: blocks are added into this many chunks of equal length.
 pub const CHUNKS_MAX: usize = 256;
-/// How often a thread looks before it sleeps: some tens of microseconds.
+/// Number of times a thread looks before it sleeps: some tens of microseconds.
 const SPINS: u32 = 2000;
 
 /// A job lent to threads: called once for each part.
@@ -17,7 +17,7 @@ pub(crate) type Job<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Threads that share the parts of a job.
 pub(crate) trait Crew {
-    /// How many there are, the calling one included.
+    /// Number of threads, the calling one included.
     fn threads(&self) -> usize;
 
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
@@ -113,8 +113,8 @@ pub(crate) struct Team {
     workers: Vec<JoinHandle<()>>,
 }
 
-/// What the calling thread and the workers share. Threads look at the atomics for a while, then
-/// sleep on the condition variables.
+/// State that the calling thread and the workers share. Threads look at the atomics for a while,
+/// then sleep on the condition variables.
 #[derive(Default)]
 struct Shared {
     /// Counts the jobs; a worker runs the job when it sees a new count.
@@ -127,7 +127,7 @@ struct Shared {
     finished: Condvar,
 }
 
-/// What the workers are to do.
+/// Order to the workers.
 #[derive(Clone, Copy, Default)]
 enum Order {
     #[default]
@@ -148,7 +148,7 @@ impl Team {
         Self { shared, workers }
     }
 
-    /// How many threads there are, the calling one included.
+    /// Number of threads, the calling one included.
     pub(crate) fn threads(&self) -> usize {
         self.workers.len() + 1
     }
@@ -233,7 +233,7 @@ impl Shared {
     }
 }
 
-/// Looks for a while; whether it came true.
+/// Spins for a while. Returns whether the condition came true.
 fn spin_until(is_true: impl Fn() -> bool) -> bool {
     for _ in 0..SPINS {
         if is_true() {

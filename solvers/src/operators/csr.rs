@@ -67,7 +67,7 @@ impl Csr {
         matrix.with_grid([n; 3])
     }
 
-    /// The same matrix, its rows on a grid of these extents, fastest first.
+    /// Puts the rows on a grid of these extents, fastest first.
     ///
     /// # Panics
     /// When the extents do not multiply to the number of rows.
@@ -78,7 +78,7 @@ impl Csr {
         self
     }
 
-    /// The same matrix, multiplied by the threads of `pool` and moved to memory they touched first.
+    /// Moves the matrix to memory that the threads of `pool` touch first, and multiplies with them.
     #[must_use]
     pub fn with_pool(self, pool: Arc<Pool>) -> Self {
         let pattern = self.pattern.moved_to(&pool);

@@ -65,7 +65,7 @@ impl Poisson3d {
         Self { n, planes, pool: Arc::new(Pool::new(1)) }
     }
 
-    /// The same operator, applied by the threads of `pool`.
+    /// Applies the operator with the threads of `pool`.
     #[must_use]
     pub fn with_pool(self, pool: Arc<Pool>) -> Self {
         Self { pool, ..self }
@@ -151,7 +151,7 @@ impl Poisson3d {
         });
     }
 
-    /// One Jacobi sweep in place, and the sum of squares of the residual before.
+    /// Does one Jacobi sweep in place, and returns the sum of squares of the residual before.
     pub(crate) fn sweep_in_place(&self, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
         sweep::sweep_in_place(self, sweep, around)
     }

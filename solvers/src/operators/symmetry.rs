@@ -1,4 +1,4 @@
-//! Whether an operator is symmetric, as CG needs, from two products.
+//! A test for the symmetry that CG needs, from two products.
 //!
 //! `u . A v = v . A u` for all u and v if and only if A is symmetric. For u and v of independent
 //! values uniform in [-1, 1), the difference has the root mean square `||A - A^T||_F / 3`, and `||A

@@ -43,11 +43,11 @@ pub enum MatrixMarketError {
         path: String,
         /// The line, from 1.
         line: usize,
-        /// Which part of the line.
+        /// Part of the line.
         what: &'static str,
-        /// What may stand there.
+        /// Text that may stand there.
         expected: String,
-        /// What does.
+        /// Text that does.
         found: String,
     },
     /// The file ends before everything it announces.
@@ -57,7 +57,7 @@ pub enum MatrixMarketError {
         path: String,
         /// The last line.
         line: usize,
-        /// What is counted.
+        /// Name of what is counted.
         what: &'static str,
         /// Announced.
         expected: usize,
@@ -74,7 +74,7 @@ pub enum MatrixMarketError {
     },
 }
 
-/// Where reading stopped; a file that cannot be opened has no lines.
+/// Place where reading stopped; a file that cannot be opened has no lines.
 fn after(line: usize) -> String {
     if line == 0 { String::new() } else { format!(", after line {line}") }
 }
@@ -199,7 +199,7 @@ enum Symmetry {
     Skew,
 }
 
-/// What the first line says.
+/// Content of the first line.
 #[derive(Debug)]
 struct Header {
     is_array: bool,

@@ -1,4 +1,4 @@
-//! What can be wrong with the arrays of a matrix.
+//! Errors in the arrays of a matrix.
 
 /// Why arrays do not make a matrix.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -19,13 +19,13 @@ pub enum CsrError {
         row: usize,
         /// Column, from 0; messages count from 1.
         column: usize,
-        /// What stands there.
+        /// Value found.
         value: f64,
     },
     /// The arrays do not fit together.
     #[error("matrix arrays do not fit together: {what}")]
     Layout {
-        /// What does not fit.
+        /// Name of what does not fit.
         what: &'static str,
     },
 }

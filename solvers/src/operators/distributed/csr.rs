@@ -45,7 +45,7 @@ pub struct DistributedCsr {
     halo: Halo,
 }
 
-/// What all copies of an operator use.
+/// State that all copies of an operator use.
 struct Shared {
     /// The entries between rows of this rank.
     local: Arc<Csr>,
@@ -112,7 +112,7 @@ impl DistributedCsr {
         Ok(Self { shared: Arc::new(shared), halo: Halo::new(plan, comm) })
     }
 
-    /// The same matrix, this rank's rows on a grid of these extents, fastest first.
+    /// Puts this rank's rows on a grid of these extents, fastest first.
     ///
     /// # Panics
     /// When the extents do not multiply to the number of rows, or the matrix has copies.

@@ -7,7 +7,7 @@ use recoup_core::{Comm, CommError};
 
 use crate::Pool;
 
-/// Who gets which rows of this rank, and from whom how many values come.
+/// Rows of this rank that others get, and numbers of values that come from others.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Partner, and the rows it gets, ascending.

@@ -1,4 +1,4 @@
-//! Which rank has which rows, and rows before they become an operator.
+//! The ranks' shares of the rows, and rows before they become an operator.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ impl RowPartition {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// How many ranks share them.
+    /// Number of ranks that share them.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.starts.len() - 1
@@ -54,7 +54,7 @@ impl RowPartition {
 /// Some consecutive rows of a square matrix, columns numbered as in the whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalRows {
-    /// Where each row begins among the entries, and the number of entries.
+    /// Beginning of each row among the entries, and the number of entries.
     pub row_starts: Vec<usize>,
     /// The columns, ascending in each row.
     pub columns: Vec<u32>,
@@ -85,7 +85,7 @@ impl LocalRows {
         Self { row_starts, columns, values }
     }
 
-    /// How many there are.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.row_starts.len().saturating_sub(1)
     }

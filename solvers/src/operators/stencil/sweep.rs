@@ -1,4 +1,4 @@
-//! One Jacobi sweep in place: x and b read once, x written once, old lines kept in the cache.
+//! A Jacobi sweep in place: x and b read once, x written once, old lines kept in the cache.
 //!
 //! Each thread owns a slab of planes. The old planes next to it are copied first; then it goes up
 //! line by line and keeps the old values of the lines of one plane back, of the line it overwrites
@@ -28,7 +28,7 @@ const fn stride(n: usize) -> usize {
     (n + 1).next_multiple_of(ALIGNED)
 }
 
-/// What all slabs share.
+/// State that all slabs share.
 struct Slabs<'a> {
     n: usize,
     /// Planes swept in all, and what lies around them.
@@ -44,7 +44,7 @@ struct Slabs<'a> {
 struct Ring<'a> {
     n: usize,
     values: &'a mut [f64],
-    /// Where the line before the current one stands, the current one, the next one, and the one a
+    /// Places of the line before the current one, the current one, the next one, and the one a
     /// plane below.
     slots: [usize; 4],
 }
