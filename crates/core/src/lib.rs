@@ -15,6 +15,7 @@ mod fingerprint;
 mod frame;
 mod iteration;
 mod manifest;
+mod mix;
 mod operator;
 mod policy;
 mod profile;
@@ -37,6 +38,7 @@ pub use fingerprint::{
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
+pub use mix::mix;
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
