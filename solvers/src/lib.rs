@@ -7,48 +7,28 @@
 //! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the
 //! pipeline.
 
-mod bicgstab;
-mod cg;
-mod convert;
-mod csr;
-mod deflation;
-mod distributed;
-mod gauss_seidel;
-mod gmres;
-mod harvest;
-mod jacobi;
-mod least_squares;
-mod matrix_market;
-mod pipecg;
-mod pool;
+mod kernels;
+mod methods;
+mod operators;
 mod preconditioner;
+mod read;
 mod rhs;
 pub mod roofline;
-mod shared;
-mod simd;
-mod stencil;
-mod symmetry;
-mod sys;
 mod system;
-mod team;
-pub mod vector;
 
-pub use bicgstab::Bicgstab;
-pub use cg::Cg;
-pub use csr::{Csr, CsrError};
-pub use deflation::DIRECTIONS_MAX;
-pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, RowPartition};
-pub use gauss_seidel::{GaussSeidel, Relaxation};
-pub use gmres::{Gmres, GmresOptions, HARVEST_MAX, Side};
-pub use jacobi::Jacobi;
-pub use matrix_market::{
+pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
+pub use methods::{
+    Bicgstab, Cg, DIRECTIONS_MAX, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Jacobi, METHODS, MethodInputs,
+    NamedMethod, Need, PipelinedCg, Relaxation, Setting,
+};
+pub use operators::{
+    Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
+};
+pub use preconditioner::{
+    BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, Side, SsorPreconditioner,
+};
+pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,
 };
-pub use pipecg::PipelinedCg;
-pub use pool::{BLOCK, CHUNKS_MAX, Pool};
-pub use preconditioner::{BlockJacobi, Ic0, Identity, Ilu0, JacobiPreconditioner, Preconditioner, SsorPreconditioner};
 pub use rhs::{ParseRightHandSideError, RightHandSide, random_value, smooth_value};
-pub use stencil::Poisson3d;
-pub use sys::{PerUnit, RowSlices};
 pub use system::{Method, Stop, System};
-pub use vector::Vector;

@@ -13,5 +13,5 @@ pub use ic0::Ic0;
 pub use ilu0::Ilu0;
 pub use jacobi::JacobiPreconditioner;
 pub(crate) use jacobi::inverse_diagonal;
-pub use solve::{Identity, Preconditioner};
+pub use solve::{Identity, Preconditioner, Side};
 pub use ssor::SsorPreconditioner;

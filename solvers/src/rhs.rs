@@ -6,12 +6,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use recoup_core::{CommError, Operator};
+use recoup_core::{CommError, Operator, mix};
 
 /// Increment of the splitmix64 sequence: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How b is made.
+/// Rule by which b is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RightHandSide {
     /// All ones.
@@ -60,10 +60,7 @@ pub fn smooth_value(row: u64, n: u64) -> f64 {
 /// owns it.
 #[must_use]
 pub fn random_value(seed: u64, row: u64) -> f64 {
-    let mut bits = seed.wrapping_add(row.wrapping_add(1).wrapping_mul(GOLDEN));
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^= bits >> 31;
+    let bits = mix(seed.wrapping_add(row.wrapping_add(1).wrapping_mul(GOLDEN)));
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64 exactly")]
     let unit = (bits >> 11) as f64 / (1_u64 << 53) as f64;
     2.0 * unit - 1.0
@@ -73,7 +70,7 @@ pub fn random_value(seed: u64, row: u64) -> f64 {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown right-hand side {text}: expected ones, random, random:SEED or smooth")]
 pub struct ParseRightHandSideError {
-    /// What was given.
+    /// Text that was given.
     pub text: String,
 }
 

@@ -44,7 +44,8 @@ impl<'a> Triad<'a> {
     /// a = b + 3 c
     fn pass(&mut self) {
         let [a, b, c] = &mut self.vectors;
-        let (b, c) = (&b[..], &c[..]);
+        let b = &b[..];
+        let c = &c[..];
         self.pool.for_rows(b.len(), &mut a[..], |rows, a| {
             for ((a, b), c) in a.iter_mut().zip(&b[rows.clone()]).zip(&c[rows]) {
                 *a = b + 3.0 * c;
@@ -56,9 +57,9 @@ impl<'a> Triad<'a> {
 /// A solver's speed beside the triad's, medians of all repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
-    /// Of the triad, on the same threads in the same run.
+    /// Speed of the triad, on the same threads in the same run.
     pub triad_bytes_per_second: f64,
-    /// Of one iteration.
+    /// Time of one iteration.
     pub seconds_per_iteration: f64,
     /// [`Method::bytes_per_iteration`].
     pub bytes_per_iteration: f64,
@@ -66,7 +67,7 @@ pub struct Roofline {
     pub fraction: f64,
 }
 
-/// How often and how long to measure.
+/// Number and length of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats {
     /// Turns of triad and solver; 5 at least for a median worth its name.

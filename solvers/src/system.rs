@@ -35,7 +35,7 @@ impl System<'_> {
     }
 }
 
-/// When a solve ends: at `||b - A x|| <= rtol ||b||`, the true residual; or where it has diverged.
+/// End of a solve: at `||b - A x|| <= rtol ||b||`, the true residual; or where it has diverged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stop {
     /// Tolerance on the relative residual.
@@ -63,6 +63,11 @@ pub trait Method: Iteration {
 
     /// The iterate as it stands.
     fn iterate(&self) -> &[f64];
+
+    /// Iterations after which the work of an iteration repeats: those of a cycle.
+    fn cycle_length(&self) -> u64 {
+        1
+    }
 
     /// Bytes this rank moves per iteration: each array counted once for each pass that reads it and
     /// once for each that writes it, no write-allocate, as STREAM counts.

@@ -50,9 +50,13 @@ fn allocations(solver: &mut dyn Iteration) -> u64 {
 /// The only test of this program, as another's allocations would be counted too.
 #[test]
 fn steps_allocate_nothing() {
-    let (n, stop, pool) = (24, Stop::at(1e-12), Arc::new(Pool::new(2)));
-    let (matrix, stencil) = (Csr::poisson3d(n).with_pool(Arc::clone(&pool)), Poisson3d::new(n).with_pool(pool.clone()));
-    let (b, x) = (vec![1.0; n.pow(3)], vec![0.0; n.pow(3)]);
+    let n = 24;
+    let stop = Stop::at(1e-12);
+    let pool = Arc::new(Pool::new(2));
+    let matrix = Csr::poisson3d(n).with_pool(Arc::clone(&pool));
+    let stencil = Poisson3d::new(n).with_pool(pool.clone());
+    let b = vec![1.0; n.pow(3)];
+    let x = vec![0.0; n.pow(3)];
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };
     let jacobi = JacobiPreconditioner::new(&matrix).unwrap();
     assert_eq!(allocations(&mut Cg::new(system, &Identity, &x, stop).unwrap()), 0, "cg");
@@ -65,7 +69,8 @@ fn steps_allocate_nothing() {
         assert_eq!(allocations(&mut solver), 0, "{relaxation:?}");
     }
     let blocks = BlockJacobi::new(&matrix, 16).unwrap();
-    let (ssor, ilu) = (SsorPreconditioner::new(&matrix, 1.0).unwrap(), Ilu0::new(&matrix).unwrap());
+    let ssor = SsorPreconditioner::new(&matrix, 1.0).unwrap();
+    let ilu = Ilu0::new(&matrix).unwrap();
     let ic = Ic0::new(&matrix).unwrap();
     for preconditioner in [&Identity as &dyn Preconditioner, &jacobi, &blocks, &ssor, &ilu, &ic] {
         let name = preconditioner.name();

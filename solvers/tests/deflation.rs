@@ -43,9 +43,12 @@ impl Problem {
     /// The Laplacian of an n by n grid with no flux through its boundary: constants are in its null
     /// space.
     fn neumann(n: usize) -> Self {
-        let (mut rows, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        let mut rows = vec![0];
+        let mut columns = Vec::new();
+        let mut values = Vec::new();
         for row in 0..n * n {
-            let (i, j) = (row % n, row / n);
+            let i = row % n;
+            let j = row / n;
             let neighbours = [
                 (j > 0, row.wrapping_sub(n)),
                 (i > 0, row.wrapping_sub(1)),
@@ -140,7 +143,8 @@ fn run(solver: &mut dyn Iteration, to: u64) -> Vec<f64> {
 
 /// Iterations of a solve that loses its state after each of these, and goes on from a lossy
 /// version.
-fn iterations(problem: &Problem, (method, m): (&str, &dyn Preconditioner), failures: &[u64], how: Resume) -> u64 {
+fn iterations(problem: &Problem, by: (&str, &dyn Preconditioner), failures: &[u64], how: Resume) -> u64 {
+    let (method, m) = by;
     let mut solver = problem.solver(method, m);
     for &at in failures {
         run(&mut *solver, at);
@@ -211,7 +215,8 @@ fn every_recovery_keeps_its_direction() {
 #[test]
 fn other_resumes_of_a_deflated_solve_keep_their_promises() {
     let problem = Problem::random_poisson(16);
-    let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
+    let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+    let ic = Ic0::new(&problem.a).unwrap();
     for (method, m) in
         [("cg", &jacobi as &dyn Preconditioner), ("pipecg", &Identity), ("pipecg", &jacobi), ("pipecg", &ic)]
     {

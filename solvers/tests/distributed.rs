@@ -44,7 +44,8 @@ impl Source {
     }
 
     fn shared(self, comm: &dyn Comm, threads: usize) -> Shared {
-        let (own, pool) = (comm.dup().unwrap(), Arc::new(Pool::new(threads)));
+        let own = comm.dup().unwrap();
+        let pool = Arc::new(Pool::new(threads));
         let (partition, rows) = match self {
             Self::Stencil(n) => return (Box::new(DistributedPoisson3d::new(own, n, pool)), None),
             Self::Poisson(n) => {
@@ -75,7 +76,8 @@ fn wave(first: u64, rows: usize) -> Vec<f64> {
 /// Everything an operator computes of one vector: this rank's rows, and the sums over all ranks.
 fn everything(a: &dyn Operator, comm: &dyn Comm) -> (Vec<Vec<f64>>, Vec<f64>) {
     let rows = a.rows();
-    let (x, b) = (wave(a.first_row(), rows), RightHandSide::Smooth.build(a).unwrap());
+    let x = wave(a.first_row(), rows);
+    let b = RightHandSide::Smooth.build(a).unwrap();
     let mut vectors = vec![vec![0.0; rows]; 5];
     let [y, in_order, r, swept, absolute] = &mut vectors[..] else { unreachable!("five") };
     a.apply(&x, y).unwrap();
@@ -157,7 +159,8 @@ fn a_shared_operator_is_applied_by_two_threads_at_once() {
         a.apply(&x, &mut expected).unwrap();
         std::thread::scope(|scope| {
             for a in [a, other] {
-                let (x, expected) = (&x, &expected);
+                let x = &x;
+                let expected = &expected;
                 scope.spawn(move || {
                     let mut y = vec![0.0; x.len()];
                     for _ in 0..50 {
@@ -202,9 +205,13 @@ fn preconditioner<'a>(name: &str, (a, local): &'a Shared) -> Box<dyn Preconditio
 }
 
 /// The iterations of a solve, and its true relative residual.
-fn solve(operator: &Shared, comm: &dyn Comm, (method, pc, rtol): Case) -> (u64, f64) {
-    let (a, pool, stop) = (operator.0.as_ref(), Pool::new(1), Stop::at(rtol));
-    let (b, x) = (RightHandSide::Random { seed: 7 }.build(a).unwrap(), vec![0.0; a.rows()]);
+fn solve(operator: &Shared, comm: &dyn Comm, case: Case) -> (u64, f64) {
+    let (method, pc, rtol) = case;
+    let a = operator.0.as_ref();
+    let pool = Pool::new(1);
+    let stop = Stop::at(rtol);
+    let b = RightHandSide::Random { seed: 7 }.build(a).unwrap();
+    let x = vec![0.0; a.rows()];
     let system = System { a, b: &b, comm, pool: &pool };
     let m = preconditioner(pc, operator);
     let m = m.as_ref();

@@ -130,7 +130,8 @@ impl Preconditioner for Blind {
 
 #[test]
 fn stationary_methods_end_where_they_diverge() {
-    let (problem, stop) = (dominated(), Stop::at(1e-8));
+    let problem = dominated();
+    let stop = Stop::at(1e-8);
     let mut jacobi = Jacobi::new(problem.system(), 1.0, &problem.zeros(), stop).unwrap();
     assert_diverges("jacobi", &mut jacobi, Stop::DTOL);
     for relaxation in [Relaxation::GaussSeidel, Relaxation::Sor { omega: 1.2 }, Relaxation::Ssor { omega: 0.8 }] {

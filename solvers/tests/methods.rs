@@ -59,7 +59,8 @@ impl Problem {
 
     /// The relative residual computed here, entry by entry.
     fn true_residual(&self, x: &[f64]) -> f64 {
-        let (mut squared, mut rhs_squared) = (0.0, 0.0);
+        let mut squared = 0.0;
+        let mut rhs_squared = 0.0;
         for (i, b) in self.b.iter().enumerate() {
             let (columns, values) = self.a.row(i);
             let r = columns.iter().zip(values).fold(*b, |r, (&j, a)| r - a * x[j as usize]);
@@ -123,9 +124,11 @@ mod counts {
     fn pipelined_cg_needs_the_iterations_of_cg() {
         for name in ["wathen_small", "copter2_lap"] {
             let problem = Problem::read(name);
-            let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
+            let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+            let ic = Ic0::new(&problem.a).unwrap();
             for m in [&Identity as &dyn Preconditioner, &jacobi, &ic] {
-                let (cg, pipelined) = (iterations(&problem, problem.cg(m)), iterations(&problem, problem.pipecg(m)));
+                let cg = iterations(&problem, problem.cg(m));
+                let pipelined = iterations(&problem, problem.pipecg(m));
                 println!("{name} {}: cg {cg}, pipecg {pipelined}", m.name());
                 assert!(pipelined.abs_diff(cg) <= 2 + cg / 100, "{name} {}: {pipelined}, {cg}", m.name());
             }
@@ -342,7 +345,8 @@ mod resume {
     #[test]
     fn pipelined_cg_comes_back_from_every_version() {
         let problem = Problem::read("wathen_small");
-        let (jacobi, ic) = (JacobiPreconditioner::new(&problem.a).unwrap(), Ic0::new(&problem.a).unwrap());
+        let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+        let ic = Ic0::new(&problem.a).unwrap();
         for m in [&Identity as &dyn Preconditioner, &jacobi, &ic] {
             check(&problem, || problem.pipecg(m), &[Resume::Deflated, Resume::Traditional]);
         }

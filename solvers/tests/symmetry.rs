@@ -12,7 +12,8 @@ fn read(name: &str) -> Csr {
 }
 
 fn defect(a: &dyn Operator) -> f64 {
-    let (b, pool) = (vec![0.0; a.rows()], Pool::new(2));
+    let b = vec![0.0; a.rows()];
+    let pool = Pool::new(2);
     System { a, b: &b, comm: &Solo, pool: &pool }.symmetry_defect().unwrap()
 }
 
@@ -51,7 +52,8 @@ fn symmetric_operators_have_no_defect() {
 fn the_defect_of_others_is_about_the_norm_of_what_is_not_symmetric() {
     for name in ["sherman5", "orsirr_1", "add32"] {
         let a = read(name);
-        let (found, exact) = (defect(&a), exact(&a));
+        let found = defect(&a);
+        let exact = exact(&a);
         println!("{name}: {found:e}, exactly {exact:e}");
         assert!(found > exact / 30.0 && found < 5.0 * exact, "{name}: {found:e}, exactly {exact:e}");
     }

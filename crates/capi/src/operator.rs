@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use recoup::core::{CommError, JacobiSweep, Operator};
+use recoup::core::{CommError, Operator};
 
 use crate::home::{Abandoned, Home, OPERATOR};
 
@@ -60,14 +60,6 @@ impl Operator for CallbackOperator {
         self.global
     }
 
-    fn nonzeros(&self) -> u64 {
-        0
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
         let code = if self.is_free_threaded {
@@ -76,39 +68,6 @@ impl Operator for CallbackOperator {
             self.home.call(OPERATOR, || self.product(x, y)).map_err(|Abandoned| CommError::Closed)?
         };
         if code == 0 { Ok(()) } else { Err(CommError::Callback { what: "operator", code }) }
-    }
-
-    /// The program's product, whatever its order is.
-    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.apply(x, y)
-    }
-
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        self.apply(x, y)?;
-        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
-    }
-
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        self.apply(x, r)?;
-        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
-    }
-
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
-        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
-        let squared = self.residual(b, x, target)?;
-        // x + omega D^-1 r
-        let corrections = x.iter().zip(inverse_diagonal);
-        target.iter_mut().zip(corrections).for_each(|(r, (x, inverse))| *r = x + omega * inverse * *r);
-        Ok(squared)
-    }
-
-    fn diagonal(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn abs_apply(&self, _x: &[f64], _y: &mut [f64]) -> Option<Result<(), CommError>> {
-        None
     }
 
     fn frobenius_squared(&self) -> Option<f64> {
@@ -125,10 +84,5 @@ impl Operator for CallbackOperator {
 
     fn is_applied_behind(&self) -> bool {
         self.is_free_threaded
-    }
-
-    /// The entries are not known: products with fixed vectors tell operators apart.
-    fn fingerprint(&self) -> u64 {
-        0
     }
 }

@@ -2,14 +2,14 @@
 //! failures ask.
 
 use anyhow::Result;
-use recoup::core::{MethodProfile, SolveError};
+use recoup::core::SolveError;
 use recoup::solvers::{
-    Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, Method, PipelinedCg, Preconditioner, Relaxation, Side, SsorPreconditioner, Stop,
+    BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, Preconditioner, Setting,
+    Side, SsorPreconditioner, Stop,
 };
 
 use crate::exit::Exit;
-use crate::options::{MethodArgs, MethodKind, PcKind, PcSide, name_of};
+use crate::options::{MethodArgs, PcKind, PcSide, methods_with, name_of};
 use crate::problem::Problem;
 use crate::ranks::{agree, was_repaired};
 
@@ -52,7 +52,7 @@ impl<'a> Setup<'a> {
         let (system, method) = (self.problem.system(), self.args.method);
         let mut zeros = [self.zeros as f64];
         system.comm.sum(&mut zeros)?;
-        let needs_symmetry = matches!(method, MethodKind::Cg | MethodKind::CgRestarted | MethodKind::Pipecg);
+        let needs_symmetry = method.needs == Some(Need::Symmetry);
         let defect = if needs_symmetry { system.symmetry_defect()? } else { 0.0 };
         if was_repaired() {
             return Ok(());
@@ -65,7 +65,7 @@ impl<'a> Setup<'a> {
             );
         }
         if defect > 0.0 {
-            let method = name_of(method);
+            let method = method.name;
             tracing::warn!("A is not symmetric: {method} may not converge; take gmres or bicgstab");
         }
         Ok(())
@@ -104,69 +104,47 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// As [`Setup::make`].
     pub(crate) fn make_to(&self, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
-        let (system, x) = (self.problem.system(), &self.start[..]);
-        let (pc, stop) = (self.preconditioner.as_ref(), Stop { rtol, dtol: self.args.dtol });
-        let restart = self.args.restart as usize;
-        let omega = self.args.omega.unwrap_or(1.0);
-        Ok(match self.args.method {
-            MethodKind::Jacobi => Box::new(Jacobi::new(system, omega, x, stop)?),
-            MethodKind::GaussSeidel => self.sweeps(Relaxation::GaussSeidel, stop)?,
-            MethodKind::Sor => self.sweeps(Relaxation::Sor { omega }, stop)?,
-            MethodKind::Ssor => self.sweeps(Relaxation::Ssor { omega }, stop)?,
-            MethodKind::Cg => Box::new(Cg::new(system, pc, x, stop)?),
-            MethodKind::CgRestarted => Box::new(Cg::new(system, pc, x, stop)?.restarted_every(restart as u64)?),
-            MethodKind::Pipecg => Box::new(PipelinedCg::new(system, pc, x, stop)?),
-            MethodKind::Gmres | MethodKind::GmresDr => {
-                let side = match self.args.pc_side {
-                    Some(PcSide::Right) => Side::Right,
-                    _ => Side::Left,
-                };
-                let gmres = Gmres::new(system, pc, x, GmresOptions { restart, side, stop })?;
-                Box::new(if self.args.method == MethodKind::GmresDr {
-                    gmres.deflated(self.args.harvest())?
-                } else {
-                    gmres
-                })
-            }
-            MethodKind::Bicgstab => Box::new(Bicgstab::new(system, pc, x, stop)?),
-        })
-    }
-
-    fn sweeps(&self, relaxation: Relaxation, stop: Stop) -> Result<Box<dyn Method + '_>, SolveError> {
-        let method = "a sweep over rows";
-        let needed = SolveError::Operator { method, needed: "assembled rows (--operator csr)" };
-        let matrix = self.problem.rows.as_deref().ok_or(needed)?;
-        let solver = GaussSeidel::new(self.problem.system(), matrix, relaxation, &self.start, stop);
-        Ok(Box::new(solver.map_err(|error| in_global_rows(self.problem, error))?))
-    }
-}
-
-/// What lossy recoveries cost a method, before there is a solver to ask.
-pub(crate) fn profile(method: MethodKind) -> MethodProfile {
-    match method {
-        MethodKind::Jacobi | MethodKind::GaussSeidel | MethodKind::Sor | MethodKind::Ssor => MethodProfile::STATIONARY,
-        MethodKind::Cg => Cg::PROFILE,
-        MethodKind::CgRestarted => Cg::RESTARTED_PROFILE,
-        MethodKind::Pipecg => PipelinedCg::PROFILE,
-        MethodKind::Gmres => Gmres::PROFILE,
-        MethodKind::GmresDr => Gmres::DEFLATED_PROFILE,
-        MethodKind::Bicgstab => Bicgstab::PROFILE,
+        let inputs = MethodInputs {
+            system: self.problem.system(),
+            rows: self.problem.rows.as_deref(),
+            preconditioner: self.preconditioner.as_ref(),
+            x0: &self.start,
+            stop: Stop { rtol, dtol: self.args.dtol },
+            omega: self.args.omega.unwrap_or(1.0),
+            restart: self.args.restart as usize,
+            side: match self.args.pc_side {
+                Some(PcSide::Right) => Side::Right,
+                _ => Side::Left,
+            },
+            harvest: self.args.harvest(),
+        };
+        let method = self.args.method;
+        if method.needs != Some(Need::Rows) {
+            return (method.make)(&inputs);
+        }
+        if inputs.rows.is_none() {
+            let needed = "assembled rows (--operator csr)";
+            return Err(SolveError::Operator { method: "a sweep over rows", needed });
+        }
+        (method.make)(&inputs).map_err(|error| in_global_rows(self.problem, error))
     }
 }
 
 /// Options that contradict the method.
 fn check(args: &MethodArgs) -> Result<()> {
-    let method = name_of(args.method);
-    if profile(args.method).is_stationary && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
+    let method = args.method.name;
+    if !args.method.takes(Setting::Preconditioner) && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
         return Err(Exit::Usage.because(format!("--method {method} takes no preconditioner: leave --pc out")));
     }
-    if args.pc_side.is_some() && !matches!(args.method, MethodKind::Gmres | MethodKind::GmresDr) {
-        return Err(Exit::Usage.because(format!("--pc-side is for --method gmres and gmres-dr; {method} has no sides")));
+    if args.pc_side.is_some() && !args.method.takes(Setting::Side) {
+        let meant = methods_with(|method| method.takes(Setting::Side));
+        return Err(Exit::Usage.because(format!("--pc-side is for --method {meant}; {method} has no sides")));
     }
-    if args.harvest.is_some() && args.method != MethodKind::GmresDr {
-        return Err(Exit::Usage.because(format!("--harvest is for --method gmres-dr; {method} carries nothing over")));
+    if args.harvest.is_some() && !args.method.takes(Setting::Harvest) {
+        let meant = methods_with(|method| method.takes(Setting::Harvest));
+        return Err(Exit::Usage.because(format!("--harvest is for --method {meant}; {method} carries nothing over")));
     }
-    if args.method == MethodKind::GmresDr && args.harvest() + 3 > args.restart as usize {
+    if args.method.takes(Setting::Harvest) && args.harvest() + 3 > args.restart as usize {
         let (harvest, restart) = (args.harvest(), args.restart);
         return Err(Exit::Usage.because(format!("--harvest {harvest} leaves no room in cycles of --restart {restart}")));
     }

@@ -1,12 +1,15 @@
 //! The options commands share: the problem, the method, and how values are written on a command
 //! line.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
+use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 use recoup::model::interval::parse_seconds;
-use recoup::solvers::{HARVEST_MAX, RightHandSide};
+use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
 
 /// Directions gmres-dr carries over where nothing else is said.
 const DEFAULT_HARVEST: usize = 8;
@@ -79,23 +82,24 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_enum, help_heading = "Method")]
     pub(crate) method: MethodKind,
 
-    /// Restart length of gmres, gmres-dr and cg-restarted.
     #[arg(long, value_name = "M", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=1000),
-          help_heading = "Method")]
+          help_heading = "Method",
+          help = format!("Restart length of {}", methods_with(|method| method.takes(Setting::Restart))))]
     pub(crate) restart: u32,
 
-    /// Directions gmres-dr carries over from each cycle to the next: those it is slowest in
-    /// [default: 8].
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(1..=HARVEST_MAX as i64),
-          help_heading = "Method")]
+          help_heading = "Method",
+          help = format!("Directions {} carries over from each cycle to the next: those it is slowest in \
+                          [default: {DEFAULT_HARVEST}]", methods_with(|method| method.takes(Setting::Harvest))))]
     pub(crate) harvest: Option<u8>,
 
     /// Preconditioner.
     #[arg(long, value_enum, default_value = "none", help_heading = "Method")]
     pub(crate) pc: PcKind,
 
-    /// Side of the preconditioner, for gmres and gmres-dr [default: left].
-    #[arg(long, value_enum, help_heading = "Method")]
+    #[arg(long, value_enum, help_heading = "Method",
+          help = format!("Side of the preconditioner, for {} [default: left]",
+                         methods_with(|method| method.takes(Setting::Side))))]
     pub(crate) pc_side: Option<PcSide>,
 
     /// Damping of jacobi and relaxation of sor, ssor and the SSOR preconditioner [default: 1].
@@ -123,30 +127,37 @@ impl MethodArgs {
     }
 }
 
-/// Methods by their names on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodKind {
-    /// Jacobi.
-    Jacobi,
-    /// Gauss-Seidel.
-    GaussSeidel,
-    /// Successive over-relaxation.
-    Sor,
-    /// Symmetric successive over-relaxation.
-    Ssor,
-    /// Conjugate gradients.
-    Cg,
-    /// Conjugate gradients, started anew every --restart iterations.
-    CgRestarted,
-    /// Pipelined conjugate gradients: one reduction per iteration, hidden behind the product.
-    Pipecg,
-    /// Generalised minimal residuals, restarted.
-    Gmres,
-    /// The same with deflated restarting: each cycle begins with --harvest directions of the last
-    /// one.
-    GmresDr,
-    /// Stabilised bi-conjugate gradients.
-    Bicgstab,
+/// A method by its name on the command line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MethodKind(&'static NamedMethod);
+
+impl ValueEnum for MethodKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        static ALL: LazyLock<Vec<MethodKind>> = LazyLock::new(|| METHODS.iter().map(MethodKind).collect());
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name).help(self.summary))
+    }
+}
+
+impl Deref for MethodKind {
+    type Target = NamedMethod;
+
+    fn deref(&self) -> &NamedMethod {
+        self.0
+    }
+}
+
+/// The names of the methods that are chosen, as a sentence lists them.
+pub(crate) fn methods_with(is_chosen: impl Fn(&NamedMethod) -> bool) -> String {
+    let names: Vec<&str> = METHODS.iter().filter(|method| is_chosen(method)).map(|method| method.name).collect();
+    match names.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Preconditioners by their names on the command line.

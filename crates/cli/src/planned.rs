@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use recoup::pipeline::RunReport;
+use recoup::solvers::Setting;
 
 use crate::exit::Exit;
 use crate::method::Setup;
-use crate::options::{FailureChoice, MethodKind, name_of};
+use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 
 /// Refuses a flip in a vector that the method does not have, before anything is solved.
@@ -16,7 +17,7 @@ pub(crate) fn check(protection: &ProtectionArgs, setup: &Setup<'_>) -> Result<()
     let method = setup.args().method;
     let Some(FailureChoice::FlipAt(flips)) = &protection.failures else { return Ok(()) };
     // What it carries over from cycle to cycle is there only once the first one is done.
-    if method == MethodKind::GmresDr {
+    if method.takes(Setting::Harvest) {
         return Ok(());
     }
     for (iteration, name) in flips.iter().filter_map(|(iteration, name)| Some((iteration, name.as_deref()?))) {
@@ -24,7 +25,7 @@ pub(crate) fn check(protection: &ProtectionArgs, setup: &Setup<'_>) -> Result<()
         solver.make_room(&[name]);
         let known: Vec<&str> = solver.variables().iter().map(|variable| variable.name).collect();
         if !known.contains(&name) {
-            let (method, known) = (name_of(method), known.join(", "));
+            let (method, known) = (method.name, known.join(", "));
             let text = format!("--failures flip:{iteration}:{name}: {method} has no variable {name}: it has {known}");
             return Err(Exit::Usage.because(text));
         }

@@ -10,11 +10,11 @@ use clap::{Args, ValueEnum};
 use recoup::core::{BoundRule, Clock, Codec, CodecId, Plan, Policy, Resume, Scheme};
 use recoup::model::interval::Interval;
 use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
+use recoup::solvers::NamedMethod;
 
 use crate::exit::Exit;
-use crate::method::profile;
 use crate::observed::Pace;
-use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, duration, positive};
+use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, duration, methods_with, positive};
 use crate::tiers::{TierArgs, check_memory_dir};
 
 /// Codec of lossy versions when none is named.
@@ -305,8 +305,9 @@ impl ProtectionArgs {
             return usage("--codec-rate needs --virtual-time");
         }
         match self.state {
-            Some(StateKind::XP) if !has_direction(method) => {
-                usage("--state x+p is for --method cg, cg-restarted and pipecg: other methods keep no direction")
+            Some(StateKind::XP) if !has_direction(&method) => {
+                let meant = methods_with(has_direction);
+                usage(&format!("--state x+p is for --method {meant}: other methods keep no direction"))
             }
             Some(StateKind::Exact) if schemes.contains(&SchemeChoice::Lossy) => {
                 usage("--state exact and --scheme lossy exclude each other: no bit of an exact version may change")
@@ -353,7 +354,7 @@ impl ProtectionArgs {
             }),
             asynchronous: !self.is_synchronous(),
             extra_fraction: None,
-            profile: profile(method),
+            profile: method.profile,
         }
     }
 
@@ -407,8 +408,8 @@ fn needs_bound(id: CodecId) -> bool {
 }
 
 /// Whether the method keeps a direction that serves a deflated resume.
-fn has_direction(method: MethodKind) -> bool {
-    profile(method).lossy_resume == Resume::Deflated
+fn has_direction(method: &NamedMethod) -> bool {
+    method.profile.lossy_resume == Resume::Deflated
 }
 
 #[cfg(test)]

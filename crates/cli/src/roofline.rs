@@ -6,7 +6,6 @@ use recoup::solvers::roofline::{Repeats, Triad, measure as measure_turns};
 use serde::Serialize;
 
 use crate::method::Setup;
-use crate::options::MethodKind;
 use crate::solved::SolveReport;
 
 /// Values in each array of the triad: 128 MiB, beyond the caches.
@@ -36,12 +35,8 @@ pub(crate) struct Roofline {
 /// # Errors
 /// When the solve is too short to be timed.
 pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Roofline> {
-    let args = setup.args();
-    let cycle = match args.method {
-        MethodKind::Gmres => u64::from(args.restart),
-        MethodKind::GmresDr => u64::from(args.restart) - args.harvest() as u64,
-        _ => 1,
-    };
+    let mut solver = setup.make_to(NEVER)?;
+    let cycle = solver.cycle_length();
     let wanted = (TURN_SECONDS / solved.seconds_per_iteration.max(1e-9)).ceil() as u64;
     let available = solved.iterations / TURNS as u64 / cycle * cycle;
     let iterations = wanted.next_multiple_of(cycle).min(available);
@@ -49,7 +44,6 @@ pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Rooflin
         let needed = TURNS as u64 * cycle;
         bail!("--roofline needs a solve of {needed} iterations or more, {} found: lower --rtol", solved.iterations);
     }
-    let mut solver = setup.make_to(NEVER)?;
     let mut triad = Triad::new(&setup.problem().pool, TRIAD_VALUES);
     let repeats = Repeats { count: TURNS, iterations: iterations as u32 };
     let found = measure_turns(&mut triad, solver.as_mut(), repeats, &SystemClock::new())?;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use recoup_core::{Comm, CommError};
+use recoup_core::{Comm, CommError, mix};
 
 use crate::hub::{Hub, Message};
 
@@ -176,13 +176,6 @@ impl Comm for Threads {
         let comm = Self { hub: Arc::clone(&self.hub), rank: self.rank, group, calls: Cell::new(0), dups: Cell::new(0) };
         Ok(Box::new(comm))
     }
-}
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014, doi 10.1145/2660193.2660195).
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mix;
+
 /// Number of fixed vectors that A is multiplied with for a probe.
 pub const PROBES: usize = 2;
 /// Errors of the rows of a product that two honest computations of it may differ by, in units of
@@ -187,13 +189,6 @@ pub fn row_hash(row: u64, entries: impl Iterator<Item = (u64, f64)>) -> u64 {
 pub fn vector_fingerprint(first_row: u64, values: &[f64]) -> u64 {
     let hashes = values.iter().zip(first_row..).map(|(value, row)| mix(mix(row) ^ value.to_bits()));
     hashes.fold(0, u64::wrapping_add)
-}
-
-/// The finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA 2014, doi 10.1145/2660193.2660195).
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

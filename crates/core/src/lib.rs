@@ -16,6 +16,7 @@ mod fingerprint;
 mod frame;
 mod iteration;
 mod manifest;
+mod mix;
 mod note;
 mod operator;
 mod policy;
@@ -41,6 +42,7 @@ pub use fingerprint::{
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
+pub use mix::mix;
 pub use note::Note;
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{

@@ -4,6 +4,10 @@ use crate::CommError;
 
 /// `A`, the rows of it this rank owns.
 ///
+/// A matrix-free operator implements [`Operator::rows`] and [`Operator::apply`]: the other products
+/// follow from these, and what needs the entries is not known. Operators that know more answer
+/// more.
+///
 /// Sums run in a fixed order and block size, whatever the number of threads. Results named "local"
 /// are this rank's share, to be summed over the ranks by the caller.
 pub trait Operator {
@@ -25,11 +29,15 @@ pub trait Operator {
         [self.rows(), 1, 1]
     }
 
-    /// Nonzeros of this rank's rows.
-    fn nonzeros(&self) -> u64;
+    /// Nonzeros of this rank's rows; 0 when they are not known.
+    fn nonzeros(&self) -> u64 {
+        0
+    }
 
     /// Bytes `apply` reads for the operator itself, without `x` and `y`.
-    fn bytes(&self) -> u64;
+    fn bytes(&self) -> u64 {
+        0
+    }
 
     /// `y = A x`.
     ///
@@ -41,23 +49,33 @@ pub trait Operator {
     /// one to a sum.
     ///
     /// Slower than [`Operator::apply`], and the same bits for ever: for what is made once and
-    /// recognised by its bits, as a manufactured right-hand side is.
+    /// recognised by its bits, as a manufactured right-hand side is. Where the entries are not
+    /// known it is [`Operator::apply`], with the bits that has.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError>;
+    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        self.apply(x, y)
+    }
 
     /// `y = A x`, and the local part of `x . y`.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError>;
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, y)?;
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+    }
 
     /// `r = b - A x`, and the local part of `r . r`.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError>;
+    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, r)?;
+        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
+        Ok(r.iter().map(|r| r * r).sum())
+    }
 
     /// One sweep `x + omega D^-1 (b - A x)`, and the local part of `||b - A x||^2` for the iterate
     /// before it. The next iterate stands in `x` where [`Operator::sweeps_in_place`], else in
@@ -65,7 +83,14 @@ pub trait Operator {
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError>;
+    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
+        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
+        let squared = self.residual(b, x, target)?;
+        // x + omega D^-1 r
+        let rows = x.iter().zip(inverse_diagonal);
+        target.iter_mut().zip(rows).for_each(|(r, (x, inverse))| *r = x + omega * inverse * *r);
+        Ok(squared)
+    }
 
     /// Whether a sweep overwrites `x` and leaves `target` alone.
     fn sweeps_in_place(&self) -> bool {
@@ -79,25 +104,37 @@ pub trait Operator {
     }
 
     /// The diagonal of A, zeros included; `None` when it cannot be known.
-    fn diagonal(&self) -> Option<Vec<f64>>;
+    fn diagonal(&self) -> Option<Vec<f64>> {
+        None
+    }
 
     /// `y = |A| |x|`; `None` when the entries cannot be known.
-    fn abs_apply(&self, x: &[f64], y: &mut [f64]) -> Option<Result<(), CommError>>;
+    fn abs_apply(&self, _x: &[f64], _y: &mut [f64]) -> Option<Result<(), CommError>> {
+        None
+    }
 
     /// Local part of `||A||_F^2`; `None` when the entries cannot be known.
-    fn frobenius_squared(&self) -> Option<f64>;
+    fn frobenius_squared(&self) -> Option<f64> {
+        None
+    }
 
     /// Largest sum of `|a_ij|` over a row of this rank: `||A||_inf`, and for a symmetric operator a
     /// bound on `||A||_2`. `None` when the entries cannot be known.
-    fn largest_row_sum(&self) -> Option<f64>;
+    fn largest_row_sum(&self) -> Option<f64> {
+        None
+    }
 
     /// Largest sum of `|a_ij|` over a column, as far as this rank's rows reach: with
     /// [`Operator::largest_row_sum`] it bounds `||A||_2 <= sqrt(||A||_1 ||A||_inf)`.
-    fn largest_column_sum(&self) -> Option<f64>;
+    fn largest_column_sum(&self) -> Option<f64> {
+        None
+    }
 
     /// Wrapping sum of [`crate::row_hash`] over this rank's rows; 0 where the entries are not
-    /// known.
-    fn fingerprint(&self) -> u64;
+    /// known. Products with fixed vectors tell such operators apart.
+    fn fingerprint(&self) -> u64 {
+        0
+    }
 }
 
 /// The vectors of one Jacobi sweep.

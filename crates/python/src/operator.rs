@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use recoup::core::{CommError, JacobiSweep, Operator};
+use recoup::core::{CommError, Operator};
 use recoup::solvers::Csr;
 
 use crate::refused;
@@ -70,14 +70,6 @@ impl Operator for Function {
         self.rows
     }
 
-    fn nonzeros(&self) -> u64 {
-        0
-    }
-
-    fn bytes(&self) -> u64 {
-        0
-    }
-
     /// Fails when the function raises, and when the interpreter is on its way out.
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
@@ -88,55 +80,5 @@ impl Operator for Function {
             })
         });
         called.unwrap_or(Err(CommError::Closed))
-    }
-
-    /// The function's product, whatever its order is.
-    fn apply_in_order(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
-        self.apply(x, y)
-    }
-
-    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
-        self.apply(x, y)?;
-        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
-    }
-
-    fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
-        self.apply(x, r)?;
-        r.iter_mut().zip(b).for_each(|(r, b)| *r = b - *r);
-        Ok(r.iter().map(|r| r * r).sum())
-    }
-
-    fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {
-        let JacobiSweep { b, inverse_diagonal, omega, x, target } = sweep;
-        let squared = self.residual(b, x, target)?;
-        // x + omega D^-1 r
-        let rows = x.iter().zip(inverse_diagonal);
-        target.iter_mut().zip(rows).for_each(|(r, (x, inverse))| *r = x + omega * inverse * *r);
-        Ok(squared)
-    }
-
-    fn diagonal(&self) -> Option<Vec<f64>> {
-        None
-    }
-
-    fn abs_apply(&self, _x: &[f64], _y: &mut [f64]) -> Option<Result<(), CommError>> {
-        None
-    }
-
-    fn frobenius_squared(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_row_sum(&self) -> Option<f64> {
-        None
-    }
-
-    fn largest_column_sum(&self) -> Option<f64> {
-        None
-    }
-
-    /// The entries are not known: products with fixed vectors tell operators apart.
-    fn fingerprint(&self) -> u64 {
-        0
     }
 }

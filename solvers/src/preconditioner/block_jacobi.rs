@@ -73,7 +73,7 @@ impl Preconditioner for BlockJacobi {
     }
 
     fn apply(&self, pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        pool.for_slabs((z.len(), self.size), z, &mut [], |rows, z, _scratch| {
+        pool.for_slabs(z.len(), self.size, z, &mut [], |rows, z, _scratch| {
             z.copy_from_slice(&r[rows.clone()]);
             self.solve(rows.start, z);
         });

@@ -3,8 +3,11 @@
 use recoup_core::{Operator, SolveError};
 
 use super::solve::Preconditioner;
-use crate::simd::scale_block;
+use crate::kernels::simd::scale_block;
 use crate::{Pool, Vector};
+
+/// Slot of the diagonal, behind the vectors of CG that are read with it.
+const DIAGONAL_SLOT: usize = 5;
 
 /// `M = diag(A)`, with 1 in place of a zero, as in PETSc.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ impl JacobiPreconditioner {
             zeros += 1;
         }
         check_reciprocals(what, a, &diagonal)?;
-        Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, 5), zeros })
+        Ok(Self { diagonal: Vector::copy_of(&Pool::new(1), &diagonal, DIAGONAL_SLOT), zeros })
     }
 
     /// Rows of this rank with a zero on the diagonal.

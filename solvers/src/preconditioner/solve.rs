@@ -1,4 +1,4 @@
-//! What every preconditioner does.
+//! The trait of all preconditioners, and the identity.
 
 use recoup_core::SolveError;
 
@@ -32,6 +32,15 @@ pub trait Preconditioner {
     fn bytes_per_apply(&self) -> u64 {
         self.bytes()
     }
+}
+
+/// The side of A on which a preconditioner stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// `M^-1 A x = M^-1 b`.
+    Left,
+    /// `A M^-1 u = b`, `x = M^-1 u`.
+    Right,
 }
 
 /// No preconditioner.

@@ -65,7 +65,8 @@ impl Preconditioner for SsorPreconditioner<'_> {
     }
 
     fn apply(&self, _pool: &Pool, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
-        let (omega, scale) = (self.omega, self.omega * (2.0 - self.omega));
+        let omega = self.omega;
+        let scale = self.omega * (2.0 - self.omega);
         for i in 0..z.len() {
             // (D + omega L) y = omega (2 - omega) r
             let (columns, values) = self.a.row(i);

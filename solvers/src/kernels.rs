@@ -1,0 +1,11 @@
+//! Vectors, the threads that share their rows, and the loops over them.
+
+mod pool;
+pub(crate) mod simd;
+pub(crate) mod sys;
+mod team;
+pub mod vector;
+
+pub use pool::{BLOCK, CHUNKS_MAX, Pool};
+pub use sys::{PerUnit, RowSlices};
+pub use vector::Vector;

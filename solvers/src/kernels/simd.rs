@@ -1,0 +1,508 @@
+//! Block kernels, compiled once for the base instruction set and once for AVX2.
+//!
+//! Promises: the same bits from both, as the same operations run in the same order; no fused
+//! multiply-add.
+#![expect(unsafe_code, reason = "calls the AVX2 form of a kernel where the processor has AVX2, and prefetches")]
+
+/// Independent partial sums of a dot product, added in a fixed tree.
+const LANES: usize = 16;
+
+/// Values in a cache line, and in two registers.
+const LINE: usize = 8;
+/// Values ahead of those in use that a sweep fetches: 4 KiB. Passes over four vectors are faster
+/// left to the hardware.
+const AHEAD: usize = 512;
+
+/// Defines kernels that run in their AVX2 form where the processor has it.
+macro_rules! kernels {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)? $body:block)+) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub(crate) fn $name($($argument: $kind),+) $(-> $result)? {
+            #[inline(always)]
+            fn plain($($argument: $kind),+) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($argument: $kind),+) $(-> $result)? {
+                    plain($($argument),+)
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2.
+                    return unsafe { wide($($argument),+) };
+                }
+            }
+            plain($($argument),+)
+        }
+    )+};
+}
+
+/// Defines kernels over [`Pack`]s, which run on AVX2 registers where the processor has them.
+macro_rules! packed_kernels {
+    ($($(#[$doc:meta])* fn $name:ident = $generic:ident($($argument:ident: $kind:ty),+ $(,)?) $(-> $result:ty)?;)+) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub(crate) fn $name($($argument: $kind),+) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide($($argument: $kind),+) $(-> $result)? {
+                    $generic::<std::arch::x86_64::__m256d>($($argument),+)
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the processor has AVX2.
+                    return unsafe { wide($($argument),+) };
+                }
+            }
+            $generic::<[f64; 4]>($($argument),+)
+        }
+    )+};
+}
+
+packed_kernels! {
+    /// `w . v_j` of one block for four vectors.
+    fn dot_four_block = dot_four(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4];
+
+    /// `w = (((w + h_0 v_0) + h_1 v_1) + h_2 v_2) + h_3 v_3` of one block.
+    fn axpy_four_block = axpy_four(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]);
+
+    /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to
+    /// `lanes`, in turn.
+    fn sweep_line = sweep(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair);
+}
+
+kernels! {
+    /// `x . y` of one block.
+    fn dot_block(x: &[f64], y: &[f64]) -> f64 {
+        sum_block([x, y], |[x, y]| x * y)
+    }
+
+    /// `y += alpha x` of one block.
+    fn axpy_block(alpha: f64, x: &[f64], y: &mut [f64]) {
+        assert_eq!(x.len(), y.len(), "vectors of one sum differ in length");
+        for (y, x) in y.iter_mut().zip(x) {
+            *y += alpha * x;
+        }
+    }
+
+    /// `r = b - r`, and the new `r . r`, of one block.
+    fn residual_block(b: &[f64], r: &mut [f64]) -> f64 {
+        assert_eq!(b.len(), r.len(), "vectors of one residual differ in length");
+        for (r, b) in r.iter_mut().zip(b) {
+            *r = b - *r;
+        }
+        sum_block([r, r], |[x, y]| x * y)
+    }
+
+    /// `r -= alpha q` of one block.
+    fn reduce_block(alpha: f64, q: &[f64], r: &mut [f64]) {
+        for (r, q) in r.iter_mut().zip(q) {
+            *r -= alpha * q;
+        }
+    }
+
+    /// `r . (D^-1 r)` of one block, summed as [`dot_block`] does.
+    fn scaled_dot_block(diagonal: &[f64], r: &[f64]) -> f64 {
+        sum_block([r, diagonal], |[r, d]| r * (r / d))
+    }
+
+    /// `z = D^-1 r` of one block.
+    fn scale_block(diagonal: &[f64], r: &[f64], z: &mut [f64]) {
+        for ((z, d), r) in z.iter_mut().zip(diagonal).zip(r) {
+            *z = r / d;
+        }
+    }
+
+    /// `x += alpha p` and `p = z + beta p` of one part.
+    fn descend_block(alpha: f64, beta: f64, z: &[f64], x: &mut [f64], p: &mut [f64]) {
+        for ((x, p), z) in x.iter_mut().zip(p).zip(z) {
+            *x += alpha * *p;
+            *p = z + beta * *p;
+        }
+    }
+
+    /// `d = source + beta d`, then `target += alpha d`, of one block.
+    fn pursue_block(alpha: f64, beta: f64, source: &[f64], d: &mut [f64], target: &mut [f64]) {
+        for ((target, d), source) in target.iter_mut().zip(d).zip(source) {
+            *d = source + beta * *d;
+            *target += alpha * *d;
+        }
+    }
+
+    /// As [`descend_block`] with `z = D^-1 r`.
+    fn descend_scaled_block(alpha: f64, beta: f64, r: &[f64], diagonal: &[f64], x: &mut [f64], p: &mut [f64]) {
+        for (((x, p), r), d) in x.iter_mut().zip(p).zip(r).zip(diagonal) {
+            *x += alpha * *p;
+            *p = r / d + beta * *p;
+        }
+    }
+
+    /// `r = x + omega D^-1 r` of one block.
+    fn relax_block(omega: f64, inverse_diagonal: &[f64], x: &[f64], r: &mut [f64]) {
+        for ((r, x), d) in r.iter_mut().zip(x).zip(inverse_diagonal) {
+            *r = x + omega * d * *r;
+        }
+    }
+
+    /// `y = A x` on a segment, for the 7-point Laplacian.
+    fn multiply_line(line: &Line<'_>, y: &mut [f64]) {
+        let n = y.len();
+        let centre = &line.centre[..n];
+        let below = &line.below[..n];
+        let above = &line.above[..n];
+        let front = &line.front[..n];
+        let back = &line.back[..n];
+        let point = |i: usize, west: f64, east: f64| {
+            laplacian([below[i], front[i], west, centre[i], east, back[i], above[i]])
+        };
+        match n {
+            0 => {}
+            1 => y[0] = point(0, line.before, line.after),
+            _ => {
+                y[0] = point(0, line.before, centre[1]);
+                for i in 1..n - 1 {
+                    y[i] = point(i, centre[i - 1], centre[i + 1]);
+                }
+                y[n - 1] = point(n - 1, centre[n - 2], line.after);
+            }
+        }
+    }
+}
+
+/// Four values, in a register where there is one for them.
+trait Pack: Copy {
+    fn splat(value: f64) -> Self;
+    fn load(values: &[f64; 4]) -> Self;
+    fn store(self, values: &mut [f64; 4]);
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+}
+
+impl Pack for [f64; 4] {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        [value; 4]
+    }
+
+    #[inline(always)]
+    fn load(values: &[f64; 4]) -> Self {
+        *values
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [f64; 4]) {
+        *values = self;
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] + other[lane])
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] - other[lane])
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        std::array::from_fn(|lane| self[lane] * other[lane])
+    }
+}
+
+/// Used below kernels that run with AVX2 only.
+#[cfg(target_arch = "x86_64")]
+impl Pack for std::arch::x86_64::__m256d {
+    #[inline(always)]
+    fn splat(value: f64) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_set1_pd(value) }
+    }
+
+    #[inline(always)]
+    fn load(values: &[f64; 4]) -> Self {
+        // SAFETY: the processor has AVX2, and four values lie there.
+        unsafe { std::arch::x86_64::_mm256_loadu_pd(values.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, values: &mut [f64; 4]) {
+        // SAFETY: the processor has AVX2, and four values fit there.
+        unsafe { std::arch::x86_64::_mm256_storeu_pd(values.as_mut_ptr(), self) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_add_pd(self, other) }
+    }
+
+    #[inline(always)]
+    fn minus(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_sub_pd(self, other) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        // SAFETY: the processor has AVX2.
+        unsafe { std::arch::x86_64::_mm256_mul_pd(self, other) }
+    }
+}
+
+/// A cache line, as two packs.
+pub(crate) type Pair = [[f64; 4]; 2];
+
+/// All of `values` that fill cache lines.
+#[inline(always)]
+fn pairs(values: &[f64]) -> &[Pair] {
+    values.as_chunks::<4>().0.as_chunks::<2>().0
+}
+
+/// As [`pairs`].
+#[inline(always)]
+fn pairs_mut(values: &mut [f64]) -> &mut [Pair] {
+    values.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0
+}
+
+#[inline(always)]
+fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
+    let lines = pairs(w);
+    let mut lanes = [[P::splat(0.0); 2]; 4];
+    let v = [
+        &pairs(vectors[0])[..lines.len()],
+        &pairs(vectors[1])[..lines.len()],
+        &pairs(vectors[2])[..lines.len()],
+        &pairs(vectors[3])[..lines.len()],
+    ];
+    for (i, line) in lines.iter().enumerate() {
+        let w = [P::load(&line[0]), P::load(&line[1])];
+        for j in 0..4 {
+            lanes[j][0] = lanes[j][0].plus(w[0].times(P::load(&v[j][i][0])));
+            lanes[j][1] = lanes[j][1].plus(w[1].times(P::load(&v[j][i][1])));
+        }
+    }
+    let first = lines.len() * LINE;
+    let mut sums = [0.0; 4];
+    for j in 0..4 {
+        let mut parts: Pair = [[0.0; 4]; 2];
+        lanes[j][0].store(&mut parts[0]);
+        lanes[j][1].store(&mut parts[1]);
+        for ((part, w), v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
+            *part += w * v;
+        }
+        let [[a, b, c, d], [e, f, g, h]] = parts;
+        sums[j] = sum_lanes([a, b, c, d, e, f, g, h]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
+    let lines = pairs_mut(w);
+    let first = lines.len() * LINE;
+    let v = [
+        &pairs(vectors[0])[..lines.len()],
+        &pairs(vectors[1])[..lines.len()],
+        &pairs(vectors[2])[..lines.len()],
+        &pairs(vectors[3])[..lines.len()],
+    ];
+    let packs = [P::splat(h[0]), P::splat(h[1]), P::splat(h[2]), P::splat(h[3])];
+    for (i, line) in lines.iter_mut().enumerate() {
+        let mut low = P::load(&line[0]);
+        let mut high = P::load(&line[1]);
+        for j in 0..4 {
+            low = low.plus(packs[j].times(P::load(&v[j][i][0])));
+            high = high.plus(packs[j].times(P::load(&v[j][i][1])));
+        }
+        low.store(&mut line[0]);
+        high.store(&mut line[1]);
+    }
+    for (i, w) in (first..).zip(&mut w[first..]) {
+        *w = (((*w + h[0] * vectors[0][i]) + h[1] * vectors[1][i]) + h[2] * vectors[2][i]) + h[3] * vectors[3][i];
+    }
+}
+
+/// Input of a sweep for one line of a grid.
+pub(crate) struct Star<'a> {
+    /// One plane down.
+    pub(crate) below: &'a [f64],
+    /// One line back within the plane.
+    pub(crate) front: &'a [f64],
+    /// The line, with one more value before and after it.
+    pub(crate) centre: &'a [f64],
+    /// One line on within the plane.
+    pub(crate) back: &'a [f64],
+    /// One plane up.
+    pub(crate) above: &'a [f64],
+    /// The right-hand side.
+    pub(crate) b: &'a [f64],
+}
+
+#[inline(always)]
+fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair) {
+    let whole = pairs_mut(target);
+    let lines = whole.len();
+    let below = &pairs(star.below)[..lines];
+    let front = &pairs(star.front)[..lines];
+    let back = &pairs(star.back)[..lines];
+    let above = &pairs(star.above)[..lines];
+    let b = &pairs(star.b)[..lines];
+    let west = &pairs(star.centre)[..lines];
+    let centre = &pairs(&star.centre[1..])[..lines];
+    let east = &pairs(&star.centre[2..])[..lines];
+    let factors = [P::splat(6.0), P::splat(step)];
+    let mut sums = [P::load(&lanes[0]), P::load(&lanes[1])];
+    for i in 0..lines {
+        prefetch(above.as_ptr().wrapping_add(i + AHEAD / LINE));
+        prefetch(b.as_ptr().wrapping_add(i + AHEAD / LINE));
+        for half in 0..2 {
+            let before = [P::load(&below[i][half]), P::load(&front[i][half]), P::load(&west[i][half])];
+            let after = [P::load(&east[i][half]), P::load(&back[i][half]), P::load(&above[i][half])];
+            let (r, x) = relax_pack(factors, [before, after], [P::load(&centre[i][half]), P::load(&b[i][half])]);
+            sums[half] = sums[half].plus(r.times(r));
+            x.store(&mut whole[i][half]);
+        }
+    }
+    sums[0].store(&mut lanes[0]);
+    sums[1].store(&mut lanes[1]);
+    let first = lines * LINE;
+    for ((i, target), lane) in (first..).zip(&mut target[first..]).zip(lanes.as_flattened_mut()) {
+        let row = &star.centre[i..i + 3];
+        let x = star.centre[i + 1];
+        let r = star.b[i] - laplacian([star.below[i], star.front[i], row[0], x, row[2], star.back[i], star.above[i]]);
+        *lane += r * r;
+        *target = x + step * r;
+    }
+}
+
+/// `r = b - A x` and `x + step r`; factors are 6 and the step, the others x before and after and x
+/// and b here.
+#[inline(always)]
+fn relax_pack<P: Pack>(factors: [P; 2], [before, after]: [[P; 3]; 2], [x, b]: [P; 2]) -> (P, P) {
+    let taken = P::splat(0.0).minus(before[0]).minus(before[1]).minus(before[2]);
+    let product = taken.plus(factors[0].times(x)).minus(after[0]).minus(after[1]).minus(after[2]);
+    let r = b.minus(product);
+    (r, x.plus(factors[1].times(r)))
+}
+
+/// A row of the 7-point Laplacian times x, terms in ascending column order; absent neighbours
+/// are 0.
+#[inline(always)]
+fn laplacian([below, front, west, centre, east, back, above]: [f64; 7]) -> f64 {
+    0.0 - below - front - west + 6.0 * centre - east - back - above
+}
+
+/// The sum of `term` over one block, in [`LANES`] interleaved sums.
+#[inline(always)]
+fn sum_block([x, y]: [&[f64]; 2], term: impl Fn([f64; 2]) -> f64) -> f64 {
+    assert_eq!(x.len(), y.len(), "vectors of one product differ in length");
+    let mut lanes = [0.0; LANES];
+    let (x_chunks, x_rest) = x.as_chunks::<LANES>();
+    let (y_chunks, y_rest) = y.as_chunks::<LANES>();
+    for (x, y) in x_chunks.iter().zip(y_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] += term([x[lane], y[lane]]);
+        }
+    }
+    for ((lane, &x), &y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
+        *lane += term([x, y]);
+    }
+    sum_lanes(lanes)
+}
+
+/// The lanes, a power of two, added in a fixed tree.
+#[inline(always)]
+pub(crate) fn sum_lanes<const N: usize>(mut lanes: [f64; N]) -> f64 {
+    let mut width = N / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] += lanes[lane + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// A segment of a line of a grid, and its neighbours in the other directions.
+pub(crate) struct Line<'a> {
+    /// The value before the segment; 0 at the boundary.
+    pub(crate) before: f64,
+    /// The value after the segment; 0 at the boundary.
+    pub(crate) after: f64,
+    /// The segment.
+    pub(crate) centre: &'a [f64],
+    /// One plane down.
+    pub(crate) below: &'a [f64],
+    /// One plane up.
+    pub(crate) above: &'a [f64],
+    /// One line back within the plane.
+    pub(crate) front: &'a [f64],
+    /// One line on within the plane.
+    pub(crate) back: &'a [f64],
+}
+
+/// Asks for the cache line at `address`; any address will do.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn prefetch<T>(address: *const T) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch reads nothing the program can see and never faults.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+/// Other processors prefetch by themselves.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+pub(crate) fn prefetch<T>(_address: *const T) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wave(n: usize, phase: f64) -> Vec<f64> {
+        (0..n).map(|i| (i as f64 * 0.7 + phase).sin() * 1e3_f64.powi((i % 5) as i32)).collect()
+    }
+
+    fn bits(values: &[f64]) -> Vec<u64> {
+        values.iter().map(|value| value.to_bits()).collect()
+    }
+
+    #[test]
+    fn packs_have_the_same_bits_with_and_without_registers() {
+        for n in [0, 1, 7, 8, 9, 100] {
+            let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(n, phase));
+            let w = wave(n, 0.5);
+            let vectors = v.each_ref().map(Vec::as_slice);
+            assert_eq!(bits(&dot_four_block(&w, vectors)), bits(&dot_four::<[f64; 4]>(&w, vectors)), "n {n}");
+            let mut wide = w.clone();
+            let mut plain = w.clone();
+            axpy_four_block([0.3, -0.7, 1e-3, 5.0], vectors, &mut wide);
+            axpy_four::<[f64; 4]>([0.3, -0.7, 1e-3, 5.0], vectors, &mut plain);
+            assert_eq!(bits(&wide), bits(&plain), "n {n}");
+            let [below, front, back, above] = vectors;
+            let centre = &wave(n + 2, 0.6)[..];
+            let star = Star { below, front, centre, back, above, b: &w };
+            let mut wide_lanes = [[0.0; 4]; 2];
+            let mut plain_lanes = [[0.0; 4]; 2];
+            sweep_line(0.15, &star, &mut wide, &mut wide_lanes);
+            sweep::<[f64; 4]>(0.15, &star, &mut plain, &mut plain_lanes);
+            assert_eq!(bits(&wide), bits(&plain), "n {n}");
+            assert_eq!(bits(wide_lanes.as_flattened()), bits(plain_lanes.as_flattened()), "n {n}");
+        }
+    }
+
+    #[test]
+    fn products_with_four_vectors_are_the_products_with_each() {
+        let v = [0.1, 0.2, 0.3, 0.4].map(|phase| wave(1001, phase));
+        let w = wave(1001, 0.5);
+        let products = dot_four_block(&w, v.each_ref().map(Vec::as_slice));
+        for (product, v) in products.into_iter().zip(&v) {
+            // Each way errs by at most n eps sum |w_i v_i|.
+            let bound = w.iter().zip(v).map(|(w, v)| (w * v).abs()).sum::<f64>() * 2.0 * 1001.0 * f64::EPSILON;
+            assert!((product - dot_block(&w, v)).abs() <= bound, "{product}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Vectors, and kernels on them: slices and scalars in, sums in a fixed order out.
+//!
+//! Large vectors start at addresses that differ modulo 4 KiB and 64 KiB when allocated together
+//! ([`Vector::basis`]): passes over several arrays otherwise wait for stores that merely look like
+//! the ones they load, which halves the speed of CG.
+
+use crate::Pool;
+use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
+use crate::kernels::sys::Buffer;
+
+/// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
+#[derive(Clone)]
+pub struct Vector(Buffer<f64>);
+
+impl Vector {
+    /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
+    #[must_use]
+    pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
+        Self(Buffer::zeros(pool, n, slot))
+    }
+
+    /// A copy of `values`.
+    #[must_use]
+    pub fn copy_of(pool: &Pool, values: &[f64], slot: usize) -> Self {
+        let mut vector = Self::zeros(pool, values.len(), slot);
+        copy(pool, values, &mut vector);
+        vector
+    }
+
+    /// `K` vectors of `n` zeros, staggered.
+    #[must_use]
+    pub fn several<const K: usize>(pool: &Pool, n: usize) -> [Self; K] {
+        Self::several_from(pool, n, 0)
+    }
+
+    /// `K` vectors of `n` zeros, staggered, behind those in the slots before `first`.
+    #[must_use]
+    pub fn several_from<const K: usize>(pool: &Pool, n: usize, first: usize) -> [Self; K] {
+        std::array::from_fn(|index| Self::zeros(pool, n, first + index))
+    }
+
+    /// `count` vectors of `n` zeros, staggered.
+    #[must_use]
+    pub fn basis(pool: &Pool, n: usize, count: usize) -> Vec<Self> {
+        (0..count).map(|slot| Self::zeros(pool, n, slot)).collect()
+    }
+}
+
+impl std::fmt::Debug for Vector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl std::ops::Deref for Vector {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Vector {
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+}
+
+impl AsRef<[f64]> for Vector {
+    fn as_ref(&self) -> &[f64] {
+        self
+    }
+}
+
+/// `x . y`.
+#[must_use]
+pub fn dot(pool: &Pool, x: &[f64], y: &[f64]) -> f64 {
+    let [sum] = pool.sum_rows(x.len(), (), |rows, ()| [dot_block(&x[rows.clone()], &y[rows])]);
+    sum
+}
+
+/// `x . x`.
+#[must_use]
+pub fn norm_squared(pool: &Pool, x: &[f64]) -> f64 {
+    dot(pool, x, x)
+}
+
+/// `target = x`.
+pub fn copy(pool: &Pool, x: &[f64], target: &mut [f64]) {
+    pool.for_rows(x.len(), target, |rows, target| target.copy_from_slice(&x[rows]));
+}
+
+/// `target = alpha x`.
+pub fn scaled_copy(pool: &Pool, alpha: f64, x: &[f64], target: &mut [f64]) {
+    pool.for_rows(x.len(), target, |rows, target| {
+        for (target, x) in target.iter_mut().zip(&x[rows]) {
+            *target = alpha * x;
+        }
+    });
+}
+
+/// `y += alpha x`.
+pub fn axpy(pool: &Pool, alpha: f64, x: &[f64], y: &mut [f64]) {
+    pool.for_rows(x.len(), y, |rows, y| axpy_block(alpha, &x[rows], y));
+}
+
+/// `y = x + beta y`.
+pub fn xpay(pool: &Pool, x: &[f64], beta: f64, y: &mut [f64]) {
+    pool.for_rows(x.len(), y, |rows, y| {
+        for (y, x) in y.iter_mut().zip(&x[rows]) {
+            *y = x + beta * *y;
+        }
+    });
+}
+
+/// `y += alpha x`, and the new `y . y`.
+pub fn axpy_norm(pool: &Pool, alpha: f64, x: &[f64], y: &mut [f64]) -> f64 {
+    let [sum] = pool.sum_rows(x.len(), y, |rows, y| {
+        axpy_block(alpha, &x[rows], y);
+        [dot_block(y, y)]
+    });
+    sum
+}
+
+/// `h_j = w . v_j` for each vector of `basis`, in one pass over `w`: as many sums as `h` is long.
+pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h: &mut [f64]) {
+    assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
+    pool.sum_rows_into(w.len(), (), h, |rows, (), h| {
+        let w = &w[rows.clone()];
+        let part = |v| &B::as_ref(v)[rows.clone()];
+        let (h_fours, h_rest) = h.as_chunks_mut::<4>();
+        let (v_fours, v_rest) = basis.as_chunks::<4>();
+        for (h, v) in h_fours.iter_mut().zip(v_fours) {
+            for (h, sum) in h.iter_mut().zip(dot_four_block(w, v.each_ref().map(part))) {
+                *h += sum;
+            }
+        }
+        for (h, v) in h_rest.iter_mut().zip(v_rest) {
+            *h += dot_block(w, part(v));
+        }
+    });
+}
+
+/// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
+pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) -> f64 {
+    assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
+    let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
+        let part = |v| &B::as_ref(v)[rows.clone()];
+        let (h_fours, h_rest) = h.as_chunks::<4>();
+        let (v_fours, v_rest) = basis.as_chunks::<4>();
+        for (h, v) in h_fours.iter().zip(v_fours) {
+            axpy_four_block(h.map(|h| alpha * h), v.each_ref().map(part), w);
+        }
+        for (h, v) in h_rest.iter().zip(v_rest) {
+            axpy_block(alpha * h, part(v), w);
+        }
+        [dot_block(w, w)]
+    });
+    sum
+}
+
+/// Rows combined in one go: their room stays in the fastest cache.
+const COMBINED_ROWS: usize = 128;
+
+/// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of
+/// `columns`; the others stay.
+pub fn combine(pool: &Pool, columns: &[Vec<f64>], basis: &mut [Vector]) {
+    let n = basis.first().map_or(0, |v| v.len());
+    let count = columns.len();
+    assert!(columns.iter().all(|column| column.len() == basis.len()), "one coefficient for each vector");
+    let views: Vec<&mut [f64]> = basis.iter_mut().map(|v| &mut v[..]).collect();
+    pool.for_rows(n, views, |rows, mut views| {
+        let mut room = vec![0.0; COMBINED_ROWS * count];
+        for first in (0..rows.len()).step_by(COMBINED_ROWS) {
+            let part = first..(first + COMBINED_ROWS).min(rows.len());
+            let targets = || (0..count).map(|j| j * COMBINED_ROWS..j * COMBINED_ROWS + part.len());
+            room.fill(0.0);
+            for (target, column) in targets().zip(columns) {
+                let (c_fours, c_rest) = column.as_chunks::<4>();
+                let (v_fours, v_rest) = views.as_chunks::<4>();
+                for (c, v) in c_fours.iter().zip(v_fours) {
+                    axpy_four_block(*c, v.each_ref().map(|v| &v[part.clone()]), &mut room[target.clone()]);
+                }
+                for (c, v) in c_rest.iter().zip(v_rest) {
+                    axpy_block(*c, &v[part.clone()], &mut room[target.clone()]);
+                }
+            }
+            for (view, target) in views.iter_mut().zip(targets()) {
+                view[part.clone()].copy_from_slice(&room[target]);
+            }
+        }
+    });
+}

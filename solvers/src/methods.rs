@@ -1,0 +1,35 @@
+//! The methods, one file and one line of [`METHODS`] each, and what they share.
+
+mod bicgstab;
+mod cg;
+mod deflation;
+mod gauss_seidel;
+mod gmres;
+mod jacobi;
+mod named;
+mod pipecg;
+mod shared;
+mod variables;
+
+pub use bicgstab::Bicgstab;
+pub use cg::Cg;
+pub use deflation::DIRECTIONS_MAX;
+pub use gauss_seidel::{GaussSeidel, Relaxation};
+pub use gmres::{Gmres, GmresOptions, HARVEST_MAX};
+pub use jacobi::Jacobi;
+pub use named::{MethodInputs, NamedMethod, Need, Setting};
+pub use pipecg::PipelinedCg;
+
+/// Every method, in the order in which programs list them.
+pub static METHODS: [NamedMethod; 10] = [
+    jacobi::JACOBI,
+    gauss_seidel::GAUSS_SEIDEL,
+    gauss_seidel::SOR,
+    gauss_seidel::SSOR,
+    cg::CG,
+    cg::CG_RESTARTED,
+    pipecg::PIPECG,
+    gmres::GMRES,
+    gmres::GMRES_DR,
+    bicgstab::BICGSTAB,
+];

@@ -1,0 +1,471 @@
+//! GMRES(m) for general A, preconditioned from the left or the right.
+//!
+//! Source: Y. Saad, M. H. Schultz 1986, doi 10.1137/0907058. Departures: the basis is
+//! orthogonalised by classical Gram-Schmidt, all products in one pass over the new vector and all
+//! updates in another, which also gives the new norm. Where the new vector has lost more than nine
+//! tenths of its length, both passes run again (selective reorthogonalisation, J. W. Daniel, W. B.
+//! Gragg, L. Kaufman, G. W. Stewart 1976, doi 10.1090/S0025-5718-1976-0431641-8). Basis vectors
+//! keep the length they come with; their norms enter the small problem instead, which saves a pass.
+//!
+//! Converged means the true residual `||b - A x||`. Mid-cycle only an estimate is known: from the
+//! right that of the small problem, from the left the same times `||r|| / ||M^-1 r||` as last
+//! measured. When it reaches the tolerance the iterate is formed aside and measured; if it fails,
+//! the cycle goes on undisturbed.
+//!
+//! With deflated restarting (GMRES-DR(m, k), R. B. Morgan 2002, doi 10.1137/S1064827599364659) a
+//! cycle begins with the k directions the last one was slowest in, and with its residual as the
+//! small problem knows it. Departure: that residual is compared with the true one, and where it is
+//! not the same any more a cycle begins with `b - A x` alone.
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | v (deflated restarting) | k + 1 | exact and traditional: with them the cycle begins anew; else given up |
+//! | basis, r, work | m + 3 | rebuilt from x (and v) at a cycle end |
+//! | b, A, M | - | static |
+//!
+//! Safe points are cycle ends. There a restarted and an exact resume of GMRES(m) are the same
+//! thing, and bitwise: every cycle begins with `r = b - A x`.
+
+mod cycle;
+mod harvest;
+mod least_squares;
+
+use recoup_core::{
+    BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+};
+
+use cycle::Cycle;
+use harvest::Start;
+
+use crate::kernels::vector::{copy, xpay};
+use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::shared::{FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
+use crate::{Method, Preconditioner, Side, Stop, System, Vector};
+
+/// First slot of x, r and work: the last ones, as basis vectors take the first.
+const SLOTS_BEHIND_BASIS: usize = 13;
+/// Factor by which the first look at the true residual comes early from the left, as the ratio
+/// behind the estimate drifts.
+const LOOK_EARLY: f64 = 2.0;
+/// A cycle that lowers the residual by less than this fraction will never end.
+const LEAST_GAIN: f64 = 1e-12;
+/// A residual carried over from the last cycle is taken for the true one when their norms differ by
+/// no more than this part. What they differ by themselves is then a twentieth at most, and a cycle
+/// that gains a factor of twenty is rare.
+const RESIDUAL_GAP: f64 = 1e-3;
+/// Directions carried over at most.
+pub const HARVEST_MAX: usize = 16;
+/// Names of the carried vectors as variables: a pair more than asked for, and the residual's.
+const NAMES: [&str; HARVEST_MAX + 2] = [
+    "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17",
+];
+/// The name of the small problem they belong to.
+const START: &str = "h";
+
+/// GMRES(m).
+pub(super) const GMRES: NamedMethod = NamedMethod {
+    name: "gmres",
+    summary: "Generalised minimal residuals, restarted",
+    profile: MethodProfile {
+        theta: 3.0,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.05,
+        deflated_fraction: 0.05,
+        continued_share: 0.1,
+        starts_slowly: false,
+        is_stationary: false,
+    },
+    needs: None,
+    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart],
+    make: |of| Ok(Box::new(Gmres::of_inputs(of)?)),
+};
+
+/// GMRES with deflated restarting.
+pub(super) const GMRES_DR: NamedMethod = NamedMethod {
+    name: "gmres-dr",
+    summary: "The same with deflated restarting: each cycle begins with --harvest directions of the last one",
+    profile: MethodProfile {
+        theta: 0.5,
+        lossy_resume: Resume::Restarted,
+        restarted_fraction: 0.1,
+        deflated_fraction: 0.1,
+        continued_share: 0.1,
+        starts_slowly: false,
+        is_stationary: false,
+    },
+    needs: None,
+    settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Harvest],
+    make: |of| Ok(Box::new(Gmres::of_inputs(of)?.deflated(of.harvest)?)),
+};
+
+/// Restarted GMRES.
+pub struct Gmres<'a> {
+    system: System<'a>,
+    preconditioner: &'a dyn Preconditioner,
+    side: Side,
+    limits: Limits,
+    x: Vector,
+    r: Vector,
+    work: Vector,
+    cycle: Cycle,
+    estimate: Estimate,
+    gain: Gain,
+    /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
+    wanted: usize,
+    progress: Progress,
+}
+
+/// The residual norm by the small problem, and when to measure the true one.
+#[derive(Clone, Copy)]
+struct Estimate {
+    /// `||r||` over the norm of the small problem, as last measured.
+    ratio: f64,
+    /// Norm of the small problem at which the true residual is measured.
+    look_at: f64,
+}
+
+/// Gain of a cycle over the last one.
+#[derive(Clone, Copy)]
+struct Gain {
+    /// Norm of the preconditioned residual at the start of the cycle.
+    beta: f64,
+    /// The last cycle gained nothing.
+    has_stalled: bool,
+}
+
+impl Gain {
+    /// Before the first cycle.
+    const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
+}
+
+/// Options of GMRES.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GmresOptions {
+    /// Restart length m.
+    pub restart: usize,
+    /// Side of the preconditioner.
+    pub side: Side,
+    /// Tolerance and divergence limit.
+    pub stop: Stop,
+}
+
+impl<'a> Gmres<'a> {
+    /// Starts from `x`.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`]
+    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost.
+    pub fn new(
+        system: System<'a>,
+        preconditioner: &'a dyn Preconditioner,
+        x: &[f64],
+        options: GmresOptions,
+    ) -> Result<Self, SolveError> {
+        system.validate(x)?;
+        let m = options.restart;
+        if m == 0 {
+            return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "at least 1" });
+        }
+        let pool = system.pool;
+        let rhs_norm = rhs_norm(&system)?;
+        let [mut iterate, r, work] = Vector::several_from(pool, x.len(), SLOTS_BEHIND_BASIS);
+        copy(pool, x, &mut iterate);
+        let mut gmres = Self {
+            preconditioner,
+            side: options.side,
+            limits: Limits::new(options.stop, rhs_norm)?,
+            x: iterate,
+            r,
+            work,
+            cycle: Cycle::new(pool, x.len(), m),
+            estimate: Estimate { ratio: 1.0, look_at: 0.0 },
+            gain: Gain::NONE,
+            wanted: 0,
+            progress: start(rhs_norm),
+            system,
+        };
+        gmres.resume(0, Resume::Restarted)?;
+        gmres.limits.set_start(&gmres.progress);
+        Ok(gmres)
+    }
+
+    fn of_inputs(of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+        let options = GmresOptions { restart: of.restart, side: of.side, stop: of.stop };
+        Self::new(of.system, of.preconditioner, of.x0, options)
+    }
+
+    /// Makes the solve restart with deflation: `directions` of a cycle, or one more where that
+    /// would part a pair, are carried over to the next.
+    ///
+    /// # Errors
+    /// [`SolveError::Parameter`] where they leave no room in a cycle, or are more than
+    /// [`HARVEST_MAX`].
+    pub fn deflated(mut self, directions: usize) -> Result<Self, SolveError> {
+        if directions > HARVEST_MAX || directions + 3 > self.cycle.length_max() {
+            let expected = "at most 16, and at least 3 fewer than the restart length";
+            return Err(SolveError::Parameter { what: "directions carried over", value: directions as f64, expected });
+        }
+        self.wanted = directions;
+        Ok(self)
+    }
+
+    /// The line of the table that this solve belongs to.
+    fn named(&self) -> &'static NamedMethod {
+        if self.wanted > 0 { &GMRES_DR } else { &GMRES }
+    }
+
+    /// Records the norm of `b - A x` at a safe point.
+    fn record_safe_point(&mut self, residual_norm: f64) {
+        self.limits.record(residual_norm, &mut self.progress);
+        self.progress.is_safe_point = true;
+    }
+
+    /// Starts a cycle from x and `r = b - A x`.
+    fn start_plain_cycle(&mut self) -> Result<(), SolveError> {
+        self.precondition_residual()?;
+        let squared = norm(&self.system, &self.work)?.powi(2);
+        self.start_estimate(&[squared.sqrt()]);
+        self.cycle.start_from_vector(self.system.pool, &mut self.work, squared);
+        Ok(())
+    }
+
+    /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem
+    /// `start`. Returns false where its residual is not the true one or the problem is singular; a
+    /// plain cycle must be started then.
+    fn start_deflated_cycle(&mut self, start: &Start) -> Result<bool, SolveError> {
+        self.precondition_residual()?;
+        let known = norm(&self.system, &self.work)?;
+        let gap = (start.residual.norm() - known).abs();
+        if gap.is_nan() || gap > RESIDUAL_GAP * known {
+            return Ok(false);
+        }
+        let gain = self.gain;
+        self.start_estimate(start.residual.as_slice());
+        if self.progress.status == Status::Running && self.cycle.start_from_carried(start) {
+            return Ok(true);
+        }
+        self.gain = gain;
+        self.progress.status = Status::Running;
+        Ok(false)
+    }
+
+    /// r, or `M^-1 r` from the left, into `work`.
+    fn precondition_residual(&mut self) -> Result<(), SolveError> {
+        let pool = self.system.pool;
+        match self.side {
+            Side::Left if !self.preconditioner.is_identity() => {
+                self.preconditioner.apply(pool, &self.r, &mut self.work)?;
+            }
+            Side::Left | Side::Right => copy(pool, &self.r, &mut self.work),
+        }
+        Ok(())
+    }
+
+    /// Starts the estimate of a cycle whose residual, preconditioned from the left, is c over its
+    /// basis, and ends the solve where the last cycle gained too little.
+    fn start_estimate(&mut self, c: &[f64]) {
+        let beta = c.iter().map(|c| c * c).sum::<f64>().sqrt();
+        let tolerance = self.limits.tolerance;
+        let residual_norm = self.progress.residual_norm;
+        self.estimate = match self.side {
+            Side::Left => {
+                Estimate { ratio: residual_norm / beta, look_at: LOOK_EARLY * tolerance * beta / residual_norm }
+            }
+            Side::Right => Estimate { ratio: 1.0, look_at: tolerance },
+        };
+        let before = std::mem::replace(&mut self.gain.beta, beta);
+        // What a plain cycle failed to gain a deflated one may, and the other way round.
+        let is_stalled = beta > before * (1.0 - LEAST_GAIN);
+        let may_stall = self.wanted > 0 && !std::mem::replace(&mut self.gain.has_stalled, is_stalled);
+        if beta == 0.0 || !beta.is_finite() {
+            self.progress.status = Status::Breakdown(BreakdownReason::NotFinite);
+        } else if is_stalled && !may_stall {
+            self.progress.status = Status::Breakdown(BreakdownReason::Stagnated);
+        }
+    }
+
+    /// The next basis vector becomes the preconditioned product of the newest one.
+    fn multiply(&mut self) -> Result<(), SolveError> {
+        let a = self.system.a;
+        let pool = self.system.pool;
+        let (v, w) = self.cycle.newest_and_next();
+        if self.preconditioner.is_identity() {
+            // w = A v
+            return Ok(a.apply(v, w)?);
+        }
+        match self.side {
+            Side::Left => {
+                // w = M^-1 A v
+                a.apply(v, &mut self.work)?;
+                self.preconditioner.apply(pool, &self.work, w)
+            }
+            Side::Right => {
+                // w = A M^-1 v
+                self.preconditioner.apply(pool, v, &mut self.work)?;
+                Ok(a.apply(&self.work, w)?)
+            }
+        }
+    }
+
+    /// The iterate of the columns so far into `work`, its residual into `r`, and the norm of that.
+    fn form_iterate(&mut self) -> Result<f64, SolveError> {
+        let pool = self.system.pool;
+        if self.side == Side::Right && !self.preconditioner.is_identity() {
+            // x_k = x + M^-1 V y
+            pool.for_rows(self.r.len(), &mut self.r[..], |_, r| r.fill(0.0));
+            self.cycle.add_minimiser(pool, &mut self.r);
+            self.preconditioner.apply(pool, &self.r, &mut self.work)?;
+            xpay(pool, &self.x, 1.0, &mut self.work);
+        } else {
+            // x_k = x + V y
+            copy(pool, &self.x, &mut self.work);
+            self.cycle.add_minimiser(pool, &mut self.work);
+        }
+        residual(&self.system, &self.work, &mut self.r)
+    }
+
+    /// Forms the iterate and its true residual; they end the cycle where it is over or the solve
+    /// has converged, and correct the estimate otherwise.
+    fn measure_residual(&mut self, is_last: bool) -> Result<(), SolveError> {
+        let residual_norm = self.form_iterate()?;
+        if is_last || residual_norm <= self.limits.tolerance {
+            return self.end_cycle(residual_norm);
+        }
+        let estimated = self.cycle.residual_norm();
+        self.estimate = Estimate {
+            ratio: residual_norm / estimated,
+            // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes
+            // late.
+            look_at: estimated * (self.limits.tolerance / residual_norm).sqrt(),
+        };
+        self.progress.residual_norm = residual_norm;
+        Ok(())
+    }
+
+    /// The iterate formed aside becomes x, and the next cycle starts unless all is done.
+    fn end_cycle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
+        std::mem::swap(&mut self.x, &mut self.work);
+        self.record_safe_point(residual_norm);
+        if self.progress.status != Status::Running {
+            return Ok(());
+        }
+        let start = self.cycle.carry_over(self.system.pool, self.wanted);
+        self.start_cycle(start)
+    }
+
+    /// Starts a cycle with the vectors carried over where there are any that fit, and else without.
+    fn start_cycle(&mut self, start: Option<Start>) -> Result<(), SolveError> {
+        match start {
+            Some(start) if self.start_deflated_cycle(&start)? => Ok(()),
+            _ => self.start_plain_cycle(),
+        }
+    }
+}
+
+impl Registered for Gmres<'_> {
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+        each_rows(&NAMES, FOR_TRADITIONAL, solver.cycle.basis[..solver.cycle.carried.vectors()]);
+        some(numbers in solver.cycle.carried.start) {
+            scalars(START, FOR_TRADITIONAL, numbers[..]);
+        }
+    }
+
+    fn make_room(&mut self, saved: &[&str]) {
+        let names = NAMES.iter().take(self.cycle.length_max());
+        self.cycle.make_room(names.filter(|name| saved.contains(name)).count());
+    }
+}
+
+impl Iteration for Gmres<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Does one inner iteration; the last of a cycle forms x and begins the next cycle.
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        // w = M^-1 A v, orthogonal to the basis
+        self.multiply()?;
+        let can_grow = self.cycle.extend(&self.system, &mut self.work)?;
+        self.progress.iteration += 1;
+        self.progress.residual_norm = self.cycle.residual_norm() * self.estimate.ratio;
+        self.progress.is_safe_point = false;
+        let is_last = !can_grow || self.cycle.is_full();
+        if is_last || self.cycle.residual_norm() <= self.estimate.look_at {
+            self.measure_residual(is_last)?;
+        }
+        Ok(self.progress)
+    }
+
+    /// Goes on from x alone, or with the vectors carried over where there are any and an exact or
+    /// traditional resume is asked for: these two are the same here.
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        if how == Resume::Deflated {
+            return Err(SolveError::Resume { method: self.name(), how });
+        }
+        self.progress.iteration = iteration;
+        self.gain = Gain::NONE;
+        let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
+        self.record_safe_point(residual_norm);
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        let start = if how > Resume::Deflated { self.cycle.carried_start() } else { None };
+        self.start_cycle(start)?;
+        Ok(self.progress)
+    }
+
+    /// Safe points are cycle ends, where `b - A x` was computed.
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::True
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
+    fn profile(&self) -> MethodProfile {
+        self.named().profile
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
+    }
+}
+
+impl Method for Gmres<'_> {
+    fn name(&self) -> &'static str {
+        self.named().name
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    fn cycle_length(&self) -> u64 {
+        (self.cycle.length_max() - self.wanted) as u64
+    }
+
+    /// The mean over a whole cycle.
+    fn bytes_per_iteration(&self) -> f64 {
+        let n = self.x.len() as f64;
+        let m = self.cycle.length_max() as f64;
+        let matrix = self.system.a.bytes() as f64;
+        let is_identity = self.preconditioner.is_identity();
+        let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
+        let k = self.wanted as f64;
+        // A v; w . v_i reads j + 2 vectors; w - sum c_i v_i reads j + 2 and writes one; j is (m +
+        // k - 1) / 2 on average.
+        let iteration = matrix + 16.0 * n + 4.0 * n * (m + k + 3.0) + 4.0 * n * (m + k + 5.0);
+        // V y reads m vectors beside x and writes x_k twice; the residual; v_0, or V P, which
+        // writes k + 1 of m + 1.
+        let carried = if self.wanted > 0 { 8.0 * n * (m + k + 2.0) } else { 0.0 };
+        let cycle = 8.0 * n * (m + 4.0) + matrix + 24.0 * n + 16.0 * n + 8.0 * n + carried;
+        iteration + preconditioner + (cycle + preconditioner) / (m - k)
+    }
+}

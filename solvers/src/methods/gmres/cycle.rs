@@ -1,0 +1,208 @@
+//! A cycle of GMRES: the basis of its space, and the small problem over it.
+//!
+//! The cycle knows no preconditioner and no iterate: [`super::Gmres`] hands it one new vector after
+//! another and asks for the combination that leaves the smallest residual.
+
+use nalgebra::DVectorView;
+use recoup_core::SolveError;
+
+use super::harvest::{Start, harvest};
+use super::least_squares::LeastSquares;
+use crate::kernels::vector::{combine, multi_axpy, multi_dot, scaled_copy};
+use crate::{Pool, System, Vector};
+
+/// A new basis vector shorter than this part of `A v` is orthogonalised again.
+const REORTHOGONALISE_BELOW: f64 = 0.1;
+/// Squared lengths of basis vectors outside this range are brought back to 1.
+const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
+
+/// The basis of a cycle, and the least-squares problem over it.
+pub(super) struct Cycle {
+    /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
+    pub(super) basis: Vec<Vector>,
+    scales: Vec<f64>,
+    /// Products of the newest vector with those before, in units of the stored vectors.
+    products: Vec<f64>,
+    coefficients: Vec<f64>,
+    small: LeastSquares,
+    pub(super) carried: Carried,
+}
+
+/// The vectors of the last cycle a cycle began with.
+#[derive(Default)]
+pub(super) struct Carried {
+    /// Number of vectors, the residual's not counted.
+    kept: usize,
+    /// The small problem over them, as numbers in a row; `None` without such vectors.
+    pub(super) start: Option<Vec<f64>>,
+}
+
+impl Carried {
+    /// Basis vectors that belong to the state: none where the cycle began with its residual alone.
+    pub(super) fn vectors(&self) -> usize {
+        if self.kept > 0 { self.kept + 1 } else { 0 }
+    }
+}
+
+/// Squared lengths of the two parts of a new vector.
+#[derive(Clone, Copy)]
+struct Parts {
+    /// Squared length of the part orthogonal to the basis.
+    left: f64,
+    /// Squared length of the part removed, along the basis.
+    removed: f64,
+}
+
+impl Cycle {
+    /// Room for cycles of `m` steps over `n` rows.
+    pub(super) fn new(pool: &Pool, n: usize, m: usize) -> Self {
+        pool.reserve_sums(m + 1);
+        Self {
+            basis: Vector::basis(pool, n, m + 1),
+            scales: vec![1.0; m + 1],
+            products: vec![0.0; m + 1],
+            coefficients: vec![0.0; m + 1],
+            small: LeastSquares::new(m),
+            carried: Carried::default(),
+        }
+    }
+
+    /// Steps of a whole cycle.
+    pub(super) fn length_max(&self) -> usize {
+        self.basis.len() - 1
+    }
+
+    /// Steps done.
+    pub(super) fn columns(&self) -> usize {
+        self.small.columns()
+    }
+
+    /// Returns whether no further step fits.
+    pub(super) fn is_full(&self) -> bool {
+        self.columns() == self.length_max()
+    }
+
+    /// Smallest residual norm over the space so far, preconditioned from the left.
+    pub(super) fn residual_norm(&self) -> f64 {
+        self.small.residual_norm()
+    }
+
+    /// Starts with the vector v alone, which changes places with the first basis vector: a vector
+    /// whose squared length is given.
+    pub(super) fn start_from_vector(&mut self, pool: &Pool, v: &mut Vector, squared: f64) {
+        self.carried = Carried::default();
+        std::mem::swap(&mut self.basis[0], v);
+        self.small.restart(&[squared.sqrt()]);
+        self.set_length(pool, 0, squared, v);
+    }
+
+    /// Starts with the first basis vectors, of unit length, and the small problem `start` over
+    /// them. Returns false where that problem is singular; the cycle must be started again then.
+    pub(super) fn start_from_carried(&mut self, start: &Start) -> bool {
+        self.small.restart(start.residual.as_slice());
+        let h = &start.hessenberg;
+        if !(0..start.kept()).all(|j| self.small.push(&h.column(j).as_slice()[..=j], h[(j + 1, j)])) {
+            return false;
+        }
+        self.scales[..=start.kept()].fill(1.0);
+        self.carried = Carried { kept: start.kept(), start: Some(start.to_vec()) };
+        true
+    }
+
+    /// The newest basis vector, and room for the next one.
+    pub(super) fn newest_and_next(&mut self) -> (&Vector, &mut Vector) {
+        let (known, rest) = self.basis.split_at_mut(self.small.columns() + 1);
+        (&known[known.len() - 1], &mut rest[0])
+    }
+
+    /// Adds the product that stands in the next basis vector: orthogonalises it, and adds a column
+    /// to the small problem. Returns false when the basis cannot grow further.
+    pub(super) fn extend(&mut self, system: &System<'_>, work: &mut Vector) -> Result<bool, SolveError> {
+        let j = self.columns();
+        self.products[..=j].fill(0.0);
+        let Parts { mut left, removed } = self.orthogonalise(system)?;
+        let whole = left + removed;
+        if left < REORTHOGONALISE_BELOW.powi(2) * whole {
+            left = self.orthogonalise(system)?.left;
+        }
+        // A breakdown that is a success: A v lies in the space already.
+        let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
+        self.set_length(system.pool, j + 1, left, work);
+        // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
+        let scale = self.scales[j];
+        for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
+            *product *= scale / own;
+        }
+        let below = if is_exhausted { 0.0 } else { left.sqrt() };
+        let is_regular = self.small.push(&self.products[..=j], scale * below);
+        Ok(is_regular && !is_exhausted)
+    }
+
+    /// Removes from the next vector its part along the basis, and adds that part to `products`.
+    fn orthogonalise(&mut self, system: &System<'_>) -> Result<Parts, SolveError> {
+        let j = self.columns();
+        let (known, rest) = self.basis.split_at_mut(j + 1);
+        let w = &mut rest[0];
+        let coefficients = &mut self.coefficients[..=j];
+        // c_i = (w . v_i) / (v_i . v_i)
+        multi_dot(system.pool, w, known, coefficients);
+        system.comm.sum(coefficients)?;
+        let mut removed = 0.0;
+        for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
+            removed += (*c * scale).powi(2);
+            *c *= scale * scale;
+            *product += *c;
+        }
+        // w = w - sum_i c_i v_i
+        let mut left = [multi_axpy(system.pool, -1.0, known, coefficients, w)];
+        system.comm.sum(&mut left)?;
+        Ok(Parts { left: left[0], removed })
+    }
+
+    /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or
+    /// underflow.
+    fn set_length(&mut self, pool: &Pool, j: usize, squared: f64, work: &mut Vector) {
+        self.scales[j] = 1.0 / squared.sqrt();
+        if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
+            scaled_copy(pool, self.scales[j], &self.basis[j], work);
+            std::mem::swap(&mut self.basis[j], work);
+            self.scales[j] = 1.0;
+        }
+    }
+
+    /// `target = target + V y`, for the y that leaves the smallest residual.
+    pub(super) fn add_minimiser(&mut self, pool: &Pool, target: &mut [f64]) {
+        let k = self.columns();
+        self.small.solve(&mut self.coefficients);
+        for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
+            *y *= scale;
+        }
+        multi_axpy(pool, 1.0, &self.basis[..k], &self.coefficients[..k], target);
+    }
+
+    /// Replaces the first basis vectors by those the next cycle begins with, and returns the small
+    /// problem over them. `None` where this cycle leaves none.
+    pub(super) fn carry_over(&mut self, pool: &Pool, wanted: usize) -> Option<Start> {
+        if wanted == 0 || !self.is_full() {
+            return None;
+        }
+        let found = harvest(&self.small.hessenberg(), &self.small.left(), wanted)?;
+        let column =
+            |column: DVectorView<'_, f64>| column.iter().zip(&self.scales).map(|(c, scale)| c * scale).collect();
+        let columns: Vec<Vec<f64>> = found.columns.column_iter().map(column).collect();
+        combine(pool, &columns, &mut self.basis);
+        Some(found.start)
+    }
+
+    /// The small problem over the vectors this cycle began with; `None` without such vectors.
+    pub(super) fn carried_start(&self) -> Option<Start> {
+        Start::from_slice(self.carried.kept, self.carried.start.as_deref()?)
+    }
+
+    /// Makes room for `count` carried vectors, the residual's included, and their small problem.
+    pub(super) fn make_room(&mut self, count: usize) {
+        let kept = count.saturating_sub(1);
+        let start = (kept > 0).then(|| vec![0.0; (kept + 1) * (kept + 1)]);
+        self.carried = Carried { kept, start };
+    }
+}

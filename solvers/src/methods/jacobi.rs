@@ -1,0 +1,166 @@
+//! Jacobi's method for diagonally dominant A: `x + omega D^-1 (b - A x)`, one fused sweep per
+//! iteration.
+//!
+//! Source: C. G. J. Jacobi 1845, doi 10.1002/asna.18450222002; damping and convergence as in Y.
+//! Saad, Iterative Methods for Sparse Linear Systems 2003, chapter 4, doi 10.1137/1.9780898718003.
+//! Departures: a sweep finds the residual of the iterate it starts from, so the residual norm
+//! reported is one iteration old; when it meets the tolerance, the residual of the new iterate is
+//! measured, and that one decides.
+//!
+//! | vectors of length n | count | checkpoint |
+//! |---|---|---|
+//! | x | 1 | iterate |
+//! | target (room for the next x) | 1 | not needed |
+//! | `D^-1` | 1 | rebuilt from A |
+//! | b, A | - | static |
+//!
+//! Every resume is bitwise exact, as x is all there is; every step is a safe point.
+
+use recoup_core::{
+    Iteration, JacobiSweep, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
+};
+
+use crate::kernels::vector::copy;
+use crate::methods::named::{NamedMethod, Setting};
+use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start};
+use crate::methods::variables::lend_variables;
+use crate::preconditioner::inverse_diagonal;
+use crate::{Method, Stop, System, Vector};
+
+/// The method.
+pub(super) const JACOBI: NamedMethod = NamedMethod {
+    name: "jacobi",
+    summary: "Jacobi",
+    profile: MethodProfile::STATIONARY,
+    needs: None,
+    settings: &[Setting::Omega],
+    make: |of| Ok(Box::new(Jacobi::new(of.system, of.omega, of.x0, of.stop)?)),
+};
+
+/// Damped Jacobi.
+pub struct Jacobi<'a> {
+    system: System<'a>,
+    omega: f64,
+    inverse_diagonal: Vector,
+    limits: Limits,
+    x: Vector,
+    target: Vector,
+    progress: Progress,
+}
+
+impl<'a> Jacobi<'a> {
+    /// Starts from `x0` with damping `omega`, 1 for the plain method.
+    ///
+    /// # Errors
+    /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors,
+    /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is
+    /// no diagonal to read, [`SolveError::Parameter`] for a damping outside (0, 2),
+    /// [`SolveError::Comm`] when a rank is lost.
+    pub fn new(system: System<'a>, omega: f64, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
+        system.validate(x0)?;
+        if !(omega > 0.0 && omega < 2.0) {
+            let expected = "a number between 0 and 2";
+            return Err(SolveError::Parameter { what: "omega", value: omega, expected });
+        }
+        let known_diagonal = inverse_diagonal("Jacobi's method", system.a)?;
+        let rhs_norm = rhs_norm(&system)?;
+        let [mut x, target, mut inverse_diagonal] = Vector::several(system.pool, x0.len());
+        copy(system.pool, x0, &mut x);
+        copy(system.pool, &known_diagonal, &mut inverse_diagonal);
+        let mut jacobi = Self {
+            omega,
+            inverse_diagonal,
+            limits: Limits::new(stop, rhs_norm)?,
+            x,
+            target,
+            progress: start(rhs_norm),
+            system,
+        };
+        jacobi.measure_residual()?;
+        jacobi.limits.set_start(&jacobi.progress);
+        Ok(jacobi)
+    }
+
+    /// Computes the residual norm of the iterate, and the status of the solve with it.
+    fn measure_residual(&mut self) -> Result<(), SolveError> {
+        let residual_norm = residual(&self.system, &self.x, &mut self.target)?;
+        self.limits.record(residual_norm, &mut self.progress);
+        Ok(())
+    }
+}
+
+impl Registered for Jacobi<'_> {
+    lend_variables! { |solver|
+        rows("x", Role::Iterate, solver.x);
+    }
+}
+
+impl Iteration for Jacobi<'_> {
+    fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress.status != Status::Running {
+            return Ok(self.progress);
+        }
+        // x = x + omega D^-1 (b - A x)
+        let residual_squared = self.system.a.jacobi_sweep(JacobiSweep {
+            b: self.system.b,
+            inverse_diagonal: &self.inverse_diagonal,
+            omega: self.omega,
+            x: &mut self.x,
+            target: &mut self.target,
+        })?;
+        if !self.system.a.sweeps_in_place() {
+            std::mem::swap(&mut self.x, &mut self.target);
+        }
+        self.progress.iteration += 1;
+        self.limits.record(global_norm(&self.system, residual_squared)?, &mut self.progress);
+        if self.progress.is_converged() {
+            self.measure_residual()?;
+        }
+        Ok(self.progress)
+    }
+
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        if how == Resume::Deflated {
+            return Err(SolveError::Resume { method: self.name(), how });
+        }
+        self.progress.iteration = iteration;
+        self.measure_residual()?;
+        Ok(self.progress)
+    }
+
+    fn residual_kind(&self) -> ResidualKind {
+        ResidualKind::SweepBefore
+    }
+
+    fn method(&self) -> Option<&'static str> {
+        Some(crate::Method::name(self))
+    }
+
+    fn profile(&self) -> MethodProfile {
+        JACOBI.profile
+    }
+
+    fn tolerance(&self) -> Option<f64> {
+        self.limits.relative(&self.progress)
+    }
+}
+
+impl Method for Jacobi<'_> {
+    fn name(&self) -> &'static str {
+        JACOBI.name
+    }
+
+    fn iterate(&self) -> &[f64] {
+        &self.x
+    }
+
+    fn bytes_per_iteration(&self) -> f64 {
+        // read x and b, write x; not in place, the diagonal is read and x written elsewhere
+        let arrays = if self.system.a.sweeps_in_place() { 3 } else { 4 };
+        (self.system.a.bytes() + arrays * 8 * self.x.len() as u64) as f64
+    }
+}

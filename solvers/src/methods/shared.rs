@@ -1,0 +1,116 @@
+//! Norms and residuals over all ranks, limits, and roles, for all methods.
+
+use recoup_core::{BreakdownReason, Progress, Resume, Role, SolveError, Status};
+
+use crate::kernels::vector::norm_squared;
+use crate::{Stop, System};
+
+/// Square root of the sum of `local` over all ranks.
+pub(crate) fn global_norm(system: &System<'_>, local: f64) -> Result<f64, SolveError> {
+    let mut squared = [local];
+    system.comm.sum(&mut squared)?;
+    Ok(squared[0].sqrt())
+}
+
+/// `||v||`.
+pub(crate) fn norm(system: &System<'_>, v: &[f64]) -> Result<f64, SolveError> {
+    global_norm(system, norm_squared(system.pool, v))
+}
+
+/// Norms of b between which the squares of b and of all its residuals are doubles with all their
+/// digits: residuals fall to `eps ||b||`, and a solve is given up long before they have grown by as
+/// much.
+const RHS_NORMS: std::ops::RangeInclusive<f64> = 1e-130..=1e130;
+
+/// `||b||`.
+///
+/// # Errors
+/// [`SolveError::Parameter`] for a norm out of [`RHS_NORMS`] that is not 0: any x would pass for a
+/// solution.
+pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
+    let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
+    // The exponents of the largest values, in an order that integers keep.
+    let largest = f64::from_bits(system.comm.max(largest.to_bits() as i64)? as u64);
+    let found = norm(system, system.b)?;
+    let expected = "1e-130 to 1e130: scale the problem";
+    let is_lost = largest > 0.0 && !RHS_NORMS.contains(&found);
+    let value = if found.is_finite() && found > 0.0 { found } else { largest };
+    if is_lost {
+        Err(SolveError::Parameter { what: "norm of the right-hand side", value, expected })
+    } else {
+        Ok(found)
+    }
+}
+
+/// `r = b - A x` and `||r||`.
+pub(crate) fn residual(system: &System<'_>, x: &[f64], r: &mut [f64]) -> Result<f64, SolveError> {
+    let local = system.a.residual(system.b, x, r)?;
+    global_norm(system, local)
+}
+
+/// Recomputed, but saved for an exact resume.
+pub(crate) const FOR_EXACT: Role = Role::Recomputed { saved_for: Resume::Exact };
+
+/// Recomputed, but saved for a traditional and an exact resume.
+pub(crate) const FOR_TRADITIONAL: Role = Role::Recomputed { saved_for: Resume::Traditional };
+
+/// The progress of a solve that has not begun.
+pub(crate) fn start(rhs_norm: f64) -> Progress {
+    let status = Status::Running;
+    Progress { iteration: 0, residual_norm: rhs_norm, rhs_norm, status, is_safe_point: true }
+}
+
+/// The residual norms between which a solve goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// At or below it the solve has converged.
+    pub(crate) tolerance: f64,
+    /// At or above it the solve has diverged.
+    divergence: f64,
+    dtol: f64,
+}
+
+impl Limits {
+    /// For a right-hand side of this norm. There is no divergence limit before
+    /// [`Limits::set_start`].
+    ///
+    /// # Errors
+    /// [`SolveError::Parameter`] for a `dtol` that is not above 1.
+    pub(crate) fn new(stop: Stop, rhs_norm: f64) -> Result<Self, SolveError> {
+        let Stop { rtol, dtol } = stop;
+        if dtol.is_nan() || dtol <= 1.0 {
+            return Err(SolveError::Parameter { what: "dtol", value: dtol, expected: "a number above 1" });
+        }
+        Ok(Self { tolerance: rtol * rhs_norm, divergence: f64::INFINITY, dtol })
+    }
+
+    /// Relative residual at which the solve of this progress ends, as
+    /// [`recoup_core::Iteration::tolerance`] gives it.
+    pub(crate) fn relative(&self, progress: &Progress) -> Option<f64> {
+        (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
+    }
+
+    /// Takes the initial guess, and no later iterate, as what divergence is measured against.
+    pub(crate) fn set_start(&mut self, start: &Progress) {
+        self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
+    }
+
+    /// Records a residual norm in `progress`, with the status it means.
+    pub(crate) fn record(&self, residual_norm: f64, progress: &mut Progress) {
+        progress.residual_norm = residual_norm;
+        progress.status = self.status(residual_norm);
+    }
+
+    /// The status of a solve whose true residual has this norm.
+    fn status(&self, residual_norm: f64) -> Status {
+        if residual_norm <= self.tolerance {
+            Status::Converged
+        } else if !residual_norm.is_finite() {
+            Status::Breakdown(BreakdownReason::NotFinite)
+        } else if residual_norm >= self.divergence {
+            Status::Breakdown(BreakdownReason::Diverged { residual_norm, limit: self.divergence })
+        } else {
+            Status::Running
+        }
+    }
+}

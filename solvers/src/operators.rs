@@ -1,0 +1,11 @@
+//! The operators: CSR matrices, the matrix-free stencil, and both with rows shared among ranks.
+
+mod convert;
+mod csr;
+mod distributed;
+mod stencil;
+mod symmetry;
+
+pub use csr::{Csr, CsrError};
+pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, RowPartition};
+pub use stencil::Poisson3d;

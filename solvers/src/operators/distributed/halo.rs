@@ -1,0 +1,112 @@
+//! Values of other ranks' rows, and the work that is done while they travel.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use recoup_core::{Comm, CommError};
+
+use crate::Pool;
+
+/// Rows of this rank that others get, and numbers of values that come from others.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Partner, and the rows it gets, ascending.
+    pub(super) sends: Vec<(usize, Vec<u32>)>,
+    /// Partner, and how many values it sends.
+    pub(super) receives: Vec<(usize, usize)>,
+}
+
+/// A plan and the communicator it is carried out on.
+pub(super) struct Halo {
+    plan: Arc<Plan>,
+    link: Mutex<Link>,
+}
+
+struct Link {
+    comm: Box<dyn Comm>,
+    outgoing: Vec<f64>,
+    incoming: Vec<f64>,
+}
+
+impl Halo {
+    pub(super) fn new(plan: Arc<Plan>, comm: Box<dyn Comm>) -> Self {
+        let outgoing = plan.sends.iter().map(|(_, rows)| rows.len()).sum();
+        let incoming = plan.receives.iter().map(|(_, count)| count).sum();
+        let link = Link { comm, outgoing: vec![0.0; outgoing], incoming: vec![0.0; incoming] };
+        Self { plan, link: Mutex::new(link) }
+    }
+
+    /// The same plan on another communicator of the same ranks.
+    pub(super) fn over(&self, comm: Box<dyn Comm>) -> Self {
+        Self::new(Arc::clone(&self.plan), comm)
+    }
+
+    /// Exchanges values of `x`, does `work` meanwhile, and gives what came to `then`.
+    pub(super) fn exchange<R>(
+        &self,
+        x: &[f64],
+        work: &mut dyn FnMut(),
+        then: impl FnOnce(&[f64]) -> R,
+    ) -> Result<R, CommError> {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        link.exchange(&self.plan, x, work)?;
+        Ok(then(&link.incoming))
+    }
+
+    /// Exchanges values of `x`, and gives `x` and what came to `then`.
+    pub(super) fn exchange_and_change<R>(
+        &self,
+        x: &mut [f64],
+        then: impl FnOnce(&mut [f64], &[f64]) -> R,
+    ) -> Result<R, CommError> {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        link.exchange(&self.plan, x, &mut || {})?;
+        Ok(then(x, &link.incoming))
+    }
+
+    /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for
+    /// the rows `inside`, which need no halo, while the halo travels. Blocks are counted from where
+    /// `inside` begins and ends.
+    pub(super) fn sum(
+        &self,
+        (pool, x): (&Pool, &[f64]),
+        inside: Range<usize>,
+        target: &mut [f64],
+        block: impl Fn(Range<usize>, &[f64], &mut [f64]) -> f64 + Sync,
+    ) -> Result<f64, CommError> {
+        let (before, rest) = target.split_at_mut(inside.start);
+        let (middle, after) = rest.split_at_mut(inside.len());
+        let pass = |first: usize, part: &mut [f64], halo: &[f64]| {
+            let [sum] =
+                pool.sum_rows(part.len(), part, |rows, part| [block(rows.start + first..rows.end + first, halo, part)]);
+            sum
+        };
+        let mut sum_inside = 0.0;
+        let mut work = || sum_inside = pass(inside.start, middle, &[]);
+        let around = self.exchange(x, &mut work, |halo| pass(0, before, halo) + pass(inside.end, after, halo))?;
+        Ok(sum_inside + around)
+    }
+}
+
+impl Link {
+    fn exchange(&mut self, plan: &Plan, x: &[f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
+        let Self { comm, outgoing, incoming } = self;
+        let rows = plan.sends.iter().flat_map(|(_, rows)| rows);
+        outgoing.iter_mut().zip(rows).for_each(|(value, &row)| *value = x[row as usize]);
+        let mut sends = Vec::new();
+        let mut receives = Vec::new();
+        let mut unsent = &outgoing[..];
+        let mut unfilled = &mut incoming[..];
+        for (partner, rows) in &plan.sends {
+            let (values, rest) = unsent.split_at(rows.len());
+            sends.push((*partner, values));
+            unsent = rest;
+        }
+        for (partner, count) in &plan.receives {
+            let (values, rest) = unfilled.split_at_mut(*count);
+            receives.push((*partner, values));
+            unfilled = rest;
+        }
+        comm.exchange_while(&sends, &mut receives, work)
+    }
+}

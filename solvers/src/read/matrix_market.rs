@@ -1,0 +1,561 @@
+//! Matrix Market files: matrices in coordinate format, right-hand sides in array format, plain or
+//! gzip.
+//!
+//! Promises: what does not fit is refused with file, line, what was expected and what was found;
+//! duplicate entries are summed in the order of the file; memory grows with the entries read, not
+//! with the counts a file claims. Read: real and integer, general, symmetric and skew-symmetric
+//! (lower triangle stored). Refused by name: pattern, complex, hermitian. Must not know solvers.
+//! Format: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Formats: Initial
+//! Design", NISTIR 5935 (1996), doi 10.6028/NIST.IR.5935.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::{Csr, CsrError, LocalRows};
+
+/// Longest line read, in bytes; the format allows 1024.
+const LINE_BYTES_MAX: u64 = 1 << 16;
+/// Longest piece of a file repeated in an error, in characters.
+const QUOTE_MAX: usize = 60;
+
+/// Why a file is not a matrix or a right-hand side.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MatrixMarketError {
+    /// The file cannot be opened or read; a cut gzip stream ends here too.
+    #[error("{path}{}: {source}", after(*.line))]
+    Read {
+        /// The file.
+        path: String,
+        /// Lines read before.
+        line: usize,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Something stands where something else is expected.
+    #[error("{path}, line {line}: {what}: {expected} expected, {found} found")]
+    Unexpected {
+        /// The file.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// Part of the line.
+        what: &'static str,
+        /// Text that may stand there.
+        expected: String,
+        /// Text that does.
+        found: String,
+    },
+    /// The file ends before everything it announces.
+    #[error("{path}: ends after line {line} with {found} of {expected} {what}")]
+    Truncated {
+        /// The file.
+        path: String,
+        /// The last line.
+        line: usize,
+        /// Name of what is counted.
+        what: &'static str,
+        /// Announced.
+        expected: usize,
+        /// Read.
+        found: usize,
+    },
+    /// The entries do not make a matrix.
+    #[error("{path}: {source}")]
+    Matrix {
+        /// The file.
+        path: String,
+        /// Why not.
+        source: CsrError,
+    },
+}
+
+/// Place where reading stopped; a file that cannot be opened has no lines.
+fn after(line: usize) -> String {
+    if line == 0 { String::new() } else { format!(", after line {line}") }
+}
+
+/// Reads a square matrix from `path`, `.mtx` or `.mtx.gz` (told by its first bytes, not its name).
+///
+/// # Errors
+/// [`MatrixMarketError`] names file, line, what was expected and what was found.
+pub fn read_matrix(path: &Path) -> Result<Csr, MatrixMarketError> {
+    let name = path.display().to_string();
+    parse_matrix(&name, open(path, &name)?)
+}
+
+/// Reads a vector from `path`, in array format with one column.
+///
+/// # Errors
+/// [`MatrixMarketError`] names file, line, what was expected and what was found.
+pub fn read_vector(path: &Path) -> Result<Vec<f64>, MatrixMarketError> {
+    let name = path.display().to_string();
+    parse_vector(&name, open(path, &name)?)
+}
+
+/// Writes a vector in array format, every value with the digits that bring it back bit for bit.
+///
+/// # Errors
+/// What the writer refuses.
+pub fn write_vector(out: &mut (impl Write + ?Sized), values: &[f64]) -> io::Result<()> {
+    writeln!(out, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
+    values.iter().try_for_each(|value| writeln!(out, "{value:e}"))
+}
+
+/// Reads some rows of a square matrix from `path`: those that `choose` names, given the number of
+/// rows. All entries pass by, those of the rows chosen are kept: 28 bytes each while they are
+/// sorted.
+///
+/// # Errors
+/// As [`read_matrix`]; the file is checked as a whole, whichever rows are kept.
+pub fn read_matrix_rows(
+    path: &Path,
+    choose: impl FnOnce(usize) -> Range<usize>,
+) -> Result<LocalRows, MatrixMarketError> {
+    let name = path.display().to_string();
+    parse_rows(&name, open(path, &name)?, choose)
+}
+
+/// The matrix in `text`, uncompressed; `name` stands for the file in errors.
+///
+/// # Errors
+/// As [`read_matrix`].
+pub fn parse_matrix(name: &str, text: impl BufRead) -> Result<Csr, MatrixMarketError> {
+    let LocalRows { row_starts, columns, values } = parse_rows(name, text, |rows| 0..rows)?;
+    let refused = |source| MatrixMarketError::Matrix { path: name.to_owned(), source };
+    Csr::new(row_starts, columns, values).map_err(refused)
+}
+
+fn parse_rows(
+    name: &str,
+    text: impl BufRead,
+    choose: impl FnOnce(usize) -> Range<usize>,
+) -> Result<LocalRows, MatrixMarketError> {
+    let mut lines = Lines::new(name, text);
+    let header = Header::read(&mut lines)?;
+    if header.is_array {
+        return lines.unexpected("format", "coordinate", "array");
+    }
+    let [rows, columns, stored] = lines.counts("size line", "rows, columns and number of entries")?;
+    if rows != columns {
+        let found = format!("{rows} rows and {columns} columns");
+        return lines.unexpected("size line", "a square matrix", &found);
+    }
+    if rows > u32::MAX as usize {
+        return lines.unexpected("size line", "at most 4294967295 rows", &rows.to_string());
+    }
+    let chosen = choose(rows);
+    let triplets = read_triplets(&mut lines, &header, (rows, &chosen), stored)?;
+    lines.finish("entries", stored)?;
+    Ok(assemble(&chosen, &triplets))
+}
+
+/// The vector in `text`, uncompressed; `name` stands for the file in errors.
+///
+/// # Errors
+/// As [`read_vector`].
+pub fn parse_vector(name: &str, text: impl BufRead) -> Result<Vec<f64>, MatrixMarketError> {
+    let mut lines = Lines::new(name, text);
+    let header = Header::read(&mut lines)?;
+    if !header.is_array {
+        return lines.unexpected("format", "array (one column, every value stored)", "coordinate");
+    }
+    if header.symmetry != Symmetry::General {
+        return lines.unexpected("symmetry", "general", "another symmetry of a vector");
+    }
+    let [rows, columns] = lines.counts("size line", "rows and columns")?;
+    if columns != 1 {
+        return lines.unexpected("size line", "one column", &columns.to_string());
+    }
+    let mut values = Vec::new();
+    while values.len() < rows {
+        if !lines.advance()? {
+            return lines.truncated("values", rows, values.len());
+        }
+        let [text] = lines.fields("one value")?;
+        let value = header.value(&lines, text)?;
+        values.push(value);
+    }
+    lines.finish("values", rows)?;
+    Ok(values)
+}
+
+/// The bytes of a file, decompressed when they are gzip.
+fn open(path: &Path, name: &str) -> Result<Box<dyn BufRead>, MatrixMarketError> {
+    let failed = |source| MatrixMarketError::Read { path: name.to_owned(), line: 0, source };
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+    let is_gzip = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
+    Ok(if is_gzip { Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))) } else { Box::new(file) })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Symmetry {
+    General,
+    Symmetric,
+    Skew,
+}
+
+/// Content of the first line.
+#[derive(Debug)]
+struct Header {
+    is_array: bool,
+    is_integer: bool,
+    symmetry: Symmetry,
+}
+
+impl Header {
+    fn read<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<Self, MatrixMarketError> {
+        const FORM: &str = "%%MatrixMarket matrix coordinate|array real|integer general|symmetric|skew-symmetric";
+        if !lines.read_line()? {
+            return lines.unexpected("header", FORM, "an empty file");
+        }
+        let words: Vec<String> = lines.text()?.split_ascii_whitespace().map(str::to_ascii_lowercase).collect();
+        let [banner, object, format, field, symmetry] = &words[..] else {
+            return lines.unexpected("header", FORM, lines.text()?);
+        };
+        if banner != "%%matrixmarket" || object != "matrix" {
+            return lines.unexpected("header", FORM, lines.text()?);
+        }
+        let is_array = match format.as_str() {
+            "coordinate" => false,
+            "array" => true,
+            other => return lines.unexpected("format", "coordinate or array", other),
+        };
+        let is_integer = match field.as_str() {
+            "real" | "double" => false,
+            "integer" => true,
+            other => return lines.unexpected("field", "real or integer", other),
+        };
+        let symmetry = match symmetry.as_str() {
+            "general" => Symmetry::General,
+            "symmetric" => Symmetry::Symmetric,
+            "skew-symmetric" => Symmetry::Skew,
+            other => return lines.unexpected("symmetry", "general, symmetric or skew-symmetric", other),
+        };
+        Ok(Self { is_array, is_integer, symmetry })
+    }
+
+    /// A finite number of the field the header names.
+    fn value<R: BufRead>(&self, lines: &Lines<'_, R>, text: &str) -> Result<f64, MatrixMarketError> {
+        let parsed = if self.is_integer && text.parse::<i64>().is_err() { None } else { text.parse::<f64>().ok() };
+        match parsed {
+            Some(value) if value.is_finite() => Ok(value),
+            _ if self.is_integer => lines.unexpected("value", "an integer", text),
+            _ => lines.unexpected("value", "a finite number", text),
+        }
+    }
+}
+
+/// One entry of the full matrix, from 0.
+type Triplet = (u32, u32, f64);
+
+/// The entries of a coordinate file in the rows chosen, mirrored where the header says so.
+fn read_triplets<R: BufRead>(
+    lines: &mut Lines<'_, R>,
+    header: &Header,
+    (rows, chosen): (usize, &Range<usize>),
+    stored: usize,
+) -> Result<Vec<Triplet>, MatrixMarketError> {
+    let mut triplets = Vec::new();
+    let mut entries = 0_usize;
+    let mut keep = |row: u32, column: u32, value: f64| {
+        entries += 1;
+        if chosen.contains(&(row as usize)) {
+            triplets.push((row, column, value));
+        }
+    };
+    for read in 0..stored {
+        if !lines.advance()? {
+            return lines.truncated("entries", stored, read);
+        }
+        let [row, column, value] = lines.fields("row, column and value")?;
+        let row = lines.index("row", row, rows)?;
+        let column = lines.index("column", column, rows)?;
+        let value = header.value(lines, value)?;
+        keep(row, column, value);
+        match header.symmetry {
+            Symmetry::General => {}
+            Symmetry::Symmetric if row < column => {
+                return lines.unexpected("entry", "the lower triangle of a symmetric matrix", "one above the diagonal");
+            }
+            Symmetry::Skew if row <= column => {
+                let found = "one on or above the diagonal";
+                return lines.unexpected("entry", "the strict lower triangle of a skew-symmetric matrix", found);
+            }
+            Symmetry::Symmetric if row == column => {}
+            Symmetry::Symmetric => keep(column, row, value),
+            Symmetry::Skew => keep(column, row, -value),
+        }
+    }
+    if entries < rows {
+        let found = format!("{entries} entries in {rows} rows");
+        return lines.unexpected("matrix", "an entry in each row", &found);
+    }
+    Ok(triplets)
+}
+
+/// The rows chosen, in ascending order of columns, duplicates summed in the order given.
+fn assemble(chosen: &Range<usize>, triplets: &[Triplet]) -> LocalRows {
+    let rows = chosen.len();
+    let local = |row: u32| row as usize - chosen.start;
+    let mut ends = vec![0_usize; rows + 1];
+    for &(row, _, _) in triplets {
+        ends[local(row) + 1] += 1;
+    }
+    for row in 0..rows {
+        ends[row + 1] += ends[row];
+    }
+    let mut sorted = vec![(0_u32, 0.0); triplets.len()];
+    let mut next = ends.clone();
+    for &(row, column, value) in triplets {
+        sorted[next[local(row)]] = (column, value);
+        next[local(row)] += 1;
+    }
+    let mut row_starts = Vec::with_capacity(rows + 1);
+    let mut columns: Vec<u32> = Vec::with_capacity(triplets.len());
+    let mut values: Vec<f64> = Vec::with_capacity(triplets.len());
+    row_starts.push(0);
+    for row in 0..rows {
+        let entries = &mut sorted[ends[row]..ends[row + 1]];
+        entries.sort_by_key(|&(column, _)| column);
+        for &(column, value) in entries.iter() {
+            if columns.len() > row_starts[row] && columns.last() == Some(&column) {
+                let last = values.len() - 1;
+                values[last] += value;
+            } else {
+                columns.push(column);
+                values.push(value);
+            }
+        }
+        row_starts.push(columns.len());
+    }
+    LocalRows { row_starts, columns, values }
+}
+
+/// The lines of a file, counted.
+struct Lines<'a, R> {
+    name: &'a str,
+    text: R,
+    line: usize,
+    buffer: Vec<u8>,
+}
+
+impl<'a, R: BufRead> Lines<'a, R> {
+    fn new(name: &'a str, text: R) -> Self {
+        Self { name, text, line: 0, buffer: Vec::new() }
+    }
+
+    /// Reads the next line, whatever it holds; false at the end of the file.
+    fn read_line(&mut self) -> Result<bool, MatrixMarketError> {
+        self.buffer.clear();
+        let mut limited = self.text.by_ref().take(LINE_BYTES_MAX);
+        let bytes = limited.read_until(b'\n', &mut self.buffer).map_err(|source| MatrixMarketError::Read {
+            path: self.name.to_owned(),
+            line: self.line,
+            source,
+        })?;
+        if bytes == 0 {
+            return Ok(false);
+        }
+        self.line += 1;
+        if bytes as u64 == LINE_BYTES_MAX && self.buffer.last() != Some(&b'\n') {
+            return self.unexpected("line", "at most 65536 bytes", "a longer one");
+        }
+        Ok(true)
+    }
+
+    /// Reads on to the next line that is neither blank nor a comment; false at the end of the file.
+    fn advance(&mut self) -> Result<bool, MatrixMarketError> {
+        while self.read_line()? {
+            let first = self.buffer.iter().find(|byte| !byte.is_ascii_whitespace());
+            if first.is_some_and(|&byte| byte != b'%') {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn text(&self) -> Result<&str, MatrixMarketError> {
+        match std::str::from_utf8(&self.buffer) {
+            Ok(text) => Ok(text),
+            Err(_) => self.unexpected("line", "text", "bytes that are none"),
+        }
+    }
+
+    /// The line in exactly `N` pieces.
+    fn fields<const N: usize>(&self, expected: &str) -> Result<[&str; N], MatrixMarketError> {
+        let text = self.text()?;
+        let mut pieces = text.split_ascii_whitespace();
+        let mut fields = [""; N];
+        for field in &mut fields {
+            match pieces.next() {
+                Some(piece) => *field = piece,
+                None => return self.unexpected("line", expected, text),
+            }
+        }
+        if pieces.next().is_some() { self.unexpected("line", expected, text) } else { Ok(fields) }
+    }
+
+    /// The size line: `N` counts.
+    fn counts<const N: usize>(&mut self, what: &'static str, expected: &str) -> Result<[usize; N], MatrixMarketError> {
+        if !self.advance()? {
+            return self.truncated("size lines", 1, 0);
+        }
+        let mut counts = [0; N];
+        for (count, text) in counts.iter_mut().zip(self.fields::<N>(expected)?) {
+            match text.parse() {
+                Ok(number) => *count = number,
+                Err(_) => return self.unexpected(what, expected, text),
+            }
+        }
+        if counts[0] == 0 { self.unexpected(what, "at least one row", "0") } else { Ok(counts) }
+    }
+
+    /// An index from 1 to `rows`, given back from 0.
+    fn index(&self, what: &'static str, text: &str, rows: usize) -> Result<u32, MatrixMarketError> {
+        match text.parse::<u32>() {
+            Ok(index) if index >= 1 && index as usize <= rows => Ok(index - 1),
+            _ => self.unexpected(what, &format!("a number from 1 to {rows}"), text),
+        }
+    }
+
+    /// Nothing but blanks and comments may follow.
+    fn finish(&mut self, what: &'static str, expected: usize) -> Result<(), MatrixMarketError> {
+        if self.advance()? {
+            let text = self.text()?;
+            return self.unexpected("end of file", &format!("nothing after {expected} {what}"), text);
+        }
+        Ok(())
+    }
+
+    fn unexpected<T>(&self, what: &'static str, expected: &str, found: &str) -> Result<T, MatrixMarketError> {
+        // A file of another kind is not to write to the reader's terminal.
+        let printable = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+        let found = found.trim().chars().take(QUOTE_MAX).map(printable).collect();
+        // An empty file has no line, and what is missing is its first.
+        let path = self.name.to_owned();
+        let line = self.line.max(1);
+        Err(MatrixMarketError::Unexpected { path, line, what, expected: expected.to_owned(), found })
+    }
+
+    fn truncated<T>(&self, what: &'static str, expected: usize, found: usize) -> Result<T, MatrixMarketError> {
+        Err(MatrixMarketError::Truncated { path: self.name.to_owned(), line: self.line, what, expected, found })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GENERAL: &str = "%%MatrixMarket matrix coordinate real general\n% a comment\n\n2 2 4\n1 1 4.0\n2 1 -1e0\n\
+                           2 2 1.5\n2 2 2.5\n";
+
+    fn parse(text: &str) -> Result<Csr, MatrixMarketError> {
+        parse_matrix("m.mtx", text.as_bytes())
+    }
+
+    /// The message of the refusal of `text`.
+    fn refusal(text: &str) -> String {
+        parse(text).expect_err("the file must be refused").to_string()
+    }
+
+    #[test]
+    fn duplicates_are_summed_and_rows_sorted() {
+        let a = parse(GENERAL).unwrap();
+        assert_eq!(a.n(), 2);
+        assert_eq!(a.row(0), (&[0][..], &[4.0][..]));
+        assert_eq!(a.row(1), (&[0, 1][..], &[-1.0, 4.0][..]));
+    }
+
+    #[test]
+    fn symmetric_and_skew_files_are_mirrored() {
+        let a = parse("%%MatrixMarket matrix coordinate integer symmetric\n2 2 3\n1 1 2\n2 1 -1\n2 2 2\n").unwrap();
+        assert_eq!(a.row(0), (&[0, 1][..], &[2.0, -1.0][..]));
+        let a = parse("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 3\n").unwrap();
+        assert_eq!(a.row(0), (&[1][..], &[-3.0][..]));
+        assert_eq!(a.row(1), (&[0][..], &[3.0][..]));
+    }
+
+    #[test]
+    fn agrees_with_the_reader_of_nalgebra_sparse() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/bcsstk14.mtx.gz");
+        let ours = read_matrix(&path).unwrap();
+        let mut text = String::new();
+        MultiGzDecoder::new(BufReader::new(File::open(&path).unwrap())).read_to_string(&mut text).unwrap();
+        let coo = nalgebra_sparse::io::load_coo_from_matrix_market_str::<f64>(&text).unwrap();
+        let theirs = nalgebra_sparse::CsrMatrix::from(&coo);
+        assert_eq!(ours, Csr::try_from(&theirs).unwrap());
+    }
+
+    #[test]
+    fn every_refusal_names_file_line_expected_and_found() {
+        let header = "%%MatrixMarket matrix coordinate real general\n";
+        let cases = [
+            ("", "m.mtx, line 1: header:", "an empty file found"),
+            ("hello\n", "m.mtx, line 1: header:", "hello found"),
+            ("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n", "field: real or integer", "pattern"),
+            ("%%MatrixMarket matrix coordinate complex general\n", "field: real or integer", "complex"),
+            ("%%MatrixMarket matrix coordinate real hermitian\n", "symmetry:", "hermitian"),
+            ("%%MatrixMarket matrix array real general\n1 1\n1\n", "format: coordinate expected", "array"),
+            (&format!("{header}2 3 1\n1 1 1\n"), "line 2: size line: a square matrix", "2 rows and 3 columns"),
+            (&format!("{header}0 0 0\n"), "line 2: size line: at least one row", "0 found"),
+            (&format!("{header}2 2\n"), "line 2: line: rows, columns and number of entries", "2 2 found"),
+            (&format!("{header}1 1 1\n2 1 1.0\n"), "line 3: row: a number from 1 to 1", "2 found"),
+            (&format!("{header}1 1 1\n1 0 1.0\n"), "line 3: column: a number from 1 to 1", "0 found"),
+            (&format!("{header}1 1 1\n1 1 nan\n"), "line 3: value: a finite number", "nan found"),
+            (&format!("{header}1 1 1\n1 1 1e999\n"), "line 3: value: a finite number", "1e999 found"),
+            (&format!("{header}1 1 1\n1 1\n"), "line 3: line: row, column and value", "1 1 found"),
+            (&format!("{header}1 1 1\n1 1 1\n1 1 1\n"), "line 4: end of file: nothing after 1 entries", "1 1 1"),
+            (&format!("{header}1 1 2\n1 1 1\n"), "m.mtx: ends after line 3", "1 of 2 entries"),
+            (&format!("{header}\n"), "m.mtx: ends after line 2", "0 of 1 size lines"),
+            (&format!("{header}4000000000 4000000000 1\n1 1 1\n"), "an entry in each row", "1 entries in 4000000000"),
+            ("%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 2 1\n", "line 3: entry", "above the diagonal"),
+            ("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n", "value: an integer", "1.5 found"),
+        ];
+        for (text, expected, found) in cases {
+            let message = refusal(text);
+            assert!(message.contains(expected) && message.contains(found), "{text:?} gave: {message}");
+        }
+    }
+
+    #[test]
+    fn no_cut_of_a_file_passes_for_the_whole() {
+        let whole = parse(GENERAL).unwrap();
+        for end in 0..GENERAL.trim_end().len() {
+            // A number cut to a shorter number is the one cut the format cannot show.
+            if let Ok(cut) = parse(&GENERAL[..end]) {
+                assert!(GENERAL[..end].ends_with("2 2 2") || GENERAL[..end].ends_with("2."), "{end}");
+                assert_ne!(cut, whole);
+            }
+        }
+    }
+
+    #[test]
+    fn vectors_come_in_array_format_only() {
+        let text = "%%MatrixMarket matrix array real general\n3 1\n1.0\n-2\n3e-1\n";
+        assert_eq!(parse_vector("b.mtx", text.as_bytes()).unwrap(), [1.0, -2.0, 0.3]);
+        for (text, what) in [
+            (GENERAL, "array (one column, every value stored) expected"),
+            ("%%MatrixMarket matrix array real general\n2 2\n1\n1\n1\n1\n", "one column expected, 2 found"),
+            ("%%MatrixMarket matrix array real general\n3 1\n1\n", "1 of 3 values"),
+            ("%%MatrixMarket matrix array real general\n1 1\ninf\n", "a finite number expected, inf found"),
+        ] {
+            let message = parse_vector("b.mtx", text.as_bytes()).expect_err("refused").to_string();
+            assert!(message.contains(what), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_and_a_cut_gzip_are_named() {
+        let message = read_matrix(Path::new("/nowhere/a.mtx")).expect_err("refused").to_string();
+        assert!(message.starts_with("/nowhere/a.mtx"), "{message}");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/nos7.mtx.gz");
+        let bytes = std::fs::read(path).unwrap();
+        let cut = BufReader::new(MultiGzDecoder::new(&bytes[..bytes.len() / 2]));
+        assert!(matches!(parse_matrix("cut.mtx.gz", cut), Err(MatrixMarketError::Read { line, .. }) if line > 3));
+    }
+}
