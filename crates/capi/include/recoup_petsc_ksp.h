@@ -250,6 +250,29 @@ static inline PetscErrorCode RecoupKSPMonitor(KSP ksp, PetscInt n, PetscReal nor
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
+/* Opens the run with the numbers of the method that KSP is set to, unless `options` name another. GMRES restarts anyway,
+ * and Richardson's iteration is stationary: both bear more of a lossy version than CG does. */
+static inline PetscErrorCode RecoupKSPOpen(RecoupKSP saved, const char *options)
+{
+    PetscBool   is_gmres, is_stationary;
+    const char *method  = "";
+    size_t      n_given = 0, n_method = 0;
+    char       *all;
+    PetscFunctionBegin;
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)saved->ksp, &is_gmres, KSPGMRES, KSPFGMRES, KSPPGMRES, KSPLGMRES, ""));
+    PetscCall(PetscObjectTypeCompare((PetscObject)saved->ksp, KSPRICHARDSON, &is_stationary));
+    if (is_gmres) method = "method=gmres ";
+    if (is_stationary) method = "method=jacobi ";
+    PetscCall(PetscStrlen(options, &n_given));
+    PetscCall(PetscStrlen(method, &n_method));
+    PetscCall(PetscMalloc1(n_given + n_method + 1, &all));
+    PetscCall(PetscStrncpy(all, method, n_method + 1));
+    if (options) PetscCall(PetscStrlcat(all, options, n_given + n_method + 1));
+    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)saved->ksp), all, &saved->run));
+    PetscCall(PetscFree(all));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
 /* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
 static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
 {
@@ -266,7 +289,7 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     saved->x   = x;
     PetscCall(KSPGetPC(ksp, &saved->pc));
     PetscCall(PetscObjectReference((PetscObject)saved->pc));
-    PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)ksp), options, &saved->run));
+    PetscCall(RecoupKSPOpen(saved, options));
     PetscCall(RecoupKSPKind(saved));
     PetscCall(RecoupKSPOperator(saved, b));
     PetscCall(VecGetArrayRead(x, &values));

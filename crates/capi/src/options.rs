@@ -6,8 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use recoup::cache::{ParseTiersError, TierList};
-use recoup::core::{BoundRule, CodecId, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
 use recoup::model::Interval;
+use recoup::solvers::METHODS;
 use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 
 use crate::status::{Failure, RECOUP_E_OPTIONS};
@@ -15,7 +16,7 @@ use crate::status::{Failure, RECOUP_E_OPTIONS};
 /// Every key, for the message about an unknown one.
 const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
                     threads, sync, stay, \
-                    same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain";
+                    same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
 
 /// What was asked for; what was not is left to the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,6 +44,8 @@ pub(crate) struct Options {
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
+    /// What lossy versions do to the method.
+    method: Option<MethodProfile>,
     tiers: Option<TierList>,
     memory_dir: Option<PathBuf>,
     /// Ranks in a row that share a node.
@@ -98,6 +101,7 @@ impl Options {
             "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "method" => self.method = Some(profile(value).ok_or_else(|| expected(&methods()))?),
             "tiers" => self.tiers = Some(value.parse().map_err(|e: ParseTiersError| expected(&e.to_string()))?),
             "memory-dir" if !value.is_empty() => self.memory_dir = Some(value.into()),
             "memory-dir" => return Err(expected("a directory in memory, such as /dev/shm")),
@@ -147,6 +151,7 @@ impl Options {
         if let Some(rate) = self.bytes_per_second {
             builder = builder.bandwidth(rate);
         }
+        builder = self.method.into_iter().fold(builder, Builder::method);
         if let Some(tiers) = self.tier_options() {
             builder = builder.tier_options(tiers);
         }
@@ -214,6 +219,16 @@ fn scheme(text: &str) -> Option<Option<Scheme>> {
         "auto" => None,
         _ => return None,
     })
+}
+
+/// The profile of a method that the library knows by name.
+fn profile(text: &str) -> Option<MethodProfile> {
+    METHODS.iter().find(|method| method.name == text).map(|method| method.profile)
+}
+
+fn methods() -> String {
+    let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    format!("one of {}", names.join(", "))
 }
 
 fn state(text: &str) -> Option<Resume> {
@@ -297,6 +312,19 @@ mod tests {
         }
         assert!(message("dir=\"d").contains("quote"));
         assert!(message("dir=d scheme=auto interval=20it").contains("interval"));
+    }
+
+    /// Every method got the numbers of CG, whatever it was.
+    #[test]
+    fn a_method_brings_its_own_numbers_and_a_given_one_wins() {
+        let plan = |text: &str| text.parse::<Options>().unwrap().builder(true).plan_of(Scheme::Lossy);
+        for method in &METHODS {
+            let plan = plan(&format!("dir=d method={}", method.name));
+            assert_eq!((plan.theta, plan.resume), (method.profile.theta, method.profile.lossy_resume), "{method:?}");
+        }
+        assert_eq!(plan("dir=d").theta, MethodProfile::UNKNOWN.theta);
+        assert_eq!(plan("dir=d method=gmres theta=0.25").theta, 0.25);
+        assert!(message("dir=d method=cgs").contains("gmres"));
     }
 
     #[test]

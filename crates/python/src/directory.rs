@@ -69,13 +69,13 @@ fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
 /// One version.
 #[pyclass(frozen, module = "recoup")]
 pub(crate) struct Version {
-    store: Arc<Hdf5Store>,
+    store: Arc<dyn Store>,
     version: u64,
     manifest: Result<Manifest, String>,
 }
 
 impl Version {
-    fn new(store: Arc<Hdf5Store>, version: u64) -> Self {
+    fn new(store: Arc<dyn Store>, version: u64) -> Self {
         let manifest = store.manifest(version).map_err(|error| error.to_string());
         Self { store, version, manifest }
     }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use recoup::cache::TierList;
-use recoup::core::{BoundRule, CodecId, Resume, Scheme};
+use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
 use recoup::model::Interval;
+use recoup::solvers::METHODS;
 use recoup::{Builder, Drain, PfsEvery, TierOptions};
 
 use crate::refused;
@@ -34,6 +35,7 @@ pub(crate) struct Options {
     synchronous: bool,
     same_operator: bool,
     bandwidth: Option<f64>,
+    method: Option<String>,
     tiers: Option<String>,
     memory_dir: Option<PathBuf>,
     pfs_every: Option<u64>,
@@ -92,6 +94,9 @@ impl Options {
         }
         if let Some(delta) = self.delta {
             builder = builder.delta(above_zero("delta", delta)?);
+        }
+        if let Some(method) = &self.method {
+            builder = builder.method(profile(method)?);
         }
         if let Some(tiers) = self.tier_options()? {
             builder = builder.tier_options(tiers);
@@ -157,6 +162,16 @@ impl Options {
         let builder = recoup::open(dir).name(&self.name);
         Ok(self.tier_options()?.map(|tiers| builder.tier_options(tiers)))
     }
+}
+
+/// The numbers of a method that the library knows by name.
+///
+/// # Errors
+/// [`crate::Error`] with the names.
+pub(crate) fn profile(name: &str) -> PyResult<MethodProfile> {
+    let found = METHODS.iter().find(|method| method.name == name).map(|method| method.profile);
+    let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
+    found.ok_or_else(|| refused(format!("method {name}: expected one of {}", names.join(", "))))
 }
 
 fn resume_of(name: &str) -> PyResult<Resume> {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use recoup::core::{Manifest, Store, Values};
-use recoup::io::{Array, Hdf5Store, put_result, write_npy, write_plain_hdf5};
+use recoup::io::{Array, put_result, write_npy, write_plain_hdf5};
 use recoup::pipeline::{Buffer, PipelineError};
 use recoup::solvers::write_vector;
 use serde::Serialize;
 
-use crate::directory::{DirectoryArgs, reader};
+use crate::directory::{PlaceArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table};
 use crate::results::require_writable;
@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES, disable_version_flag = true)]
 pub(crate) struct Args {
     #[command(flatten)]
-    directory: DirectoryArgs,
+    place: PlaceArgs,
 
     /// The version [default: the newest].
     #[arg(long, value_name = "V")]
@@ -74,10 +74,10 @@ struct Written {
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let kind = FileKind::written(&args.to, "--to")?;
     require_writable(&args.to, "--to")?;
-    let name = args.directory.one_name()?;
-    let store = args.directory.open(&name)?;
-    let version = if args.solution { solution(&store)? } else { chosen(args.version, &store)? };
-    let decode = |version| decoded(args, kind, &store, version);
+    let name = args.place.one_name()?;
+    let store = args.place.open(&name)?;
+    let version = if args.solution { solution(store.as_ref())? } else { chosen(args.version, store.as_ref())? };
+    let decode = |version| decoded(args, kind, store.as_ref(), version);
     let variables = match decode(version)? {
         Ok(variables) => variables,
         Err(damage) => {
@@ -107,7 +107,7 @@ fn write_mtx(path: &Path, array: &Array<'_>) -> Result<()> {
 }
 
 /// The newest version that holds a solution.
-fn solution(store: &Hdf5Store) -> Result<u64> {
+fn solution(store: &dyn Store) -> Result<u64> {
     let mut damage = String::new();
     for version in store.versions()?.into_iter().rev() {
         match store.manifest(version) {
@@ -121,7 +121,7 @@ fn solution(store: &Hdf5Store) -> Result<u64> {
     Err(Exit::NoCheckpoint.because(format!("{missing}{damage}")))
 }
 
-fn chosen(asked: Option<u64>, store: &Hdf5Store) -> Result<u64> {
+fn chosen(asked: Option<u64>, store: &dyn Store) -> Result<u64> {
     let versions = store.versions()?;
     match (asked, versions.last()) {
         (_, None) => Err(Exit::NoCheckpoint.because("there is no version")),
@@ -155,7 +155,7 @@ fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<
 }
 
 /// The variables meant, of one version; within, why they cannot be read.
-fn decoded(args: &Args, kind: FileKind, store: &Hdf5Store, version: u64) -> Result<Result<Vec<Written>, String>> {
+fn decoded(args: &Args, kind: FileKind, store: &dyn Store, version: u64) -> Result<Result<Vec<Written>, String>> {
     let manifest = match store.manifest(version) {
         Ok(manifest) => manifest,
         Err(error) => return Ok(Err(error.to_string())),

@@ -2,10 +2,9 @@
 
 use anyhow::Result;
 use recoup::core::Store;
-use recoup::io::Hdf5Store;
 use serde::Serialize;
 
-use crate::directory::{DirectoryArgs, reader};
+use crate::directory::{PlaceArgs, reader};
 use crate::exit::Exit;
 use crate::output::{Output, Table, bytes};
 
@@ -13,6 +12,7 @@ use crate::output::{Output, Table, bytes};
 const EXAMPLES: &str = "Examples:
   recoup verify /tmp/versions
   recoup verify /tmp/versions --name solve --json
+  recoup verify /tmp/versions --memory
 
 Exit codes: 0 all is whole, 1 something is damaged but a version of each run is
 usable, 4 a run has none.";
@@ -22,7 +22,7 @@ usable, 4 a run has none.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    directory: DirectoryArgs,
+    place: PlaceArgs,
 }
 
 /// What was found.
@@ -54,15 +54,15 @@ struct VersionReport {
 /// When the directory cannot be read or is not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let (mut versions, mut usable) = (Vec::new(), true);
-    for name in args.directory.names()? {
-        let store = args.directory.open(&name)?;
+    for name in args.place.names()? {
+        let store = args.place.open(&name)?;
         let numbers = store.versions()?;
-        let found: Vec<VersionReport> = numbers.iter().map(|&version| check(&store, &name, version)).collect();
+        let found: Vec<VersionReport> = numbers.iter().map(|&version| check(store.as_ref(), &name, version)).collect();
         usable &= found.iter().any(|version| version.usable);
         versions.extend(found);
     }
     let whole = versions.iter().all(|version| version.whole);
-    let directory = args.directory.dir.display().to_string();
+    let directory = args.place.shown();
     output.emit(&Report { directory, whole, usable, versions }, table)?;
     Ok(match (usable, whole) {
         (false, _) => Exit::NoCheckpoint,
@@ -72,11 +72,11 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 }
 
 /// Whether all values of a version can be restored.
-pub(crate) fn is_usable(store: &Hdf5Store, version: u64) -> bool {
+pub(crate) fn is_usable(store: &dyn Store, version: u64) -> bool {
     check(store, "", version).usable
 }
 
-fn check(store: &Hdf5Store, name: &str, version: u64) -> VersionReport {
+fn check(store: &dyn Store, name: &str, version: u64) -> VersionReport {
     let (mut damage, mut usable) = match store.inspect_damage(version) {
         Ok(found) => (found.iter().map(ToString::to_string).collect(), !found.iter().any(|d| d.is_fatal())),
         Err(error) => (vec![error.to_string()], false),

@@ -60,7 +60,7 @@ class Session:
     mtti: mean time to interrupt of the job, seconds.
     bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
         ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
-    theta: allowed relative growth of the residual by a lossy version; 0.5 when None, and ``auto`` may vary it then.
+    theta: allowed relative growth of the residual by a lossy version; the method's when None (0.5 for CG), and ``auto`` may vary it then.
     delta: allowed error of a lossy direction in the energy norm, relative to the direction; 0.05 when None, and
         ``auto`` may vary it then.
     resume: what lossy versions hold enough for: ``deflated`` (iterate and directions) or ``restarted`` (iterate only).
@@ -78,6 +78,8 @@ class Session:
         recognised by its entries, any other by two products with fixed vectors, up to rounding. Where False, an iterate of
         another problem is a first guess: see `Restored.guess`.
     bandwidth: writes and reads no faster than this, bytes per second.
+    method: the method that computes x (``cg``, ``gmres``, ``jacobi`` and what else `recoup run` knows), from which the
+        default of theta, the content of lossy versions and the extra iterations to expect follow; those of CG when None.
     tiers: where versions rest, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and drains
         some to the directory (``pfs``); ``"memory"`` writes no directory. A killed program that opens the same directory
         and name again goes on from memory. `close` removes what a solve that has converged (rtol) has there.
@@ -113,6 +115,7 @@ class Session:
         synchronous: bool = False,
         bandwidth: float | None = None,
         same_operator: bool = True,
+        method: str | None = None,
         tiers: str | None = None,
         memory_dir: str | os.PathLike[str] | None = None,
         pfs_every: int | None = None,
@@ -139,6 +142,7 @@ class Session:
             "synchronous": synchronous,
             "same_operator": same_operator,
             "bandwidth": bandwidth,
+            "method": method,
             "tiers": tiers,
             "memory_dir": None if memory_dir is None else os.fspath(memory_dir),
             "pfs_every": pfs_every,
