@@ -1,8 +1,8 @@
 //! Which scheme to save with, how often, and why in numbers.
 //!
 //! Compares, for the work that remains, the expected overhead without checkpoints (exact for
-//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of the seed
-//! paper, doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind
+//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of Tao et al.
+//! 2018, doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind
 //! the solver).
 
 use std::fmt::Write as _;
@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 use recoup_core::{Cost, Scheme};
 use serde::{Deserialize, Serialize};
 
-use crate::bound::Coding;
-use crate::horizon::{Horizon, Protection};
-use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
+use crate::break_even::CodecRates;
+use crate::horizon::{CheckpointSchedule, Horizon};
+use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
 
 /// What a decision depends on. All times are seconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,8 +71,8 @@ impl Answer {
 impl Question {
     /// The model's view of one scheme's costs.
     #[must_use]
-    pub fn timing(&self, cost: &Cost) -> Timing {
-        let timing = Timing {
+    pub fn timing(&self, cost: &Cost) -> CheckpointTiming {
+        let timing = CheckpointTiming {
             mtti_seconds: self.mtti_seconds,
             blocking_seconds: cost.blocking_seconds,
             drain_seconds: cost.drain_seconds,
@@ -92,7 +92,8 @@ impl Question {
         let mut best = (Scheme::None, unprotected, f64::INFINITY, f64::INFINITY);
         for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
             let timing = self.timing(cost);
-            let (overhead, share) = (timing.overhead_fraction(), timing.share());
+            let overhead = timing.overhead_fraction();
+            let share = timing.share();
             expected_overhead.push((*scheme, overhead));
             intervals.push((*scheme, timing.interval_seconds()));
             // Where no scheme makes progress to first order, the least share loses least.
@@ -145,14 +146,15 @@ impl Question {
 
     /// How versions of this cost are best taken until the end.
     #[must_use]
-    pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> Protection {
-        let (remaining_seconds, at_risk_seconds) = (self.remaining_seconds, self.at_risk_seconds);
+    pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> CheckpointSchedule {
+        let remaining_seconds = self.remaining_seconds;
+        let at_risk_seconds = self.at_risk_seconds;
         Horizon { remaining_seconds, at_risk_seconds, fallback_seconds }.best(&self.timing(cost))
     }
 
     /// Going on to the end without another version.
-    fn unprotected(&self, fallback_seconds: f64) -> Protection {
-        Protection::none(unprotected_overhead_fraction(&Unprotected {
+    fn unprotected(&self, fallback_seconds: f64) -> CheckpointSchedule {
+        CheckpointSchedule::none(unprotected_overhead_fraction(&Unprotected {
             mtti_seconds: self.mtti_seconds,
             remaining_seconds: self.remaining_seconds,
             at_risk_seconds: self.at_risk_seconds,
@@ -181,7 +183,8 @@ impl Question {
         match self.costs.iter().find(|(other, _)| *other == scheme && scheme != Scheme::None) {
             Some((_, cost)) => self.describe(&mut why, cost, answer.interval(scheme)),
             None => {
-                let (remaining, at_risk) = (short(self.remaining_seconds), short(self.at_risk_seconds));
+                let remaining = short(self.remaining_seconds);
+                let at_risk = short(self.at_risk_seconds);
                 let _ = write!(why, "{remaining} s remain, {at_risk} s at risk");
             }
         }
@@ -229,7 +232,7 @@ fn short(value: f64) -> String {
 
 /// A machine as a checkpoint sees it. All rates are bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineRates {
     /// Storage bandwidth of all ranks together, writing.
     pub write_bytes_per_second: f64,
     /// Storage bandwidth of all ranks together, reading.
@@ -240,11 +243,11 @@ pub struct Machine {
     pub ranks: u32,
 }
 
-impl Machine {
+impl MachineRates {
     /// What checkpoints of `raw_bytes` (all ranks together) cost with this codec: the copy blocks,
     /// encoding and writing drain, a recovery reads and decodes. Extra iterations are left 0.
     #[must_use]
-    pub fn cost(&self, raw_bytes: f64, coding: &Coding) -> Cost {
+    pub fn cost(&self, raw_bytes: f64, coding: &CodecRates) -> Cost {
         let per_rank = raw_bytes / f64::from(self.ranks);
         let encoded = raw_bytes / coding.ratio;
         Cost {
@@ -262,15 +265,15 @@ impl Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineRates,
     /// Raw bytes of a traditional or lossless version, all ranks together.
     pub raw_bytes: f64,
     /// Raw bytes of a lossy version, the iterate alone.
     pub lossy_raw_bytes: f64,
     /// The lossless codec.
-    pub lossless: Coding,
+    pub lossless: CodecRates,
     /// The lossy codec at its error bound.
-    pub lossy: Coding,
+    pub lossy: CodecRates,
     /// N', extra iterations of a lossy recovery.
     pub extra_iterations: f64,
 }
@@ -281,7 +284,7 @@ impl Rates {
     pub fn costs(&self) -> Vec<(Scheme, Cost)> {
         let lossy = self.machine.cost(self.lossy_raw_bytes, &self.lossy);
         vec![
-            (Scheme::Traditional, self.machine.cost(self.raw_bytes, &Coding::RAW)),
+            (Scheme::Traditional, self.machine.cost(self.raw_bytes, &CodecRates::RAW)),
             (Scheme::Lossless, self.machine.cost(self.raw_bytes, &self.lossless)),
             (Scheme::Lossy, Cost { extra_iterations: self.extra_iterations, ..lossy }),
         ]
@@ -296,7 +299,7 @@ mod tests {
         Cost { blocking_seconds: seconds, recovery_seconds: seconds, extra_iterations, ..Cost::default() }
     }
 
-    /// The seed paper's GMRES on 2,048 ranks: 120 s raw, 25 s lossy, 1.2 s per iteration, 2 hours.
+    /// GMRES of Tao et al. 2018 on 2,048 ranks: 120 s raw, 25 s lossy, 1.2 s per iteration, 2 h.
     fn paper(extra_iterations: f64) -> Question {
         Question {
             mtti_seconds: 3600.0,
@@ -335,22 +338,26 @@ mod tests {
     #[test]
     fn fast_local_disk_does_not_choose_lossy() {
         // CG at 128^3 on a disk of 2 GB/s: encoding at 0.2 GB/s costs more than it saves.
-        let machine =
-            Machine { write_bytes_per_second: 2e9, read_bytes_per_second: 2e9, copy_bytes_per_second: 5e9, ranks: 1 };
-        let coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
+        let machine = MachineRates {
+            write_bytes_per_second: 2e9,
+            read_bytes_per_second: 2e9,
+            copy_bytes_per_second: 5e9,
+            ranks: 1,
+        };
+        let coding = CodecRates { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
         let iterate_bytes = 128f64.powi(3) * 8.0;
         let rates = Rates {
             machine,
             raw_bytes: 2.0 * iterate_bytes,
             lossy_raw_bytes: iterate_bytes,
-            lossless: Coding { ratio: 1.2, ..coding },
+            lossless: CodecRates { ratio: 1.2, ..coding },
             lossy: coding,
             extra_iterations: 0.0,
         };
         let costs = rates.costs();
         let answer = Question { iteration_seconds: 0.02, costs, ..paper(0.0) }.answer();
         assert_eq!(answer.scheme, Scheme::Traditional, "{}", answer.why);
-        assert!(coding.break_even_bytes_per_second(&Coding::RAW) < 1e9);
+        assert!(coding.break_even_bytes_per_second(&CodecRates::RAW) < 1e9);
     }
 
     #[test]

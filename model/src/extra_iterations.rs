@@ -1,4 +1,4 @@
-//! Theorem 2 of the seed paper: extra iterations of a stationary method restarted from a lossy
+//! Theorem 2 of Tao et al. 2018: extra iterations of a stationary method restarted from a lossy
 //! iterate.
 //!
 //! The formula is reproduced, and nothing is promised by it. It assumes that the error falls by the
@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn closed_form_is_the_published_formula() {
         for t in [1.0, 100.0, 3941.0f64] {
-            let (r, eb) = (PAPER.spectral_radius, PAPER.error_bound);
+            let r = PAPER.spectral_radius;
+            let eb = PAPER.error_bound;
             let published = t - (r.powf(t) + eb).ln() / r.ln();
             // The published form cancels: eps t from the subtraction, eps / |ln R| from the
             // logarithm.

@@ -20,8 +20,8 @@ pub struct Checkpointing {
 }
 
 impl Checkpointing {
-    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; seed
-    /// paper Eq. 1, `k T_it`).
+    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; Tao
+    /// et al. 2018 Eq. 1, `k T_it`).
     #[must_use]
     pub fn young_seconds(&self) -> f64 {
         (2.0 * self.mtti_seconds * self.checkpoint_seconds).sqrt()
@@ -31,7 +31,8 @@ impl Checkpointing {
     /// 10.1016/j.future.2004.11.016); the MTTI itself when a checkpoint takes twice that or more.
     #[must_use]
     pub fn daly_seconds(&self) -> f64 {
-        let (mtti, ckpt) = (self.mtti_seconds, self.checkpoint_seconds);
+        let mtti = self.mtti_seconds;
+        let ckpt = self.checkpoint_seconds;
         if ckpt >= 2.0 * mtti || mtti.is_infinite() {
             return mtti;
         }

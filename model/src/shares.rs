@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::multilevel::Level;
+use crate::multilevel::CheckpointLevel;
 
 /// What a failure takes with it, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -138,13 +138,13 @@ impl FailureShares {
     /// answers for the losses it survives and the one before does not. What the last one does not
     /// survive starts the solve anew, and is nobody's.
     #[must_use]
-    pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<Level> {
+    pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<CheckpointLevel> {
         let before = |index: usize| index.checked_sub(1).map(|before| survivors[before].survives);
         let level = |(index, survivor): (usize, &Survivor)| {
             let is_its = |loss: &&Loss| **loss <= survivor.survives && before(index).is_none_or(|b| **loss > b);
             let share: f64 = Loss::ALL.iter().filter(is_its).map(|loss| self.of(*loss)).sum();
             let Survivor { checkpoint_seconds, recovery_seconds, .. } = *survivor;
-            Level { mtti_seconds: mtti_seconds / share, checkpoint_seconds, recovery_seconds }
+            CheckpointLevel { mtti_seconds: mtti_seconds / share, checkpoint_seconds, recovery_seconds }
         };
         survivors.iter().enumerate().map(level).collect()
     }
@@ -154,7 +154,7 @@ impl FailureShares {
 mod tests {
     use super::*;
     use crate::multilevel::plan;
-    use crate::simulate_multilevel::MultilevelSimulation;
+    use crate::simulate::MultilevelSimulation;
 
     fn survivor(survives: Loss, checkpoint_seconds: f64) -> Survivor {
         Survivor { survives, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
@@ -203,8 +203,9 @@ mod tests {
             let chosen = plan.pattern();
             assert!(chosen.every[1] >= 2, "{chosen:?}");
             let simulate = |every: u64| {
-                let pattern = crate::multilevel::Pattern { every: vec![1, every], ..chosen.clone() };
-                let (work_seconds, trials) = (400.0 * 3600.0, 10);
+                let pattern = crate::multilevel::LevelPattern { every: vec![1, every], ..chosen.clone() };
+                let work_seconds = 400.0 * 3600.0;
+                let trials = 10;
                 MultilevelSimulation { plan: plan.clone(), pattern, work_seconds, trials, seed: 11 }.run()
             };
             let best = simulate(chosen.every[1]);

@@ -70,7 +70,7 @@ fn overheads(study: &Study, trials: &[Trial], value: fn(&Trial) -> f64) -> Estim
 fn estimate(study: &Study, trials: &[Trial], values: &[f64]) -> Estimate {
     let due: Vec<f64> = trials.iter().map(|trial| trial.due).collect();
     let expected = study.problem.kind.published().productive_seconds / published::MTTI_SECONDS;
-    Estimate::controlled(values, (&due, expected))
+    Estimate::controlled(values, &due, expected)
 }
 
 fn add(sheet: &mut Sheet, side: &str, studies: &[Study], all: &[[Bar; 4]]) {

@@ -2,7 +2,7 @@
 //! Theorems 1 and 2.
 
 use recoup::core::{Bound, BoundRule, CodecId};
-use recoup::model::bound::Comparison;
+use recoup::model::break_even::LossyBreakEven;
 use recoup::model::extra_iterations::Stationary;
 use recoup::solvers::RightHandSide;
 
@@ -112,7 +112,7 @@ fn drawing(measured: &[Measured]) -> kuva::render::render::Scene {
 /// The examples the text works out.
 fn theorems(sheet: &mut Sheet, (jacobi, profile): (&Problem, &Profile)) {
     let (iterations, seconds) = published::GMRES_EXAMPLE;
-    let allowed = Comparison {
+    let allowed = LossyBreakEven {
         mtti_seconds: published::MTTI_SECONDS,
         traditional_seconds: published::VECTOR_SECONDS,
         lossy_seconds: published::GMRES_LOSSY_SECONDS,

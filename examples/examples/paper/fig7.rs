@@ -1,7 +1,7 @@
 //! Figure 7: expected overhead (Eq. 7) from 256 to 2,048 ranks at two failure rates, and the same
 //! rates up to 100,000.
 
-use recoup::model::overhead::Timing;
+use recoup::model::overhead::CheckpointTiming;
 use recoup::model::simulate::Simulation;
 
 use crate::draw::{Axes, Series, lines};
@@ -114,7 +114,7 @@ fn published_rates(sheet: &mut Sheet) {
         let seconds = seconds * ranks / published::RANKS;
         let extra = if lossy { solve.extra_iterations * solve.productive_seconds / solve.iterations } else { 0.0 };
         let (blocking_seconds, recovery_seconds) = (seconds, seconds);
-        Timing {
+        CheckpointTiming {
             mtti_seconds,
             blocking_seconds,
             drain_seconds: 0.0,
@@ -171,7 +171,7 @@ enum Machine {
 }
 
 impl Machine {
-    fn costs(self, study: &Study, choice: Choice, ranks: f64) -> Timing {
+    fn costs(self, study: &Study, choice: Choice, ranks: f64) -> CheckpointTiming {
         let scale = ranks / published::RANKS;
         match self {
             Self::SharedStore => study.profile(choice).costs(&study.problem, published::MTTI_SECONDS, scale),
@@ -213,7 +213,7 @@ fn scaling(sheet: &mut Sheet, studies: &[Study], machine: Machine, seed: u64) {
 }
 
 /// A long run, so that its ends do not matter.
-fn simulated(costs: &Timing, seed: u64) -> f64 {
+fn simulated(costs: &CheckpointTiming, seed: u64) -> f64 {
     let interval_seconds = costs.interval_seconds();
     let work_seconds = 50.0 * costs.mtti_seconds;
     let outcome = Simulation { timing: *costs, interval_seconds, work_seconds, trials: TRIALS, seed }.run();

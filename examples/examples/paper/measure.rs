@@ -11,7 +11,7 @@ use recoup::comm::Solo;
 use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Phase, Resume, Scheme, SolveError};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Exponential};
-use recoup::model::overhead::Timing as Costs;
+use recoup::model::overhead::CheckpointTiming as Costs;
 use recoup::pipeline::{Ended, RunLimits, RunReport, Runner, Timing};
 
 use crate::Failed;

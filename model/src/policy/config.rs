@@ -45,14 +45,19 @@ impl PolicyConfig {
             Scheme::Lossy => (self.lossy_codec, self.lossy_resume()),
         };
         let resume = self.resume.unwrap_or(resume);
-        let (rule, theta, delta, grain) = (self.rule, self.theta(), self.delta, Grain::Usual);
+        let rule = self.rule;
+        let theta = self.theta();
+        let delta = self.delta;
+        let grain = Grain::Usual;
         Plan { scheme, codec, rule, theta, delta, resume, grain }
     }
 
     /// What one checkpoint of this choice does.
     pub(super) fn plan_of(&self, choice: Choice) -> Plan {
-        let (resume, grain) = (choice.resume, choice.grain);
-        let (theta, delta) = (self.theta_of(grain), self.delta * grain.delta_factor());
+        let resume = choice.resume;
+        let grain = choice.grain;
+        let theta = self.theta_of(grain);
+        let delta = self.delta * grain.delta_factor();
         Plan { resume, theta, delta, grain, ..self.plan(choice.scheme) }
     }
 

@@ -18,7 +18,8 @@ pub(super) struct InForce {
 
 impl InForce {
     pub(super) fn has_moved_to(&self, interval_seconds: f64) -> bool {
-        let (low, high) = (self.interval_seconds / INTERVAL_CHANGE, self.interval_seconds * INTERVAL_CHANGE);
+        let low = self.interval_seconds / INTERVAL_CHANGE;
+        let high = self.interval_seconds * INTERVAL_CHANGE;
         self.interval_seconds != interval_seconds && !(low..=high).contains(&interval_seconds)
     }
 }
@@ -49,13 +50,22 @@ impl SafePoints {
     /// seconds for a version, a failure every M seconds and the optimal interval `T = sqrt(2 C M)`,
     /// `C / t + t / (2 M)` is the same for t as for `T^2 / t`: the better of t and the next one,
     /// t', is t from `t t' = T^2` on. No version is taken while the one before still drains.
-    pub(super) fn is_due(&self, seen: &Observation, (interval_seconds, drain_seconds): (f64, f64)) -> bool {
+    pub(super) fn is_due(&self, seen: &Observation, spacing: Spacing) -> bool {
+        let Spacing { interval_seconds, drain_seconds } = spacing;
         let since = seen.since_checkpoint_seconds;
         let next = since + self.apart.max(1) as f64 * seen.iteration_seconds;
         seen.since_checkpoint_iterations > 0
             && since * next >= interval_seconds * interval_seconds
             && since + seen.iteration_seconds / 2.0 >= drain_seconds
     }
+}
+
+/// The least time between two checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spacing {
+    pub(super) interval_seconds: f64,
+    /// The drain of the version before takes at least this long.
+    pub(super) drain_seconds: f64,
 }
 
 /// Whether to take a checkpoint only to learn what one costs.
@@ -82,7 +92,7 @@ pub(super) fn probe(has_probed: &mut bool, plan: Plan, is_due: bool) -> Decision
 
 /// A checkpoint that was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Saved {
+pub(super) struct SavedChoice {
     pub(super) iteration: u64,
     pub(super) choice: Choice,
 }
