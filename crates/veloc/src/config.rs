@@ -92,15 +92,15 @@ impl Config {
     /// `key: value`, a key that is missing, a value that is none, and the same directory for
     /// scratch and persistent.
     pub fn read(path: &Path) -> Result<Parsed, Error> {
-        let lie = |what: String| Error::Config { path: path.display().to_string(), what };
-        let text = std::fs::read_to_string(path).map_err(|e| lie(e.to_string()))?;
+        let refuse = |what: String| Error::Config { path: path.display().to_string(), what };
+        let text = std::fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
         let overrides = |key: &str| std::env::var(format!("VELOC_{}", key.to_ascii_uppercase())).ok();
-        let parsed = Self::parse(&text, overrides).map_err(lie)?;
+        let parsed = Self::parse(&text, overrides).map_err(refuse)?;
         let Self { scratch, persistent, .. } = &parsed.config;
         if resolved(scratch) == resolved(persistent) {
             let same =
                 "scratch and persistent are the same directory: two expected, as a lost scratch must cost no version";
-            return Err(lie(format!("{same}; {}", scratch.display())));
+            return Err(refuse(format!("{same}; {}", scratch.display())));
         }
         Ok(parsed)
     }
@@ -141,7 +141,8 @@ impl Config {
 
 /// The pairs of a file, the last of a key counts; a section's name has no meaning.
 fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> {
-    let (mut values, mut warnings) = (BTreeMap::new(), Vec::new());
+    let mut values = BTreeMap::new();
+    let mut warnings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = without_comment(line);
         if line.starts_with('[') && line.ends_with(']') {
@@ -193,7 +194,7 @@ fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
     Ok(Some(count).filter(|&count| count > 0))
 }
 
-/// Not given, off (less than 0), or so many seconds.
+/// Not given, off (less than 0), or a number of seconds.
 fn seconds(key: &str, value: Option<&str>) -> Result<Option<Option<Duration>>, String> {
     let Some(value) = value else { return Ok(None) };
     let seconds: i64 = value.parse().map_err(|_| format!("{key} = {value}: whole seconds or -1 expected"))?;
@@ -265,7 +266,8 @@ mod tests {
         std::fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
         let read = |scratch: &str, persistent: &str| {
-            let (scratch, persistent) = (root.join(scratch), root.join(persistent));
+            let scratch = root.join(scratch);
+            let persistent = root.join(persistent);
             let text = format!("scratch = {}\npersistent = {}\nmode = sync\n", scratch.display(), persistent.display());
             std::fs::write(root.join("cfg"), text).unwrap();
             Config::read(&root.join("cfg")).map(drop).map_err(|e| e.to_string())

@@ -109,7 +109,7 @@ pub enum Error {
     },
     /// A version did not reach persistent storage.
     #[error("version {version} did not reach persistent storage: {what}")]
-    Flush {
+    Drain {
         /// The version.
         version: u64,
         /// Why.

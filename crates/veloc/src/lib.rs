@@ -18,8 +18,8 @@ mod coding;
 mod config;
 mod copies;
 mod draft;
+mod drain;
 mod error;
-mod flush;
 mod places;
 mod regions;
 mod restart;
@@ -28,7 +28,7 @@ pub use abi::*;
 pub use client::Client;
 pub use config::{Config, Parsed};
 pub use error::Error;
-pub use regions::{Region, Selection};
+pub use regions::{MemoryRegion, Selection};
 
 /// Writes a line to standard error, if there is one.
 fn say(rank: Option<usize>, message: &str) {

@@ -7,11 +7,11 @@ use recoup_core::Bound;
 use crate::Error;
 
 /// Regions by number.
-pub(crate) type Set = BTreeMap<i32, Region>;
+pub(crate) type Set = BTreeMap<i32, MemoryRegion>;
 
 /// Memory of the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Region {
+pub struct MemoryRegion {
     start: *mut u8,
     bytes: usize,
     element_bytes: usize,
@@ -19,9 +19,9 @@ pub struct Region {
 
 // SAFETY: a region is an address and a length; who reads or writes through it says when that may be
 // done.
-unsafe impl Send for Region {}
+unsafe impl Send for MemoryRegion {}
 
-impl Region {
+impl MemoryRegion {
     /// `count` elements of `element_bytes` bytes each.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl Region {
     /// What the region holds now.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody writes it meanwhile.
+    /// The program's memory is there, and nothing else writes it meanwhile.
     pub(crate) unsafe fn read(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];
@@ -60,7 +60,7 @@ impl Region {
     /// Overwrites the region with as many bytes.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody else touches it meanwhile.
+    /// The program's memory is there, and nothing else touches it meanwhile.
     pub(crate) unsafe fn write(&self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes, "lengths are compared before values are given out");
         if self.bytes > 0 {
@@ -85,7 +85,7 @@ impl Regions {
         Self { lossy, ..Self::default() }
     }
 
-    pub(crate) fn protect(&mut self, name: Option<&str>, id: i32, region: Region) {
+    pub(crate) fn protect(&mut self, name: Option<&str>, id: i32, region: MemoryRegion) {
         match name {
             None => self.common.insert(id, region),
             Some(name) => self.named.entry(name.to_owned()).or_default().insert(id, region),
@@ -163,17 +163,17 @@ mod tests {
     fn impossible_regions_are_refused_and_empty_ones_are_not() {
         let mut byte = 0_u8;
         let start = &raw mut byte;
-        assert!(Region::new(std::ptr::null_mut(), 1, 8).is_err());
-        assert!(Region::new(start, usize::MAX, 2).is_err());
-        assert!(Region::new(start, usize::MAX / 2 + 1, 1).is_err());
-        let empty = Region::new(std::ptr::null_mut(), 0, 8).unwrap();
+        assert!(MemoryRegion::new(std::ptr::null_mut(), 1, 8).is_err());
+        assert!(MemoryRegion::new(start, usize::MAX, 2).is_err());
+        assert!(MemoryRegion::new(start, usize::MAX / 2 + 1, 1).is_err());
+        let empty = MemoryRegion::new(std::ptr::null_mut(), 0, 8).unwrap();
         // SAFETY: an empty region has no memory.
         assert!(unsafe { empty.read() }.is_empty());
     }
 
     #[test]
     fn named_regions_take_the_place_of_the_common_ones() {
-        let region = Region::new(std::ptr::null_mut(), 0, 8).unwrap();
+        let region = MemoryRegion::new(std::ptr::null_mut(), 0, 8).unwrap();
         let mut regions = Regions::default();
         regions.protect(None, 0, region);
         regions.protect(None, 1, region);
