@@ -6,7 +6,7 @@
 
 use recoup::core::{BoundRule, Scheme};
 use recoup::model::break_even::{CodecRates, LossyBreakEven};
-use recoup::model::decide::{MachineRates, Question};
+use recoup::model::decide::{MachineBandwidths, Question};
 use recoup::model::interval::Checkpointing;
 use recoup::model::residual_bound::{Norms, bound};
 
@@ -20,7 +20,7 @@ const ITERATION_SECONDS: f64 = 1.2;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One vector of 2160^3 doubles takes two minutes to write.
     let vector_bytes = 8.0 * UNKNOWNS;
-    let machine = MachineRates {
+    let machine = MachineBandwidths {
         write_bytes_per_second: vector_bytes / 120.0,
         read_bytes_per_second: vector_bytes / 120.0,
         copy_bytes_per_second: 4e9,

@@ -30,10 +30,11 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     let title = "Figure 10: overhead measured under failures, beside the expected one".to_owned();
     let mut sheet = Sheet { title, ..Sheet::default() };
     for (side, (name, _)) in SIDES.iter().enumerate() {
-        let (studies, runs) = (lab.studies(side)?, lab.runs(side)?);
+        let studies = lab.studies(side)?;
+        let runs = lab.runs(side)?;
         let all: Vec<[Bar; 4]> = studies.iter().zip(runs).map(|(study, runs)| bars_of(study, runs, lab.seed)).collect();
         add(&mut sheet, name, studies, &all);
-        reductions(&mut sheet, (studies, runs), &all);
+        reductions(&mut sheet, studies, runs, &all);
         sheet.figures.push((format!("fig10-{}", name.replace(" b", "")), drawing(name, studies, &all)));
         sheet.parameters.extend(studies.iter().map(|study| format!("{}, {name}", study.problem)));
     }
@@ -104,7 +105,7 @@ fn gap(bar: &Bar, prediction: f64) -> String {
     format!("{:+.0} %{}", 100.0 * relative, if is_off { " *" } else { "" })
 }
 
-fn reductions(sheet: &mut Sheet, (studies, runs): (&[Study], &[Runs]), all: &[[Bar; 4]]) {
+fn reductions(sheet: &mut Sheet, studies: &[Study], runs: &[Runs], all: &[[Bar; 4]]) {
     let head = ["less overhead than", "Eq. 7", "measured", "difference, points", "+-", "published"];
     let mut rows = Vec::new();
     for ((study, runs), bars) in studies.iter().zip(runs).zip(all) {
@@ -116,7 +117,8 @@ fn reductions(sheet: &mut Sheet, (studies, runs): (&[Study], &[Runs]), all: &[[B
             (Choice::Ours, Choice::Paper, String::new()),
         ];
         rows.extend(pairs.map(|(less, more, published)| {
-            let (a, b) = (&bars[less as usize], &bars[more as usize]);
+            let a = &bars[less as usize];
+            let b = &bars[more as usize];
             let trials = runs[less as usize].iter().zip(&runs[more as usize]);
             let differences: Vec<f64> = trials.map(|(a, b)| 100.0 * (a.overhead - b.overhead)).collect();
             let paired = estimate(study, &runs[less as usize], &differences);

@@ -79,7 +79,8 @@ fn crossings(sheet: &mut Sheet, side: &str, cg: &Study) {
     let of = |choice, mtti| {
         crossing(|ranks| overhead(cg, choice, ranks, mtti), |ranks| overhead(cg, Choice::Traditional, ranks, mtti))
     };
-    let (hour, long) = (published::MTTI_SECONDS, published::MTTI_LONG_SECONDS);
+    let hour = published::MTTI_SECONDS;
+    let long = published::MTTI_LONG_SECONDS;
     sheet.say(format!(
         "CG, {side}: cheaper than traditional from this many ranks on, MTTI 1 h and 3 h: paper's lossy {} and {}, ours {} and {}.",
         of(Choice::Paper, hour), of(Choice::Paper, long), of(Choice::Ours, hour), of(Choice::Ours, long)
@@ -113,7 +114,8 @@ fn published_rates(sheet: &mut Sheet) {
         let seconds = if lossy { published::GMRES_LOSSY_SECONDS } else { solve.vectors * published::VECTOR_SECONDS };
         let seconds = seconds * ranks / published::RANKS;
         let extra = if lossy { solve.extra_iterations * solve.productive_seconds / solve.iterations } else { 0.0 };
-        let (blocking_seconds, recovery_seconds) = (seconds, seconds);
+        let blocking_seconds = seconds;
+        let recovery_seconds = seconds;
         CheckpointTiming {
             mtti_seconds,
             blocking_seconds,
@@ -189,7 +191,8 @@ impl Machine {
 
 /// Ranks from 2,048 to 100,000, evenly on a logarithmic axis.
 fn drawn_ranks() -> impl Iterator<Item = f64> {
-    let (first, last) = (published::RANKS, MORE_RANKS[MORE_RANKS.len() - 1]);
+    let first = published::RANKS;
+    let last = MORE_RANKS[MORE_RANKS.len() - 1];
     (0..=80).map(move |step| first * (last / first).powf(f64::from(step) / 80.0))
 }
 

@@ -105,7 +105,8 @@ pub(crate) fn run(
     protection: &Protection,
     failures: Box<dyn FailureSource>,
 ) -> Result<RunReport, Failed> {
-    let (clock, timing) = (Arc::new(VirtualClock::new()), Timing::Virtual(problem.machine()));
+    let clock = Arc::new(VirtualClock::new());
+    let timing = Timing::Virtual(problem.machine());
     let mut session = recoup::open("nowhere")
         .system(problem.operator.clone(), problem.rhs.clone())
         .mtti(Duration::from_secs_f64(published::MTTI_SECONDS))
@@ -178,7 +179,7 @@ impl Profile {
         Self::at(problem, protection, INSTANTS)
     }
 
-    /// With one failure in the middle of each of so many parts of the solve.
+    /// With one failure in the middle of each of `parts` parts of the solve.
     pub(crate) fn at(problem: &Problem, protection: Protection, parts: u64) -> Result<Self, Failed> {
         let n = problem.iterations;
         let instants: Vec<u64> = (0..parts).map(|i| (2 * i + 1) * n / (2 * parts)).map(|t| t.max(1)).collect();
@@ -188,7 +189,8 @@ impl Profile {
         let sum = |value: fn(&RunReport) -> f64| runs.iter().map(value).sum::<f64>();
         let (raw, payload) =
             saved().fold((0.0, 0.0), |(raw, payload), s| (raw + s.raw_bytes as f64, payload + s.payload_bytes as f64));
-        let (versions, recoveries) = (saved().count().max(1) as f64, sum(|run| run.recoveries as f64).max(1.0));
+        let versions = saved().count().max(1) as f64;
+        let recoveries = sum(|run| run.recoveries as f64).max(1.0);
         let recovered = runs.iter().filter(|run| run.recoveries > 0);
         let extra: Vec<f64> = recovered.map(|run| extra_iterations(run, n)).collect();
         let jumps = saved().filter_map(|s| Some(s.residual.verified_norm? / s.residual.true_norm?));

@@ -232,7 +232,7 @@ fn short(value: f64) -> String {
 
 /// A machine as a checkpoint sees it. All rates are bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MachineRates {
+pub struct MachineBandwidths {
     /// Storage bandwidth of all ranks together, writing.
     pub write_bytes_per_second: f64,
     /// Storage bandwidth of all ranks together, reading.
@@ -243,7 +243,7 @@ pub struct MachineRates {
     pub ranks: u32,
 }
 
-impl MachineRates {
+impl MachineBandwidths {
     /// What checkpoints of `raw_bytes` (all ranks together) cost with this codec: the copy blocks,
     /// encoding and writing drain, a recovery reads and decodes. Extra iterations are left 0.
     #[must_use]
@@ -265,7 +265,7 @@ impl MachineRates {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// The machine.
-    pub machine: MachineRates,
+    pub machine: MachineBandwidths,
     /// Raw bytes of a traditional or lossless version, all ranks together.
     pub raw_bytes: f64,
     /// Raw bytes of a lossy version, the iterate alone.
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn fast_local_disk_does_not_choose_lossy() {
         // CG at 128^3 on a disk of 2 GB/s: encoding at 0.2 GB/s costs more than it saves.
-        let machine = MachineRates {
+        let machine = MachineBandwidths {
             write_bytes_per_second: 2e9,
             read_bytes_per_second: 2e9,
             copy_bytes_per_second: 5e9,

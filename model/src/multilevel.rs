@@ -24,7 +24,7 @@ pub struct CheckpointLevel {
 
 /// A level that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UsedLevel {
+pub struct ActiveLevel {
     /// Its place in the list given.
     pub level: usize,
     /// Failures per second it answers for: its own and those of unused levels below.
@@ -41,7 +41,7 @@ pub struct UsedLevel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelPlan {
     /// The levels; the last one of the list given is always among them.
-    pub used: Vec<UsedLevel>,
+    pub used: Vec<ActiveLevel>,
 }
 
 /// Whole multiples of one base interval.
@@ -49,8 +49,7 @@ pub struct LevelPlan {
 pub struct LevelPattern {
     /// Computing between two checkpoints of the weakest level used.
     pub base_seconds: f64,
-    /// For each level used: it is taken with every so many checkpoints of the level before it (1
-    /// for the first).
+    /// For each level used: checkpoints of the level before it for one of its own; 1 for the first.
     pub every: Vec<u64>,
     /// Overhead over productive time.
     pub overhead_fraction: f64,
@@ -79,14 +78,14 @@ pub fn plan(levels: &[CheckpointLevel]) -> Option<LevelPlan> {
 }
 
 /// Level `last - 1`, answering for `previous..last`.
-fn used(levels: &[CheckpointLevel], previous: usize, last: usize) -> UsedLevel {
+fn used(levels: &[CheckpointLevel], previous: usize, last: usize) -> ActiveLevel {
     let CheckpointLevel { checkpoint_seconds, recovery_seconds, .. } = levels[last - 1];
     let failures_per_second: f64 = levels[previous..last].iter().map(|level| 1.0 / level.mtti_seconds).sum();
     let interval_seconds = (2.0 * checkpoint_seconds / failures_per_second).sqrt();
-    UsedLevel { level: last - 1, failures_per_second, interval_seconds, checkpoint_seconds, recovery_seconds }
+    ActiveLevel { level: last - 1, failures_per_second, interval_seconds, checkpoint_seconds, recovery_seconds }
 }
 
-impl UsedLevel {
+impl ActiveLevel {
     /// Share of the time: `sqrt(2 lambda C) + lambda R`.
     fn cost(&self) -> f64 {
         (2.0 * self.failures_per_second * self.checkpoint_seconds).sqrt()
@@ -103,14 +102,14 @@ impl LevelPlan {
     /// bound of any pattern's, to first order.
     #[must_use]
     pub fn overhead_fraction(&self) -> f64 {
-        overhead_of_share(self.used.iter().map(UsedLevel::cost).sum())
+        overhead_of_share(self.used.iter().map(ActiveLevel::cost).sum())
     }
 
     /// The best pattern of whole multiples: for given multiples the base interval is known in
     /// closed form, and the multiples are improved one at a time by doubling and halving steps.
     #[must_use]
     pub fn pattern(&self) -> LevelPattern {
-        let wish = |pair: &[UsedLevel]| (pair[1].interval_seconds / pair[0].interval_seconds).round();
+        let wish = |pair: &[ActiveLevel]| (pair[1].interval_seconds / pair[0].interval_seconds).round();
         let wishes = self.used.windows(2).map(|pair| wish(pair).clamp(1.0, EVERY_MAX as f64) as u64);
         let mut every: Vec<u64> = std::iter::once(1).chain(wishes).collect();
         for _ in 0..SWEEPS {
@@ -224,7 +223,7 @@ mod tests {
                 cost
             });
             let least = all.fold(f64::INFINITY, f64::min);
-            let found: f64 = plan(&levels).unwrap().used.iter().map(UsedLevel::cost).sum();
+            let found: f64 = plan(&levels).unwrap().used.iter().map(ActiveLevel::cost).sum();
             assert!((found - least).abs() <= 1e-12 * least, "seed {seed}");
         }
     }

@@ -84,8 +84,8 @@ impl CheckpointTiming {
     /// The exact expectation for a synchronous scheme (drain included in what blocks) at any
     /// interval `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
     ///
-    /// `R` is the recovery and the extra computing, both of which a failure starts anew (Daly 2006,
-    /// doi 10.1016/j.future.2004.11.016, Eq. 20).
+    /// `R` is the recovery and the extra computing, both of which a failure restarts (Daly
+    /// 2006, doi 10.1016/j.future.2004.11.016, Eq. 20).
     #[must_use]
     pub fn exact_overhead_fraction(&self, interval_seconds: f64) -> f64 {
         let checkpoint = self.blocking_seconds + self.drain_seconds;
@@ -147,7 +147,7 @@ pub struct Unprotected {
     pub remaining_seconds: f64,
     /// Computing done since the last version, or the start.
     pub at_risk_seconds: f64,
-    /// Time of one recovery from that version, or of a start anew.
+    /// Time of one recovery from that version, or of a restart.
     pub recovery_seconds: f64,
 }
 

@@ -135,8 +135,8 @@ impl FailureShares {
     }
 
     /// The levels of a job with this MTTI, weakest first, for [`crate::multilevel::plan`]: each
-    /// answers for the losses it survives and the one before does not. What the last one does not
-    /// survive starts the solve anew, and is nobody's.
+    /// answers for the losses it survives and the one before does not. Losses that the last one
+    /// does not survive restart the solve and count for no level.
     #[must_use]
     pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<CheckpointLevel> {
         let before = |index: usize| index.checked_sub(1).map(|before| survivors[before].survives);

@@ -46,7 +46,8 @@ fn count() -> Result<usize, DeviceError> {
 }
 
 fn info(context: &CudaContext) -> Result<DeviceInfo, DeviceError> {
-    let (name, capability) = (context.name()?, context.compute_capability()?);
+    let name = context.name()?;
+    let capability = context.compute_capability()?;
     Ok(DeviceInfo { ordinal: context.ordinal(), name, capability, memory_bytes: context.total_mem()? })
 }
 

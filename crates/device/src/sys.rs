@@ -98,7 +98,8 @@ impl Drop for Program {
 /// Compiles; the compiler's log when it refuses. [`find_compiler`] has succeeded before.
 pub(crate) fn compile(source: &str, name: &str, options: &[&str]) -> Result<Compiled, String> {
     let text = |text: &str| CString::new(text).map_err(|error| error.to_string());
-    let (source, name) = (text(source)?, text(name)?);
+    let source = text(source)?;
+    let name = text(name)?;
     let options: Vec<CString> = options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
     let program = nvrtc::result::create_program(&source, Some(&name)).map_err(|error| error.to_string())?;
     let program = Program(program);

@@ -54,7 +54,8 @@ impl Scripted {
 
 impl FailureSource for Scripted {
     fn due(&mut self, now: Duration, _iteration: u64, phase: Phase) -> Option<Failure> {
-        let (overall, here) = (self.asked, self.count(phase));
+        let overall = self.asked;
+        let here = self.count(phase);
         self.asked += 1;
         let strikes =
             self.strikes.iter().any(|&(wanted, nth)| wanted.map_or(nth == overall, |p| p == phase && nth == here));

@@ -92,7 +92,7 @@ fn python(root: &Path) -> Result<()> {
 }
 
 /// Runs every example to its end; each is small enough for that and fails when it does not
-/// converge. The tests of the workspace have built them: by itself each would be built anew with
+/// converge. The tests of the workspace have built them: alone each would be built again with
 /// other features of its dependencies.
 fn examples(root: &Path) -> Result<()> {
     let metadata = metadata(root)?;

@@ -41,7 +41,8 @@ pub(crate) fn complaints(root: &Path) -> Result<Vec<String>> {
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let (listed, found) = (listed(&folder)?, found(&folder)?);
+    let listed = listed(&folder)?;
+    let found = found(&folder)?;
     let unlisted = found.keys().filter(|name| !listed.contains_key(*name));
     let unlisted = unlisted.map(|name| format!("{name}: not in {LIST}; only `cargo xtask golden` adds frozen files"));
     Ok(changes(&listed, &found).into_iter().chain(unlisted).map(|what| format!("{FOLDER}/{what}")).collect())

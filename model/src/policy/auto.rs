@@ -1,4 +1,4 @@
-//! The policy that chooses scheme and interval anew at every safe point, from measured costs.
+//! The policy that chooses scheme and interval again at every safe point, from measured costs.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ const GUESS_WINS: f64 = 0.75;
 /// any more costs as little as any other, until one is taken.
 const EXPLORE_CHECKPOINTS: f64 = 2.0;
 
-/// Chooses scheme, state and interval anew at every safe point, from measured costs.
+/// Chooses scheme, state and interval again at every safe point, from measured costs.
 ///
 /// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the
 /// directions too, each with its bytes and its extra iterations; where the choices come to the

@@ -97,8 +97,8 @@ impl PolicyConfig {
         !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
-    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for
-    /// another state, and errors are held to what the residual has yet to fall.
+    /// Whether lossy versions may hold enough for the recurrences to go on: no other state
+    /// was asked for, and errors are held to what the residual has yet to fall.
     pub(super) fn may_continue(&self) -> bool {
         self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
     }

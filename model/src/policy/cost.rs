@@ -4,7 +4,7 @@ use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
 
 use super::config::PolicyConfig;
 use crate::break_even::CodecRates;
-use crate::decide::MachineRates;
+use crate::decide::MachineBandwidths;
 use crate::residual_bound::growth;
 
 impl PolicyConfig {
@@ -122,7 +122,7 @@ impl PolicyConfig {
     /// not known.
     pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, seen: &Observation) -> Option<Cost> {
         let raw_bytes = raw_bytes(choice.resume, seen)?;
-        let machine = MachineRates {
+        let machine = MachineBandwidths {
             write_bytes_per_second: bytes_per_second,
             read_bytes_per_second: bytes_per_second,
             copy_bytes_per_second: COPY_BYTES_PER_SECOND,

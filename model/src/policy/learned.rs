@@ -151,13 +151,13 @@ impl RecoveryHistory {
         // What recoveries have cost beyond the expected may be the bound's doing, or not.
         let is_finer = own.recoveries == 0.0 && choice.grain == Grain::Fine;
         let restart = if is_finer { (found + found.min(prior)) / 2.0 * done } else { found * done };
-        let starts_anew = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
-        let is_slow = starts_anew && config.profile.starts_slowly;
+        let restarts = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
+        let is_slow = restarts && config.profile.starts_slowly;
         let restart = restart + if is_slow { pace.slow_start_iterations } else { 0.0 };
         if own.recoveries > 0.0 {
             return Prediction { iterations: restart, at_most: None, source: PredictionSource::Recoveries };
         }
-        let rate = pace.rate.filter(|_| starts_anew);
+        let rate = pace.rate.filter(|_| restarts);
         if like.recoveries > 0.0 {
             let coarser = rate.map_or(0.0, |rate| config.of_coarse_bounds(choice, rate));
             let iterations = (restart + coarser).min(done);
@@ -166,7 +166,7 @@ impl RecoveryHistory {
         let Some(error) = rate.and_then(|rate| extra_of_error(config, choice, seen, rate)) else {
             return Prediction { iterations: restart, at_most: None, source: PredictionSource::Method };
         };
-        // Starting anew costs no more than what was done.
+        // A restart costs no more than the iterations done.
         let with = |error: f64| (restart + error).min(done);
         Prediction { iterations: with(error.expected), at_most: Some(with(error.at_most)), source: error.source }
     }

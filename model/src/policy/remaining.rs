@@ -84,8 +84,8 @@ impl ResidualHistory {
         }
     }
 
-    /// Iterations that a method which starts anew takes beyond those that remain: to fall by what
-    /// the residual has yet to fall, it takes as many as from the start of this solve.
+    /// Iterations that a restarted method takes beyond those that remain: to fall by as much as the
+    /// residual has yet to fall, it takes as many as from the start of this solve.
     fn slow_start_iterations(&self, tolerance: f64) -> Option<f64> {
         let trend = self.trend()?;
         let (newest, _) = self.newest?;

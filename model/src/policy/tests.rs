@@ -11,7 +11,7 @@ use super::learned::RecoveryHistory;
 use super::remaining::ResidualHistory;
 use super::*;
 use crate::break_even::CodecRates;
-use crate::decide::MachineRates;
+use crate::decide::MachineBandwidths;
 use crate::interval::Interval;
 
 const BYTES: u64 = 8 * 2_097_152;
@@ -66,7 +66,7 @@ fn run_grains(
     left_per_iteration: f64,
     lossy: impl Fn(Grain) -> CodecRates,
 ) -> (Vec<(u64, Plan)>, Vec<String>) {
-    let machine = MachineRates {
+    let machine = MachineBandwidths {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
         copy_bytes_per_second: 8e9,
@@ -399,7 +399,7 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
     assert_eq!(reasons.len(), 2);
 }
 
-/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many
+/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after `extra`
 /// extra iterations; what it saves at 300, and what it says.
 fn lossy_after_a_recovery(extra: u64, vector_bytes: u64) -> (Plan, Vec<String>) {
     let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::Estimate;
 use crate::Rng;
-use crate::multilevel::{LevelPattern, LevelPlan, UsedLevel};
+use crate::multilevel::{ActiveLevel, LevelPattern, LevelPlan};
 
 /// A run under a pattern of levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,8 +100,8 @@ impl<'a> MultilevelRun<'a> {
         Ok(())
     }
 
-    /// Falls back to what a failure of `level` leaves; a failure during the recovery makes it begin
-    /// anew.
+    /// Falls back to the versions that a failure of `level` leaves; a failure during the recovery
+    /// restarts it.
     fn recover(&mut self, mut level: usize) -> Option<()> {
         loop {
             // Levels below are destroyed; what they held counts no more.
@@ -136,7 +136,7 @@ impl<'a> MultilevelRun<'a> {
         }
     }
 
-    fn levels(&self) -> &'a [UsedLevel] {
+    fn levels(&self) -> &'a [ActiveLevel] {
         &self.simulation.plan.used
     }
 }

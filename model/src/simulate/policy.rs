@@ -88,7 +88,7 @@ impl PolicyOutcome {
     }
 }
 
-/// A fixed choice: one plan every so many iterations.
+/// A fixed choice: one plan every `iterations` iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Every {
     /// What is saved.

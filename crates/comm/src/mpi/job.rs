@@ -8,7 +8,7 @@ use recoup_core::CommError;
 
 use super::comm::Mpi;
 use super::fault::Fault;
-use super::sys::{self, Family, Pause, Pending, Raw};
+use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
@@ -85,9 +85,9 @@ impl Host {
 #[derive(Debug)]
 pub struct MpiJob {
     /// All processes that are alive.
-    world: Raw,
+    world: RawComm,
     /// Those that compute, or those that wait: whichever this one is among.
-    crew: Raw,
+    crew: RawComm,
     /// This process's place: below `places` it computes.
     place: usize,
     places: usize,
@@ -123,26 +123,28 @@ impl MpiJob {
             return Err(MpiError::StartedBefore);
         }
         let wanted = match level {
-            ThreadLevel::Serialized => sys::Threads::Serialized,
-            ThreadLevel::Multiple => sys::Threads::Multiple,
+            ThreadLevel::Serialized => sys::ThreadSupport::Serialized,
+            ThreadLevel::Multiple => sys::ThreadSupport::Multiple,
         };
         let level = match sys::start(wanted)? {
-            sys::Threads::One => return Err(MpiError::OneThread),
-            sys::Threads::Serialized => ThreadLevel::Serialized,
-            sys::Threads::Multiple => ThreadLevel::Multiple,
+            sys::ThreadSupport::One => return Err(MpiError::OneThread),
+            sys::ThreadSupport::Serialized => ThreadLevel::Serialized,
+            sys::ThreadSupport::Multiple => ThreadLevel::Multiple,
         };
         let family = Arc::new(Family::new());
-        let world = Raw::world()?.dup(&family)?;
+        let world = RawComm::world()?.dup(&family)?;
         family.join(world);
-        let (place, places) = (world.rank()?, world.size()?);
+        let place = world.rank()?;
+        let places = world.size()?;
         let mut hosts = vec![0; places];
         let own = [host_word()];
-        let mut pending = Pending::new(world, &family);
+        let mut pending = PendingCalls::new(world, &family);
         pending.gather(&own, &mut hosts)?;
         pending.wait()?;
         drop(pending);
         let host = Host::among(&hosts, place);
-        let (process, processes) = (place, places);
+        let process = place;
+        let processes = places;
         Ok(Self {
             world,
             crew: world,
@@ -231,7 +233,7 @@ impl MpiJob {
     /// # Errors
     /// [`CommError::RankLost`] when a process is gone.
     pub fn rest(&mut self) -> Result<(), CommError> {
-        let mut pending = Pending::new(self.world, &self.family);
+        let mut pending = PendingCalls::new(self.world, &self.family);
         let rested = pending.barrier().and_then(|()| pending.wait());
         drop(pending);
         rested.map_err(|fault| self.family.error(fault))?;
@@ -274,11 +276,12 @@ impl MpiJob {
     }
 
     /// Every process alive tells its place, and all fill up those that are empty alike.
-    fn take_places(&mut self, alive: Raw) -> Result<(), Fault> {
+    fn take_places(&mut self, alive: RawComm) -> Result<(), Fault> {
         self.family = Arc::new(Family::new());
         self.family.join(alive);
-        let (own, mut all) = ([self.place as i64], vec![0_i64; alive.size()?]);
-        let mut pending = Pending::new(alive, &self.family);
+        let own = [self.place as i64];
+        let mut all = vec![0_i64; alive.size()?];
+        let mut pending = PendingCalls::new(alive, &self.family);
         pending.gather(&own, &mut all)?;
         pending.wait()?;
         drop(pending);
@@ -321,7 +324,7 @@ impl MpiJob {
     /// Waits until all processes have called it, at most so long; whether they have.
     #[must_use]
     pub fn meet(&self, patience: Duration) -> bool {
-        let mut pending = Pending::new(self.world, &self.family);
+        let mut pending = PendingCalls::new(self.world, &self.family);
         if pending.barrier().is_err() {
             return false;
         }
@@ -332,7 +335,7 @@ impl MpiJob {
             }
             pause.wait();
         }
-        // Nobody waits for it any more: the caller ends the process.
+        // No rank waits for it any more: the caller ends the process.
         std::mem::forget(pending);
         false
     }
@@ -382,7 +385,7 @@ impl Drop for MpiJob {
         if self.is_maimed {
             return;
         }
-        // What fails here has nobody left to be told.
+        // No rank is left that could be told of a failure here.
         let _ended = sys::end();
     }
 }

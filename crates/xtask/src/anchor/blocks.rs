@@ -62,7 +62,7 @@ impl Block {
         Some(Self { seconds: seconds.parse().ok()?, in_calls: in_calls.parse().ok()? })
     }
 
-    /// What it would take if nobody saved.
+    /// What it would take without checkpoints.
     fn alone(self) -> f64 {
         self.seconds - self.in_calls
     }
@@ -113,7 +113,8 @@ fn quartiles(values: &[f64]) -> [f64; 2] {
 /// 1963).
 fn trimmed_mean(values: &[f64]) -> (f64, f64) {
     let values = sorted(values);
-    let (n, cut) = (values.len(), values.len() / 10);
+    let n = values.len();
+    let cut = values.len() / 10;
     let kept = &values[cut..n - cut];
     let mean = kept.iter().sum::<f64>() / kept.len() as f64;
     // The variance of the values with those cut off moved to where the cut is.

@@ -4,7 +4,7 @@ use recoup_core::{BoundRule, CodecId, MethodProfile};
 
 use super::*;
 use crate::break_even::CodecRates;
-use crate::decide::MachineRates;
+use crate::decide::MachineBandwidths;
 use crate::simulate::Simulation;
 use crate::{AutoPolicy, PolicyConfig};
 
@@ -33,7 +33,7 @@ const VECTOR_BYTES: u64 = 40_000_000_000;
 fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let (name, vectors, exact_vectors, [extra_fraction, restarted_fraction], ratio) = METHODS[method];
     let bandwidth = if slow { 330e6 } else { 100e9 };
-    let machine = MachineRates {
+    let machine = MachineBandwidths {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
         copy_bytes_per_second: 5e9,
@@ -129,7 +129,7 @@ impl Scenario {
         self.runs.drive(|| Every { plan, iterations })
     }
 
-    /// The best interval by search: the one that divides the run into so many parts.
+    /// The best interval by search: the one that divides the run into that number of parts.
     fn search(&self, choice: Choice) -> (Choice, u64, PolicyOutcome) {
         let cost = self.runs.cost(choice);
         let checkpoint = cost.blocking_seconds + cost.drain_seconds;
