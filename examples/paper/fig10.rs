@@ -97,8 +97,8 @@ fn add(sheet: &mut Sheet, side: &str, studies: &[Study], all: &[[Bar; 4]]) {
     sheet.table(&head, &bars.map(|(study, bar)| row(study, bar)).collect::<Vec<_>>());
 }
 
-/// How far the measured overhead is from a prediction, and a mark where that is more than agreement
-/// allows and more than the interval explains.
+/// Returns the distance of the measured overhead from a prediction, and a mark where that is more
+/// than agreement allows and more than the interval explains.
 fn gap(bar: &Bar, prediction: f64) -> String {
     let relative = bar.measured.mean / prediction - 1.0;
     let is_off = relative.abs() > AGREEMENT && !bar.measured.contains(prediction);

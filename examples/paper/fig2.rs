@@ -16,7 +16,7 @@ use crate::{Failed, published};
 /// Pointwise relative bounds, largest first.
 const BOUNDS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
 
-/// What was measured on one right-hand side.
+/// Measurements on one right-hand side.
 struct Measured {
     problem: Problem,
     /// One restart per instant under each of [`BOUNDS`].

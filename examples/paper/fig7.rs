@@ -76,14 +76,14 @@ fn crossing(lossy: impl Fn(f64) -> f64, traditional: impl Fn(f64) -> f64) -> Str
 }
 
 fn crossings(sheet: &mut Sheet, side: &str, cg: &Study) {
-    let of = |choice, mtti| {
+    let overhead = |choice, mtti| {
         crossing(|ranks| overhead(cg, choice, ranks, mtti), |ranks| overhead(cg, Choice::Traditional, ranks, mtti))
     };
     let hour = published::MTTI_SECONDS;
     let long = published::MTTI_LONG_SECONDS;
     sheet.say(format!(
         "CG, {side}: cheaper than traditional from this many ranks on, MTTI 1 h and 3 h: paper's lossy {} and {}, ours {} and {}.",
-        of(Choice::Paper, hour), of(Choice::Paper, long), of(Choice::Ours, hour), of(Choice::Ours, long)
+        overhead(Choice::Paper, hour), overhead(Choice::Paper, long), overhead(Choice::Ours, hour), overhead(Choice::Ours, long)
     ));
 }
 
@@ -101,7 +101,7 @@ fn defaults(sheet: &mut Sheet, side: &str, study: &Study) -> Result<(), Failed> 
     Ok(())
 }
 
-/// What Eq. 7 gives with the times and extra iterations the text names.
+/// Adds the results of Eq. 7 with the times and extra iterations of the text.
 fn published_rates(sheet: &mut Sheet) {
     let times =
         published::INTERVALS_MINUTES.map(|minutes: f64| (60.0 * minutes).powi(2) / (2.0 * published::MTTI_SECONDS));
@@ -109,7 +109,7 @@ fn published_rates(sheet: &mut Sheet) {
         "Published intervals of 16, 12 and 7 min are checkpoints of {:.0}, {:.0} and {:.0} s (Eq. 1).",
         times[0], times[1], times[2]
     ));
-    let of = |kind: Kind, mtti_seconds: f64, ranks: f64, lossy: bool| {
+    let published_overhead = |kind: Kind, mtti_seconds: f64, ranks: f64, lossy: bool| {
         let solve = kind.published();
         let seconds = if lossy { published::GMRES_LOSSY_SECONDS } else { solve.vectors * published::VECTOR_SECONDS };
         let seconds = seconds * ranks / published::RANKS;
@@ -127,7 +127,7 @@ fn published_rates(sheet: &mut Sheet) {
         .overhead_fraction()
     };
     for kind in Kind::ALL {
-        let at = |lossy| percent(of(kind, published::MTTI_SECONDS, published::RANKS, lossy));
+        let at = |lossy| percent(published_overhead(kind, published::MTTI_SECONDS, published::RANKS, lossy));
         sheet.say(format!(
             "{kind} with the text's rates (N' {:.0}, lossy 25 s): traditional {}, lossy {}.",
             kind.published().extra_iterations,
@@ -135,7 +135,12 @@ fn published_rates(sheet: &mut Sheet) {
             at(true)
         ));
     }
-    let cross = |mtti| crossing(|ranks| of(Kind::Cg, mtti, ranks, true), |ranks| of(Kind::Cg, mtti, ranks, false));
+    let cross = |mtti| {
+        crossing(
+            |ranks| published_overhead(Kind::Cg, mtti, ranks, true),
+            |ranks| published_overhead(Kind::Cg, mtti, ranks, false),
+        )
+    };
     let (hour, long) = published::FIG7_CROSSINGS;
     sheet.say(format!(
         "With these rates lossy CG pays from {} ranks (MTTI 1 h) and {} (3 h) on; published: {hour:.0} and {long:.0}.",
@@ -163,7 +168,7 @@ fn drawing(study: &Study) -> (String, kuva::render::render::Scene) {
     (format!("fig7-{}", study.problem.kind).to_lowercase(), lines(axes, series))
 }
 
-/// How a machine grows beyond 2,048 ranks.
+/// The growth of a machine beyond 2,048 ranks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Machine {
     /// The store stays as it is, failures too: the assumptions behind the published curves.

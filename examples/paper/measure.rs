@@ -26,7 +26,7 @@ pub(crate) const INSTANTS: u64 = 24;
 /// Codecs that keep a pointwise bound; the one with the best ratio stands for the paper's SZ.
 const POINTWISE_CODECS: [CodecId; 4] = [CodecId::Sz3, CodecId::Pco, CodecId::Qb, CodecId::Zfp];
 
-/// What is saved, and how.
+/// The scheme of a run and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Protection {
     pub(crate) scheme: Scheme,
@@ -54,7 +54,7 @@ pub(crate) enum Choice {
 impl Choice {
     pub(crate) const ALL: [Self; 4] = [Self::Traditional, Self::Lossless, Self::Paper, Self::Ours];
 
-    /// What it means for a method.
+    /// Returns the protection of a method.
     pub(crate) fn of(self, kind: Kind) -> Protection {
         let plain = Protection {
             scheme: Scheme::Traditional,
@@ -141,7 +141,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// What checkpoints and recoveries of one choice cost, measured over whole solves.
+/// The costs of checkpoints and recoveries of one choice, measured over whole solves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Profile {
     pub(crate) protection: Protection,

@@ -139,7 +139,7 @@ impl Problem {
         })
     }
 
-    /// Where the solver stops.
+    /// Returns the tolerance of the solver.
     pub(crate) fn rtol(&self) -> f64 {
         self.kind.rtol()
     }

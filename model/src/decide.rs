@@ -1,4 +1,4 @@
-//! Which scheme to save with, how often, and why in numbers.
+//! The choice of a scheme and its interval, with the numbers behind it.
 //!
 //! Compares, for the work that remains, the expected overhead without checkpoints (exact for
 //! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of Tao et al.
@@ -14,7 +14,7 @@ use crate::break_even::CodecRates;
 use crate::horizon::{CheckpointSchedule, Horizon};
 use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
 
-/// What a decision depends on. All times are seconds.
+/// The input of a decision. All times are seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Mean time to interrupt; infinite when nothing ever fails.
@@ -29,14 +29,14 @@ pub struct Question {
     pub safe_point_seconds: f64,
     /// Checkpoints drain behind the solver; otherwise all of their time blocks it.
     pub asynchronous: bool,
-    /// What each scheme to choose from costs. [`Scheme::None`] needs no entry.
+    /// The cost of each scheme to choose from. [`Scheme::None`] needs no entry.
     pub costs: Vec<(Scheme, Cost)>,
 }
 
 /// The scheme of least expected overhead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What to do.
+    /// The scheme chosen.
     pub scheme: Scheme,
     /// The optimal interval of that scheme; infinite for none.
     pub interval_seconds: f64,
@@ -114,9 +114,9 @@ impl Question {
         answer
     }
 
-    /// The scheme of least expected time until the end of a run whose end is near or known, with as
-    /// many checkpoints as pay ([`crate::horizon`]); `fallback_seconds` is the recovery from the
-    /// version there is now, 0 for none. Of a run without end it is [`Question::answer`]. The
+    /// Returns the scheme of least expected time until the end of a run whose end is near or known,
+    /// with as many checkpoints as pay ([`crate::horizon`]). `fallback_seconds` is the recovery
+    /// from the newest version, 0 for none. Of a run without end it is [`Question::answer`]. The
     /// reason is left to [`Question::why_of`].
     #[must_use]
     pub fn answer_to_the_end(&self, fallback_seconds: f64) -> Answer {
@@ -144,7 +144,7 @@ impl Question {
         }
     }
 
-    /// How versions of this cost are best taken until the end.
+    /// Returns the best schedule of versions of this cost until the end.
     #[must_use]
     pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> CheckpointSchedule {
         let remaining_seconds = self.remaining_seconds;
@@ -176,7 +176,8 @@ impl Question {
         Some(gained * self.mtti_seconds / self.iteration_seconds)
     }
 
-    /// What a user reads in the report: why `scheme`, chosen or kept, with the numbers of `answer`.
+    /// Returns the reason for `scheme`, chosen or kept, with the numbers of `answer`, as the report
+    /// prints it.
     #[must_use]
     pub fn why_of(&self, answer: &Answer, scheme: Scheme) -> String {
         let mut why = format!("{scheme} costs {} (", percent(answer.expected(scheme)));
@@ -244,8 +245,9 @@ pub struct MachineBandwidths {
 }
 
 impl MachineBandwidths {
-    /// What checkpoints of `raw_bytes` (all ranks together) cost with this codec: the copy blocks,
-    /// encoding and writing drain, a recovery reads and decodes. Extra iterations are left 0.
+    /// Returns the cost of checkpoints of `raw_bytes` (all ranks together) with this codec: the
+    /// copy blocks, encoding and writing drain, a recovery reads and decodes. Extra iterations are
+    /// left 0.
     #[must_use]
     pub fn cost(&self, raw_bytes: f64, coding: &CodecRates) -> Cost {
         let per_rank = raw_bytes / f64::from(self.ranks);

@@ -4,8 +4,8 @@
 //! The formula is reproduced, and nothing is promised by it. It assumes that the error falls by the
 //! spectral radius R in every iteration, and its example does not fit together: with R = 0.99998
 //! and N = 3941 the error has fallen by 8 % only, where the solve it describes reduced the residual
-//! by four digits. An R consistent with that solve (R^N = 1e-4, R = 0.99767) gives [4.3, 297], and
-//! single late restarts were measured above the upper end, because the published interval is one of
+//! by four digits. An R consistent with that solve (R^N = 1e-4, R = 0.99767) gives [4.3, 297].
+//! Single late restarts were measured above the upper end, because the published interval is one of
 //! expectations.
 
 use serde::{Deserialize, Serialize};

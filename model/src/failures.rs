@@ -71,7 +71,7 @@ impl Exponential {
         source
     }
 
-    /// When the next failure strikes: who kills a process instead of asking needs to know.
+    /// Returns the time of the next failure, for programs that kill a process at it.
     #[must_use]
     pub fn next_at(&self) -> Duration {
         self.next

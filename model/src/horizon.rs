@@ -1,4 +1,4 @@
-//! How often to save what remains of a run that ends: not any more when the end is near.
+//! The best number of checkpoints for the rest of a run that ends; none when the end is near.
 //!
 //! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no
 //! checkpoint at its end: with `k` more of them, `L` seconds of unsaved and remaining work fall
@@ -9,7 +9,7 @@
 use crate::interval::Checkpointing;
 use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
 
-/// What lies ahead, and what would be lost now. All times are seconds.
+/// The computing that remains and the computing at risk. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Horizon {
     /// Computing still to do; infinite when not known.
@@ -20,7 +20,7 @@ pub struct Horizon {
     pub fallback_seconds: f64,
 }
 
-/// How to save until the end.
+/// The checkpoints to take until the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CheckpointSchedule {
     /// Checkpoints still to take; infinite for a run without end.

@@ -1,4 +1,5 @@
-//! When to save, what, how exactly, and what it costs: pure functions of rates, sizes and norms.
+//! Decisions of when to save, what and how exactly, and their cost: pure functions of rates, sizes
+//! and norms.
 //!
 //! Promises: no data is touched, no clock is read, and every random number comes from a seed, so
 //! each answer repeats exactly. Times are `f64` seconds, because an infinite time is a meaningful

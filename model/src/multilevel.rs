@@ -1,8 +1,8 @@
 //! Several checkpoint levels: which to use, and how often each.
 //!
 //! Level l survives failures of kinds 1 to l; a failure of kind l destroys what lies below it. To
-//! first order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`, a level that
-//! is not used handing its failures to the next one above, and the best subset follows by dynamic
+//! first order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`. A level that
+//! is not used hands its failures to the next one above. The best subset follows by dynamic
 //! programming (Benoit, Cavelan, Le Fevre, Robert, Sun, IEEE TC 66(7), 2017, doi
 //! 10.1109/TC.2016.2643660). Real patterns need whole multiples: [`LevelPlan::pattern`] finds them
 //! numerically.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Checkpointing;
 
-/// What the overhead of one scheme depends on. All times are seconds.
+/// The input of the overhead of one scheme. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointTiming {
     /// Mean time to interrupt.
     pub mtti_seconds: f64,
-    /// What blocks the solver for one checkpoint.
+    /// Time for which one checkpoint blocks the solver.
     pub blocking_seconds: f64,
-    /// What a checkpoint takes behind the solver before it counts; 0 when it is synchronous.
+    /// Time that a checkpoint takes in the background before it counts; 0 when it is synchronous.
     pub drain_seconds: f64,
     /// Time of one recovery.
     pub recovery_seconds: f64,
@@ -119,7 +119,7 @@ pub fn overhead_of_share(share: f64) -> f64 {
 /// Expected overhead fraction without any checkpoint.
 ///
 /// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last
-/// version (or the start) would be lost with the first failure; `recovery` is paid after each.
+/// version (or the start) would be lost with the first failure. `recovery` is paid after each.
 /// Exact for exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) +
 /// (e^(R/M) - 1) M)` with `p = 1 - e^(-remaining/M)` the chance of a failure.
 #[must_use]
@@ -138,7 +138,7 @@ pub fn unprotected_overhead_fraction(work: &Unprotected) -> f64 {
     mtti * chance * (1.0 + after) / work.remaining_seconds - 1.0
 }
 
-/// What going on without checkpoints puts at stake. All times are seconds.
+/// The input of the overhead of a run that takes no checkpoints. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unprotected {
     /// Mean time to interrupt.

@@ -117,7 +117,7 @@ pub fn is_at_attainable_accuracy(norms: &Norms) -> bool {
     known.is_some_and(|norm| norms.residual <= 100.0 * f64::EPSILON * norm * norms.iterate)
 }
 
-/// What measuring a try of the verified rule says.
+/// The result of measuring a try of the verified rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// `||b - A x'|| <= (1 + theta) ||r||` holds: the version counts.
@@ -148,7 +148,7 @@ pub struct VerifiedSearch {
     has_been_refused: bool,
 }
 
-/// What a residual norm can be measured to, as a part of it: where less growth is allowed, the
+/// The resolution of a measured residual norm, as a part of it: where less growth is allowed, the
 /// bound is as statistics or experience say, and only what can be seen of its error is refused.
 const RESOLUTION: f64 = 1e-9;
 /// Tries of one version after which the search gives up being lossy.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::multilevel::CheckpointLevel;
 
-/// What a failure takes with it, mildest first.
+/// The loss that a failure causes, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
@@ -61,7 +61,7 @@ impl Default for FailureShares {
     }
 }
 
-/// Why text is no row of shares.
+/// The error of a text that is no list of shares.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseSharesError {
@@ -79,13 +79,14 @@ pub enum ParseSharesError {
     },
 }
 
-/// How far from 1 shares may add up to, as people round them.
+/// The allowed distance of the sum of shares from 1: people round them.
 const SUM_SLACK: f64 = 1e-3;
 
 impl FromStr for FailureShares {
     type Err = ParseSharesError;
 
-    /// As in `process:0.6,node:0.25,job:0.15`; what is not named has no share.
+    /// Parses a text such as `process:0.6,node:0.25,job:0.15`; a loss that is not named has no
+    /// share.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut found = [None; Loss::ALL.len()];
         for part in text.split(',') {
@@ -112,7 +113,7 @@ impl fmt::Display for FailureShares {
     }
 }
 
-/// What one level survives, and what it costs.
+/// The loss that one level survives, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survivor {
     /// The worst loss it survives.

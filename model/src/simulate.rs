@@ -6,11 +6,10 @@
 //! is interrupted begins again, and a lossy recovery leaves `N' T_it` more to compute. Checkpoints
 //! that drain count when the drain is done; the next one waits for it.
 //!
-//! Where the formulas hold. Eqs. 5 and 7 of Tao et al. 2018 are first order in
-//! `y = sqrt(2 T_ckp / MTTI)` and lie `y^2 / 3` above the truth to the next order, so they agree
-//! with the simulation while T_ckp << interval << MTTI and overstate beyond. Simulated at
-//! Young's interval, 100 runs of 1000 MTTIs each and 20,000 runs of 50 minutes, seed 1, T_rc =
-//! T_ckp, with 95 % intervals:
+//! Where the formulas hold. Eqs. 5 and 7 of Tao et al. 2018 are first order in `y = sqrt(2 T_ckp /
+//! MTTI)` and lie `y^2 / 3` above the truth to the next order. So they agree with the simulation
+//! while T_ckp << interval << MTTI and overstate beyond. Simulated at Young's interval, 100 runs of
+//! 1000 MTTIs each and 20,000 runs of 50 minutes, seed 1, T_rc = T_ckp, with 95 % intervals:
 //!
 //! | MTTI, T_ckp (s) | Eq. 5 | exact expectation | simulated, long runs | simulated, 50 min |
 //! |---|---|---|---|---|

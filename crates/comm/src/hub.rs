@@ -1,12 +1,13 @@
-//! Where ranks that are threads meet: one lock, the messages under way, and who is gone.
+//! The meeting point of ranks that are threads: one lock, the messages under way, and the ranks
+//! that are gone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::CommError;
 
-/// What a rank puts into a collective call. Ranks that bring different kinds do not agree on the
-/// call.
+/// The values that a rank puts into a collective call. Ranks that bring different kinds do not
+/// agree on the call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum HubMessage {
     /// A barrier, or the making of a new communicator.
@@ -28,9 +29,9 @@ pub(crate) type RoadKey = (u64, usize, usize);
 /// The messages under way whose values are of type `T`, by road.
 type Roads<T> = BTreeMap<RoadKey, VecDeque<Vec<T>>>;
 
-/// What travels from one rank to another. Values and bytes have roads of their own.
+/// A value that travels from one rank to another. Values and bytes have roads of their own.
 pub(crate) trait Parcel: Copy {
-    /// Where such messages wait.
+    /// Returns the queues in which such messages wait.
     fn roads(state: &mut HubState) -> &mut Roads<Self>;
 }
 
@@ -86,13 +87,13 @@ impl Hub {
         self.lock().lost
     }
 
-    /// Says that `rank` is gone: pending and later calls of all ranks fail.
+    /// Records that `rank` is gone: pending and later calls of all ranks fail.
     pub(crate) fn lose(&self, rank: usize) {
         self.lock().lost.get_or_insert(rank);
         self.changed.notify_all();
     }
 
-    /// Says that `rank` is done: calls that wait for it fail.
+    /// Records that `rank` is done: calls that wait for it fail.
     pub(crate) fn leave(&self, rank: usize) {
         self.lock().left[rank] = true;
         self.changed.notify_all();

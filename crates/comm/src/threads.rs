@@ -13,13 +13,13 @@ use crate::hub::{Hub, HubMessage};
 /// The communicator of one rank that is a thread.
 ///
 /// Every collective call returns on all ranks or on none. A rank that panics or calls
-/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`];
-/// a rank whose function has returned fails those calls that wait for it.
+/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`].
+/// A rank whose function has returned fails the calls that wait for it.
 #[derive(Debug)]
 pub struct Threads {
     hub: Arc<Hub>,
     rank: usize,
-    /// Which communicator of the launch this is: 0, and one more by each `dup`.
+    /// The number of this communicator in its launch: 0, and one more by each `dup`.
     group: u64,
     /// Collective calls made on it.
     calls: Cell<u64>,
@@ -50,7 +50,7 @@ impl Threads {
         values
     }
 
-    /// As [`Threads::launch`], with a rank's panic as its result.
+    /// Like [`Threads::launch`], with a rank's panic as its result.
     ///
     /// # Panics
     /// For no ranks.

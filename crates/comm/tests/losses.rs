@@ -12,7 +12,7 @@ use recoup_comm::MpiJob;
 use recoup_core::{Comm, CommError};
 use recoup_testkit::mpirun;
 
-/// Says to a process that it is one of the job, and which random numbers to draw.
+/// Tells a process that it belongs to the job, and the seed of its random numbers.
 const SEED: &str = "RECOUP_TEST_MPI_SEED";
 /// Processes that compute.
 const PLACES: usize = 3;

@@ -13,7 +13,7 @@ use nvrtc::sys::{nvrtcProgram, nvrtcResult};
 
 use crate::{Compiled, DeviceError};
 
-/// Whether the driver's library is there; every other call panics without it.
+/// Returns whether the driver's library is there; every other call panics without it.
 pub(crate) fn is_driver_present() -> bool {
     // SAFETY: it opens the driver's library, whose initialisers are trusted as the system's.
     unsafe { driver::sys::is_culib_present() }
@@ -55,7 +55,7 @@ pub(crate) fn find_compiler() -> Result<(), DeviceError> {
     Err(DeviceError::NotAvailable { what: "runtime compiler", why: why.to_owned() })
 }
 
-/// Where the compiler may be beside where the system looks.
+/// Returns folders that may hold the compiler and that the system does not search.
 fn folders() -> Vec<PathBuf> {
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let mut folders: Vec<PathBuf> = named("RECOUP_NVRTC").into_iter().collect();

@@ -1,9 +1,9 @@
 //! The HDF5 filter plugin that opens QB datasets in every HDF5 program.
 //!
 //! HDF5 finds the library in a folder of `HDF5_PLUGIN_PATH` when it meets filter
-//! [`recoup_compress::QB_FILTER`], asks it for a class record and hands it one chunk at a time;
-//! `sys` is that conversation. It links no libhdf5, so one library serves every release from 1.8.11
-//! on, whoever loads it.
+//! [`recoup_compress::QB_FILTER`]. It asks the library for a class record and passes it one chunk
+//! at a time; `sys` has these calls. It links no libhdf5, so one library serves every release from
+//! 1.8.11 on, whoever loads it.
 //!
 //! Promises: never a panic across the border, never more memory than a frame has a table for. It
 //! decodes only, and frames that stand alone only: a frame coded against a parent needs another
@@ -17,7 +17,7 @@ use recoup_core::{Bound, Codec, CodecError, Context, ElementType, ValuesMut};
 
 mod sys;
 
-/// Why a chunk was not opened.
+/// A reason why a chunk was not opened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum FilterRefusal {
@@ -29,7 +29,7 @@ pub enum FilterRefusal {
     Codec(CodecError),
     /// There is no memory for the values.
     Memory {
-        /// What they take.
+        /// Their size.
         bytes: usize,
     },
 }

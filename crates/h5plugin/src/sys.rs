@@ -1,4 +1,5 @@
-//! What HDF5 calls: the plugin interface of `H5PLextern.h` and the filter class of `H5Zpublic.h`.
+//! The functions that HDF5 calls: the plugin interface of `H5PLextern.h` and the filter class of
+//! `H5Zpublic.h`.
 #![expect(unsafe_code, reason = "HDF5 calls C functions and passes buffers by pointer")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -51,7 +52,7 @@ static CLASS: Class = Class {
     filter: apply,
 };
 
-/// What kind of plugin this is.
+/// Returns the kind of plugin.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn H5PLget_plugin_type() -> c_int {
     TYPE_FILTER
@@ -159,7 +160,7 @@ mod tests {
         }
     }
 
-    /// What the filter returns, and the buffer it leaves.
+    /// Returns the filter's result and the buffer it leaves.
     fn filtered(flags: c_uint, bytes: &[u8]) -> (usize, Vec<u8>) {
         let mut buffer = lend(bytes);
         let mut room = bytes.len();

@@ -1,5 +1,5 @@
-//! What every codec must pass: its bound on every kind of value, refusal of nonsense, the same
-//! bytes twice, and no panic whatever the payload holds.
+//! The suite that every codec must pass: its bound on every kind of value, refusal of nonsense, the
+//! same bytes twice, and no panic whatever the payload holds.
 //!
 //! Values come from a fixed generator, so a failure repeats; each message names input, bound and
 //! position.

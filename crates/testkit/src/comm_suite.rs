@@ -1,4 +1,4 @@
-//! What every communicator must do. Each rank calls [`run`] with its own.
+//! The suite that every communicator must pass. Each rank calls [`run`] with its own.
 #![expect(clippy::disallowed_methods, reason = "the suite of communicators")]
 
 use recoup_core::{Comm, CommError};
@@ -106,11 +106,11 @@ fn bytes_of_any_length_arrive_in_the_order_asked(comm: &dyn Comm) -> Result<(), 
     let left = (rank + size - 1) % size;
     let right = (rank + 1) % size;
     for length in [0, 1, 7, 4096, 3_000_001] {
-        let of = |rank: usize| -> Vec<u8> { (0..length).map(|k| (k % 251 + rank) as u8).collect() };
-        let own = of(rank);
+        let bytes_of = |rank: usize| -> Vec<u8> { (0..length).map(|k| (k % 251 + rank) as u8).collect() };
+        let own = bytes_of(rank);
         let received = comm.exchange_bytes(&[(right, &own), (right, b"second"), (right, b"")], &[left, left, left])?;
         assert_eq!(received.len(), 3);
-        assert!(received[0] == of(left), "{length} bytes from rank {left} are not what it sent");
+        assert!(received[0] == bytes_of(left), "{length} bytes from rank {left} are not what it sent");
         assert_eq!((received[1].as_slice(), received[2].as_slice()), (b"second".as_slice(), b"".as_slice()));
     }
     assert_eq!(comm.exchange_bytes(&[], &[])?, Vec::<Vec<u8>>::new());

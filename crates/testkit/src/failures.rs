@@ -35,7 +35,8 @@ impl Scripted {
         self
     }
 
-    /// How many questions have been asked: run once without failures to learn where one can strike.
+    /// Returns the number of questions asked: run once without failures to learn where one can
+    /// strike.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked

@@ -12,16 +12,16 @@ const SECONDS_MAX: u32 = 120;
 /// The result of a job.
 #[derive(Debug)]
 pub struct EndedJob {
-    /// How `mpirun` ended.
+    /// The exit status of `mpirun`.
     pub status: ExitStatus,
-    /// What the ranks printed.
+    /// The standard output of all ranks.
     pub stdout: String,
-    /// What they wrote to standard error.
+    /// The standard error of all ranks.
     pub stderr: String,
 }
 
 impl EndedJob {
-    /// Every rank ended with 0.
+    /// Returns whether every rank ended with 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.status.success()
@@ -64,7 +64,7 @@ pub fn surviving() -> Option<PathBuf> {
     folder.join("bin/mpirun").exists().then_some(folder)
 }
 
-/// As [`command`] with the `mpirun` in `folder`, for jobs that go on when a rank is lost.
+/// Like [`command`] with the `mpirun` in `folder`, for jobs that go on when a rank is lost.
 #[must_use]
 pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     let mut command = Command::new("timeout");
@@ -78,7 +78,7 @@ pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     command
 }
 
-/// As [`job`], for jobs that go on when a rank is lost.
+/// Like [`job`], for jobs that go on when a rank is lost.
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
@@ -106,7 +106,7 @@ fn finished(output: io::Result<std::process::Output>) -> EndedJob {
     EndedJob { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Looks every 5 ms until something is true.
+/// Tests a condition every 5 ms until it is true.
 ///
 /// # Panics
 /// When it is not within 100 s.
@@ -116,5 +116,5 @@ pub fn wait_until(mut is_true: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(if looked { 0 } else { 5 }));
         looked
     });
-    assert!(came_true, "what is waited for does not come true");
+    assert!(came_true, "the condition did not become true within 100 s");
 }

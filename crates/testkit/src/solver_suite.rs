@@ -1,5 +1,5 @@
-//! What every solver must pass: it converges truly, lends its variables properly, and comes back
-//! from a version.
+//! The suite that every solver must pass: it converges truly, lends its variables properly, and
+//! comes back from a version.
 //!
 //! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a
 //! plain residual, so it judges all methods alike. What a version does not hold is poisoned with

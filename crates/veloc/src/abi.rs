@@ -13,10 +13,10 @@ use recoup_core::{Comm, CommError};
 
 use crate::{Client, Config, Error, MemoryRegion, Parsed, Selection, say};
 
-/// What a call that worked returns.
+/// The code of a call that succeeded.
 pub const CODE_SUCCESS: c_int = 0;
 
-/// What a call that failed returns.
+/// The code of a call that failed.
 pub const CODE_FAILURE: c_int = -1;
 
 /// Bytes of a routed file's name, its end included.
@@ -64,8 +64,8 @@ fn code_ok(_done: ()) -> c_int {
     CODE_SUCCESS
 }
 
-/// A string of the program; what is none is the empty one, which is no name, so that collective
-/// calls fail together.
+/// A string of the program. Null and invalid UTF-8 give the empty string, which is no valid name,
+/// so that collective calls fail together.
 ///
 /// # Safety
 /// `text` is null or ends with a zero byte, and stays as it is meanwhile.
@@ -106,7 +106,7 @@ fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_
     code(|| {
         let mut open = open();
         if open.is_some() {
-            return Err(Error::Order { call, what: "it was called before" });
+            return Err(Error::Order { call, what: "called a second time" });
         }
         *open = Some(make()?);
         Ok(CODE_SUCCESS)
@@ -236,7 +236,7 @@ pub extern "C" fn recoup_veloc_region_lossy(id: c_int, bound: f64) -> c_int {
     with("VELOC_Region_lossy", |client| client.allow_error(id, bound).map(code_ok))
 }
 
-/// Where a file is to be written, or read back.
+/// Returns the path to write a file to, or to read it back from.
 ///
 /// # Safety
 /// `original` is null or a string; `routed` is null or has room for `VELOC_MAX_NAME` bytes.
@@ -393,7 +393,8 @@ pub unsafe extern "C" fn recoup_veloc_recover_selective(mode: c_int, ids: *const
 pub extern "C" fn recoup_veloc_recover_size(id: c_int) -> c_int {
     with("VELOC_Recover_size", |client| {
         let bytes = client.recover_size(id)?;
-        let refuse = |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes are no int") };
+        let refuse =
+            |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes do not fit an int") };
         c_int::try_from(bytes).map_err(refuse)
     })
 }

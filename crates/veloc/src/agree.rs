@@ -13,8 +13,8 @@ struct CallReport {
     error: Option<String>,
 }
 
-/// Whether all ranks made `call` and could do their part; each rank gets its own error, or the
-/// first of another's.
+/// Returns `Ok` if all ranks made `call` and passed `Ok`; otherwise each rank gets its own error,
+/// or the first of another's.
 ///
 /// # Errors
 /// `mine`, [`Error::Rank`], [`Error::Disagree`], [`Error::Comm`].

@@ -25,7 +25,7 @@ use crate::{Config, Error, MemoryRegion};
 /// Longest name of a checkpoint: with what is put before it, a file's name.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What the program is in the middle of.
+/// The operation that the program is in the middle of.
 enum ClientPhase {
     Idle,
     Checkpoint(Box<Checkpoint>),
@@ -50,7 +50,7 @@ pub struct Client {
     candidate: Option<VerifiedVersion>,
     drain: Option<PersistentDrain>,
     clock: SystemClock,
-    /// When the last copy to persistent storage was begun.
+    /// The start of the last drain.
     drained_at: Option<Duration>,
     /// Versions restored and not checkpointed after: what is newer belongs to a run that was given
     /// up.
@@ -174,7 +174,7 @@ impl Client {
         match &mut self.phase {
             // SAFETY: as the caller promises.
             ClientPhase::Checkpoint(checkpoint) => unsafe { checkpoint.take(&self.regions, selection) },
-            _ => Err(Error::Order { call: "VELOC_Checkpoint_mem", what: "no checkpoint is begun" }),
+            _ => Err(Error::Order { call: "VELOC_Checkpoint_mem", what: "no checkpoint has begun" }),
         }
     }
 
@@ -192,7 +192,7 @@ impl Client {
             ClientPhase::Checkpoint(mut checkpoint) => checkpoint.seal(rank, ranks).map(|sealed| (checkpoint, sealed)),
             other => {
                 self.phase = other;
-                Err(Error::Order { call, what: "no checkpoint is begun" })
+                Err(Error::Order { call, what: "no checkpoint has begun" })
             }
         };
         // One copy at a time, on all ranks: what the last one left is gone before the next begins.
@@ -217,7 +217,7 @@ impl Client {
         self.drain.take().map_or(Ok(()), PersistentDrain::wait)
     }
 
-    /// Whether no copy is under way.
+    /// Returns whether no copy is under way.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.drain.as_ref().is_none_or(PersistentDrain::is_finished)
@@ -289,7 +289,7 @@ impl Client {
         match &self.phase {
             // SAFETY: as the caller promises.
             ClientPhase::Restart(restart) => unsafe { restart.recover(&self.regions, selection) },
-            _ => Err(Error::Order { call: "VELOC_Recover_mem", what: "no restart is begun" }),
+            _ => Err(Error::Order { call: "VELOC_Recover_mem", what: "no restart has begun" }),
         }
     }
 
@@ -300,7 +300,7 @@ impl Client {
     pub fn recover_size(&self, id: i32) -> Result<usize, Error> {
         match &self.phase {
             ClientPhase::Restart(restart) => restart.size(id),
-            _ => Err(Error::Order { call: "VELOC_Recover_size", what: "no restart is begun" }),
+            _ => Err(Error::Order { call: "VELOC_Recover_size", what: "no restart has begun" }),
         }
     }
 
@@ -316,7 +316,7 @@ impl Client {
             ClientPhase::Restart(restart) => Ok((restart.name.clone(), restart.version)),
             other => {
                 self.phase = other;
-                Err(Error::Order { call, what: "no restart is begun" })
+                Err(Error::Order { call, what: "no restart has begun" })
             }
         };
         let (name, version) = self.agree(call, ended)?;
@@ -324,7 +324,7 @@ impl Client {
         Ok(())
     }
 
-    /// Where the file called `original` is to be written, or read back.
+    /// Returns the path to write the file called `original` to, or to read it back from.
     ///
     /// # Errors
     /// [`Error::Order`] outside both, [`Error::Argument`] for a file that is not in the version.
@@ -333,7 +333,7 @@ impl Client {
             ClientPhase::Checkpoint(checkpoint) => checkpoint.route(original),
             ClientPhase::Restart(restart) => restart.route(original),
             ClientPhase::Idle => {
-                Err(Error::Order { call: "VELOC_Route_file", what: "no checkpoint or restart is begun" })
+                Err(Error::Order { call: "VELOC_Route_file", what: "no checkpoint or restart has begun" })
             }
         }
     }
@@ -347,7 +347,7 @@ impl Client {
         let call = "VELOC_Cleanup";
         check_name(call, name)?;
         if !matches!(self.phase, ClientPhase::Idle) {
-            return Err(Error::Order { call, what: "a checkpoint or restart is begun" });
+            return Err(Error::Order { call, what: "a checkpoint or restart has begun and has not ended" });
         }
         self.candidate = None;
         self.finish_drain();
@@ -386,7 +386,7 @@ impl Client {
         crate::say(Some(self.rank()), &error.to_string());
     }
 
-    /// What all ranks know is said once.
+    /// Reports on rank 0 alone an error that all ranks know.
     fn say_once(&self, error: &Error) {
         if self.rank() == 0 {
             self.say(error);
@@ -404,8 +404,8 @@ impl Client {
         let version = u64::try_from(version).map_err(refuse)?;
         match self.phase {
             ClientPhase::Idle => Ok(version),
-            ClientPhase::Checkpoint(_) => Err(Error::Order { call, what: "a checkpoint is begun and not ended" }),
-            ClientPhase::Restart(_) => Err(Error::Order { call, what: "a restart is begun and not ended" }),
+            ClientPhase::Checkpoint(_) => Err(Error::Order { call, what: "a checkpoint has begun and has not ended" }),
+            ClientPhase::Restart(_) => Err(Error::Order { call, what: "a restart has begun and has not ended" }),
         }
     }
 
@@ -442,7 +442,7 @@ impl Client {
         self.agree(name, aside.map_err(Error::from))
     }
 
-    /// Rank 0's word counts.
+    /// Returns whether the next version is to be drained; the answer of rank 0 counts.
     fn is_due(&self) -> bool {
         let Some(interval) = self.config.persistent_interval else { return false };
         self.drained_at.is_none_or(|at| self.clock.now() - at >= interval)
@@ -539,7 +539,7 @@ fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     if is_name {
         return Ok(());
     }
-    let what = format!("{name:?} is no name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");
+    let what = format!("{name:?} is not a valid name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");
     Err(Error::Argument { call, what })
 }
 

@@ -12,12 +12,12 @@ use recoup_core::{Bound, BoundRule};
 
 use crate::Error;
 
-/// Where versions rest, and what becomes of them.
+/// The configuration: the places of versions, and how long they are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Fast, and lost with its node.
     pub scratch: PathBuf,
-    /// What outlives the job, shared by all ranks.
+    /// The directory that outlives the job, shared by all ranks.
     pub persistent: PathBuf,
     /// Copies to persistent storage are made behind the program.
     pub asynchronous: bool,
@@ -42,16 +42,16 @@ pub struct Parsed {
     pub warnings: Vec<String>,
 }
 
-/// What becomes of a key that changes nothing.
+/// The treatment of a key that changes nothing.
 enum Idle {
     /// The same thing happens without it.
     Silent,
-    /// Why it has no effect, said unless the value is one that asks for nothing.
+    /// Warned of, with the reason, unless the value asks for nothing.
     Said(&'static str),
 }
 
-/// Where another rank's part of a copy does not come, its process is lost and the job with it; long
-/// enough for any file system.
+/// The longest wait for another rank's part of a copy, long enough for any file system: its process
+/// is lost then, and the job with it.
 const WATCHDOG_DEFAULT: Duration = Duration::from_secs(3600);
 
 /// Values that switch a part off.
@@ -75,7 +75,10 @@ const IDLE: [(&str, Idle); 11] = [
     ("threaded", Idle::Silent),
     ("max_parallelism", Idle::Silent),
     ("log_prefix", Idle::Said("messages go to standard error")),
-    ("ec_interval", Idle::Said("there is no erasure coding between nodes; persistent copies are what is kept")),
+    (
+        "ec_interval",
+        Idle::Said("there is no erasure coding between nodes; versions in persistent storage take its place"),
+    ),
     ("failure_domain", Idle::Said("there is no erasure coding between nodes")),
     ("axl_type", Idle::Said("files are copied by recoup itself")),
     ("aggregated", Idle::Said("a version is one directory with a file per rank")),
@@ -98,8 +101,7 @@ impl Config {
         let parsed = Self::parse(&text, overrides).map_err(refuse)?;
         let Self { scratch, persistent, .. } = &parsed.config;
         if resolved(scratch) == resolved(persistent) {
-            let same =
-                "scratch and persistent are the same directory: two expected, as a lost scratch must cost no version";
+            let same = "scratch and persistent are the same directory: two directories expected, so that no version is lost with scratch";
             return Err(refuse(format!("{same}; {}", scratch.display())));
         }
         Ok(parsed)

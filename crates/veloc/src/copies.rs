@@ -18,7 +18,7 @@ pub(crate) struct Meta {
     pub(crate) rank: usize,
     /// Ranks there were.
     pub(crate) ranks: usize,
-    /// What the program called its files.
+    /// The program's names of its files.
     pub(crate) files: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Offer {
     pub(crate) tokens: BTreeSet<u64>,
     /// Ranks that wrote it, where their number is another one.
     pub(crate) others: Option<usize>,
-    /// What is wrong with the copies that are not offered.
+    /// The damage of the copies that are not offered.
     pub(crate) damage: Vec<String>,
 }
 

@@ -15,7 +15,7 @@ use crate::places::NameStores;
 use crate::regions::{Regions, Selection};
 use crate::{Error, MemoryRegion};
 
-/// What all ranks were told when the checkpoint began.
+/// The decisions that rank 0 broadcast when the checkpoint began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     /// Told apart by it from every other checkpoint.
@@ -130,7 +130,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Where the program is to write what it calls `original`.
+    /// Returns the path to write the file called `original` to.
     pub(crate) fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
         if let Some((_, path)) = self.files.iter().find(|(name, _)| name == original) {
             return Ok(path.clone());

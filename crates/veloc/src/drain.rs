@@ -52,7 +52,7 @@ pub(crate) struct PersistentDrain {
     stop: Arc<AtomicBool>,
 }
 
-/// What a rank hands over.
+/// The records that a rank hands over to rank 0.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct HandedPart {
     variables: Vec<VariableRecord>,
@@ -85,7 +85,7 @@ impl PersistentDrain {
         })
     }
 
-    /// Gives it up at its next frame; it does not count then.
+    /// Stops the copy at its next frame; the version does not count then.
     pub(crate) fn stop(self) -> Result<(), Error> {
         self.stop.store(true, Ordering::Release);
         self.wait()
@@ -228,7 +228,7 @@ impl DrainThread {
             }
             self.check_stop()?;
             if self.clock.now() - start > *patience {
-                return Err(failed(*version, &format!("{what} was awaited for {} s", patience.as_secs())));
+                return Err(failed(*version, &format!("waited {} s for {what}", patience.as_secs())));
             }
             std::thread::sleep(nap);
             nap = (nap * 2).min(nap_max);
@@ -244,7 +244,7 @@ impl DrainThread {
     }
 }
 
-/// What was handed over, once all of it is there.
+/// Returns the part handed over; `None` while it is incomplete.
 fn handed(bytes: &[u8]) -> Option<HandedPart> {
     let (checksum, text) = bytes.split_at_checked(8)?;
     let found = format!("{:08x}", crc32c::crc32c(text));

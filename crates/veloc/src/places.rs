@@ -1,4 +1,4 @@
-//! Where the versions of one name rest: this rank's in scratch, those of all ranks in persistent
+//! The places of the versions of one name: this rank's in scratch, those of all ranks in persistent
 //! storage.
 //!
 //! ```text
@@ -50,12 +50,13 @@ impl Places {
         Self { scratch: config.scratch.join(&name), persistent: config.persistent.join(&name) }
     }
 
-    /// Where routed files of checkpoints called `name` are.
+    /// Returns the directory of routed files of checkpoints called `name`.
     pub(crate) fn files(&self, name: &str) -> PathBuf {
         self.scratch.join(format!("files-{name}"))
     }
 
-    /// Where parts of a copy to persistent storage are handed over; a draft, so it goes with those.
+    /// Returns the directory in which the parts of a drain are handed over. Its name is a draft's,
+    /// so it is discarded with drafts.
     pub(crate) fn handover(&self, name: &str, token: u64) -> PathBuf {
         self.persistent.join(name).join(format!("draft-parts-{token:016x}"))
     }
@@ -72,7 +73,7 @@ impl Places {
         Ok(store)
     }
 
-    /// Whether anything was ever kept under `name` in scratch.
+    /// Returns whether anything was ever kept under `name` in scratch.
     pub(crate) fn has_scratch(&self, name: &str) -> bool {
         self.scratch.join(name).is_dir()
     }

@@ -25,13 +25,13 @@ impl MemoryRegion {
     /// `count` elements of `element_bytes` bytes each.
     ///
     /// # Errors
-    /// [`Error::Argument`] for no address, and for more bytes than memory can have.
+    /// [`Error::Argument`] for a null address, and for more bytes than memory can have.
     pub fn new(start: *mut u8, count: usize, element_bytes: usize) -> Result<Self, Error> {
         let refuse = |what: String| Error::Argument { call: "protect", what };
         let bytes = count.checked_mul(element_bytes).filter(|&bytes| isize::try_from(bytes).is_ok());
         let bytes = bytes.ok_or_else(|| refuse(format!("{count} elements of {element_bytes} bytes")))?;
         if start.is_null() && bytes > 0 {
-            return Err(refuse(format!("{bytes} bytes at no address")));
+            return Err(refuse(format!("{bytes} bytes at a null address")));
         }
         Ok(Self { start, bytes, element_bytes })
     }
@@ -44,7 +44,7 @@ impl MemoryRegion {
         self.element_bytes
     }
 
-    /// What the region holds now.
+    /// Returns the bytes that the region holds now.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else writes it meanwhile.
@@ -92,7 +92,7 @@ impl Regions {
         };
     }
 
-    /// Whether there was such a region.
+    /// Removes a region; returns whether there was one.
     pub(crate) fn unprotect(&mut self, name: Option<&str>, id: i32) -> bool {
         let set = match name {
             None => Some(&mut self.common),
@@ -126,12 +126,12 @@ impl Regions {
     }
 }
 
-/// Which regions a call means.
+/// The regions that a call selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection<'a> {
     /// All of them.
     All,
-    /// Those named.
+    /// The regions named.
     Some(&'a [i32]),
     /// All but those named.
     Rest(&'a [i32]),
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn selection_names_what_is_not_there() {
-        let of = |selection: Selection<'_>| selection.of([1, 2, 3].into_iter());
-        assert_eq!(of(Selection::All), Ok(vec![1, 2, 3]));
-        assert_eq!(of(Selection::Some(&[3, 1, 3])), Ok(vec![1, 3]));
-        assert_eq!(of(Selection::Some(&[3, 9])), Err(9));
-        assert_eq!(of(Selection::Rest(&[3, 9])), Ok(vec![1, 2]));
+        let selected = |selection: Selection<'_>| selection.of([1, 2, 3].into_iter());
+        assert_eq!(selected(Selection::All), Ok(vec![1, 2, 3]));
+        assert_eq!(selected(Selection::Some(&[3, 1, 3])), Ok(vec![1, 3]));
+        assert_eq!(selected(Selection::Some(&[3, 9])), Err(9));
+        assert_eq!(selected(Selection::Rest(&[3, 9])), Ok(vec![1, 2]));
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Restart {
     pub(crate) version: u64,
     part: RankPart,
     files_dir: PathBuf,
-    /// What was written out for the program to read.
+    /// Files written for the program to read.
     files: Vec<(String, PathBuf)>,
 }
 

@@ -15,9 +15,9 @@ use crate::{cargo, succeed};
 /// One of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AnchorTable {
-    /// What checkpoints every 20 iterations cost PETSc's CG, on one rank and on two.
+    /// The cost of checkpoints every 20 iterations to PETSc's CG, on one rank and on two.
     Attached,
-    /// What one checkpoint costs PETSc's CG, by blocks of 20 iterations with and without one,
+    /// The cost of one checkpoint to PETSc's CG, by blocks of 20 iterations with and without one,
     /// next to a file written by hand.
     Blocks,
     /// Milliseconds per iteration of our solvers on two threads and of PETSc's on two ranks.
@@ -72,8 +72,8 @@ const METHODS: [ComparedMethod; 3] = [
     },
 ];
 
-/// What is saved every 20 iterations of an attached solve: its name, and options of the session;
-/// none for a second plain solve, which says what the machine does by itself.
+/// The version saved every 20 iterations of an attached solve: its name, and options of the
+/// session; none for a second plain solve, which says what the machine does by itself.
 const SAVES: [(&str, &str); 4] = [
     ("nothing, not attached", ""),
     ("x as it is", "scheme=traditional codec=raw state=x"),
@@ -132,7 +132,7 @@ fn driver(root: &Path, target: &Path, source: &str, name: &str) -> Result<PathBu
     Ok(program)
 }
 
-/// What the example says of a solve.
+/// The result of a solve as the example prints it.
 struct TimedSolve {
     iterations: f64,
     seconds: f64,
@@ -159,8 +159,8 @@ impl Programs {
         Ok(())
     }
 
-    /// What PETSc's CG takes attached over what it takes plain: one rank, its second core free, and
-    /// a rank on each.
+    /// Prints the time of PETSc's CG attached over its time alone: one rank, its second core free,
+    /// and a rank on each.
     fn print_attached(&self, sizes: &[u32], rounds: usize) -> Result<()> {
         println!(
             "| grid | ranks | saved every 20 iterations | plain s | attached / plain | iterations |\n|---|---|---|---|---|---|"
@@ -293,7 +293,8 @@ fn solve<'a>(command: &'a mut Command, size: u32, options: &str, operator: &str)
     command.args(options.split_whitespace()).args(["--rtol", "1e-12", "--max-iterations", ITERATIONS])
 }
 
-/// What a solve of ours says. Its exit code is 3, not converged, as so few iterations end with.
+/// Returns the milliseconds that a solve of ours prints. Its exit code is 3, not converged, as so
+/// few iterations end with.
 fn milliseconds(output: &Output) -> Result<f64> {
     let complaint = || String::from_utf8_lossy(&output.stderr).into_owned();
     let json: Value = serde_json::from_slice(&output.stdout).with_context(complaint)?;

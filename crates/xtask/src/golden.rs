@@ -35,7 +35,7 @@ pub(crate) fn run(root: &Path, replace: bool) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the frozen files; nothing when there are none yet.
+/// Lists the faults of the frozen files; nothing when there are none yet.
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>> {
     let folder = root.join(FOLDER);
     if !folder.exists() {

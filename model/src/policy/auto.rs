@@ -19,8 +19,8 @@ const SCHEME_CHANGE: f64 = 0.9;
 /// on storage as slow as this.
 const RAW_PROBE_SHARE: f64 = 0.02;
 const SLOW_BYTES_PER_SECOND: f64 = 1e8;
-/// What all ranks together are taken to write while nothing is known: much for a disk of their own,
-/// little for what many share.
+/// The assumed bandwidth of all ranks together while nothing is known: much for a disk of their
+/// own, little for what many share.
 const GUESSED_BYTES_PER_SECOND: f64 = 1e9;
 /// A scheme not measured yet is taken once when its guessed overhead is at most this much of the
 /// best.
@@ -37,15 +37,15 @@ const EXPLORE_CHECKPOINTS: f64 = 2.0;
 /// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the
 /// directions too, each with its bytes and its extra iterations; where the choices come to the
 /// same, the most faithful is taken. A scheme not seen yet competes with an estimate from sizes and
-/// bandwidth; when it wins clearly it comes into force, when it wins or comes near it is taken
-/// once, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
-/// it. The work that remains is extrapolated from the residual's recent rate, and checkpoints are
+/// bandwidth; if it wins clearly it comes into force. If it wins or comes near, it is taken once,
+/// and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures it.
+/// The work that remains is extrapolated from the residual's recent rate, and checkpoints are
 /// spread over it ([`crate::horizon`]): near the end none pays any more. The MTTI given and the
 /// extra iterations expected of lossy recoveries give way to those that are seen.
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
     config: PolicyConfig,
-    /// As asked, or to be found.
+    /// The interval asked for, or `Auto`.
     interval: Interval,
     history: ResidualHistory,
     recoveries: RecoveryHistory,
@@ -96,8 +96,8 @@ impl AutoPolicy {
         }
     }
 
-    /// What costs least at an interval that was asked for: the versions themselves, and the
-    /// recoveries from them.
+    /// Returns the cheapest choice at an interval that was asked for: the versions themselves, and
+    /// the recoveries from them.
     fn cheapest_at(&self, interval_seconds: f64, ballot: &Ballot) -> Option<Choice> {
         let failures = interval_seconds / ballot.question.mtti_seconds;
         let cost = |candidate: &PricedChoice| {
@@ -139,8 +139,8 @@ impl AutoPolicy {
         Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
-    /// A choice to take once in place of the one in force, because nothing but a guess says it is
-    /// worse, or, under other bounds, because a guess says it is better.
+    /// Returns a choice to take once in place of the one in force: only an estimate says that it is
+    /// worse or, under other bounds, that it is better.
     fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
         let question = &ballot.question;
         let answer = &ballot.answer;
@@ -182,8 +182,8 @@ impl AutoPolicy {
         best.map_or_else(|| self.config.plan(Scheme::Traditional), |choice| self.config.plan_of(choice))
     }
 
-    /// The best scheme; where that is only a guess, and no clear one, the best of those measured;
-    /// and in place of it one that is more faithful at the same cost.
+    /// Returns the best scheme, or the best measured one if the best is an estimate that does not
+    /// win by a wide margin. A more faithful scheme of the same cost takes its place.
     fn best(ballot: &Ballot) -> Scheme {
         let Ballot { answer, candidates, .. } = ballot;
         let is_measured = |scheme: Scheme| {
@@ -202,9 +202,9 @@ impl AutoPolicy {
         faithful(best, ballot)
     }
 
-    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost,
-    /// and says whether scheme, state or interval have changed enough to be told. Where the scheme
-    /// kept is not worth another checkpoint, nothing is.
+    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost.
+    /// Returns whether scheme, state or interval have changed enough to be reported. Where the
+    /// scheme kept is not worth another checkpoint, nothing is.
     fn keep_or_change(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
         let answer = &ballot.answer;
         let choice_of = |scheme: Scheme| {
@@ -261,7 +261,7 @@ impl AutoPolicy {
         why
     }
 
-    /// Why versions hold what they do, where there was a choice.
+    /// Adds the reason why versions hold what they do, where there was a choice.
     fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
         let cheaper = |candidate: &&PricedChoice| {
             ballot.answer.expected(candidate.choice.scheme) < ballot.answer.expected(next.scheme)

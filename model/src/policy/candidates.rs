@@ -29,8 +29,8 @@ pub(super) struct PricedChoice {
     pub(super) is_measured: bool,
 }
 
-/// What there is to choose from. The exact state is one only where it is more than the traditional
-/// one, and the iterate alone where the usual lossy version holds more; bounds may be finer and
+/// Returns the choices there are. The exact state is one only where it is more than the traditional
+/// one, and the iterate alone where the usual lossy version holds more. Bounds may be finer and
 /// coarser where they follow the residual and were not asked for.
 pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> {
     let usual = |scheme| config.plan(scheme).choice();
@@ -112,7 +112,7 @@ pub(super) fn best_states(
     best.into_iter().map(|(candidate, _)| candidate).collect()
 }
 
-/// What one decision is made from.
+/// The numbers behind one decision.
 pub(super) struct Ballot {
     pub(super) question: Question,
     pub(super) answer: Answer,
@@ -126,9 +126,9 @@ pub(super) struct Ballot {
 }
 
 impl Ballot {
-    /// Whether the choice in force, which was measured, is expected to cost less under these other
-    /// bounds: to take them once costs none of the extra iterations that they would cost in the
-    /// long run.
+    /// Returns whether the choice in force, which was measured, is expected to cost less under
+    /// these other bounds: to take them once costs none of the extra iterations that they would
+    /// cost in the long run.
     pub(super) fn promises_more(&self, other: &PricedChoice, held: Choice) -> bool {
         let overhead = |candidate: &PricedChoice| {
             self.question.protection(&candidate.cost, self.fallback_seconds).overhead_fraction
@@ -143,7 +143,7 @@ impl Ballot {
             })
     }
 
-    /// How long a version of this choice is on its way behind the solver.
+    /// Returns the time that a version of this choice drains.
     pub(super) fn drain_seconds(&self, choice: Choice) -> f64 {
         let found = self.all.iter().find(|candidate| candidate.choice == choice);
         found.map_or(0.0, |candidate| self.question.timing(&candidate.cost).drain_seconds)

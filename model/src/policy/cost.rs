@@ -1,4 +1,4 @@
-//! What a scheme costs: as measured, else as estimated from sizes and bandwidth.
+//! The cost of a scheme: as measured, else as estimated from sizes and bandwidth.
 
 use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
 
@@ -118,8 +118,8 @@ impl PolicyConfig {
         self.estimate_at(bandwidth(seen)?, choice, seen)
     }
 
-    /// What a version is expected to cost on storage of this bandwidth; `None` while its bytes are
-    /// not known.
+    /// Returns the expected cost of a version on storage of this bandwidth; `None` while its bytes
+    /// are not known.
     pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, seen: &Observation) -> Option<Cost> {
         let raw_bytes = raw_bytes(choice.resume, seen)?;
         let machine = MachineBandwidths {
@@ -167,21 +167,21 @@ impl PolicyConfig {
     }
 }
 
-/// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give
-/// (ratios of CG iterates under the verified rule about 4, lossless 1.1 to 1.35), its rate with
-/// every try of the verified rule in it. A better one is found because schemes that come near are
-/// tried once, a worse one is dropped because it is measured.
+/// The assumed rates of a codec until it was measured: the modest end of what solvers' vectors give
+/// (ratios of CG iterates under the verified rule about 4, lossless 1.1 to 1.35). The rate includes
+/// every try of the verified rule. A better one is found because schemes that come near are tried
+/// once, a worse one is dropped because it is measured.
 pub(super) const LOSSY_GUESS: CodecRates =
     CodecRates { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
 pub(super) const LOSSLESS_GUESS: CodecRates =
     CodecRates { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
 /// Ratio of a direction at its bound in the energy norm, a twentieth, which CG's bear at about ten.
 const DIRECTION_RATIO: f64 = 10.0;
-/// What of the bits saved by coarser bounds is expected before it was measured.
+/// The part of the bits saved by coarser bounds that is expected before it was measured.
 const COARSE_CREDIT: f64 = 0.5;
 /// Bits of a value of the iterate.
 const VALUE_BITS: f64 = 64.0;
-/// What of the interval is waited for a version whose cost is a guess.
+/// The part of the interval to wait for a version whose cost is a guess.
 const FIRST_PART: f64 = 0.5;
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 

@@ -50,7 +50,7 @@ impl FixedPolicy {
         }
     }
 
-    /// What one checkpoint does.
+    /// Returns the plan of a checkpoint.
     fn plan(&self) -> Plan {
         self.config.plan(self.scheme)
     }
@@ -72,8 +72,8 @@ impl FixedPolicy {
         Some(format!("lossy versions hold what the recurrences need from now on: {evidence}"))
     }
 
-    /// What recoveries have shown, where it makes lossy versions cost more than such that lose no
-    /// iteration, by what is expected of both.
+    /// Returns the evidence of recoveries if it makes lossy versions cost more than versions that
+    /// lose no iteration, by the cost expected of both.
     fn evidence_of_recoveries(&self, seen: &Observation) -> Option<String> {
         let lossy = self.plan().choice();
         let continued = Choice { resume: Resume::Traditional, ..lossy };

@@ -1,4 +1,4 @@
-//! What a run has taught: how often it fails, and how many extra iterations lossy recoveries cost.
+//! Numbers learned from a run: its rate of failures, and the extra iterations of lossy recoveries.
 
 use recoup_core::{Bound, BoundRule, Choice, Cost, Grain, Observation, Prediction, PredictionSource, Resume, Scheme};
 
@@ -34,7 +34,7 @@ pub(super) fn mtti_seconds(given_seconds: f64, seen: &Observation) -> f64 {
     (MTTI_FAILURES * given_seconds + seen.elapsed_seconds) / (MTTI_FAILURES + failures)
 }
 
-/// What recoveries have cost, and what the next one will.
+/// The extra iterations of past recoveries, and the prediction for the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecoveryHistory {
     saved: Vec<SavedChoice>,
@@ -110,7 +110,7 @@ impl RecoveryHistory {
         self.learned.iter().find(|(other, _)| *other == choice).map(|(_, learned)| *learned).unwrap_or_default()
     }
 
-    /// What recoveries from such versions have taught, however coarse their bounds.
+    /// Returns the extra iterations learned from such versions, however coarse their bounds.
     fn of_any_grain(&self, choice: Choice) -> Learned {
         let is_like = |other: &Choice| (other.scheme, other.resume) == (choice.scheme, choice.resume);
         let like = self.learned.iter().filter(|(other, _)| is_like(other));
@@ -208,7 +208,7 @@ struct ExtraOfError {
     source: PredictionSource,
 }
 
-/// What the error of a lossy iterate costs, with the residual falling by `exp(-rate)` per
+/// Returns the cost of the error of a lossy iterate, with the residual falling by `exp(-rate)` per
 /// iteration: by Theorem 2 for a stationary method, by the logarithm of the residual's growth over
 /// the rate for others. Both have all of the error in the mode that falls slowest. One that is
 /// spread evenly and was held to the growth promised costs nothing that could be measured, so only

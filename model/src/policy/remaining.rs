@@ -1,4 +1,5 @@
-//! What the residual's history says: how long the solve still takes, and what recoveries have cost.
+//! Predictions from the residual's history: the iterations that remain, and those that a restart
+//! adds.
 
 use recoup_core::Observation;
 
@@ -26,7 +27,7 @@ struct ResidualTrend {
     now: f64,
 }
 
-/// How a solve gets on.
+/// The convergence of a solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ConvergencePace {
     /// Fall of the residual's logarithm per iteration, recently; `None` while it does not fall.
@@ -40,8 +41,7 @@ impl ResidualHistory {
         Self { samples: Vec::new(), stride: 1, newest: None }
     }
 
-    /// Where the solve stood when it was last seen: iteration and logarithm of the relative
-    /// residual.
+    /// Returns the newest sample: iteration and logarithm of the relative residual.
     pub(super) fn newest(&self) -> Option<(u64, f64)> {
         self.newest
     }
@@ -76,7 +76,8 @@ impl ResidualHistory {
         if to_fall.is_finite() { to_fall / trend.rate } else { f64::INFINITY }
     }
 
-    /// How fast the residual falls, and what a new start would cost on the way to the tolerance.
+    /// Returns the rate at which the residual falls, and the cost of a restart on the way to the
+    /// tolerance.
     pub(super) fn pace(&self, tolerance: f64) -> ConvergencePace {
         ConvergencePace {
             rate: self.rate(),

@@ -52,7 +52,8 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
     }
 }
 
-/// What was saved, at which iteration, over a run on a machine of this bandwidth and lossy codec.
+/// Returns the schemes saved, with their iterations, of a run on a machine of this bandwidth and
+/// lossy codec.
 fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: CodecRates) -> (Vec<(u64, Scheme)>, Vec<String>) {
     let (saved, reasons) = run_grains(policy, bandwidth, 0.999, |_| lossy);
     (saved.into_iter().map(|(iteration, plan)| (iteration, plan.scheme)).collect(), reasons)

@@ -44,7 +44,7 @@ impl Estimate {
         Self { mean: line(expected), half_width: student_975(n - 2.0) * deviation }
     }
 
-    /// Whether `value` lies in the interval.
+    /// Returns whether `value` lies in the interval.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (value - self.mean).abs() <= self.half_width

@@ -2,7 +2,7 @@
 //!
 //! The run computes base intervals, each followed by the checkpoint of every level whose turn it
 //! is. A failure of kind l destroys what the levels below l hold and falls back to the newest
-//! version of the levels from l on; failures strike while computing, checkpointing and recovering
+//! version of the levels from l on. Failures strike while computing, checkpointing and recovering
 //! alike.
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::multilevel::{ActiveLevel, LevelPattern, LevelPlan};
 pub struct MultilevelSimulation {
     /// The levels used.
     pub plan: LevelPlan,
-    /// How often each.
+    /// The number of checkpoints of each.
     pub pattern: LevelPattern,
     /// Computing of the whole run without failures, seconds.
     pub work_seconds: f64,
@@ -52,7 +52,7 @@ struct MultilevelRun<'a> {
     simulation: &'a MultilevelSimulation,
     rng: Rng,
     now: f64,
-    /// When each level's failure strikes next.
+    /// The time of each level's next failure.
     next_failures: Vec<f64>,
     progress: f64,
     /// Progress of the newest version of each level; 0, the start, is always there.
@@ -82,7 +82,7 @@ impl<'a> MultilevelRun<'a> {
     fn one_interval(&mut self) -> Result<(), InterruptedBy> {
         let base = self.simulation.pattern.base_seconds;
         let left = self.simulation.work_seconds - self.progress;
-        self.pass(left.min(base))?;
+        self.advance(left.min(base))?;
         if left <= base {
             self.progress = self.simulation.work_seconds;
             return Ok(());
@@ -93,7 +93,7 @@ impl<'a> MultilevelRun<'a> {
         for level in 0..self.levels().len() {
             turn *= self.simulation.pattern.every[level];
             if nth.is_multiple_of(turn) {
-                self.pass(self.levels()[level].checkpoint_seconds)?;
+                self.advance(self.levels()[level].checkpoint_seconds)?;
                 self.saved[level] = self.progress;
             }
         }
@@ -111,7 +111,7 @@ impl<'a> MultilevelRun<'a> {
             if self.failures >= FAILURES_MAX {
                 return None;
             }
-            match self.pass(self.levels()[level].recovery_seconds) {
+            match self.advance(self.levels()[level].recovery_seconds) {
                 Ok(()) => return Some(()),
                 Err(InterruptedBy(next)) => level = level.max(next),
             }
@@ -119,7 +119,7 @@ impl<'a> MultilevelRun<'a> {
     }
 
     /// Lets time pass unless a failure strikes first.
-    fn pass(&mut self, seconds: f64) -> Result<(), InterruptedBy> {
+    fn advance(&mut self, seconds: f64) -> Result<(), InterruptedBy> {
         let mut failures = self.next_failures.iter().copied().enumerate();
         let first = failures.by_ref().min_by(|a, b| a.1.total_cmp(&b.1));
         match first {

@@ -27,7 +27,7 @@ pub struct SimulatedMethod {
     pub extra_fraction: f64,
     /// The same where a version holds the iterate alone.
     pub restarted_fraction: f64,
-    /// What coarse bounds add to either.
+    /// The fraction that coarse bounds add to either.
     #[serde(default)]
     pub coarse_fraction: f64,
     /// Raw bytes of a version of each kind on rank 0, which is what a policy is told.
@@ -39,15 +39,15 @@ pub struct SimulatedMethod {
 pub struct PolicySimulation {
     /// The solver.
     pub method: SimulatedMethod,
-    /// What each choice really costs; the extra iterations are those of the method. Another state
-    /// of a scheme costs what the first one of that scheme does.
+    /// The true cost of each choice; the extra iterations are those of the method. Another state of
+    /// a scheme costs what the first one of that scheme does.
     pub costs: Vec<(Choice, Cost)>,
-    /// What rank 0 finds of the storage's bandwidth when it has written a version, bytes per
+    /// The bandwidth of the storage that rank 0 measures when it has written a version, bytes per
     /// second; 0 when nothing.
     pub write_bytes_per_second: f64,
     /// Ranks.
     pub ranks: usize,
-    /// What checkpoints leave to do drains behind the solver.
+    /// Checkpoints drain in the background.
     pub asynchronous: bool,
     /// Mean time to interrupt, seconds.
     pub mtti_seconds: f64,
@@ -57,7 +57,7 @@ pub struct PolicySimulation {
     pub seed: u64,
 }
 
-/// How the runs ended.
+/// The result of the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyOutcome {
     /// Seconds of each run; infinite for one given up.
@@ -68,7 +68,7 @@ pub struct PolicyOutcome {
     pub failures_mean: f64,
     /// Checkpoints taken per run, by scheme.
     pub checkpoints_mean: Vec<(Scheme, f64)>,
-    /// What the policy said in the first run: iteration and reason.
+    /// The reasons that the policy gave in the first run: iteration and reason.
     pub reasons: Vec<(u64, String)>,
 }
 
@@ -91,7 +91,7 @@ impl PolicyOutcome {
 /// A fixed choice: one plan every `iterations` iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Every {
-    /// What is saved.
+    /// The plan of each checkpoint.
     pub plan: Plan,
     /// Iterations between two checkpoints; `u64::MAX` never saves.
     pub iterations: u64,
@@ -226,7 +226,7 @@ impl<'a> PolicyRun<'a> {
     }
 
     fn one_iteration(&mut self, policy: &mut impl Policy) -> Result<(), Interrupted> {
-        self.pass(self.runs.method.iteration_seconds)?;
+        self.advance(self.runs.method.iteration_seconds)?;
         self.progress += 1.0;
         self.seen.iteration += 1;
         self.seen.since_checkpoint_iterations += 1;
@@ -249,14 +249,14 @@ impl<'a> PolicyRun<'a> {
 
     fn checkpoint(&mut self, plan: Plan) -> Result<(), Interrupted> {
         if let Some(draining) = self.draining {
-            self.pass((draining.counts_at - self.now).max(0.0))?;
+            self.advance((draining.counts_at - self.now).max(0.0))?;
             self.count_drained();
         }
         let cost = self.runs.cost(plan.choice());
         let all = cost.blocking_seconds + cost.drain_seconds;
         let (blocking, drain) =
             if self.runs.asynchronous { (cost.blocking_seconds, cost.drain_seconds) } else { (all, 0.0) };
-        self.pass(blocking)?;
+        self.advance(blocking)?;
         let counts_at = self.now + drain;
         let iteration = self.seen.iteration;
         let progress = self.progress;
@@ -272,7 +272,7 @@ impl<'a> PolicyRun<'a> {
         self.seen.since_checkpoint_iterations = 0;
     }
 
-    fn pass(&mut self, seconds: f64) -> Result<(), Interrupted> {
+    fn advance(&mut self, seconds: f64) -> Result<(), Interrupted> {
         if self.now + seconds < self.next_failure {
             self.now += seconds;
             return Ok(());
@@ -314,7 +314,7 @@ impl<'a> PolicyRun<'a> {
             return self.seen.failures < FAILURES_MAX;
         };
         let recovery_seconds = self.runs.cost(version.choice).recovery_seconds;
-        while self.pass(recovery_seconds).is_err() {
+        while self.advance(recovery_seconds).is_err() {
             if self.seen.failures >= FAILURES_MAX {
                 return false;
             }

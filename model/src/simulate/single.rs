@@ -9,7 +9,7 @@ use crate::overhead::CheckpointTiming;
 /// A run to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Simulation {
-    /// What checkpoints, recoveries and failures take; synchronous when nothing drains.
+    /// The times of checkpoints, recoveries and failures; synchronous when nothing drains.
     pub timing: CheckpointTiming,
     /// Computing between two checkpoints, seconds.
     pub interval_seconds: f64,
@@ -104,7 +104,7 @@ impl<'a> SimulatedRun<'a> {
         }
     }
 
-    /// Whether the run ended.
+    /// Runs to the end; returns false when the run is given up.
     fn reach_the_end(&mut self) -> bool {
         while self.progress < self.simulation.work_seconds {
             if self.one_interval().is_err() && !self.recover() {
@@ -118,22 +118,22 @@ impl<'a> SimulatedRun<'a> {
     fn one_interval(&mut self) -> Result<(), Interrupted> {
         let left = self.simulation.work_seconds - self.progress;
         if left <= self.simulation.interval_seconds {
-            self.pass(left)?;
+            self.advance(left)?;
             self.progress = self.simulation.work_seconds;
             return Ok(());
         }
-        self.pass(self.simulation.interval_seconds)?;
+        self.advance(self.simulation.interval_seconds)?;
         self.progress += self.simulation.interval_seconds;
         self.checkpoint()
     }
 
     fn checkpoint(&mut self) -> Result<(), Interrupted> {
         if let Some(draining) = self.draining {
-            self.pass((draining.counts_at - self.now).max(0.0))?;
+            self.advance((draining.counts_at - self.now).max(0.0))?;
             self.count_drained();
         }
         let CheckpointTiming { blocking_seconds, drain_seconds, .. } = self.simulation.timing;
-        self.pass(blocking_seconds)?;
+        self.advance(blocking_seconds)?;
         self.draining = Some(Draining { counts_at: self.now + drain_seconds, progress: self.progress });
         self.count_drained();
         self.checkpoints += 1;
@@ -141,7 +141,7 @@ impl<'a> SimulatedRun<'a> {
     }
 
     /// Lets time pass unless a failure strikes first.
-    fn pass(&mut self, seconds: f64) -> Result<(), Interrupted> {
+    fn advance(&mut self, seconds: f64) -> Result<(), Interrupted> {
         if self.now + seconds < self.next_failure {
             self.now += seconds;
             return Ok(());
@@ -163,7 +163,7 @@ impl<'a> SimulatedRun<'a> {
     fn recover(&mut self) -> bool {
         self.count_drained();
         self.draining = None;
-        while self.pass(self.simulation.timing.recovery_seconds).is_err() {
+        while self.advance(self.simulation.timing.recovery_seconds).is_err() {
             if self.failures >= FAILURES_MAX {
                 return false;
             }
@@ -188,9 +188,9 @@ mod tests {
         Simulation { timing, interval_seconds, work_seconds: 400.0 * timing.mtti_seconds, trials: 40, seed: 1 }
     }
 
-    /// What the simulation and a first-order formula may differ by: the confidence interval, and
-    /// the second-order term y^2 / 3 with y^3 for what follows (see `overhead`), y = sqrt(2 T_ckp /
-    /// MTTI).
+    /// Asserts the allowed difference between the simulation and a first-order formula: the
+    /// confidence interval, and the second-order term y^2 / 3 with y^3 for what follows (see
+    /// `overhead`), y = sqrt(2 T_ckp / MTTI).
     fn assert_agrees(timing: CheckpointTiming) {
         let outcome = long_run(timing).run();
         let y = (2.0 * timing.blocking_seconds / timing.mtti_seconds).sqrt();

@@ -42,7 +42,7 @@ impl Mpi {
         pending.gather(own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
     }
 
-    /// What a fault means to the callers of a communicator.
+    /// Translates a fault for the callers of a communicator.
     fn error(&self, fault: Fault) -> CommError {
         self.family.error(fault)
     }

@@ -13,7 +13,7 @@ use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
 
-/// Why MPI cannot be used.
+/// A reason why MPI cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
@@ -48,7 +48,7 @@ impl From<Fault> for MpiError {
     }
 }
 
-/// How many threads may call the library at once.
+/// The number of threads that may call the library at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadLevel {
     /// Any, one at a time.
@@ -62,7 +62,7 @@ pub enum ThreadLevel {
 pub struct Host {
     /// Its number, in the order of the processes.
     pub number: usize,
-    /// How many machines there are.
+    /// The number of machines.
     pub of: usize,
 }
 
@@ -86,7 +86,7 @@ impl Host {
 pub struct MpiJob {
     /// All processes that are alive.
     world: RawComm,
-    /// Those that compute, or those that wait: whichever this one is among.
+    /// The group of this process: the processes that compute, or those that wait.
     crew: RawComm,
     /// This process's place: below `places` it computes.
     place: usize,
@@ -95,7 +95,7 @@ pub struct MpiJob {
     level: ThreadLevel,
     /// Its place at the start.
     process: usize,
-    /// How many processes there were at the start.
+    /// The number of processes at the start.
     processes: usize,
     host: Host,
     /// All have told each other whether they are done, since the last repair.
@@ -192,25 +192,25 @@ impl MpiJob {
         self.host
     }
 
-    /// Whether this process waits for the place of a lost one.
+    /// Returns whether this process waits for the place of a lost one.
     #[must_use]
     pub fn is_spare(&self) -> bool {
         self.place >= self.places
     }
 
-    /// Whether a lost rank can be survived: the library has what it takes.
+    /// Returns whether a lost rank can be survived: the library has what it takes.
     #[must_use]
     pub fn can_repair(&self) -> bool {
         sys::can_repair()
     }
 
-    /// Whether a rank is lost, and [`MpiJob::repair`] has not been called since.
+    /// Returns whether a rank is lost, and [`MpiJob::repair`] has not been called since.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.family.lost().is_some()
     }
 
-    /// How many processes were lost up to the last repair.
+    /// Returns the number of processes lost up to the last repair.
     ///
     /// # Errors
     /// [`MpiError::Library`].
@@ -218,7 +218,7 @@ impl MpiJob {
         Ok(self.processes - self.world.size()?)
     }
 
-    /// Whether a rank was lost since the start.
+    /// Returns whether a rank was lost since the start.
     #[must_use]
     pub fn was_repaired(&self) -> bool {
         self.is_maimed
@@ -295,7 +295,7 @@ impl MpiJob {
         Ok(())
     }
 
-    /// How many processes compute.
+    /// Returns the number of processes that compute.
     #[must_use]
     pub fn places(&self) -> usize {
         self.places

@@ -25,10 +25,11 @@ const SPINS: u32 = 500;
 const YIELDS: u32 = 2000;
 /// Looks at requests whose buffers are given up: some 30 seconds.
 const LOOKS_MAX: u32 = 500_000;
-/// How long it sleeps.
+/// The time of one sleep.
 const NAP: Duration = Duration::from_micros(50);
 
-/// What user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library has it.
+/// The calls that user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library
+/// has it.
 struct Ulfm {
     revoke: unsafe extern "C" fn(ffi::MPI_Comm) -> c_int,
     shrink: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
@@ -74,7 +75,7 @@ fn ulfm() -> Option<&'static Ulfm> {
     ULFM.get_or_init(look).as_ref()
 }
 
-/// Whether a lost rank can be survived.
+/// Returns whether a lost rank can be survived.
 pub(super) fn can_repair() -> bool {
     ulfm().is_some()
 }
@@ -110,7 +111,7 @@ fn check(code: c_int) -> Result<(), Fault> {
     Err(Fault { class })
 }
 
-/// How many threads may call at once.
+/// The number of threads that may call at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ThreadSupport {
     /// Only the one that started MPI.
@@ -156,7 +157,7 @@ pub(super) fn abort(code: i32) {
 
 /// Numbers that travel.
 pub(super) trait Wire: Copy + Send + 'static {
-    /// What MPI calls them.
+    /// Returns MPI's name of the type.
     fn datatype() -> ffi::MPI_Datatype;
 }
 
@@ -233,8 +234,8 @@ impl RawComm {
         Ok(alive)
     }
 
-    /// Whether all ranks say so and none is lost: the same answer on all that are alive. Waits
-    /// inside the library.
+    /// Returns whether all ranks pass true and none is lost: the same answer on all that are alive.
+    /// Waits inside the library.
     pub(super) fn agree(self, own: bool) -> bool {
         let Some(ulfm) = ulfm() else { return own };
         let mut flag = c_int::from(own);
@@ -323,7 +324,7 @@ enum MpiRequest {
     Done(Result<usize, Fault>),
 }
 
-/// Where a message goes.
+/// The target of a message.
 #[derive(Clone, Copy)]
 struct ReceiveBuffer {
     comm: RawComm,
@@ -456,7 +457,8 @@ impl<'b> PendingCalls<'b> {
         }
     }
 
-    /// How each ended, in the order in which they were begun: the number of values it received.
+    /// Returns the result of each call, in the order in which they were begun: the number of values
+    /// it received.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<usize, Fault>> {
         self.requests
             .iter()
@@ -472,7 +474,7 @@ impl MpiRequest {
         Ok(Self::UnderWay { handle, values, overflow: Vec::new() })
     }
 
-    /// Where the message it still waits for comes from.
+    /// Returns the source of the message that is still awaited.
     fn road(&self) -> Option<(c_int, c_int)> {
         if let Self::Awaited(room) = self { Some((room.from, room.tag)) } else { None }
     }

@@ -11,7 +11,7 @@ use super::Source;
 /// A path of modules, from the root of its crate.
 type Path = Vec<String>;
 
-/// How many times a name may be passed on.
+/// The number of times that a name may be passed on.
 const HOPS: usize = 8;
 
 /// One file of a crate.

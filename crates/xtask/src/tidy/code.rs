@@ -43,7 +43,7 @@ fn skipped(rest: &str, is_in_word: bool) -> Option<usize> {
     is_character.then(|| 1 + closing(&rest[1..], '\''))
 }
 
-/// Where the text ends, its closing quote included.
+/// Returns the bytes up to the end of the text, its closing quote included.
 fn closing(body: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (position, sign) in body.char_indices() {

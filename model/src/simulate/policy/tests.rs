@@ -21,8 +21,8 @@ struct Scenario {
 const METHODS: [(&str, u64, u64, [f64; 2], f64); 3] =
     [("jacobi", 1, 1, [0.0, 0.0], 12.0), ("gmres", 1, 1, [0.0, 0.0], 6.0), ("cg", 2, 3, [0.006, 0.2], 8.0)];
 
-/// What finer and coarser bounds make of that ratio, and the extra iterations that coarser ones add
-/// to those of CG.
+/// The ratio under finer and coarser bounds as a part of that ratio, and the extra iterations that
+/// coarser ones add to those of CG.
 const FINE_RATIO: f64 = 0.8;
 const COARSE_RATIO: f64 = 1.25;
 const COARSE_FRACTION: f64 = 0.01;
@@ -43,9 +43,9 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let lossless = CodecRates { ratio: 1.25, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
     // Two tries of the verified rule.
     let lossy = CodecRates { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
-    let of = |choice, vectors, coding: &CodecRates| (choice, machine.cost(raw_bytes(vectors), coding));
+    let priced = |choice, vectors, coding: &CodecRates| (choice, machine.cost(raw_bytes(vectors), coding));
     let cost = |scheme, resume, vectors, coding: &CodecRates| {
-        of(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding)
+        priced(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding)
     };
     let lossy_resume = if name == "cg" { Resume::Deflated } else { Resume::Restarted };
     let mut costs = vec![
@@ -61,7 +61,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         let coding = CodecRates { ratio: factor * lossy.ratio, ..lossy };
         let states = [(lossy_resume, vectors), (Resume::Restarted, 1)];
         let scheme = Scheme::Lossy;
-        costs.extend(states.map(|(resume, vectors)| of(Choice { scheme, resume, grain }, vectors, &coding)));
+        costs.extend(states.map(|(resume, vectors)| priced(Choice { scheme, resume, grain }, vectors, &coding)));
     }
     let kinds = [
         (Resume::Restarted, 1),
@@ -95,7 +95,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     Scenario { name: format!("{name}, {storage} store, MTTI {rate}"), runs, config }
 }
 
-/// What auto is told of a method.
+/// Returns the configuration of auto for a method.
 fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds,
@@ -113,7 +113,7 @@ fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
     }
 }
 
-/// What was found of one scenario.
+/// The results of one scenario.
 #[derive(Debug)]
 struct Found {
     /// The best fixed choice with its interval in iterations, and its overhead.
