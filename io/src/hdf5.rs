@@ -26,12 +26,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, Store, StoreError, by_rank_0};
+use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, by_rank_0};
 
 use self::entries::entries;
 use crate::check::{check, is_plain_name};
 use crate::envelope;
-use crate::memory::damaged;
 use crate::publish::{self, refused};
 use crate::regular;
 use crate::throttle::{Throttle, in_slices};
@@ -259,10 +258,6 @@ fn put_aside(path: &Path, aside: &Path) -> Result<(), StoreError> {
 }
 
 impl Store for Hdf5Store {
-    fn begins_in_any_order(&self) -> bool {
-        self.is_plain()
-    }
-
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.require_write()?;
         let draft = self.drafts.place(version);
@@ -294,13 +289,14 @@ impl Store for Hdf5Store {
         }
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
         if self.ranks_per_file == 1 {
             by_rank_0(comm, || self.publish_sealed(manifest))?;
-            if self.is_plain() {
-                self.drafts.published(manifest.version, manifest.ranks);
+            if !self.is_plain() {
+                return Ok(NextBegin::RankZeroFirst);
             }
-            return Ok(());
+            self.drafts.published(manifest.version, manifest.ranks);
+            return Ok(NextBegin::AnyOrder);
         }
         // What lies is refused on all ranks before any place follows from it.
         let version = manifest.version;
@@ -313,7 +309,8 @@ impl Store for Hdf5Store {
                 publish::remove_directory(&target.draft).ok();
             }
         })?;
-        by_rank_0(comm, || self.publish_sealed(&placed))
+        by_rank_0(comm, || self.publish_sealed(&placed))?;
+        Ok(NextBegin::RankZeroFirst)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -341,7 +338,7 @@ impl Store for Hdf5Store {
         let path = self.require_version(version)?;
         read_frame(&path, frame, self.throttle.as_ref(), payload).map_err(|what| {
             payload.clear();
-            damaged(version, frame, what)
+            StoreError::frame(version, frame, what)
         })
     }
 

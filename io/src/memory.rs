@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, Place, Sealed, Store, StoreError, VariableRecord,
-    by_rank_0,
+    Comm, Damage, Draft, FileRecord, Frame, FrameRecord, Manifest, NextBegin, NextCall, Place, Sealed, Store,
+    StoreError, VariableRecord, by_rank_0,
 };
 
 use crate::check::check;
@@ -79,8 +79,9 @@ impl Store for MemoryStore {
         Ok(Box::new(MemoryDraft { store: self.clone(), version, file, bytes: Vec::new() }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        by_rank_0(comm, || self.publish_draft(manifest))
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+        by_rank_0(comm, || self.publish_draft(manifest))?;
+        Ok(NextBegin::RankZeroFirst)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -102,7 +103,7 @@ impl Store for MemoryStore {
         {
             let state = self.lock();
             let bytes = state.versions.get(&version).ok_or(StoreError::Missing { version })?.payload(frame);
-            payload.extend(bytes.map_err(|what| damaged(version, frame, what))?);
+            payload.extend(bytes.map_err(|what| StoreError::frame(version, frame, what))?);
         }
         in_slices(self.throttle.as_ref(), payload.len(), |_| Ok(()))
     }
@@ -149,11 +150,6 @@ impl Version {
     }
 }
 
-/// A frame that cannot be trusted.
-pub(crate) fn damaged(version: u64, frame: &FrameRecord, what: String) -> StoreError {
-    StoreError::Frame { version, variable: frame.variable.clone(), rank: frame.rank, run: frame.run, what }
-}
-
 struct MemoryDraft {
     store: MemoryStore,
     version: u64,
@@ -162,7 +158,7 @@ struct MemoryDraft {
 }
 
 impl Draft for MemoryDraft {
-    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
         for frame in frames {
             frame.record.place = Some(Place { file: self.file.clone(), offset: self.bytes.len() as u64 });
             in_slices(self.store.throttle.as_ref(), frame.payload.len(), |range| {

@@ -11,7 +11,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use recoup_cache::{NodeStore, Protection, decode_column, encode_row};
 use recoup_comm::Threads;
 use recoup_core::{
-    Bound, BoundRule, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest,
+    Bound, BoundRule, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest, NextCall,
     ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord,
 };
 
@@ -119,7 +119,7 @@ fn save(node: &Path, guard: Option<&Protection>) {
             store.remove(1).unwrap();
         }
         let mut draft = store.begin(1, rank).unwrap();
-        draft.write(&manifest.variables[rank], &mut [frame]).unwrap();
+        draft.write(&manifest.variables[rank], &mut [frame], NextCall::Seal).unwrap();
         draft.seal().unwrap();
         store.publish(&manifest, &comm).unwrap();
     });

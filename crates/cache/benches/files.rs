@@ -11,7 +11,7 @@ use std::sync::Arc;
 use recoup_comm::Threads;
 use recoup_core::{
     Bound, BoundRule, Clock, CodecId, Comm, Distribution, ElementType, FORMAT_VERSION, Frame, FrameRecord, Manifest,
-    ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord, gather_json,
+    NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store, VariableRecord, gather_json,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 
@@ -70,7 +70,7 @@ fn publish(store: &dyn Store, version: u64, frames: &mut [Frame], comm: &dyn Com
     let first = (comm.rank() == 0).then(|| store.begin(version, 0).unwrap());
     comm.barrier().unwrap();
     let mut draft = first.unwrap_or_else(|| store.begin(version, comm.rank()).unwrap());
-    draft.write(&variable(comm.rank()), frames).unwrap();
+    draft.write(&variable(comm.rank()), frames, NextCall::Seal).unwrap();
     let files = draft.seal().unwrap().files;
     let records: Vec<&FrameRecord> = frames.iter().map(|frame| &frame.record).collect();
     let records: Vec<FrameRecord> = records.into_iter().cloned().collect();

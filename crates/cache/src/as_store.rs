@@ -1,18 +1,15 @@
 //! The node's memory as the pipeline sees it: a store like any other.
 
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Place, Reads, Sealed, Store, StoreError, VariableRecord,
+    Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Place, Reads, Sealed, Store,
+    StoreError, Tier, Tiered, VariableRecord,
 };
 
-use crate::settle::settle;
+use crate::repair::repair;
 use crate::shelf::{Part, PartFile, Shelf};
 use crate::store::{NodeStore, check_frame, lie, open_manifest};
 
 impl Store for NodeStore {
-    fn is_shared(&self) -> bool {
-        false
-    }
-
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         if self.require(version).is_ok() {
             return Err(StoreError::Exists { version });
@@ -23,11 +20,11 @@ impl Store for NodeStore {
         Ok(Box::new(NodeDraft { file: self.shelf.start(version, Part::Blob(rank))?, name: Part::Blob(rank).file() }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
         let version = manifest.version;
         let mask = self.publish_on_all(manifest, comm).inspect_err(|error| {
             // Where a rank is lost others may have seen this one's mark, and count the version:
-            // settling will tell.
+            // repair will tell.
             if !matches!(error, StoreError::Comm(_)) {
                 // The first error is the one to report; a draft that stays never counts.
                 self.shelf.remove(version).ok();
@@ -41,20 +38,7 @@ impl Store for NodeStore {
                 tracing::warn!(rank, %error, "the shelf of a rank that is no more is left over");
             }
         }
-        Ok(())
-    }
-
-    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
-        settle(self, comm, reads)
-    }
-
-    fn can_follow(&self, _version: u64, parent: u64) -> bool {
-        let guards = self.lock().guarded.get(&parent).copied();
-        guards.is_some_and(|guards| self.due() & !guards == 0)
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        std::mem::take(&mut self.lock().notes)
+        Ok(NextBegin::RankZeroFirst)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -76,8 +60,7 @@ impl Store for NodeStore {
         self.require(version)?;
         read(&self.shelf, version, frame, payload).map_err(|what| {
             payload.clear();
-            let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
-            StoreError::Frame { version, variable, rank, run, what }
+            StoreError::frame(version, frame, what)
         })
     }
 
@@ -109,6 +92,36 @@ impl Store for NodeStore {
         self.lock().guarded.remove(&version);
         self.shelf.remove(version)
     }
+
+    fn as_tiered(&self) -> Option<&dyn Tiered> {
+        Some(self)
+    }
+}
+
+/// One place on every node: parts come back from copies and sums, and nothing drains.
+impl Tiered for NodeStore {
+    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        repair(self, comm, reads)
+    }
+
+    fn can_follow(&self, _version: u64, parent: u64) -> bool {
+        let guards = self.lock().guarded.get(&parent).copied();
+        guards.is_some_and(|guards| self.due() & !guards == 0)
+    }
+
+    fn tiers(&self) -> Vec<Tier> {
+        Vec::new()
+    }
+
+    fn next_everywhere(&self) {}
+
+    fn finish(&self) {}
+
+    fn give_up(&self) {}
+
+    fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut self.lock().notes)
+    }
 }
 
 /// One rank's payloads on their way to its shelf.
@@ -118,7 +131,7 @@ struct NodeDraft {
 }
 
 impl Draft for NodeDraft {
-    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, _variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
         frames.iter_mut().try_for_each(|frame| {
             frame.record.place = Some(Place { file: self.name.clone(), offset: self.file.len() });
             self.file.append(&frame.payload)

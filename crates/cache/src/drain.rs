@@ -12,7 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use recoup_core::{
-    Clock, Comm, Draft, FileRecord, Frame, Manifest, Place, StoreError, Tier, VariableRecord, agreed, gathered,
+    Clock, Comm, Draft, FileRecord, Frame, Manifest, NextCall, Place, StoreError, Tier, VariableRecord, agreed,
+    gathered,
 };
 use recoup_io::SystemClock;
 use serde::{Deserialize, Serialize};
@@ -227,7 +228,7 @@ fn write_and_publish(
         manifest.files.extend(part.files);
     }
     manifest.frames.iter_mut().zip(places).for_each(|(frame, place)| frame.place = place);
-    tier.store.publish(&manifest, comm)
+    tier.store.publish(&manifest, comm).map(drop)
 }
 
 /// A version without those it is coded against would be of no use.
@@ -244,13 +245,10 @@ fn write_all(
     is_given_up: &AtomicBool,
 ) -> Result<Placed, StoreError> {
     let check = || if is_given_up.load(Ordering::Acquire) { Err(StoreError::GivenUp) } else { Ok(()) };
-    let last = variables.len().saturating_sub(1);
+    let count = variables.len();
     for (position, (variable, frames)) in variables.iter_mut().enumerate() {
         check()?;
-        if position == last {
-            draft.next_is_last();
-        }
-        draft.write(variable, frames)?;
+        draft.write(variable, frames, NextCall::after(position, count))?;
     }
     check()?;
     let places = variables.iter().flat_map(|(_, frames)| frames.iter().map(|f| f.record.place.clone())).collect();

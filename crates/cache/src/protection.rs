@@ -48,7 +48,10 @@ impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Partner(Partners::Ring(distance)) => write!(f, "partner:ring{distance}"),
-            Self::Partner(Partners::Given(_)) => f.write_str("partner:given"),
+            Self::Partner(Partners::Given(partners)) => {
+                let partners: Vec<String> = partners.iter().map(ToString::to_string).collect();
+                write!(f, "partner:{}", partners.join("/"))
+            }
             Self::Erasure { data, parity } => write!(f, "rs:{data}+{parity}"),
         }
     }

@@ -1,6 +1,6 @@
 //! Which tiers take the next version, and which hold the ones before: known to all ranks alike.
 //!
-//! What one rank alone has found out comes in through [`Schedule::learn`] and [`Schedule::settle`]
+//! What one rank alone has found out comes in through [`Schedule::learn`] and [`Schedule::agree`]
 //! once all know of it.
 
 use std::collections::BTreeMap;
@@ -44,11 +44,6 @@ impl Schedule {
     pub(crate) fn call_all(&mut self) {
         // The first takes every version; to call it overdue would say that it lacks the one before.
         self.overdue.iter_mut().skip(1).for_each(|overdue| *overdue = true);
-    }
-
-    /// Whether a tier lacks the version that it was last due to take.
-    pub(crate) fn is_overdue(&self, tier: usize) -> bool {
-        self.overdue[tier]
     }
 
     /// How often a tier takes a version.
@@ -122,7 +117,7 @@ impl Schedule {
 
     /// Ranks that may have come at different times agree, on tiers that hold these versions.
     /// Collective.
-    pub(crate) fn settle(&mut self, placed: BTreeMap<u64, Vec<bool>>, comm: &dyn Comm) -> Result<(), CommError> {
+    pub(crate) fn agree(&mut self, placed: BTreeMap<u64, Vec<bool>>, comm: &dyn Comm) -> Result<(), CommError> {
         let sequence = comm.max(i64::try_from(self.sequence).unwrap_or(i64::MAX))?;
         self.sequence = u64::try_from(sequence).unwrap_or(0);
         for overdue in &mut self.overdue {

@@ -25,7 +25,7 @@ use crate::shelf::{Part, Shelf};
 ///
 /// One store is one rank's. It outlives the process where its directory does, as `/dev/shm` does. A
 /// rank that takes a lost one's place opens an empty store and gets the parts back by
-/// [`recoup_core::Store::settle`].
+/// [`recoup_core::Tiered::prepare_restore`].
 #[derive(Debug)]
 pub struct NodeStore {
     pub(crate) node: Node,

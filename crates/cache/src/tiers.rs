@@ -6,15 +6,15 @@
 //! fastest tier that has it whole, so damage in one is made good by the next.
 //!
 //! What the drain has done counts for decisions only after all ranks were found to know of it, in
-//! `publish` or `settle`.
+//! `publish` or `prepare_restore`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier,
-    VariableRecord, agreed, broadcast_json, each,
+    Clock, Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store,
+    StoreError, Tier, Tiered, VariableRecord, agreed, broadcast_json, each,
 };
 
 use recoup_io::SystemClock;
@@ -139,7 +139,7 @@ impl Tiers {
         failure: Option<StoreError>,
         manifest: &Manifest,
         comm: &dyn Comm,
-    ) -> Result<(), StoreError> {
+    ) -> Result<NextBegin, StoreError> {
         let published = agreed(comm, failure.map_or(Ok(()), Err)).and_then(|()| tier.store.publish(manifest, comm));
         published.inspect_err(|_| {
             if comm.rank() == 0 || !tier.store.is_shared() {
@@ -240,16 +240,6 @@ impl std::fmt::Debug for Tiers {
 }
 
 impl Store for Tiers {
-    fn is_shared(&self) -> bool {
-        false
-    }
-
-    /// A version is begun in the first tier; the others get theirs later, rank 0 first. That tier
-    /// may lack the version before, which counts if any tier has it.
-    fn begins_in_any_order(&self) -> bool {
-        !self.lock().schedule.is_overdue(0) && self.tiers[0].store.begins_in_any_order()
-    }
-
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         if self.holding(version).next().is_some() {
             return Err(StoreError::Exists { version });
@@ -260,13 +250,17 @@ impl Store for Tiers {
         Ok(Box::new(TiersDraft { state: self.state.clone(), version, first, pending }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
+    /// A version is begun in the first tier; the others get theirs later, rank 0 first. So the next
+    /// version may begin in any order where the first tier allows it, but not if that tier lacks
+    /// this version, which counts if any tier has it.
+    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
         let version = manifest.version;
         let pending = self.lock().sealed.remove(&version);
         agreed(comm, if pending.is_some() { Ok(()) } else { Err(StoreError::Missing { version }) })?;
         let Pending { due, mut failure, variables, seconds } = pending.ok_or(StoreError::Missing { version })?;
         let mut cargo = Cargo { manifest: manifest.clone(), variables };
         let mut placed = vec![false; self.tiers.len()];
+        let mut next_begin = NextBegin::RankZeroFirst;
         let mut first_error = None;
         let mut left = due.as_slice();
         while let Some((&index, later)) = left.split_first() {
@@ -277,7 +271,7 @@ impl Store for Tiers {
             let is_first = left.len() == due.len();
             let published = match is_first {
                 true => self.publish_first(tier, failure.take(), manifest, comm),
-                false => self.publish_next(tier, &mut cargo, comm),
+                false => self.publish_next(tier, &mut cargo, comm).map(|()| NextBegin::RankZeroFirst),
             };
             left = later;
             if published.is_ok() {
@@ -292,7 +286,8 @@ impl Store for Tiers {
                     self.notes.unwritten(version, &tier.name, &error.to_string());
                     first_error.get_or_insert(error);
                 }
-                Ok(()) => {}
+                Ok(next) if index == 0 => next_begin = next,
+                Ok(_) => {}
             }
         }
         match first_error {
@@ -303,72 +298,10 @@ impl Store for Tiers {
                 if wrote_slower {
                     self.choose(comm)?;
                 }
-                self.hand_over(left, cargo, comm)
+                self.hand_over(left, cargo, comm)?;
+                Ok(next_begin)
             }
         }
-    }
-
-    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
-        self.finish();
-        if let Some(drain) = self.drain() {
-            self.lock().schedule.learn(&drain.take_landed());
-        }
-        for tier in &self.tiers {
-            tier.store.settle(comm, reads)?;
-        }
-        let placed = each(comm, self.placed())?;
-        let mut schedule = self.lock().schedule.clone();
-        schedule.settle(placed, comm)?;
-        let mut state = self.lock();
-        state.manifests.clear();
-        (state.rank, state.schedule) = (comm.rank(), schedule);
-        Ok(())
-    }
-
-    fn can_follow(&self, version: u64, parent: u64) -> bool {
-        let (due, is_there) = {
-            let schedule = &self.lock().schedule;
-            let due = schedule.due();
-            let is_there = due.iter().all(|&i| schedule.holds(i, parent));
-            (due, is_there)
-        };
-        is_there && due.iter().all(|&i| self.tiers[i].store.can_follow(version, parent))
-    }
-
-    fn tiers(&self) -> &[Tier] {
-        &self.tiers
-    }
-
-    fn every(&self, tier: usize) -> u64 {
-        self.lock().schedule.every(tier)
-    }
-
-    fn next_everywhere(&self) {
-        self.lock().schedule.call_all();
-        self.tiers.iter().for_each(|tier| tier.store.next_everywhere());
-    }
-
-    fn finish(&self) {
-        if let Some(drain) = self.drain() {
-            drain.finish();
-        }
-    }
-
-    fn give_up(&self) {
-        if let Some(drain) = self.drain() {
-            drain.give_up();
-        }
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        let mut notes = self.notes.take();
-        for tier in &self.tiers {
-            notes.extend(tier.store.take_notes().into_iter().map(|note| match note {
-                Note::Dropped { version, what } => Note::Passed { version, tier: tier.name.clone(), what },
-                other => other,
-            }));
-        }
-        notes.into_iter().collect()
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -378,7 +311,6 @@ impl Store for Tiers {
         let mut idle = self.acting().filter(|(index, _)| !drained.contains(index));
         idle.try_for_each(|(_, tier)| tier.store.discard_drafts())
     }
-
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
         let mut versions = BTreeSet::new();
         for tier in &self.tiers {
@@ -420,8 +352,7 @@ impl Store for Tiers {
         if errors.is_empty() {
             return Err(StoreError::Missing { version });
         }
-        let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
-        Err(StoreError::Frame { version, variable, rank, run, what: errors.join("; ") })
+        Err(StoreError::frame(version, frame, errors.join("; ")))
     }
 
     fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
@@ -446,6 +377,76 @@ impl Store for Tiers {
         let holds = |(_, tier): &(usize, &Tier)| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok());
         self.acting().filter(holds).try_for_each(|(_, tier)| tier.store.remove(version))
     }
+    fn as_tiered(&self) -> Option<&dyn Tiered> {
+        Some(self)
+    }
+}
+
+impl Tiered for Tiers {
+    fn prepare_restore(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+        self.finish();
+        if let Some(drain) = self.drain() {
+            self.lock().schedule.learn(&drain.take_landed());
+        }
+        for tier in &self.tiers {
+            if let Some(tiered) = tier.store.as_tiered() {
+                tiered.prepare_restore(comm, reads)?;
+            }
+        }
+        let placed = each(comm, self.placed())?;
+        let mut schedule = self.lock().schedule.clone();
+        schedule.agree(placed, comm)?;
+        let mut state = self.lock();
+        state.manifests.clear();
+        (state.rank, state.schedule) = (comm.rank(), schedule);
+        Ok(())
+    }
+
+    fn can_follow(&self, version: u64, parent: u64) -> bool {
+        let (due, is_there) = {
+            let schedule = &self.lock().schedule;
+            let due = schedule.due();
+            let is_there = due.iter().all(|&i| schedule.holds(i, parent));
+            (due, is_there)
+        };
+        let can_follow = |tier: &Tier| tier.store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
+        is_there && due.iter().all(|&i| can_follow(&self.tiers[i]))
+    }
+
+    fn tiers(&self) -> Vec<Tier> {
+        let schedule = &self.lock().schedule;
+        let tiers = self.tiers.iter().enumerate();
+        tiers.map(|(index, tier)| Tier { every: schedule.every(index), ..tier.clone() }).collect()
+    }
+
+    fn next_everywhere(&self) {
+        self.lock().schedule.call_all();
+        self.tiers.iter().filter_map(|tier| tier.store.as_tiered()).for_each(Tiered::next_everywhere);
+    }
+
+    fn finish(&self) {
+        if let Some(drain) = self.drain() {
+            drain.finish();
+        }
+    }
+
+    fn give_up(&self) {
+        if let Some(drain) = self.drain() {
+            drain.give_up();
+        }
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        let mut notes = self.notes.take();
+        for tier in &self.tiers {
+            let theirs = tier.store.as_tiered().map(Tiered::take_notes).unwrap_or_default();
+            notes.extend(theirs.into_iter().map(|note| match note {
+                Note::Dropped { version, what } => Note::Passed { version, tier: tier.name.clone(), what },
+                other => other,
+            }));
+        }
+        notes.into_iter().collect()
+    }
 }
 
 /// A frame as one tier has it: the same bytes, at a place of its own.
@@ -460,13 +461,7 @@ fn read_in(
         Some(theirs) if theirs.crc32c == frame.crc32c && theirs.payload_bytes == frame.payload_bytes => {
             tier.store.read(version, theirs, payload)
         }
-        _ => Err(StoreError::Frame {
-            version,
-            variable: frame.variable.clone(),
-            rank: frame.rank,
-            run: frame.run,
-            what: "another version of the same number".to_owned(),
-        }),
+        _ => Err(StoreError::frame(version, frame, "another version of the same number".to_owned())),
     }
 }
 
@@ -479,19 +474,13 @@ struct TiersDraft {
 }
 
 impl Draft for TiersDraft {
-    fn next_is_last(&mut self) {
-        if let Ok(draft) = &mut self.first {
-            draft.next_is_last();
-        }
-    }
-
-    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         if self.pending.due.len() > 1 {
             self.pending.variables.push((variable.clone(), frames.iter().map(Frame::to_owned).collect()));
         }
         let clock = SystemClock::new();
         if let Ok(draft) = &mut self.first
-            && let Err(error) = draft.write(variable, frames)
+            && let Err(error) = draft.write(variable, frames, next)
         {
             self.first = Err(error);
         }

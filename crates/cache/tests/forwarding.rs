@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use recoup_cache::{Tiers, WhenBusy};
-use recoup_core::{Store, Tier};
+use recoup_core::{NextBegin, Store, Tier, Tiered};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::decorator_suite::Recorder;
 use recoup_testkit::store_suite::Sample;
@@ -22,10 +22,9 @@ fn every_tier_learns_which_variable_is_the_last() {
         let (fast, slow) = (Recorder::new(), Recorder::new());
         let tiers = row(Arc::new(fast.clone()), Arc::new(slow.clone()));
         let tiers = if is_behind { tiers.behind(WhenBusy::Wait) } else { tiers };
-        assert!(tiers.begins_in_any_order());
-        Sample::new(1, 1).publish(&tiers).unwrap();
+        assert_eq!(Sample::new(1, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
         tiers.finish();
-        assert!(fast.was_asked("next_is_last") && slow.was_asked("next_is_last"), "behind: {is_behind}");
+        assert!(fast.was_asked("last write") && slow.was_asked("last write"), "behind: {is_behind}");
     }
 }
 
@@ -36,8 +35,6 @@ fn ranks_begin_in_order_in_a_tier_that_lacks_the_version_before() {
     // The store is asked for its versions, and then refuses to begin.
     let fast = Arc::new(CrashingStore::new(Recorder::new(), Crash::At(1)));
     let tiers = row(fast, Arc::new(Recorder::new()));
-    Sample::new(1, 1).publish(&tiers).unwrap();
-    assert!(!tiers.begins_in_any_order());
-    Sample::new(2, 1).publish(&tiers).unwrap();
-    assert!(tiers.begins_in_any_order());
+    assert_eq!(Sample::new(1, 1).publish(&tiers).unwrap(), NextBegin::RankZeroFirst);
+    assert_eq!(Sample::new(2, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use recoup_cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Clock, Comm, FrameRecord, Manifest, Note, Store, StoreError, Tier};
+use recoup_core::{Clock, Comm, FrameRecord, Manifest, NextCall, Note, Store, StoreError, Tier, Tiered};
 use recoup_io::{MemoryStore, PrivateDir, Throttle};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::store_suite::{Sample, store_suite};
@@ -58,7 +58,7 @@ impl Job {
 
     /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes
     /// of all.
-    fn settle(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
+    fn restored(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
         self.settle_on(machine, &(0..self.ranks).map(|rank| rank / self.per_node).collect::<Vec<_>>())
     }
 
@@ -66,7 +66,7 @@ impl Job {
     fn settle_on(&self, machine: &Path, nodes: &[usize]) -> (Vec<u64>, BTreeSet<Note>) {
         let results = Threads::launch(nodes.len(), |comm| {
             let store = self.store_on(machine, nodes[comm.rank()], comm.rank()).forgiving();
-            store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
             let versions = store.versions().unwrap();
             for &version in &versions {
                 assert_readable(&store, version, &comm);
@@ -91,7 +91,7 @@ fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), Store
     let mut sample = Sample::new(version, comm.size());
     let mut draft = store.begin(version, comm.rank())?;
     for part in sample.parts.iter_mut().filter(|part| part.record.rank == comm.rank()) {
-        draft.write(&part.record, &mut part.frames)?;
+        draft.write(&part.record, &mut part.frames, NextCall::Write)?;
     }
     let files = draft.seal()?.files;
     let own: Vec<FrameRecord> = sample
@@ -103,7 +103,7 @@ fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), Store
     let parts = recoup_core::gather_json(comm, &(own, files))?;
     let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
     manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
-    store.publish(&manifest, comm)
+    store.publish(&manifest, comm).map(drop)
 }
 
 /// Every frame this rank needs is bit for bit what was written.
@@ -189,7 +189,7 @@ fn versions_outlive_their_process() {
     let machine = machine();
     let job = Job::new(3, &[]);
     job.save(machine.path(), &[5, 10]);
-    assert_eq!(job.settle(machine.path()), (vec![5, 10], BTreeSet::new()));
+    assert_eq!(job.restored(machine.path()), (vec![5, 10], BTreeSet::new()));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_lost_rank_comes_back_from_its_partner_and_is_guarded_again() {
     // One after the other: each settle has to restore the copies, too.
     for lost in [2, 3, 0] {
         lose(machine.path(), &[lost]);
-        let (versions, notes) = job.settle(machine.path());
+        let (versions, notes) = job.restored(machine.path());
         assert_eq!(versions, [5, 10]);
         let source = format!("a copy on rank {}", (lost + 1) % 4);
         let expected = [5, 10].map(|version| Note::Repaired { version, rank: lost, source: source.clone() });
@@ -214,7 +214,7 @@ fn a_rank_lost_with_its_only_partner_costs_the_version_on_all_ranks() {
     let job = Job::new(4, &[RING]);
     job.save(machine.path(), &[5]);
     lose(machine.path(), &[1, 2]);
-    let (versions, notes) = job.settle(machine.path());
+    let (versions, notes) = job.restored(machine.path());
     assert_eq!(versions, [] as [u64; 0]);
     assert_eq!(notes, BTreeSet::from([Note::Dropped { version: 5, what: "the part of rank 1 is lost".into() }]));
 }
@@ -225,7 +225,7 @@ fn a_rank_lost_with_its_only_partner_comes_back_from_the_erasure_set() {
     let job = Job::new(6, &[RING, Protection::Erasure { data: 4, parity: 2 }]);
     job.save(machine.path(), &[5, 10]);
     lose(machine.path(), &[1, 2]);
-    let (versions, notes) = job.settle(machine.path());
+    let (versions, notes) = job.restored(machine.path());
     assert_eq!(versions, [5, 10]);
     // Rank 2's copy is on rank 3; rank 1's was on rank 2.
     let sum = "its erasure set".to_owned();
@@ -248,7 +248,7 @@ fn any_losses_an_erasure_set_stands_come_back_and_one_more_does_not() {
                 }
                 let lost: Vec<usize> = lost.into_iter().collect();
                 lose(whole.path(), &lost);
-                let (versions, notes) = job.settle(whole.path());
+                let (versions, notes) = job.restored(whole.path());
                 assert_eq!((versions, notes.len()), (vec![7], lost.len()), "{ranks} ranks, {data}+{parity}, {lost:?}");
             }
         }
@@ -257,7 +257,7 @@ fn any_losses_an_erasure_set_stands_come_back_and_one_more_does_not() {
     let machine = machine();
     job.save(machine.path(), &[7]);
     lose(machine.path(), &[1, 4]);
-    assert_eq!(job.settle(machine.path()).0, [] as [u64; 0]);
+    assert_eq!(job.restored(machine.path()).0, [] as [u64; 0]);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_lost_node_costs_nothing_where_copies_and_sums_are_on_others() {
             let machine = machine();
             job.save(machine.path(), &[3]);
             lose(machine.path(), &[lost]);
-            let (versions, notes) = job.settle(machine.path());
+            let (versions, notes) = job.restored(machine.path());
             assert_eq!((versions, notes.len()), (vec![3], 2));
         }
     }
@@ -281,9 +281,9 @@ fn a_flipped_bit_is_a_lost_part_and_comes_back() {
         let job = Job::new(3, &[guard]);
         job.save(machine.path(), &[5]);
         flip(&blob(machine.path(), 1, 1, 5, 1));
-        let (versions, notes) = job.settle(machine.path());
+        let (versions, notes) = job.restored(machine.path());
         assert_eq!((versions, notes.len()), (vec![5], 1), "{notes:?}");
-        assert_eq!(job.settle(machine.path()), (vec![5], BTreeSet::new()));
+        assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()));
     }
 }
 
@@ -304,9 +304,9 @@ fn a_failed_commit_leaves_the_version_before_whole() {
             publish(&store, 10, &comm)
         });
         assert!(results[0].is_err() && results[2].is_err());
-        assert_eq!(job.settle(machine.path()).0, [5]);
+        assert_eq!(job.restored(machine.path()).0, [5]);
         job.save(machine.path(), &[10]);
-        assert_eq!(job.settle(machine.path()).0, [5, 10]);
+        assert_eq!(job.restored(machine.path()).0, [5, 10]);
     }
 }
 
@@ -317,7 +317,7 @@ fn a_version_marked_on_some_ranks_counts_on_all_or_on_none() {
     let job = Job::new(3, &[]);
     job.save(machine.path(), &[5, 10]);
     fs::remove_file(blob(machine.path(), 2, 2, 10, 2).with_file_name("commit")).unwrap();
-    assert_eq!(job.settle(machine.path()).0, [5]);
+    assert_eq!(job.restored(machine.path()).0, [5]);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn versions_of_any_number_of_ranks_are_read_on_any_other() {
                     assert!(moved.success());
                 }
             }
-            assert_eq!(job.settle(machine.path()), (vec![5, 10], BTreeSet::new()), "{saved} to {settled}");
+            assert_eq!(job.restored(machine.path()), (vec![5, 10], BTreeSet::new()), "{saved} to {settled}");
         }
     }
 }
@@ -408,7 +408,7 @@ fn guards_come_round_as_often_as_asked_and_chains_do_not_outgrow_them() {
         }
     });
     lose(machine.path(), &[0]);
-    assert_eq!(job.settle(machine.path()).0, [1, 4, 7]);
+    assert_eq!(job.restored(machine.path()).0, [1, 4, 7]);
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
         damage();
         let results = Threads::launch(3, |comm| {
             let store = tiers(&job, machine.path(), comm.rank(), &pfs, 3);
-            store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap();
+            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
             let newest = *store.versions().unwrap().last().unwrap();
             assert_readable(&store, newest, &comm);
             let notes = store.take_notes();
@@ -533,7 +533,7 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
     publish(&store, 1, &Solo).unwrap();
     assert!(store.can_follow(2, 1));
     store.finish();
-    store.settle(&Solo, &|manifest| needed(manifest, &Solo)).unwrap();
+    store.prepare_restore(&Solo, &|manifest| needed(manifest, &Solo)).unwrap();
     assert!(store.can_follow(2, 1));
 }
 
@@ -550,12 +550,12 @@ fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
             };
             let store = tiers(&job, machine.path(), rank, &pfs, 1).paced(Arc::new(pace));
             let store = if let Some(when_busy) = when_busy { store.behind(when_busy) } else { store };
-            assert_eq!(store.every(1), 1);
+            assert_eq!(store.tiers()[1].every, 1);
             for version in 1..=7 {
                 publish(&store, version, &comm).unwrap();
                 store.finish();
             }
-            assert_eq!(store.every(1), 3);
+            assert_eq!(store.tiers()[1].every, 3);
         });
         // Written behind, the first is known to all when the second, which was due before, is
         // published.
@@ -575,12 +575,12 @@ fn memory_that_others_may_reach_is_refused_by_all_ranks() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
     let words = Threads::launch(2, |comm| {
         let store = job.store(machine.path(), comm.rank());
-        store.settle(&comm, &|manifest| needed(manifest, &comm)).unwrap_err().to_string()
+        store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap_err().to_string()
     });
     let named = format!("{} is open to other users (mode 0755", open.display());
     assert!(words.iter().all(|words| words.contains(&named)), "{words:?}");
     fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(job.settle(machine.path()).0, [1]);
+    assert_eq!(job.restored(machine.path()).0, [1]);
 }
 
 /// Whoever owns the directory above moves ours away and makes a link to his own.

@@ -22,7 +22,9 @@ pub const RECOUP_DUE_DIRECTION: i32 = 2;
 /// `options` are words as in "dir=ckpt name=solve scheme=lossy interval=20it", each a flag of the
 /// program `recoup run`: dir (the one that must be there), name, scheme, codec, bound, theta,
 /// delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
-/// per second), threads (that codecs may work on while the program waits, at most 256), sync, which
+/// per second), tiers (memory, partner:ringD, rs:K+M and pfs, fastest first, as in
+/// tiers=memory,partner:ring1,pfs), memory-dir, node-ranks, pfs-every, drain, threads (that codecs
+/// may work on while the program waits, at most 256), sync, which
 /// makes every checkpoint wait until it counts, same_operator=no, which says that A or b change
 /// from solve to solve, and stay, which keeps the library's thread on the core the process is bound
 /// to, where it is bound to a single one. `comm` is NULL for a job of one rank; it is copied, and

@@ -71,6 +71,8 @@ pub(crate) struct Core {
     stats: RecoupStats,
     failed: Option<String>,
     is_closed: bool,
+    /// Where the solve stood at the last call that said so.
+    last: Option<At>,
 }
 
 struct Rebuild {
@@ -105,7 +107,10 @@ fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
 }
 
 impl Handle {
-    pub(crate) fn open(options: Options, lent: Lent) -> RecoupHandle {
+    pub(crate) fn open(mut options: Options, lent: Lent) -> RecoupHandle {
+        if !lent.is_free_threaded() {
+            options.drain_at_once();
+        }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         handles().insert(number, Arc::new(Self { lent, options, core: Mutex::default() }));
         number
@@ -140,8 +145,10 @@ impl Handle {
             core.session = None;
             core.operator = None;
             core.is_closed = true;
+            let forgotten = core.forget_memory(this);
             this.lent.sweep();
             finished?;
+            forgotten?;
             core.failure()
         })
     }
@@ -194,6 +201,18 @@ impl Core {
         Ok(())
     }
 
+    /// Removes what a solve that has converged has in memory; any other may go on from there.
+    /// Collective.
+    fn forget_memory(&self, this: &Handle) -> Result<(), Failure> {
+        let rtol = this.options.rtol();
+        let has_converged = self.last.is_some_and(|at| at.residual_norm <= rtol * at.rhs_norm);
+        if !has_converged || !this.options.has_memory() {
+            return Ok(());
+        }
+        this.options.builder(false).forget_memory(this.lent.comm())?;
+        if self.are_statics_saved { statics::forget_memory(&this.options, &this.lent) } else { Ok(()) }
+    }
+
     fn session(&mut self) -> Result<&mut Session, Failure> {
         self.session.as_mut().ok_or_else(|| Failure::new(RECOUP_E_ORDER, "nothing was restored or saved yet"))
     }
@@ -201,6 +220,7 @@ impl Core {
     /// Decides whether a checkpoint is due. Collective.
     pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, Failure> {
         self.start(this)?;
+        self.last = Some(at);
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(None) };
         let plan = session.due(at.progress(), &owners)?.filter(|plan| plan.scheme != Scheme::None);
@@ -214,6 +234,7 @@ impl Core {
     /// Saves: as decided, or as the scheme has it when nothing was. Collective.
     pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), Failure> {
         self.start(this)?;
+        self.last = Some(at);
         self.save_statics(this)?;
         // One of two staging buffers must be free, for the worker may need this thread to free the
         // other.

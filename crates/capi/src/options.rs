@@ -1,18 +1,21 @@
 //! The options string: `dir=ckpt name=solve scheme=lossy interval=20it`, the words of the program's
 //! flags.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use recoup::Builder;
+use recoup::cache::{ParseTiersError, TierList};
 use recoup::core::{BoundRule, CodecId, Resume, Scheme};
 use recoup::model::Interval;
+use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 
 use crate::status::{Failure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
-const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, threads, sync, stay, \
-                    same-operator, mtti, rtol, pfs-bandwidth";
+const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
+                    threads, sync, stay, \
+                    same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain";
 
 /// What was asked for; what was not is left to the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +43,12 @@ pub(crate) struct Options {
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
+    tiers: Option<TierList>,
+    memory_dir: Option<PathBuf>,
+    /// Ranks in a row that share a node.
+    node_ranks: Option<usize>,
+    pfs_every: Option<PfsEvery>,
+    drain: Option<Drain>,
 }
 
 impl FromStr for Options {
@@ -89,6 +98,12 @@ impl Options {
             "mtti" => self.mtti_seconds = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "rtol" => self.rtol = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
             "pfs-bandwidth" => self.bytes_per_second = Some(positive(value).ok_or_else(|| expected(POSITIVE))?),
+            "tiers" => self.tiers = Some(value.parse().map_err(|e: ParseTiersError| expected(&e.to_string()))?),
+            "memory-dir" if !value.is_empty() => self.memory_dir = Some(value.into()),
+            "memory-dir" => return Err(expected("a directory in memory, such as /dev/shm")),
+            "node-ranks" => self.node_ranks = Some(count(value).ok_or_else(|| expected(COUNT))?),
+            "pfs-every" => self.pfs_every = Some(value.parse().map_err(|_| expected("auto or a count"))?),
+            "drain" => self.drain = Some(value.parse().map_err(|_| expected("skip, wait or off"))?),
             _ => return Err(refuse(format!("unknown key {key:?}: expected one of {KEYS}"))),
         }
         Ok(())
@@ -132,6 +147,9 @@ impl Options {
         if let Some(rate) = self.bytes_per_second {
             builder = builder.bandwidth(rate);
         }
+        if let Some(tiers) = self.tier_options() {
+            builder = builder.tier_options(tiers);
+        }
         builder = self.bound.into_iter().fold(builder, Builder::bound);
         builder = self.theta.into_iter().fold(builder, Builder::theta);
         builder = self.delta.into_iter().fold(builder, Builder::delta);
@@ -140,6 +158,36 @@ impl Options {
         builder = self.key_every.into_iter().fold(builder, Builder::key_every);
         builder = self.threads.into_iter().fold(builder, Builder::threads);
         self.rtol.into_iter().fold(builder, Builder::tolerance)
+    }
+
+    /// The tiers, where some are named.
+    fn tier_options(&self) -> Option<TierOptions> {
+        let mut tiers = TierOptions::from(self.tiers.clone()?);
+        if let Some(directory) = &self.memory_dir {
+            tiers.memory_dir.clone_from(directory);
+        }
+        if let Some(ranks) = self.node_ranks {
+            tiers.nodes = Nodes::Ranks(ranks);
+        }
+        tiers.pfs_every = self.pfs_every.unwrap_or_default();
+        tiers.drain = self.drain;
+        Some(tiers)
+    }
+
+    /// Has the directory written before a version counts: drains behind a version make collective
+    /// calls of their own, which no call of the program would serve.
+    pub(crate) fn drain_at_once(&mut self) {
+        self.drain = Some(Drain::Off);
+    }
+
+    /// Returns whether memory that outlives the process is among the tiers.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.tiers.as_ref().is_some_and(|tiers| tiers.memory)
+    }
+
+    /// The relative residual at which a solve has converged.
+    pub(crate) fn rtol(&self) -> f64 {
+        self.rtol.unwrap_or(recoup::RTOL)
     }
 
     /// The scheme of a checkpoint nothing was decided about.
@@ -214,7 +262,8 @@ mod tests {
     #[test]
     fn every_key_is_understood() {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
-                    keep=3 key-every=5 threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8";
+                    keep=3 key-every=5 threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
+                    tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait";
         let options: Options = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
@@ -239,6 +288,10 @@ mod tests {
             "state=y",
             "bound=z",
             "same-operator=maybe",
+            "tiers=disk",
+            "tiers=pfs,memory",
+            "drain=never",
+            "pfs-every=0",
         ] {
             assert!(message(&format!("dir=d {bad}")).starts_with(bad), "{bad}");
         }

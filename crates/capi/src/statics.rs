@@ -1,5 +1,6 @@
 //! Static variables: one version of a run of their own, beside the versions that need it.
 
+use recoup::Builder;
 use recoup::core::{Comm, Progress, Registered, Scheme, Status};
 use recoup::pipeline::{Outcome, Session};
 
@@ -11,9 +12,18 @@ use crate::status::{Failure, RECOUP_E_DAMAGED, RECOUP_E_NOT_SAVED};
 /// What the run's name ends in.
 const SUFFIX: &str = ".static";
 
-fn open(options: &Options, comm: &dyn Comm) -> Result<Session, Failure> {
+fn builder(options: &Options) -> Builder {
     let name = format!("{}{SUFFIX}", options.name());
-    Ok(options.builder(false).name(&name).scheme(Scheme::Lossless).keep(1).build_on(comm)?)
+    options.builder(false).name(&name).scheme(Scheme::Lossless).keep(1)
+}
+
+fn open(options: &Options, comm: &dyn Comm) -> Result<Session, Failure> {
+    Ok(builder(options).build_on(comm)?)
+}
+
+/// Removes what they have in memory. Collective.
+pub(crate) fn forget_memory(options: &Options, lent: &Lent) -> Result<(), Failure> {
+    Ok(builder(options).forget_memory(lent.comm())?)
 }
 
 /// Saves them, in place of what another run left there. Collective, inside a call of the program.

@@ -75,3 +75,12 @@ pub(crate) fn output(words: &[&str]) -> String {
     assert!(output.status.success(), "{words:?}: {}\n{out}\n{err}", output.status);
     out.into_owned()
 }
+
+/// Returns whether any run has something in the memory directory `folder`.
+pub(crate) fn holds_memory(folder: &Path) -> bool {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let found = std::fs::read_dir(folder).into_iter().flatten();
+        found.map(|entry| entry.unwrap().path()).collect()
+    };
+    entries(folder).iter().any(|of_user| !entries(of_user).is_empty())
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::build::{compile, has, library_folder, output, root, run, strict};
+use crate::build::{compile, has, holds_memory, library_folder, output, root, run, strict};
 
 /// The number behind a word of what a program printed.
 fn number(text: &str, word: &str) -> f64 {
@@ -46,6 +46,28 @@ fn check(program: &Path) {
 fn killed_c_solver_goes_on_from_its_newest_version() {
     let folder = tempfile::tempdir().unwrap();
     check(&compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path()));
+}
+
+/// No directory is written: versions rest in memory that outlives the process, and a solve that
+/// has converged leaves nothing there.
+#[test]
+fn killed_c_solver_goes_on_from_memory_alone() {
+    let (folder, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let program = compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path());
+    let dir = folder.path().join("ckpt");
+    let options = format!(
+        "dir={} interval=10it sync scheme=lossless tiers=memory memory-dir={} rtol=1e-8",
+        dir.display(),
+        memory.path().display()
+    );
+    let solve = |killed_after: &str| run(&[program.to_str().unwrap(), &options, "24", killed_after]);
+    assert!(!solve("35").status.success(), "it was not killed");
+    assert!(holds_memory(memory.path()), "versions are in memory");
+    let resumed = solve("0");
+    let text = String::from_utf8(resumed.stdout).unwrap();
+    assert_eq!(number(&text, "starts at"), 30.0);
+    assert!(!dir.exists(), "a directory was written");
+    assert!(!holds_memory(memory.path()), "a solve that has converged leaves nothing in memory");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::build::{compile, has, run, strict};
+use crate::build::{compile, has, holds_memory, run, strict};
 
 /// What a solve printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,6 +98,24 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
         assert_eq!(resumed.from, third / 20 * 20);
         // State x+p: at most 2 % more iterations than undisturbed.
         assert!(f64::from(resumed.iterations) <= 1.02 * f64::from(plain.iterations), "{resumed:?}, {plain:?}");
+    }
+}
+
+/// No directory is written: versions rest in memory that outlives the processes, with copies on the
+/// other rank where there is one.
+#[test]
+fn killed_cg_goes_on_from_memory_alone() {
+    let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
+    let memory = tempfile::tempdir().unwrap();
+    let cg = format!("-n 32 {CG}");
+    let third = ksp.run(1, &cg, None).unwrap().iterations / 3;
+    for (ranks, tiers) in [(1, "memory"), (2, "memory,partner:ring1"), (2, "memory,rs:1+1")] {
+        let name = format!("memory{ranks}{}", tiers.len());
+        let options = format!("interval=20it tiers={tiers} memory-dir={}", memory.path().display());
+        let resumed = ksp.killed(&name, (ranks, ranks), &cg, (third, &options));
+        assert_eq!(resumed.from, third / 20 * 20, "{tiers}");
+        assert!(!ksp.dir(&name).exists(), "{tiers}: a directory was written");
+        assert!(!holds_memory(memory.path()), "{tiers}: a solve that has converged leaves nothing in memory");
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use recoup::SystemClock;
-use recoup::core::{Clock, Comm, Damage, Draft, FrameRecord, Manifest, Note, Reads, Store, StoreError, Tier};
+use recoup::core::{Clock, Comm, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError};
 
 use crate::saves::Saves;
 use crate::watched;
@@ -183,90 +183,27 @@ pub(crate) struct CountedStore {
     pub(crate) saves: Arc<Saves>,
 }
 
-impl Store for CountedStore {
-    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+impl StoreDecorator for CountedStore {
+    fn inner(&self) -> &dyn Store {
+        self.inner.as_ref()
+    }
+
+    fn begin_draft(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.saves.begun();
         self.inner.begin(version, rank)
     }
 
-    fn begins_in_any_order(&self) -> bool {
-        self.inner.begins_in_any_order()
-    }
-
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
-    }
-
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        watched::committing(|| self.inner.publish(manifest, comm))?;
+    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+        let next_begin = watched::committing(|| self.inner.publish(manifest, comm))?;
         self.saves.counted(manifest.version);
-        let Some(heartbeat) = &self.heartbeat else { return Ok(()) };
-        heartbeat.beat(|beat| {
-            beat.checkpoints += 1;
-            beat.raw_bytes += manifest.raw_bytes();
-            beat.payload_bytes += manifest.payload_bytes();
-        });
-        Ok(())
-    }
-
-    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
-        self.inner.settle(comm, reads)
-    }
-
-    fn can_follow(&self, version: u64, parent: u64) -> bool {
-        self.inner.can_follow(version, parent)
-    }
-
-    fn tiers(&self) -> &[Tier] {
-        self.inner.tiers()
-    }
-
-    fn every(&self, tier: usize) -> u64 {
-        self.inner.every(tier)
-    }
-
-    fn next_everywhere(&self) {
-        self.inner.next_everywhere();
-    }
-
-    fn finish(&self) {
-        self.inner.finish();
-    }
-
-    fn give_up(&self) {
-        self.inner.give_up();
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        self.inner.take_notes()
-    }
-
-    fn discard_drafts(&self) -> Result<(), StoreError> {
-        self.inner.discard_drafts()
-    }
-
-    fn versions(&self) -> Result<Vec<u64>, StoreError> {
-        self.inner.versions()
-    }
-
-    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        self.inner.manifest(version)
-    }
-
-    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
-        self.inner.read(version, frame, payload)
-    }
-
-    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        self.inner.inspect_damage(version)
-    }
-
-    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
-        self.inner.set_aside_newer(version)
-    }
-
-    fn remove(&self, version: u64) -> Result<(), StoreError> {
-        self.inner.remove(version)
+        if let Some(heartbeat) = &self.heartbeat {
+            heartbeat.beat(|beat| {
+                beat.checkpoints += 1;
+                beat.raw_bytes += manifest.raw_bytes();
+                beat.payload_bytes += manifest.payload_bytes();
+            });
+        }
+        Ok(next_begin)
     }
 }
 

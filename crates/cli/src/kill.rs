@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use recoup::SystemClock;
+use recoup::cache::RunMemory;
 use recoup::core::{Clock, FailureSource, Phase};
 use recoup::io::PrivateDir;
 use recoup::model::failures::Exponential;
@@ -23,11 +24,11 @@ use crate::account::Account;
 use crate::exit::Exit;
 use crate::heartbeat::Beat;
 use crate::lives::Sums;
-use crate::memory::RunMemory;
 use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 use crate::results::Results;
 use crate::solved::SolveReport;
+use crate::tiers::refused;
 
 /// Lives at most.
 const LIVES_MAX: u32 = 100_000;
@@ -121,7 +122,7 @@ pub(crate) fn lives(
             Death::Killed => {
                 if args.failures == Some(FailureChoice::KillNode) {
                     // A node that dies takes its memory with it.
-                    memory.remove()?;
+                    memory.remove().map_err(refused)?;
                 }
                 let beat = Beat::read(&heartbeat);
                 origins.push(beat.restored);

@@ -20,7 +20,6 @@ mod heartbeat;
 mod kill;
 mod last;
 mod lives;
-mod memory;
 mod method;
 mod observed;
 mod options;

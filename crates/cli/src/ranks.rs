@@ -133,8 +133,8 @@ mod job {
     use std::time::Duration;
 
     use anyhow::Result;
-    use recoup::comm::{MpiError, MpiJob};
-    use recoup::core::{Comm, CommError};
+    use recoup::comm::{MpiError, MpiJob, RepairableJob};
+    use recoup::core::Comm;
 
     use super::{Place, Seat};
     use crate::exit::Exit;
@@ -226,11 +226,7 @@ mod job {
     /// # Errors
     /// When MPI fails otherwise.
     pub(crate) fn rest() -> Result<bool> {
-        match job().as_mut().map_or(Ok(()), MpiJob::rest) {
-            Ok(()) => Ok(true),
-            Err(CommError::RankLost { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        Ok(job().as_mut().map_or(Ok(true), RepairableJob::rest)?)
     }
 
     /// Shares the places among the processes that are alive; how many have been lost by now.

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use recoup::cache::NodeMemory;
+use recoup::comm::{RepairableJob, survive};
 use recoup::core::{Comm, gather_json};
 use recoup::model::Rng;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 use crate::lives::Lives;
-use crate::memory::NodeMemory;
 use crate::ranks;
 use crate::watched::{self, Activity};
 
@@ -146,6 +147,35 @@ fn strike_down(others: &[i32], memory: Option<&NodeMemory>) {
     let _killed = kill_process(getpid(), Signal::KILL);
 }
 
+/// The job of this process, whose losses are accounted for and whose deaths are called off once it
+/// is done.
+struct AccountedJob<'a> {
+    lives: Lives,
+    kill: Option<&'a ScheduledKill>,
+}
+
+impl RepairableJob for AccountedJob<'_> {
+    type Error = anyhow::Error;
+
+    fn is_spare(&self) -> bool {
+        ranks::is_spare()
+    }
+
+    fn has_lost(&self) -> bool {
+        ranks::has_lost()
+    }
+
+    fn rest(&mut self) -> Result<bool> {
+        ranks::rest()
+    }
+
+    fn repair(&mut self) -> Result<()> {
+        self.lives.lost();
+        self.lives.repaired(ranks::repair()?);
+        Ok(())
+    }
+}
+
 /// Computes with `life`, or waits as a spare, until all is done. `None` for a spare that was not
 /// needed.
 ///
@@ -155,24 +185,13 @@ pub(crate) fn survive_losses<T>(
     kill: Option<&ScheduledKill>,
     mut life: impl FnMut(&mut Lives) -> Result<T>,
 ) -> Result<Option<T>> {
-    let mut lives = Lives::new();
-    loop {
-        let outcome = if ranks::is_spare() { Ok(None) } else { life(&mut lives).map(Some) };
-        if let Some(kill) = kill {
-            kill.call_off(outcome.is_ok() && !ranks::is_spare());
+    survive(&mut AccountedJob { lives: Lives::new(), kill }, |job| {
+        let outcome = life(&mut job.lives);
+        if let Some(kill) = job.kill {
+            kill.call_off(outcome.is_ok());
         }
-        match outcome {
-            Ok(outcome) => {
-                if ranks::rest()? {
-                    return Ok(outcome);
-                }
-            }
-            Err(error) if !ranks::has_lost() => return Err(error),
-            Err(error) => tracing::warn!("a rank is lost: {error:#}"),
-        }
-        lives.lost();
-        lives.repaired(ranks::repair()?);
-    }
+        outcome
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the
-//! feature `mpi` ranks as processes of an MPI job (`Mpi`).
+//! feature `mpi` ranks as processes of an MPI job (`Mpi`). [`survive`] is the loop of a job that
+//! goes on without the processes it loses.
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
 //! call that hangs because a rank is gone. Must not know solvers, codecs or stores.
@@ -8,9 +9,11 @@ mod hub;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod solo;
+mod survive;
 mod threads;
 
 #[cfg(feature = "mpi")]
 pub use mpi::{Host, Mpi, MpiError, MpiJob, ThreadLevel};
 pub use solo::Solo;
+pub use survive::{RepairableJob, survive};
 pub use threads::Threads;

@@ -10,16 +10,19 @@ mod clock;
 mod codec;
 mod collective;
 mod comm;
+mod decorator;
 mod failure;
 mod fingerprint;
 mod frame;
 mod iteration;
 mod manifest;
+mod note;
 mod operator;
 mod policy;
 mod profile;
 mod resume;
 mod store;
+mod store_error;
 mod variable;
 
 pub use bound::{Bound, BoundRule, ParseBoundError};
@@ -30,6 +33,7 @@ pub use collective::{
     gather_bytes, gather_json, gather_words, gathered, summed,
 };
 pub use comm::{Comm, CommError};
+pub use decorator::StoreDecorator;
 pub use failure::{Bit, Failure, FailureKind, FailureSource, FlipTarget, Phase};
 pub use fingerprint::{
     Difference, Evidence, Fingerprint, PROBES, Probe, Projection, probe_value, row_hash, vector_fingerprint,
@@ -37,11 +41,13 @@ pub use fingerprint::{
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
+pub use note::Note;
 pub use operator::{JacobiSweep, Operator};
 pub use policy::{
     Choice, Cost, Decision, Grain, Measured, Observation, Plan, Policy, Prediction, PredictionSource, Scheme,
 };
 pub use profile::MethodProfile;
 pub use resume::Resume;
-pub use store::{Damage, Draft, Note, Reads, Sealed, Store, StoreError, Tier};
+pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered};
+pub use store_error::{Damage, StoreError};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

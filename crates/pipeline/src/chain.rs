@@ -126,7 +126,8 @@ impl Chains {
         }
         // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a
         // new one.
-        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && store.can_follow(version, d.version);
+        let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
+        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
         before.map_or(Follow::Key, Follow::After)

@@ -1,6 +1,6 @@
 //! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
 
-use recoup_core::{Decision, Observation, Progress, RankError, Registered, Resume, Store, Tier, from_rank_0};
+use recoup_core::{Decision, Observation, Progress, RankError, Registered, Resume, Store, Tier, Tiered, from_rank_0};
 
 use crate::decision_log::DecisionRecord;
 use crate::timing::since;
@@ -61,21 +61,22 @@ impl Session {
                 plan: decision.in_force,
                 interval_seconds: decision.interval_seconds,
                 extra_iterations: decision.extra_iterations,
-                why: format!("{why}{}", levels(self.store.as_ref())),
+                why: format!("{why}{}", tier_shares(self.store.as_ref())),
             });
         }
     }
 }
 
-/// Which tier takes how many of the versions, where there are several.
-fn levels(store: &dyn Store) -> String {
-    if store.tiers().len() < 2 {
+/// Describes which share of the versions each tier takes, where there are several.
+fn tier_shares(store: &dyn Store) -> String {
+    let tiers = store.as_tiered().map(Tiered::tiers).unwrap_or_default();
+    if tiers.len() < 2 {
         return String::new();
     }
-    let level = |(index, tier): (usize, &Tier)| match store.every(index) {
+    let share = |tier: &Tier| match tier.every {
         1 => format!("{} every version", tier.name),
         every => format!("{} one of {every}", tier.name),
     };
-    let levels: Vec<String> = store.tiers().iter().enumerate().map(level).collect();
-    format!("; levels: {}", levels.join(", "))
+    let shares: Vec<String> = tiers.iter().map(share).collect();
+    format!("; levels: {}", shares.join(", "))
 }

@@ -4,7 +4,7 @@
 //! and one more while a version is published; the verdict on bytes is the same on all ranks. Must
 //! not know what versions hold.
 
-use recoup_core::{Comm, CommError, Manifest, Store, broadcast_json};
+use recoup_core::{Comm, CommError, Manifest, Store, Tier, Tiered, broadcast_json};
 use serde::{Deserialize, Serialize};
 
 use crate::Retention;
@@ -63,7 +63,7 @@ impl Keeper {
         comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
         let swept = self.sweep(manifest.version, Some(&manifest), (store, comm));
-        self.newest = (!store.tiers().is_empty()).then_some(manifest);
+        self.newest = (!tiers(store).is_empty()).then_some(manifest);
         swept
     }
 
@@ -81,7 +81,7 @@ impl Keeper {
         (store, comm): (&dyn Store, &dyn Comm),
     ) -> Result<Swept, CommError> {
         let mine = self.sweep_here(newest, published, (store, comm));
-        let is_limited = self.limits.max_bytes.is_some() || store.tiers().iter().any(|tier| tier.max_bytes.is_some());
+        let is_limited = self.limits.max_bytes.is_some() || tiers(store).iter().any(|tier| tier.max_bytes.is_some());
         // Of a store that is shared rank 0 alone knows.
         if is_limited { first_words(mine, comm) } else { Ok(mine) }
     }
@@ -94,11 +94,12 @@ impl Keeper {
         (store, comm): (&dyn Store, &dyn Comm),
     ) -> Swept {
         let mut swept = Swept::default();
-        let stores: Vec<(Limits, &dyn Store)> = match store.tiers() {
+        let tiers = tiers(store);
+        let is_alone = tiers.is_empty();
+        let stores: Vec<(Limits, &dyn Store)> = match tiers.as_slice() {
             [] => vec![(self.limits, store)],
             tiers => tiers.iter().map(|tier| (Limits::of(tier), tier.store.as_ref())).collect(),
         };
-        let is_alone = store.tiers().is_empty();
         for (at, (limits, store)) in stores.into_iter().enumerate() {
             if self.retention.len() == at {
                 self.retention.push(Retention::new(limits.keep).within(limits.max_bytes));
@@ -141,9 +142,14 @@ impl Keeper {
 }
 
 impl Limits {
-    fn of(tier: &recoup_core::Tier) -> Self {
+    fn of(tier: &Tier) -> Self {
         Self { keep: tier.keep, max_bytes: tier.max_bytes }
     }
+}
+
+/// Returns the tiers behind a store; none for a store that keeps its versions in one place.
+fn tiers(store: &dyn Store) -> Vec<Tier> {
+    store.as_tiered().map(Tiered::tiers).unwrap_or_default()
 }
 
 /// What rank 0 has found, on every rank. Collective.

@@ -18,8 +18,10 @@ impl Session {
         owners: &[&dyn Registered],
     ) -> Result<Checkpointed, PipelineError> {
         self.wait()?;
-        self.store.finish();
-        self.store.next_everywhere();
+        if let Some(tiered) = self.store.as_tiered() {
+            tiered.finish();
+            tiered.next_everywhere();
+        }
         self.checkpoint(plan, progress, owners)
     }
 }

@@ -2,7 +2,7 @@
 
 use recoup_core::{
     Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
-    VariableMut, agreed, from_rank_0, gather_json,
+    Tiered, VariableMut, agreed, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
@@ -121,7 +121,7 @@ impl Session {
         // Whatever is found, nothing must be coded against a version that may be set aside.
         self.chain_from(Base::default())?;
         let start = self.clock.now();
-        self.settle(owners)?;
+        self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
@@ -270,17 +270,19 @@ impl Session {
     }
 
     /// Every rank finds what it will read.
-    fn settle(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
+    fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
         let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
         let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
         let reads = |manifest: &Manifest| redistribute::sources(manifest, &spreads, place);
-        Ok(self.store.settle(self.comm.as_ref(), &reads)?)
+        let prepare = |tiered: &dyn Tiered| tiered.prepare_restore(self.comm.as_ref(), &reads);
+        Ok(self.store.as_tiered().map_or(Ok(()), prepare)?)
     }
 
     /// What the ranks' stores have to say, on every rank.
     pub(crate) fn notes(&self) -> Result<Vec<Note>, PipelineError> {
-        let all = gather_json(self.comm.as_ref(), &self.store.take_notes())?;
+        let mine = self.store.as_tiered().map(Tiered::take_notes).unwrap_or_default();
+        let all = gather_json(self.comm.as_ref(), &mine)?;
         let mut notes: Vec<Note> = all.into_iter().flatten().collect();
         notes.sort_unstable();
         notes.dedup();

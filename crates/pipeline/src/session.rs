@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use recoup_core::{
     Clock, CodecId, Comm, Decision, Iteration, MethodProfile, Note, Plan, Policy, Prediction, Progress, Registered,
-    ResidualKind, Scheme, Status, Store, StoreError, agreed, each,
+    ResidualKind, Scheme, Status, Store, StoreError, Tiered, agreed, each,
 };
 
 use crate::chain::{Base, Chains};
@@ -178,7 +178,7 @@ impl Session {
             nonzeros,
             abort: config.abort.clone(),
             room: EncodeBuffers::new(),
-            is_settled: false,
+            next_begin: None,
             checks_corruption: config.checks_corruption,
             ranks_here: cores::ranks_here(ours.as_ref())?,
             stays: config.worker_stays,
@@ -377,7 +377,7 @@ impl Session {
     /// [`PipelineError::WorkerGone`], [`PipelineError::Comm`].
     pub fn finish(&mut self) -> Result<Vec<Note>, PipelineError> {
         self.wait()?;
-        self.store.finish();
+        self.store.as_tiered().into_iter().for_each(Tiered::finish);
         self.notes()
     }
 
@@ -463,7 +463,7 @@ impl Session {
     /// have to wait for it.
     pub(crate) fn give_up_drains(&self) {
         self.abort.store(true, Ordering::Release);
-        self.store.give_up();
+        self.store.as_tiered().into_iter().for_each(Tiered::give_up);
         self.abort.store(false, Ordering::Release);
     }
 

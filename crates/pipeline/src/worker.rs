@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use recoup_core::{
     Bound, BoundRule, Clock, Codec, CodecId, Comm, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord,
-    Manifest, Measured, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role, Scheme, Store,
-    StoreError, VariableRecord, gathered,
+    Manifest, Measured, NextBegin, NextCall, Plan, Prediction, Progress, ResidualKind, ResidualRecord, Resume, Role,
+    Scheme, Store, StoreError, Tiered, VariableRecord, gathered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -85,8 +85,9 @@ pub(crate) struct Worker {
     pub(crate) nonzeros: Option<u64>,
     pub(crate) abort: Arc<AtomicBool>,
     pub(crate) room: EncodeBuffers,
-    /// The version before was published, so nothing is left that a draft could meet.
-    pub(crate) is_settled: bool,
+    /// How the next version may begin, where the one before was published, so that nothing is left
+    /// that a draft could meet.
+    pub(crate) next_begin: Option<NextBegin>,
     /// Staged iterates are held against the residual their method reports.
     pub(crate) checks_corruption: bool,
     /// Ranks on this machine.
@@ -111,8 +112,9 @@ impl Part {
         variable: &VariableRecord,
         frames: &mut [Frame<'_>],
         draft: &mut dyn Draft,
+        next: NextCall,
     ) -> Result<(), StoreError> {
-        draft.write(variable, frames)?;
+        draft.write(variable, frames, next)?;
         self.variables.push(variable.clone());
         self.frames.extend(frames.iter().map(|f| f.record.clone()));
         Ok(())
@@ -141,7 +143,7 @@ impl Worker {
                 Work::Restart(restored) => {
                     self.chains.restart(restored);
                     self.keeper.forget();
-                    self.is_settled = false;
+                    self.next_begin = None;
                     continue;
                 }
             };
@@ -163,9 +165,9 @@ impl Worker {
     /// superfluous.
     fn end(&mut self) {
         if self.abort.load(Ordering::Acquire) {
-            self.store.give_up()
+            self.store.as_tiered().into_iter().for_each(Tiered::give_up);
         } else {
-            self.store.finish()
+            self.store.as_tiered().into_iter().for_each(Tiered::finish);
         }
         self.keeper.finished(self.store.as_ref(), self.comm.as_ref());
     }
@@ -178,12 +180,12 @@ impl Worker {
         let start = self.clock.now();
         let verdict = self.publish(job, part, sealed, &mut summary);
         summary.spent.write_seconds += since(self.clock.now(), start);
-        self.is_settled = verdict.is_ok();
+        self.next_begin = verdict.as_ref().ok().map(|(_, next_begin)| *next_begin);
         if verdict.is_err() {
             // What was coded against a version that does not count would be lost with it.
             self.chains.discard();
         }
-        let payload_bytes = verdict?;
+        let (payload_bytes, _) = verdict?;
         self.rivals.bandwidth.wrote(payload_bytes, summary.spent.write_seconds);
         Ok(Saved {
             version: job.progress.iteration,
@@ -217,7 +219,7 @@ impl Worker {
 
     /// This rank's part of the version, durable but not yet visible.
     fn write(&mut self, job: &Job, part: &mut Part, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
-        if !self.is_settled {
+        if self.next_begin.is_none() {
             let (store, comm) = (self.store.as_ref(), self.comm.as_ref());
             let swept = self.keeper.make_room(job.progress.iteration, store, comm).map_err(failed)?;
             self.swept(swept, summary);
@@ -228,10 +230,8 @@ impl Worker {
             let encoded = self.encode(job, staged, summary);
             let step = encoded.and_then(|lent| match &mut draft {
                 Ok(draft) => {
-                    if position + 1 == job.staging.staged.len() {
-                        draft.next_is_last();
-                    }
-                    self.write_variable((staged, lent), draft.as_mut(), part, summary)
+                    let next = NextCall::after(position, job.staging.staged.len());
+                    self.write_variable((staged, lent), (draft.as_mut(), next), part, summary)
                 }
                 Err(_) => Ok(()),
             });
@@ -250,7 +250,7 @@ impl Worker {
     /// This rank's draft: where the order matters, rank 0 begins before the others do.
     fn begin(&self, version: u64) -> Result<Result<Box<dyn Draft>, StoreError>, CheckpointFailure> {
         let begin = || self.store.begin(version, self.comm.rank());
-        if self.is_settled && self.store.begins_in_any_order() {
+        if self.next_begin == Some(NextBegin::AnyOrder) {
             return Ok(begin());
         }
         let first = (self.comm.rank() == 0).then(begin);
@@ -261,15 +261,15 @@ impl Worker {
     fn write_variable(
         &mut self,
         (staged, lent): (&Staged, Option<Vec<Frame<'_>>>),
-        draft: &mut dyn Draft,
+        (draft, next): (&mut dyn Draft, NextCall),
         part: &mut Part,
         summary: &mut EncodingSummary,
     ) -> Result<(), CheckpointFailure> {
         self.check_abort()?;
         let start = self.clock.now();
         match lent {
-            Some(mut frames) => part.write(&staged.record, &mut frames, draft),
-            None => part.write(&staged.record, &mut self.room.frames, draft),
+            Some(mut frames) => part.write(&staged.record, &mut frames, draft, next),
+            None => part.write(&staged.record, &mut self.room.frames, draft, next),
         }
         .map_err(failed)?;
         summary.spent.write_seconds += since(self.clock.now(), start);
@@ -382,7 +382,7 @@ impl Worker {
         mut part: Part,
         sealed: Result<(), CheckpointFailure>,
         summary: &mut EncodingSummary,
-    ) -> Result<u64, CheckpointFailure> {
+    ) -> Result<(u64, NextBegin), CheckpointFailure> {
         let payload_bytes = part.frames.iter().map(|f| f.payload_bytes).sum();
         let aborted = matches!(sealed, Err(CheckpointFailure::Aborted)) || self.abort.load(Ordering::Acquire);
         part.error = match sealed {
@@ -405,7 +405,7 @@ impl Worker {
                 tracing::warn!(%error, "a draft is left over");
             }
         }
-        verdict.map(|()| payload_bytes)
+        verdict.map(|next_begin| (payload_bytes, next_begin))
     }
 
     fn manifest(&self, job: &Job, parts: Vec<Part>, summary: &EncodingSummary) -> Manifest {
@@ -437,12 +437,16 @@ impl Worker {
     }
 
     /// Makes the version visible, and removes what retention no longer keeps.
-    fn publish_manifest(&mut self, manifest: Manifest, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
-        self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
+    fn publish_manifest(
+        &mut self,
+        manifest: Manifest,
+        summary: &mut EncodingSummary,
+    ) -> Result<NextBegin, CheckpointFailure> {
+        let next_begin = self.store.publish(&manifest, self.comm.as_ref()).map_err(failed)?;
         self.chains.publish(!manifest.parents().is_empty());
         let swept = self.keeper.published(manifest, self.store.as_ref(), self.comm.as_ref()).map_err(failed)?;
         self.swept(swept, summary);
-        Ok(())
+        Ok(next_begin)
     }
 
     /// Takes note of what became of older versions.

@@ -1,12 +1,14 @@
 //! A session's choices, as the Python half hands them over.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use recoup::Builder;
+use recoup::cache::TierList;
 use recoup::core::{BoundRule, CodecId, Resume, Scheme};
 use recoup::model::Interval;
+use recoup::{Builder, Drain, PfsEvery, TierOptions};
 
 use crate::refused;
 
@@ -19,8 +21,8 @@ pub(crate) struct Options {
     interval: Option<String>,
     mtti: f64,
     bound: String,
-    theta: f64,
-    delta: f64,
+    theta: Option<f64>,
+    delta: Option<f64>,
     resume: Option<String>,
     lossy_codec: Option<String>,
     lossless_codec: Option<String>,
@@ -32,6 +34,10 @@ pub(crate) struct Options {
     synchronous: bool,
     same_operator: bool,
     bandwidth: Option<f64>,
+    tiers: Option<String>,
+    memory_dir: Option<PathBuf>,
+    pfs_every: Option<u64>,
+    drain: Option<String>,
 }
 
 impl Options {
@@ -71,20 +77,25 @@ impl Options {
     pub(crate) fn choose(&self, builder: Builder, has_operator: bool) -> PyResult<Builder> {
         above_zero("mtti", self.mtti)?;
         above_zero("rtol", self.rtol)?;
-        above_zero("theta", self.theta)?;
-        above_zero("delta", self.delta)?;
         let mut builder = builder
             .name(&self.name)
             .mtti(Duration::try_from_secs_f64(self.mtti).map_err(refused)?)
             .bound(parsed::<BoundRule>(&self.bound)?)
-            .theta(self.theta)
-            .delta(self.delta)
             .keep(self.keep)
             .key_every(self.key_every)
             .tolerance(self.rtol)
             .synchronous(self.synchronous)
             .same_operator(self.same_operator)
             .interval(self.interval()?);
+        if let Some(theta) = self.theta {
+            builder = builder.theta(above_zero("theta", theta)?);
+        }
+        if let Some(delta) = self.delta {
+            builder = builder.delta(above_zero("delta", delta)?);
+        }
+        if let Some(tiers) = self.tier_options()? {
+            builder = builder.tier_options(tiers);
+        }
         if let Some(scheme) = self.scheme(has_operator)? {
             builder = builder.scheme(scheme);
         }
@@ -107,6 +118,44 @@ impl Options {
             builder = builder.bandwidth(above_zero("bandwidth", bandwidth)?);
         }
         Ok(builder)
+    }
+
+    /// The tiers, where some are named.
+    ///
+    /// # Errors
+    /// [`crate::Error`] for words that are no tiers, and for options of tiers without any.
+    fn tier_options(&self) -> PyResult<Option<TierOptions>> {
+        let Some(words) = &self.tiers else {
+            let options = [self.memory_dir.is_some(), self.pfs_every.is_some(), self.drain.is_some()];
+            if options.contains(&true) {
+                return Err(refused("memory_dir, pfs_every and drain belong to tiers: give tiers=\"memory,pfs\""));
+            }
+            return Ok(None);
+        };
+        let list: TierList = words.parse().map_err(|error| refused(format!("tiers: {error}")))?;
+        let mut tiers = TierOptions::from(list);
+        if let Some(directory) = &self.memory_dir {
+            tiers.memory_dir.clone_from(directory);
+        }
+        if let Some(every) = self.pfs_every {
+            tiers.pfs_every = PfsEvery::Given(every.max(1));
+        }
+        tiers.drain = self.drain.as_deref().map(parsed::<Drain>).transpose()?;
+        Ok(Some(tiers))
+    }
+
+    /// The relative residual at which a solve has converged.
+    pub(crate) fn rtol(&self) -> f64 {
+        self.rtol
+    }
+
+    /// Returns the run whose memory may be forgotten, where it has tiers; opens nothing.
+    ///
+    /// # Errors
+    /// [`crate::Error`] as of [`Options::choose`].
+    pub(crate) fn memory_of(&self, dir: &Path) -> PyResult<Option<Builder>> {
+        let builder = recoup::open(dir).name(&self.name);
+        Ok(self.tier_options()?.map(|tiers| builder.tier_options(tiers)))
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{PyReadonlyArray1, PyUntypedArray};
 use pyo3::prelude::*;
+use recoup::Builder;
+use recoup::comm::Solo;
 use recoup::core::{Difference, Plan, Progress, Scheme, Status};
 use recoup::pipeline;
 
@@ -27,6 +29,8 @@ pub(crate) struct Session {
     rhs_norm: f64,
     /// The process that opened it.
     process: u32,
+    /// Of a session with tiers: what names the run in memory, and the tolerance of its solve.
+    memory: Option<(Builder, f64)>,
 }
 
 /// Why a call saved nothing.
@@ -47,6 +51,8 @@ struct State {
     protected: Vec<Protected>,
     /// Of a version that is due, or asked for.
     plan: Plan,
+    /// The relative residual of the last step.
+    relative_residual: f64,
 }
 
 impl State {
@@ -73,9 +79,12 @@ impl Session {
         }
     }
 
-    fn progress(&self, iteration: u64, residual_norm: f64) -> Progress {
+    /// Where the solve stands, which `close` looks at.
+    fn progress(&self, iteration: u64, residual_norm: f64) -> PyResult<Progress> {
         let (status, is_safe_point) = (Status::Running, true);
-        Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point }
+        let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point };
+        self.state()?.relative_residual = progress.relative_residual();
+        Ok(progress)
     }
 
     /// Does `work` with the session and the variables, without the interpreter.
@@ -85,7 +94,7 @@ impl Session {
         work: impl FnOnce(&mut pipeline::Session, &Lent<'_>, Plan) -> Result<T, Refusal> + Send,
     ) -> PyResult<T> {
         let mut state = self.state()?;
-        let State { session, protected, plan } = &mut *state;
+        let State { session, protected, plan, .. } = &mut *state;
         let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
         let readings = read(py, protected)?;
         let (lent, plan) = (Lent::new(protected, &readings)?, *plan);
@@ -127,6 +136,7 @@ impl Session {
         system: Option<(Given<'_>, PyReadonlyArray1<'_, f64>)>,
     ) -> PyResult<Self> {
         let raised = Raised::default();
+        let memory = options.memory_of(&dir)?.map(|run| (run, options.rtol()));
         let has_system = system.is_some();
         let (mut builder, mut rhs_norm) = (options.choose(recoup::open(dir), has_system)?, 0.0);
         if let Some((operator, rhs)) = system {
@@ -145,8 +155,11 @@ impl Session {
         let default = if has_system { Scheme::Lossy } else { Scheme::Lossless };
         let plan = builder.plan_of(options.scheme(has_system)?.unwrap_or(default));
         let session = py.detach(|| builder.build());
-        let (state, process) = (State { session: None, protected: Vec::new(), plan }, std::process::id());
-        Self { state: Mutex::new(state), raised, rhs_norm, process }.opened(session)
+        let (state, process) = (
+            State { session: None, protected: Vec::new(), plan, relative_residual: f64::INFINITY },
+            std::process::id(),
+        );
+        Self { state: Mutex::new(state), raised, rhs_norm, process, memory }.opened(session)
     }
 
     /// Lends an array under a name; an array lent before under that name is replaced.
@@ -177,7 +190,7 @@ impl Session {
 
     /// Decides, and saves when it is time.
     fn step(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<Option<u64>> {
-        let progress = self.progress(iteration, residual_norm);
+        let progress = self.progress(iteration, residual_norm)?;
         let taken = self.with_variables(py, |session, lent, _| {
             let plan = session.due(progress, &[lent])?;
             plan.map(|plan| checkpoint(session, lent, (plan, progress))).transpose()
@@ -187,7 +200,7 @@ impl Session {
 
     /// Decides only: whether a version is due.
     fn due(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<bool> {
-        let progress = self.progress(iteration, residual_norm);
+        let progress = self.progress(iteration, residual_norm)?;
         let plan = self.with_variables(py, |session, lent, _| Ok(session.due(progress, &[lent])?))?;
         if let Some(plan) = plan {
             self.state()?.plan = plan;
@@ -197,7 +210,7 @@ impl Session {
 
     /// Saves now.
     fn save(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<u64> {
-        let progress = self.progress(iteration, residual_norm);
+        let progress = self.progress(iteration, residual_norm)?;
         self.with_variables(py, |session, lent, plan| checkpoint(session, lent, (plan, progress)))
     }
 
@@ -268,7 +281,13 @@ impl Session {
         let mut state = self.state()?;
         state.protected.clear();
         let session = state.session.take();
-        py.detach(|| drop(session));
+        let converged = self.memory.as_ref().filter(|(_, rtol)| state.relative_residual <= *rtol);
+        py.detach(|| {
+            drop(session);
+            // A solve that has converged needs nothing in memory; any other may go on from there.
+            converged.map_or(Ok(()), |(run, _)| run.forget_memory(&Solo))
+        })
+        .map_err(refused)?;
         Ok(outcomes)
     }
 }

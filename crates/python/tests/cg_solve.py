@@ -1,6 +1,6 @@
 """A program that solves with SciPy's CG through a session; killed at an iteration where one is given.
 
-cg_solve.py DIR N [KILL_AT]: prints one JSON object.
+cg_solve.py DIR N [KILL_AT [TIERS MEMORY_DIR]]: prints one JSON object; KILL_AT 0 is never.
 """
 
 import json
@@ -15,15 +15,16 @@ import scipy.sparse.linalg as spla
 from conftest import poisson
 
 
-def main(directory, n, kill_at=None):
+def main(directory, n, kill_at=0, tiers=None, memory_dir=None):
     a, b = poisson(int(n))
-    with recoup.Session(directory, A=a, b=b, scheme="lossy", interval="8it", rtol=1e-8, mtti=60.0) as session:
+    places = dict(tiers=tiers, memory_dir=memory_dir)
+    with recoup.Session(directory, A=a, b=b, scheme="lossy", interval="8it", rtol=1e-8, mtti=60.0, **places) as session:
         cb = session.scipy_callback()
         first = cb.iteration
 
         def watch(xk):
             cb(xk)
-            if kill_at and cb.iteration == int(kill_at):
+            if cb.iteration == int(kill_at):
                 session.wait()
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -35,6 +35,17 @@ def counted(a, b, **options):
     return count
 
 
+def test_cg_killed_goes_on_from_memory_alone(tmp_path):
+    kill_at, memory = 40, tmp_path / "memory"
+    memory.mkdir()
+    solve(tmp_path / "d", 32, kill_at, "memory", memory, expect=-signal.SIGKILL)
+    assert any(memory.glob("recoup-*/*")), "versions are in memory"
+    resumed = solve(tmp_path / "d", 32, 0, "memory", memory)
+    assert resumed["first"] == 40 and resumed["relative_residual"] <= 1.01e-8
+    assert not (tmp_path / "d").exists(), "a directory was written"
+    assert not any(memory.glob("recoup-*/*")), "a solve that has converged leaves nothing in memory"
+
+
 def test_cg_killed_at_a_third_resumes_and_converges_with_few_iterations_more(tmp_path):
     a, b = poisson(32)
     undisturbed = counted(a, b, rtol=1e-8)

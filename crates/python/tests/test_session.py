@@ -445,3 +445,16 @@ def test_decisions_say_why(tmp_path, problem):
         session.protect("x", x, role="iterate")
         assert [session.step(k, 1.0) for k in range(1, 6)] == [None, 2, None, 4, None]
         assert "lossless every 2 iterations, as asked" in session.decisions[0].why
+
+
+def test_tiers_that_are_none_and_options_of_none_are_refused_by_name(tmp_path):
+    for options, words in [
+        (dict(tiers="disk"), "tiers"),
+        (dict(tiers="pfs,memory"), "last"),
+        (dict(tiers="memory,partner:ring1"), "partner"),
+        (dict(tiers="memory", memory_dir=tmp_path / "nowhere"), "nowhere"),
+        (dict(tiers="memory", drain="never"), "drain|skip"),
+        (dict(pfs_every=3), "tiers"),
+    ]:
+        with pytest.raises(recoup.Error, match=words):
+            recoup.Session(tmp_path / "d", **options)

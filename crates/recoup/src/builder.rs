@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use recoup_cache::{ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
     BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store, StoreError, each,
@@ -13,8 +14,13 @@ use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
 use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, Timing};
 
+use crate::{TierCosts, TierOptions};
+
 /// Versions from one that stands alone to the next, when nothing else is said.
 pub const KEY_EVERY: usize = 10;
+
+/// Tolerance on the relative residual, when nothing is said.
+pub const RTOL: f64 = 1e-6;
 
 /// Codecs that take the place of QB for lossy variables where the storage is slow enough, when no
 /// codec is named: slower ones, often with better ratios. One that is not in the build is no rival.
@@ -64,7 +70,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         key_every: KEY_EVERY,
         worker_stays: false,
         checks_corruption: true,
-        tolerance: 1e-6,
+        tolerance: RTOL,
         bytes_per_second: None,
         reference: None,
         same_operator: true,
@@ -72,6 +78,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         clock: Arc::new(SystemClock::new()),
         timing: Timing::Real,
         abort: Arc::default(),
+        tiers: None,
     }
 }
 
@@ -96,6 +103,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     timing: Timing,
     abort: Arc<AtomicBool>,
+    tiers: Option<Result<TierOptions, ParseTiersError>>,
 }
 
 /// Why a session could not be opened.
@@ -108,6 +116,9 @@ pub enum Error {
     /// The session could not start.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
+    /// [`Builder::tiers`] was given something else.
+    #[error("tiers: {0}")]
+    Tiers(#[from] ParseTiersError),
 }
 
 impl Builder {
@@ -319,6 +330,34 @@ impl Builder {
         self
     }
 
+    /// Where versions rest, fastest first [default: `pfs`, the directory]: `memory` that outlives
+    /// the process, `partner:ringD` or `partner:R/R/..` (copies on other nodes), `rs:K+M` (erasure
+    /// sets), `pfs`. Without `pfs` no directory is written; its name still says which run it is.
+    /// A killed program that opens the same directory and name again goes on from memory.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// let session = recoup::open(&dir).tiers("memory,pfs").build()?;
+    /// # drop(session);
+    /// // The solve has converged: what it has in memory is of no use any more.
+    /// recoup::open(&dir).tiers("memory,pfs").forget_memory(&recoup::comm::Solo)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tiers(mut self, words: &str) -> Self {
+        self.tiers = Some(words.parse().map(|list: TierList| list.into()));
+        self
+    }
+
+    /// As [`Builder::tiers`], with all that can be said about them.
+    #[must_use]
+    pub fn tier_options(mut self, options: TierOptions) -> Self {
+        self.tiers = Some(Ok(options));
+        self
+    }
+
     /// Another clock, and whether costs are measured on it or declared.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>, timing: Timing) -> Self {
@@ -349,8 +388,45 @@ impl Builder {
         Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
-    /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
+    /// Removes what the run has in memory tiers: its solve has converged, or is to start over. The
+    /// directory stays as it is. Collective, with no session of the run open.
+    ///
+    /// # Errors
+    /// [`Error`] when it cannot be removed, on every rank.
+    pub fn forget_memory(&self, comm: &dyn Comm) -> Result<(), Error> {
+        match self.memory_tiers()? {
+            Some(tiers) => Ok(tiers.clear(self.place(), comm)?),
+            None => Ok(()),
+        }
+    }
+
+    fn place(&self) -> RunPlace<'_> {
+        RunPlace { dir: Some(&self.dir), name: &self.name }
+    }
+
+    /// The tiers, where memory is among them.
+    fn memory_tiers(&self) -> Result<Option<TierOptions>, ParseTiersError> {
+        Ok(self.tiers.clone().transpose()?.filter(|tiers| tiers.list.memory))
+    }
+
+    /// Opens the tiers that were asked for, or the directory alone.
     fn store_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
+        let Some(tiers) = self.memory_tiers()? else { return self.directory_on(comm) };
+        let pfs = if tiers.list.pfs { Some(self.directory_on(comm)?) } else { None };
+        let rows = self.reference.as_ref().map(|reference| reference.operator.global_rows());
+        let costs = TierCosts {
+            mtti_seconds: self.policy.mtti_seconds,
+            bytes: rows.map(|rows| 8.0 * rows as f64),
+            pfs_bytes_per_second: self.bytes_per_second,
+            keep: self.keep,
+            max_bytes: self.max_bytes,
+            synchronous: !self.policy.asynchronous,
+        };
+        Ok(tiers.open(pfs, self.place(), costs, comm)?)
+    }
+
+    /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
+    fn directory_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let open = |access| Hdf5Store::open(&self.dir, &self.name, access);
         let first = if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) };
         let first = each(comm, first)?;
@@ -375,6 +451,8 @@ impl Builder {
     fn config(self, store: Arc<dyn Store>, ranks: usize) -> SessionConfig {
         let codecs = Codecs::shared(recoup_compress::codec, ranks);
         let synchronous = !self.policy.asynchronous;
+        // Versions do not wait for a directory behind memory.
+        let is_behind_memory = matches!(&self.tiers, Some(Ok(tiers)) if tiers.list.memory && tiers.list.pfs);
         let scheme = self.scheme.or_else(|| default_scheme(self.interval, self.reference.is_some()));
         let policy: Box<dyn Policy> = match scheme {
             Some(scheme) => Box::new(FixedPolicy::new(scheme, self.interval, self.policy)),
@@ -395,7 +473,7 @@ impl Builder {
             worker_stays: self.worker_stays,
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,
-            bytes_per_second: self.bytes_per_second,
+            bytes_per_second: self.bytes_per_second.filter(|_| !is_behind_memory),
             reference: self.reference,
             same_operator: self.same_operator,
             abort: self.abort,

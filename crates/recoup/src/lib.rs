@@ -4,11 +4,12 @@
 //!
 //! The facade: the crates of recoup under one name, and [`open`], the shortest way from a solver
 //! and a directory to a [`pipeline::Session`]. It joins solvers, codecs, stores and the model,
-//! which do not know each other, and holds no logic of its own.
+//! which do not know each other, and assembles a row of tiers ([`Builder::tiers`]).
 
 mod builder;
+mod tiers;
 
-pub use builder::{Builder, Error, KEY_EVERY, RIVALS, default_scheme, open};
+pub use builder::{Builder, Error, KEY_EVERY, RIVALS, RTOL, default_scheme, open};
 pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;
@@ -18,3 +19,4 @@ pub use recoup_io::{SystemClock, VirtualClock};
 pub use recoup_model as model;
 pub use recoup_pipeline as pipeline;
 pub use recoup_solvers as solvers;
+pub use tiers::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};

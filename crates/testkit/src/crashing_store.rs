@@ -1,16 +1,15 @@
-//! A store whose n-th operation fails: what the pipeline does when its disk gives up.
+//! A store whose n-th operation fails, to test what a pipeline does when its disk gives up.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier, VariableRecord,
+    Comm, Draft, Frame, Manifest, NextBegin, NextCall, Sealed, Store, StoreDecorator, StoreError, VariableRecord,
     agreed,
 };
 
-/// Which operations fail, counted from 0 over all ranks: begin, write, seal, publish, read, and the
-/// rest.
+/// Which operations fail, counted from 0 over all ranks and drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// None; to count them.
@@ -23,7 +22,7 @@ pub enum Crash {
     FullFrom(u64),
 }
 
-/// Passes every operation on to a store, but for those that fail.
+/// Passes every operation on to a store, except those that fail.
 pub struct CrashingStore<S> {
     inner: S,
     fuse: Fuse,
@@ -39,12 +38,14 @@ impl Fuse {
     fn burn(&self) -> Result<(), StoreError> {
         let operation = self.count.fetch_add(1, Ordering::AcqRel);
         let path = "crashing store".to_owned();
-        let lost = Err(StoreError::Io { action: "use", path: path.clone(), source: io::Error::other("injected") });
         match self.crash {
-            Crash::At(n) if operation == n => lost,
-            Crash::From(n) if operation >= n => lost,
             Crash::FullFrom(n) if operation >= n => Err(StoreError::Full { path }),
-            _ => Ok(()),
+            Crash::At(n) if operation != n => Ok(()),
+            Crash::From(n) if operation < n => Ok(()),
+            Crash::Never | Crash::FullFrom(_) => Ok(()),
+            Crash::At(_) | Crash::From(_) => {
+                Err(StoreError::Io { action: "use", path, source: io::Error::other("injected") })
+            }
         }
     }
 }
@@ -55,105 +56,30 @@ impl<S: Store> CrashingStore<S> {
         Self { inner, fuse: Fuse { crash, count: Arc::default() } }
     }
 
-    /// Operations asked for so far, failed ones included.
+    /// Returns how many operations were asked for so far, failed ones included.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.fuse.count.load(Ordering::Acquire)
     }
-
-    /// The store underneath, which never fails on purpose.
-    #[must_use]
-    pub fn inner(&self) -> &S {
-        &self.inner
-    }
 }
 
-impl<S: Store> Store for CrashingStore<S> {
-    fn is_shared(&self) -> bool {
-        self.inner.is_shared()
+impl<S: Store> StoreDecorator for CrashingStore<S> {
+    fn inner(&self) -> &dyn Store {
+        &self.inner
     }
 
-    fn begins_in_any_order(&self) -> bool {
-        self.inner.begins_in_any_order()
+    fn admit(&self) -> Result<(), StoreError> {
+        self.fuse.burn()
     }
 
-    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
-        self.fuse.burn()?;
+    fn begin_draft(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         Ok(Box::new(CrashingDraft { inner: self.inner.begin(version, rank)?, fuse: self.fuse.clone() }))
     }
 
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        // Only rank 0 acts; a rank that skipped the call would leave the others waiting.
-        let lit = if comm.rank() == 0 { self.fuse.burn() } else { Ok(()) };
-        agreed(comm, lit)?;
+    fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
+        // One operation for all ranks: a rank that skipped the call would leave the others waiting.
+        agreed(comm, if comm.rank() == 0 { self.fuse.burn() } else { Ok(()) })?;
         self.inner.publish(manifest, comm)
-    }
-
-    fn settle(&self, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
-        self.inner.settle(comm, reads)
-    }
-
-    fn can_follow(&self, version: u64, parent: u64) -> bool {
-        self.inner.can_follow(version, parent)
-    }
-
-    fn tiers(&self) -> &[Tier] {
-        self.inner.tiers()
-    }
-
-    fn every(&self, tier: usize) -> u64 {
-        self.inner.every(tier)
-    }
-
-    fn next_everywhere(&self) {
-        self.inner.next_everywhere();
-    }
-
-    fn finish(&self) {
-        self.inner.finish();
-    }
-
-    fn give_up(&self) {
-        self.inner.give_up();
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        self.inner.take_notes()
-    }
-
-    fn discard_drafts(&self) -> Result<(), StoreError> {
-        self.fuse.burn()?;
-        self.inner.discard_drafts()
-    }
-
-    fn versions(&self) -> Result<Vec<u64>, StoreError> {
-        self.fuse.burn()?;
-        self.inner.versions()
-    }
-
-    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        self.fuse.burn()?;
-        self.inner.manifest(version)
-    }
-
-    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
-        self.fuse.burn()?;
-        self.inner.read(version, frame, payload)
-    }
-
-    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        self.fuse.burn()?;
-        self.inner.inspect_damage(version)
-    }
-
-    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
-        self.fuse.burn()?;
-        self.inner.set_aside_newer(version)
-    }
-
-    fn remove(&self, version: u64) -> Result<(), StoreError> {
-        self.fuse.burn()?;
-        self.inner.remove(version)
     }
 }
 
@@ -163,13 +89,9 @@ struct CrashingDraft {
 }
 
 impl Draft for CrashingDraft {
-    fn next_is_last(&mut self) {
-        self.inner.next_is_last();
-    }
-
-    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         self.fuse.burn()?;
-        self.inner.write(variable, frames)
+        self.inner.write(variable, frames, next)
     }
 
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {

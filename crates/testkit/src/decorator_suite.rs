@@ -1,4 +1,4 @@
-//! What every store that wraps another must do: pass on every call, those with a default too.
+//! A suite for stores that wrap another: every call must reach the inner store.
 //!
 //! Promises: a decorator that passes loses nothing that its store can do. Must not know what a
 //! decorator is for.
@@ -10,25 +10,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use recoup_comm::Solo;
 use recoup_core::{
-    Comm, Damage, Draft, Frame, FrameRecord, Manifest, Note, Reads, Sealed, Store, StoreError, Tier, VariableRecord,
+    Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError,
+    Tier, Tiered, VariableRecord,
 };
 
 use crate::store_suite::Sample;
 
-/// The calls of a store and of its drafts.
-const CALLS: [&str; 22] = [
-    "is_shared",
-    "begins_in_any_order",
+/// The calls of a store, of what it can do with several places, and of its drafts. A draft's write
+/// has two names, as decorators must pass on whether it is the last.
+const CALLS: [&str; 19] = [
     "begin",
     "publish",
-    "settle",
-    "can_follow",
-    "tiers",
-    "every",
-    "next_everywhere",
-    "finish",
-    "give_up",
-    "take_notes",
     "discard_drafts",
     "versions",
     "manifest",
@@ -36,7 +28,14 @@ const CALLS: [&str; 22] = [
     "inspect_damage",
     "set_aside_newer",
     "remove",
-    "next_is_last",
+    "as_tiered",
+    "prepare_restore",
+    "can_follow",
+    "tiers",
+    "next_everywhere",
+    "finish",
+    "give_up",
+    "take_notes",
     "write",
     "seal",
 ];
@@ -66,61 +65,14 @@ impl Recorder {
 }
 
 impl Store for Recorder {
-    fn is_shared(&self) -> bool {
-        self.note("is_shared");
-        false
-    }
-
-    fn begins_in_any_order(&self) -> bool {
-        self.note("begins_in_any_order");
-        true
-    }
-
     fn begin(&self, _version: u64, _rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         self.note("begin");
         Ok(Box::new(self.clone()))
     }
 
-    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<(), StoreError> {
+    fn publish(&self, _manifest: &Manifest, _comm: &dyn Comm) -> Result<NextBegin, StoreError> {
         self.note("publish");
-        Ok(())
-    }
-
-    fn settle(&self, _comm: &dyn Comm, _reads: &Reads<'_>) -> Result<(), StoreError> {
-        self.note("settle");
-        Ok(())
-    }
-
-    fn can_follow(&self, _version: u64, _parent: u64) -> bool {
-        self.note("can_follow");
-        false
-    }
-
-    fn tiers(&self) -> &[Tier] {
-        self.note("tiers");
-        &[]
-    }
-
-    fn every(&self, _tier: usize) -> u64 {
-        self.note("every");
-        7
-    }
-
-    fn next_everywhere(&self) {
-        self.note("next_everywhere");
-    }
-
-    fn finish(&self) {
-        self.note("finish");
-    }
-
-    fn give_up(&self) {
-        self.note("give_up");
-    }
-
-    fn take_notes(&self) -> Vec<Note> {
-        self.note("take_notes");
-        vec![Note::Dropped { version: 7, what: "recorded".to_owned() }]
+        Ok(NextBegin::AnyOrder)
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
@@ -157,15 +109,50 @@ impl Store for Recorder {
         self.note("remove");
         Ok(())
     }
+
+    fn as_tiered(&self) -> Option<&dyn Tiered> {
+        self.note("as_tiered");
+        Some(self)
+    }
+}
+
+impl Tiered for Recorder {
+    fn prepare_restore(&self, _comm: &dyn Comm, _reads: &Reads<'_>) -> Result<(), StoreError> {
+        self.note("prepare_restore");
+        Ok(())
+    }
+
+    fn can_follow(&self, _version: u64, _parent: u64) -> bool {
+        self.note("can_follow");
+        false
+    }
+
+    fn tiers(&self) -> Vec<Tier> {
+        self.note("tiers");
+        Vec::new()
+    }
+
+    fn next_everywhere(&self) {
+        self.note("next_everywhere");
+    }
+
+    fn finish(&self) {
+        self.note("finish");
+    }
+
+    fn give_up(&self) {
+        self.note("give_up");
+    }
+
+    fn take_notes(&self) -> Vec<Note> {
+        self.note("take_notes");
+        vec![Note::Dropped { version: 7, what: "recorded".to_owned() }]
+    }
 }
 
 impl Draft for Recorder {
-    fn next_is_last(&mut self) {
-        self.note("next_is_last");
-    }
-
-    fn write(&mut self, _variable: &VariableRecord, _frames: &mut [Frame]) -> Result<(), StoreError> {
-        self.note("write");
+    fn write(&mut self, _record: &VariableRecord, _frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
+        self.note(if next == NextCall::Seal { "last write" } else { "write" });
         Ok(())
     }
 
@@ -175,23 +162,15 @@ impl Draft for Recorder {
     }
 }
 
-/// Makes every call of a store and of its drafts, and looks whether each arrived.
+/// Makes every call of a store and of its drafts, and checks that each arrived.
 ///
 /// # Panics
 /// When one did not, or its answer got lost on the way back.
 pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     let recorder = Recorder::new();
     let store = decorate(recorder.clone());
-    let answers = [store.is_shared(), !store.begins_in_any_order(), store.can_follow(2, 1)];
-    assert_eq!(answers, [false; 3], "the store's own answers to is_shared, begins_in_any_order and can_follow");
-    assert_eq!((store.every(0), store.take_notes().len()), (7, 1), "the store's own answers to every and take_notes");
-    let mut sample = Sample::new(1, 1);
-    sample.publish(&store).unwrap();
-    store.settle(&Solo, &|_| Vec::new()).unwrap();
-    store.tiers();
-    store.next_everywhere();
-    store.finish();
-    store.give_up();
+    let next_begin = Sample::new(1, 1).publish(&store).unwrap();
+    assert_eq!(next_begin, NextBegin::AnyOrder, "the store's own answer to publish");
     store.discard_drafts().unwrap();
     store.versions().unwrap();
     let manifest = store.manifest(1).unwrap();
@@ -199,7 +178,15 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     store.inspect_damage(1).unwrap();
     store.set_aside_newer(None).unwrap();
     store.remove(1).unwrap();
-    let lost: Vec<&str> = CALLS.into_iter().filter(|call| !recorder.was_asked(call)).collect();
+    let tiered = store.as_tiered().expect("the recorder is a store of several places");
+    tiered.prepare_restore(&Solo, &|_| Vec::new()).unwrap();
+    assert!(!tiered.can_follow(2, 1), "the store's own answer to can_follow");
+    assert_eq!(tiered.take_notes().len(), 1, "the store's own notes");
+    tiered.tiers();
+    tiered.next_everywhere();
+    tiered.finish();
+    tiered.give_up();
+    let lost: Vec<&str> = CALLS.into_iter().chain(["last write"]).filter(|call| !recorder.was_asked(call)).collect();
     assert!(lost.is_empty(), "not passed on: {lost:?}");
 }
 
@@ -213,7 +200,7 @@ mod tests {
     #[test]
     fn the_suite_makes_every_call_of_a_store_and_of_a_draft() {
         let source = include_str!("../../core/src/store.rs");
-        let traits = ["pub trait Store:", "pub trait Draft:"].map(|head| {
+        let traits = ["pub trait Store:", "pub trait Tiered {", "pub trait Draft:"].map(|head| {
             let body = source.split_once(head).unwrap().1;
             body.split_once("\n}\n").unwrap().0
         });

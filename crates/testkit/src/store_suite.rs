@@ -9,7 +9,8 @@
 use recoup_comm::Solo;
 use recoup_core::{
     Bound, BoundRule, CodecId, Distribution, Draft, ElementType, FORMAT_VERSION, FileRecord, Filter, Frame,
-    FrameRecord, Manifest, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError, VariableRecord,
+    FrameRecord, Manifest, NextBegin, NextCall, ResidualRecord, Resume, Role, Scheme, Storage, Store, StoreError,
+    VariableRecord,
 };
 
 /// A small version of several ranks that has one variable of every kind a store treats differently.
@@ -112,7 +113,7 @@ impl Sample {
     ///
     /// # Errors
     /// What the store reports.
-    pub fn publish_drafts(&mut self, store: &dyn Store, drafts: Vec<Box<dyn Draft>>) -> Result<(), StoreError> {
+    pub fn publish_drafts(&mut self, store: &dyn Store, drafts: Vec<Box<dyn Draft>>) -> Result<NextBegin, StoreError> {
         store.publish(&self.seal_drafts(drafts)?, &Solo)
     }
 
@@ -121,10 +122,8 @@ impl Sample {
         for (rank, mut draft) in drafts.into_iter().enumerate() {
             let mut parts = self.parts.iter_mut().filter(|part| part.record.rank == rank).peekable();
             while let Some(part) = parts.next() {
-                if parts.peek().is_none() {
-                    draft.next_is_last();
-                }
-                draft.write(&part.record, &mut part.frames)?;
+                let next = if parts.peek().is_none() { NextCall::Seal } else { NextCall::Write };
+                draft.write(&part.record, &mut part.frames, next)?;
             }
             files.extend(draft.seal()?.files);
         }
@@ -135,7 +134,7 @@ impl Sample {
     ///
     /// # Errors
     /// What the store reports.
-    pub fn publish(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    pub fn publish(&mut self, store: &dyn Store) -> Result<NextBegin, StoreError> {
         store.publish(&self.seal(store)?, &Solo)
     }
 
@@ -292,7 +291,7 @@ fn dropped_draft_is_gone(store: &dyn Store) {
     let mut sample = Sample::new(3, 1);
     let mut draft = store.begin(3, 0).unwrap();
     let part = &mut sample.parts[0];
-    draft.write(&part.record, &mut part.frames).unwrap();
+    draft.write(&part.record, &mut part.frames, NextCall::Seal).unwrap();
     drop(draft);
     assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     sample.publish(store).unwrap();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use recoup_core::{
-    Bound, BoundRule, Draft, FORMAT_VERSION, FileRecord, Filter, FrameRecord, Manifest, ResidualRecord, Resume, Role,
-    Scheme, Store, VariableRecord,
+    Bound, BoundRule, Draft, FORMAT_VERSION, FileRecord, Filter, FrameRecord, Manifest, NextCall, ResidualRecord,
+    Resume, Role, Scheme, Store, VariableRecord,
 };
 
 use crate::coding::{self, EncodedVariable, META, encode_bytes, encode_doubles, region_name};
@@ -163,7 +163,7 @@ impl Checkpoint {
         let lost = Error::Order { call: "VELOC_Checkpoint_mem", what: "the checkpoint is lost already" };
         let draft = self.draft.as_mut().ok_or(lost)?;
         let written = coded.and_then(|(record, mut frames)| {
-            draft.write(&record, &mut frames)?;
+            draft.write(&record, &mut frames, NextCall::Write)?;
             Ok((record, frames))
         });
         let (record, frames) = written.inspect_err(|_| self.draft = None)?;

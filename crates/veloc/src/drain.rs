@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, Store, StoreError, VariableRecord};
+use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, NextCall, Store, StoreError, VariableRecord};
 use recoup_io::{Hdf5Store, SystemClock};
 use recoup_pipeline::Retention;
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ impl DrainThread {
                 frames.push(Frame { record, filters, payload: payload.into() });
             }
             let variable = VariableRecord { rank: *rank, ..variable.clone() };
-            draft.write(&variable, &mut frames)?;
+            draft.write(&variable, &mut frames, NextCall::Write)?;
             records.variables.push(variable);
             records.frames.extend(frames.into_iter().map(|f| f.record));
         }
@@ -276,7 +276,7 @@ mod tests {
         let mut records = Records::default();
         for (name, bytes) in [("region.0", vec![7; 1000]), (META, serde_json::to_vec(&meta).unwrap())] {
             let (record, mut frames) = encode_bytes(name, &bytes).unwrap();
-            draft.write(&record, &mut frames).unwrap();
+            draft.write(&record, &mut frames, NextCall::Seal).unwrap();
             records.variables.push(record);
             records.frames.extend(frames.into_iter().map(|f| f.record));
         }

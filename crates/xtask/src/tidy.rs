@@ -5,6 +5,7 @@
 
 mod circles;
 mod code;
+mod figures;
 mod glossary;
 mod layout;
 mod names;
@@ -69,6 +70,7 @@ pub(crate) fn run(root: &Path) -> Result<()> {
 fn check(source: &Source) -> Vec<String> {
     let mut complaints = text::complaints(source);
     complaints.extend(prose::complaints(source));
+    complaints.extend(figures::complaints(source));
     if source.is_rust() {
         complaints.extend(rust::complaints(source));
     }

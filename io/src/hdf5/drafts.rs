@@ -170,7 +170,9 @@ mod tests {
     /// A store of versions 1 and 2 of so many ranks each.
     fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
         let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
-        (1..=2).for_each(|version| Sample::new(version, ranks).publish(&store).unwrap());
+        for version in 1..=2 {
+            Sample::new(version, ranks).publish(&store).unwrap();
+        }
         store
     }
 
@@ -335,7 +337,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let rank_0 = stored(&dir, 2);
         let rank_1 = Hdf5Store::open(dir.path(), "solve", Access::Join).unwrap();
-        assert!(rank_0.begins_in_any_order());
         let told = |version| rank_1.drafts.published(version, 2);
         (1..=2).for_each(told);
         for (version, is_early) in [(3, false), (4, true), (5, false), (6, true)] {

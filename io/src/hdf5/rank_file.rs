@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use recoup_core::{
-    CodecId, Distribution, Draft, FileRecord, Filter, Frame, FrameRecord, Place, Sealed, Storage, StoreError,
+    CodecId, Distribution, Draft, FileRecord, Filter, Frame, FrameRecord, NextCall, Place, Sealed, Storage, StoreError,
     VariableRecord,
 };
 use serde::Serialize;
@@ -36,8 +36,6 @@ pub(super) struct RankFile {
     gaps: u64,
     /// The rank, and what it has written.
     written: [(usize, Vec<Written>); 1],
-    /// Nothing comes behind the next variable.
-    is_next_last: bool,
     /// Of a file that was written at once, with its one variable.
     whole: Option<FileRecord>,
 }
@@ -71,13 +69,13 @@ impl RankFile {
         let (file, is_reused) = publish::make_file(&path, may_reuse)?;
         let file = Some(DirectFile::new(file, is_reused));
         let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
-        Ok(Self { path, file, version, rank, throttle, end, gaps, written, is_next_last: false, whole: None })
+        Ok(Self { path, file, version, rank, throttle, end, gaps, written, whole: None })
     }
 
     /// The file of this payload, in one write, where nothing else is in it and it is large enough;
     /// says whether it is there.
     fn write_whole(&mut self, payload: &[u8]) -> Result<bool, StoreError> {
-        if !self.is_next_last || self.written[0].1.len() != 1 || self.throttle.is_some() {
+        if self.written[0].1.len() != 1 || self.throttle.is_some() {
             return Ok(false);
         }
         let (mut head, mut tail) = structure(self.end, self.version, &self.written);
@@ -170,11 +168,7 @@ pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
 }
 
 impl Draft for RankFile {
-    fn next_is_last(&mut self) {
-        self.is_next_last = true;
-    }
-
-    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         assert!(self.whole.is_none(), "nothing is written behind the last variable");
         let (start, gap) = (self.end, frames.first().map_or(0, |frame| direct::gap(&frame.payload, self.end)));
         self.gaps += gap;
@@ -186,6 +180,7 @@ impl Draft for RankFile {
         let records = frames.iter().map(|f| f.record.clone()).collect();
         self.written[0].1.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
         if let [frame] = frames
+            && next == NextCall::Seal
             && self.write_whole(&frame.payload)?
         {
             return Ok(());

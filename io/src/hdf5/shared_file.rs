@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{
-    Comm, Draft, FileRecord, Filter, Frame, Manifest, Place, Sealed, StoreError, VariableRecord, agreed, gather_json,
+    Comm, Draft, FileRecord, Filter, Frame, Manifest, NextCall, Place, Sealed, StoreError, VariableRecord, agreed,
+    gather_json,
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
@@ -85,7 +86,7 @@ struct PartDraft {
 
 impl Draft for PartDraft {
     /// The places are those of a file of the rank's own; publishing moves them.
-    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame]) -> Result<(), StoreError> {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
         for frame in frames.iter_mut() {
             frame.record.place = Some(Place { file: file_name(self.rank), offset: self.bytes });
             self.bytes += frame.payload.len() as u64;

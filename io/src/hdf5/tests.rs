@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
 
-use recoup_core::{Distribution, Frame, VariableRecord};
+use recoup_core::{Distribution, Frame, StoreDecorator, VariableRecord};
 use recoup_testkit::store_suite::{Sample, store_suite};
 
 use super::*;
@@ -41,33 +41,9 @@ impl Rooted {
 /// A file for each rank, for two, and for all.
 const RANKS_PER_FILE: [usize; 3] = [1, 2, usize::MAX];
 
-impl Store for Rooted {
-    fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
-        self.store.begin(version, rank)
-    }
-    fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
-        self.store.publish(manifest, comm)
-    }
-    fn discard_drafts(&self) -> Result<(), StoreError> {
-        self.store.discard_drafts()
-    }
-    fn versions(&self) -> Result<Vec<u64>, StoreError> {
-        self.store.versions()
-    }
-    fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
-        self.store.manifest(version)
-    }
-    fn read(&self, version: u64, frame: &FrameRecord, payload: &mut Vec<u8>) -> Result<(), StoreError> {
-        self.store.read(version, frame, payload)
-    }
-    fn inspect_damage(&self, version: u64) -> Result<Vec<Damage>, StoreError> {
-        self.store.inspect_damage(version)
-    }
-    fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
-        self.store.set_aside_newer(version)
-    }
-    fn remove(&self, version: u64) -> Result<(), StoreError> {
-        self.store.remove(version)
+impl StoreDecorator for Rooted {
+    fn inner(&self) -> &dyn Store {
+        &self.store
     }
 }
 
@@ -320,7 +296,7 @@ fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
     store.set_aside_newer(Some(1))?;
     Sample::new(2, 2).publish(store)?;
     store.remove(1)?;
-    Sample::new(3, 2).publish(store)
+    Sample::new(3, 2).publish(store).map(drop)
 }
 
 #[test]
@@ -511,7 +487,7 @@ fn full_device_costs_the_draft_and_nothing_else() {
         file.set_len(used - free).unwrap();
         let result = Sample::new(2, 2).publish(&store);
         match result {
-            Ok(()) => store.remove(2).unwrap(),
+            Ok(_) => store.remove(2).unwrap(),
             Err(StoreError::Full { .. }) => {}
             Err(other) => panic!("{free} bytes free: {other}"),
         }

@@ -5,14 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use recoup::cache::{MEMORY_DIR, RankShelf, RunMemory, RunPlace};
 use recoup::core::{Bound, Manifest, Prediction, Store, StoreError};
 use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
-use crate::memory::{Run, RunMemory, Shelf};
 use crate::output::{Output, Table, bytes};
-use crate::tiers::{MEMORY_DIR, check_memory_dir};
+use crate::tiers::{check_memory_dir, refused};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -124,8 +124,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let mut runs = Vec::new();
     for name in args.directory.names()? {
         let store = args.directory.open(&name)?;
-        let run = Run { dir: Some(&args.directory.dir), name: &name };
-        let memory = RunMemory::new(&args.memory_dir, run)?.shelves()?;
+        let run = RunPlace { dir: Some(&args.directory.dir), name: &name };
+        let memory = RunMemory::new(&args.memory_dir, run).and_then(|memory| memory.shelves()).map_err(refused)?;
         let mut versions: BTreeSet<u64> = store.versions()?.into_iter().collect();
         for shelf in &memory {
             versions.extend(shelf.store.versions()?);
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn describe(pfs: &dyn Store, memory: &[Shelf], version: u64) -> VersionReport {
+fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> VersionReport {
     let tiers = places(pfs, memory, version);
     let mut stores: Vec<&dyn Store> = vec![pfs];
     stores.extend(memory.iter().map(|shelf| &shelf.store as &dyn Store));
@@ -155,7 +155,7 @@ fn describe(pfs: &dyn Store, memory: &[Shelf], version: u64) -> VersionReport {
 }
 
 /// Everything that holds a part of a version.
-fn places(pfs: &dyn Store, memory: &[Shelf], version: u64) -> Vec<PlaceReport> {
+fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceReport> {
     let damage = |store: &dyn Store| {
         store
             .inspect_damage(version)

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use recoup::SystemClock;
+use recoup::cache::RunPlace;
 use recoup::comm::Solo;
 use recoup::core::{Clock, Comm, Store};
 use recoup::pipeline::{Ended, RunReport};
+use recoup::{SystemClock, TierCosts};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
 use crate::beside::{Beside, Outside, Within, seen};
@@ -19,7 +20,6 @@ use crate::heartbeat::Heartbeat;
 use crate::kill::{self, ChildResult};
 use crate::last::{self, Ending, Report, last_note, solution_note};
 use crate::lives::Lives;
-use crate::memory::Run;
 use crate::method::Setup;
 use crate::output::{Output, Table, bytes, dropped, percent, seconds};
 use crate::planned;
@@ -32,7 +32,7 @@ use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve, too_short};
 use crate::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
 use crate::standing;
-use crate::tiers::Costs;
+use crate::tiers::refused;
 use crate::virtual_time::{self, Machine, Measured};
 
 /// Runs and reports.
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 fn check_memory(args: &Args) -> Result<()> {
     let is_kept = args.protection.tiers.has_memory() && !args.protection.is_in_process_memory();
     if is_kept && !args.problem.mpi && args.scheme != SchemeChoice::None {
-        args.protection.tiers.memory(run_of(args))?.open()?;
+        args.protection.tiers.memory(run_of(args))?.open().map_err(refused)?;
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ fn surviving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
         failure_groups: failure_groups(&job_processes[..place.places], args.kills_nodes()),
     };
     if args.fresh && ranks::is_spare() && tiers.has_memory() {
-        tiers.node_memory(run_of(args))?.remove()?;
+        tiers.node_memory(run_of(args))?.remove().map_err(refused)?;
     }
     let memory = if args.kills_nodes() { Some(tiers.node_memory(run_of(args))?) } else { None };
     if args.kills_ranks() {
@@ -262,8 +262,8 @@ fn origin(args: &Args) -> Option<String> {
 }
 
 /// Which run's memory is meant.
-fn run_of(args: &Args) -> Run<'_> {
-    Run { dir: args.dir.as_deref(), name: &args.name }
+fn run_of(args: &Args) -> RunPlace<'_> {
+    RunPlace { dir: args.dir.as_deref(), name: &args.name }
 }
 
 /// The tiers over the directory's store, where memory that outlives the process is asked for.
@@ -282,9 +282,9 @@ fn tiered(
     if args.fresh && args.child.is_none() {
         tiers.clear(run_of(args), problem.comm())?;
     }
-    let costs = Costs {
+    let costs = TierCosts {
         mtti_seconds: protection.mtti_seconds().unwrap_or(MTTI_SECONDS),
-        bytes: 8.0 * problem.unknowns() as f64,
+        bytes: Some(8.0 * problem.unknowns() as f64),
         pfs_bytes_per_second: protection.pfs_bandwidth,
         keep: usize::from(protection.keep),
         max_bytes: protection.max_bytes,
@@ -321,7 +321,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
         args.protection.tiers.clear(run_of(args), &Solo)?;
     }
     let memory = args.protection.tiers.memory(run_of(args))?;
-    begin_files(args, memory.open()?.is_some())?;
+    begin_files(args, memory.open().map_err(refused)?.is_some())?;
     let lives = kill::lives(&args.protection, baseline.iteration_seconds, &memory, stop)?;
     solve_report.iterations = lives.last.iterations;
     solve_report.converged = lives.last.converged;

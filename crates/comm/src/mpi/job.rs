@@ -9,12 +9,13 @@ use recoup_core::CommError;
 use super::comm::Mpi;
 use super::fault::Fault;
 use super::sys::{self, Family, Pause, PendingCalls, RawComm};
+use crate::RepairableJob;
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
 
 /// A reason why MPI cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
     /// The process has started MPI before.
@@ -37,6 +38,9 @@ pub enum MpiError {
     /// The library ends a job with the first rank it loses.
     #[error("this MPI cannot go on without a lost rank: Open MPI 5, started with `--with-ft ulfm`, can")]
     NoRepair,
+    /// A collective call of the whole job failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
     /// Only the first thread may call the library.
     #[error("MPI grants calls to one thread only; MPI_THREAD_SERIALIZED is needed")]
     OneThread,
@@ -387,6 +391,30 @@ impl Drop for MpiJob {
         }
         // No rank is left that could be told of a failure here.
         let _ended = sys::end();
+    }
+}
+
+impl RepairableJob for MpiJob {
+    type Error = MpiError;
+
+    fn is_spare(&self) -> bool {
+        self.is_spare()
+    }
+
+    fn has_lost(&self) -> bool {
+        self.has_lost()
+    }
+
+    fn rest(&mut self) -> Result<bool, MpiError> {
+        match self.rest() {
+            Ok(()) => Ok(true),
+            Err(CommError::RankLost { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn repair(&mut self) -> Result<(), MpiError> {
+        self.repair()
     }
 }
 

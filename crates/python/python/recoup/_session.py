@@ -60,8 +60,9 @@ class Session:
     mtti: mean time to interrupt of the job, seconds.
     bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
         ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
-    theta: allowed relative growth of the residual by a lossy version.
-    delta: allowed error of a lossy direction in the energy norm, relative to the direction.
+    theta: allowed relative growth of the residual by a lossy version; 0.5 when None, and ``auto`` may vary it then.
+    delta: allowed error of a lossy direction in the energy norm, relative to the direction; 0.05 when None, and
+        ``auto`` may vary it then.
     resume: what lossy versions hold enough for: ``deflated`` (iterate and directions) or ``restarted`` (iterate only).
     codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
     lossless_codec: codec of the others: ``zstd`` when None.
@@ -77,6 +78,13 @@ class Session:
         recognised by its entries, any other by two products with fixed vectors, up to rounding. Where False, an iterate of
         another problem is a first guess: see `Restored.guess`.
     bandwidth: writes and reads no faster than this, bytes per second.
+    tiers: where versions rest, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and drains
+        some to the directory (``pfs``); ``"memory"`` writes no directory. A killed program that opens the same directory
+        and name again goes on from memory. `close` removes what a solve that has converged (rtol) has there.
+    memory_dir: where that memory is; ``/dev/shm`` when None.
+    pfs_every: every so many versions one goes to the directory; by the MTTI and the measured times when None.
+    drain: how it gets there: behind the solver, one at a time (``skip`` leaves out a version that finds the one before on
+        its way, ``wait`` waits for it), or before the version counts (``off``). ``skip`` when None.
 
     Raises `Error` when the directory is in use, not ours or not writable, and for values out of range.
     """
@@ -92,8 +100,8 @@ class Session:
         interval: float | str | timedelta | None = None,
         mtti: float = 86_400.0,
         bound: str = "verified",
-        theta: float = 0.5,
-        delta: float = 0.05,
+        theta: float | None = None,
+        delta: float | None = None,
         resume: Literal["deflated", "restarted"] | None = None,
         codec: str | None = None,
         lossless_codec: str | None = None,
@@ -105,6 +113,10 @@ class Session:
         synchronous: bool = False,
         bandwidth: float | None = None,
         same_operator: bool = True,
+        tiers: str | None = None,
+        memory_dir: str | os.PathLike[str] | None = None,
+        pfs_every: int | None = None,
+        drain: Literal["skip", "wait", "off"] | None = None,
     ) -> None:
         if (A is None) != (b is None):
             raise _native.Error("A and b come together: give both or none")
@@ -127,6 +139,10 @@ class Session:
             "synchronous": synchronous,
             "same_operator": same_operator,
             "bandwidth": bandwidth,
+            "tiers": tiers,
+            "memory_dir": None if memory_dir is None else os.fspath(memory_dir),
+            "pfs_every": pfs_every,
+            "drain": drain,
         }
         system = None
         if b is not None:

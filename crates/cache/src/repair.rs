@@ -1,4 +1,4 @@
-//! Settling: before a restore the ranks agree who holds what of which version, and bring parts back
+//! Repair: before a restore the ranks agree who holds what of which version, and bring parts back
 //! to who reads them.
 //!
 //! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot
@@ -39,8 +39,8 @@ struct AgreedVersion {
     text: Vec<u8>,
 }
 
-/// See [`recoup_core::Store::settle`].
-pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
+/// Implements [`recoup_core::Tiered::prepare_restore`].
+pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> Result<(), StoreError> {
     agreed(comm, store.shelf.remove_drafts())?;
     let nodes = store.find_nodes(comm)?;
     let adopted = orphans(store, &nodes, comm.rank());
@@ -62,7 +62,7 @@ pub(crate) fn settle(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     let mut kept = BTreeSet::new();
     for (index, agreed_version) in agreed_version.iter().enumerate() {
         let wants: Vec<&[usize]> = wants.iter().map(|of_rank| of_rank[index].as_slice()).collect();
-        if settle_version(store, agreed_version, &wants, comm)? {
+        if repair_version(store, agreed_version, &wants, comm)? {
             kept.insert(agreed_version.version);
         }
     }
@@ -161,7 +161,7 @@ fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
 }
 
 /// Brings one version to who reads it; whether it is whole now.
-fn settle_version(
+fn repair_version(
     store: &NodeStore,
     agreed_version: &AgreedVersion,
     wants: &[&[usize]],

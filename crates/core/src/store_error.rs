@@ -1,0 +1,173 @@
+//! What a store reports: an error, or the damage found in a version.
+
+use std::fmt;
+use std::io;
+
+use crate::{CommError, FrameRecord};
+
+/// One thing that is not as it was written.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// A frame: its values cannot be restored.
+    Frame {
+        /// What the manifest says of it.
+        frame: Box<FrameRecord>,
+        /// What is wrong.
+        what: String,
+    },
+    /// Bytes of a file outside every frame: restore does not need them, other readers do.
+    File {
+        /// File name inside the version's directory.
+        file: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The manifest: nothing of the version can be restored.
+    Manifest {
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Damage {
+    /// Values are lost, so the version cannot be restored.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        !matches!(self, Self::File { .. })
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame { frame, what } => {
+                write!(f, "frame {}/{} of rank {}: {what}", frame.variable, frame.run, frame.rank)
+            }
+            Self::File { file, what } => write!(f, "file {file}: {what}"),
+            Self::Manifest { what } => write!(f, "manifest: {what}"),
+        }
+    }
+}
+
+/// What a store reports.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The operating system refused.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for
+    /// it.
+    #[error("given up on the way")]
+    GivenUp,
+    /// The device is full; the last version is untouched.
+    #[error("{path}: no space left on device")]
+    Full {
+        /// Where.
+        path: String,
+    },
+    /// The communicator failed.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// A rank could not do its part; every rank knows.
+    #[error("rank {rank}: {message}")]
+    Rank {
+        /// The rank.
+        rank: usize,
+        /// Its own words.
+        message: String,
+    },
+    /// The ranks are too few, or too close together, for what is asked.
+    #[error("{what}: {needed} needed, {found} found")]
+    Ranks {
+        /// What is asked.
+        what: String,
+        /// Ranks or nodes it takes.
+        needed: usize,
+        /// Ranks or nodes there are.
+        found: usize,
+    },
+    /// HDF5 refused.
+    #[error("{action} {path}: HDF5: {message}")]
+    Hdf5 {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: String,
+        /// The library's own words.
+        message: String,
+    },
+    /// The directory holds something else.
+    #[error("{path} is not a recoup directory: {what}")]
+    NotOurs {
+        /// Where.
+        path: String,
+        /// What is there.
+        what: String,
+    },
+    /// Other users may reach what only this one should: a link, a foreign owner, or a mode that
+    /// lets them in.
+    #[error("{path} {what}")]
+    NotPrivate {
+        /// Where.
+        path: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// Another process writes here.
+    #[error("{path} is in use by another process")]
+    Busy {
+        /// Where.
+        path: String,
+    },
+    /// The version is there already.
+    #[error("version {version} is there already")]
+    Exists {
+        /// Its number.
+        version: u64,
+    },
+    /// There is no such version.
+    #[error("version {version} is not there")]
+    Missing {
+        /// Its number.
+        version: u64,
+    },
+    /// The manifest cannot be trusted.
+    #[error("manifest of version {version}: {what}")]
+    Manifest {
+        /// The version.
+        version: u64,
+        /// What does not fit.
+        what: String,
+    },
+    /// A frame cannot be trusted.
+    #[error("frame {variable}/{run} of rank {rank}, version {version}: {what}")]
+    Frame {
+        /// The version.
+        version: u64,
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// Position among the variable's frames.
+        run: usize,
+        /// What does not fit.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// A frame that cannot be trusted.
+    #[must_use]
+    pub fn frame(version: u64, frame: &FrameRecord, what: String) -> Self {
+        Self::Frame { version, variable: frame.variable.clone(), rank: frame.rank, run: frame.run, what }
+    }
+}

@@ -1,0 +1,349 @@
+//! Tiers of a run: memory, copies on partners, erasure sets and the directory, fastest first.
+//!
+//! Memory is files in `/dev/shm`, in a place that follows from the run's directory and name, so
+//! that the same command finds it again after its process was killed. A node is a folder of
+//! processes: a spare that takes a lost rank's place brings its own node's memory, and what the
+//! lost process had is there for the processes left on its node.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use recoup_cache::{MEMORY_DIR, NodeStore, Pace, RunMemory, RunPlace, TierList, Tiers, WhenBusy, node_name};
+use recoup_core::{Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words};
+use recoup_io::{PrivateDir, SystemClock};
+use recoup_model::multilevel::plan;
+use recoup_model::shares::{FailureShares, Loss, Survivor};
+
+/// Versions a memory tier keeps: the newest, and the one before until that counts.
+const MEMORY_KEEP: usize = 2;
+/// Bytes written to measure the speed of a tier.
+const PROBE_BYTES: usize = 4 << 20;
+
+/// Tiers, and how versions get to them.
+#[derive(Clone, Debug)]
+pub struct TierOptions {
+    /// The tiers.
+    pub list: TierList,
+    /// The share of the versions that goes on to the directory.
+    pub pfs_every: PfsEvery,
+    /// The losses failures come with, for [`PfsEvery::Auto`].
+    pub failure_shares: FailureShares,
+    /// How the directory gets its versions behind memory [default: skip; off where the solver
+    /// waits for versions].
+    pub drain: Option<Drain>,
+    /// Where memory tiers are; a directory in memory.
+    pub memory_dir: PathBuf,
+    /// Which ranks share a node.
+    pub nodes: Nodes,
+    /// Guards that the ranks are too few for are left out instead of refused, as after a loss.
+    pub is_forgiving: bool,
+}
+
+/// Every how many versions one goes to the directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PfsEvery {
+    /// Chosen by the model of several levels, from the MTTI, the losses each tier survives and the
+    /// seconds versions take in each.
+    #[default]
+    Auto,
+    /// Every so many versions, at least 1.
+    Given(u64),
+}
+
+/// How slower tiers get their versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drain {
+    /// Written behind the run; a version is left out while the one before is on its way.
+    Skip,
+    /// Written behind the run, one after the other.
+    Wait,
+    /// Written before the version counts.
+    Off,
+}
+
+/// The nodes of the ranks: what is lost together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nodes {
+    /// The ranks of one machine share a node; on a single machine every rank is a node.
+    #[default]
+    Hosts,
+    /// So many ranks in a row share a node.
+    Ranks(usize),
+    /// This process is on the node of this number.
+    Given(usize),
+}
+
+/// Costs and limits that intervals and retention of tiers follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct TierCosts {
+    /// Mean time to interrupt.
+    pub mtti_seconds: f64,
+    /// Bytes of the iterate, of all ranks, where they are known.
+    pub bytes: Option<f64>,
+    /// Bandwidth of the directory, where it is declared.
+    pub pfs_bytes_per_second: Option<f64>,
+    /// Versions the directory keeps.
+    pub keep: usize,
+    /// Bytes of versions the directory keeps, at most.
+    pub max_bytes: Option<u64>,
+    /// The solver waits until a version is wherever it goes.
+    pub synchronous: bool,
+}
+
+impl FromStr for PfsEvery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(every)) if every > 0 => Ok(Self::Given(every)),
+            _ => Err(format!("{text:?}: expected auto or a number from 1 on")),
+        }
+    }
+}
+
+impl FromStr for Drain {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "skip" => Ok(Self::Skip),
+            "wait" => Ok(Self::Wait),
+            "off" => Ok(Self::Off),
+            _ => Err(format!("{text:?}: expected skip, wait or off")),
+        }
+    }
+}
+
+impl From<TierList> for TierOptions {
+    /// These tiers, with the defaults for everything else.
+    fn from(list: TierList) -> Self {
+        Self {
+            list,
+            pfs_every: PfsEvery::default(),
+            failure_shares: FailureShares::default(),
+            drain: None,
+            memory_dir: PathBuf::from(MEMORY_DIR),
+            nodes: Nodes::default(),
+            is_forgiving: false,
+        }
+    }
+}
+
+impl TierOptions {
+    /// Opens the tiers over `pfs`, which is `None` where no directory is among them. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError::Ranks`] when the ranks are too few for the guards, [`StoreError::Io`] and
+    /// [`StoreError::NotPrivate`] when memory cannot be used; the same on all ranks.
+    pub fn open(
+        &self,
+        pfs: Option<Arc<dyn Store>>,
+        run: RunPlace<'_>,
+        costs: TierCosts,
+        comm: &dyn Comm,
+    ) -> Result<Arc<dyn Store>, StoreError> {
+        agreed(comm, self.check_memory_dir())?;
+        let folder = Arc::new(each(comm, self.memory(run).and_then(|memory| memory.make()))?);
+        let memory: Arc<dyn Store> = Arc::new(self.node_store(folder.clone(), comm)?);
+        let mut tiers =
+            vec![Tier { name: "memory".to_owned(), store: memory, every: 1, keep: MEMORY_KEEP, max_bytes: None }];
+        let mut pace = None;
+        if let Some(store) = pfs {
+            pace = self.pace(&folder, run, costs, comm)?;
+            let every = match self.pfs_every {
+                PfsEvery::Given(every) => every.max(1),
+                PfsEvery::Auto => first_every(pace.as_ref(), comm)?,
+            };
+            tracing::info!("one version of {every} goes to pfs");
+            tiers.push(Tier { name: "pfs".to_owned(), store, every, keep: costs.keep, max_bytes: costs.max_bytes });
+        }
+        let tiers = Tiers::new(tiers, comm.rank());
+        let tiers = if let Some(pace) = pace { tiers.paced(pace) } else { tiers };
+        let drain = self.drain.unwrap_or(if costs.synchronous { Drain::Off } else { Drain::Skip });
+        Ok(Arc::new(match drain {
+            Drain::Skip => tiers.behind(WhenBusy::Skip),
+            Drain::Wait => tiers.behind(WhenBusy::Wait),
+            Drain::Off => tiers,
+        }))
+    }
+
+    /// Removes what the run has in memory: it is done, or is to start over. The first rank of each
+    /// node does it. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be removed, the same on all ranks.
+    pub fn clear(&self, run: RunPlace<'_>, comm: &dyn Comm) -> Result<(), StoreError> {
+        let nodes = self.nodes(comm)?;
+        let own = nodes[comm.rank()];
+        let is_first = nodes.iter().position(|&node| node == own) == Some(comm.rank());
+        let of_node = || self.memory(run)?.of_node(own).remove();
+        agreed(comm, if is_first { of_node() } else { Ok(()) })?;
+        // What nodes without a rank hold on this machine goes, too.
+        agreed(comm, if comm.rank() == 0 { self.memory(run).and_then(|memory| memory.remove()) } else { Ok(()) })
+    }
+
+    /// Names the run's memory on this machine.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] when the current directory is gone.
+    pub fn memory(&self, run: RunPlace<'_>) -> Result<RunMemory, StoreError> {
+        RunMemory::new(&self.memory_dir, run)
+    }
+
+    /// Returns the node of every rank. Collective.
+    ///
+    /// # Errors
+    /// [`StoreError::Comm`] when a rank is lost.
+    pub fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+        let own = match self.nodes {
+            Nodes::Hosts => return hosts(comm),
+            Nodes::Ranks(ranks) => comm.rank() / ranks.max(1),
+            Nodes::Given(node) => node,
+        };
+        Ok(gather_words(comm, [own as u64])?.into_iter().map(|[node]| node as usize).collect())
+    }
+
+    /// Refuses a memory directory that is not there: it would be made on a disk.
+    fn check_memory_dir(&self) -> Result<(), StoreError> {
+        if self.memory_dir.is_dir() {
+            return Ok(());
+        }
+        let source = std::io::ErrorKind::NotFound.into();
+        Err(StoreError::Io {
+            action: "keep versions in memory at",
+            path: self.memory_dir.display().to_string(),
+            source,
+        })
+    }
+
+    /// Opens one rank's part of its node's memory. Collective.
+    fn node_store(&self, folder: Arc<PrivateDir>, comm: &dyn Comm) -> Result<NodeStore, StoreError> {
+        let nodes = self.nodes(comm)?;
+        let store = NodeStore::within(folder, &node_name(nodes[comm.rank()]), comm.rank());
+        let store = self.list.guards.iter().fold(store, |store, guard| store.guarded(guard.clone(), 1));
+        if self.is_forgiving {
+            return Ok(store.forgiving());
+        }
+        store.check_ranks(&nodes)?;
+        Ok(store)
+    }
+
+    /// Chooses how often a version goes to the directory, by the model of several levels: from the
+    /// seconds versions took in each tier, or from the speed measured before the first. `None` for
+    /// an interval that is given. Collective.
+    fn pace(
+        &self,
+        folder: &PrivateDir,
+        run: RunPlace<'_>,
+        costs: TierCosts,
+        comm: &dyn Comm,
+    ) -> Result<Option<Arc<Pace>>, StoreError> {
+        if self.pfs_every != PfsEvery::Auto {
+            return Ok(None);
+        }
+        let pfs = || costs.pfs_bytes_per_second.or_else(|| probe_directory(run.dir?));
+        let speeds = measured_once(&|| [probe_memory(folder), pfs()], comm)?;
+        let guards = self.list.guards.len();
+        // A part that is guarded is sent and kept once more for each guard.
+        let factors = [1.0 + 2.0 * guards as f64, 1.0];
+        let survives = [if guards > 0 { Loss::Node } else { Loss::Process }, Loss::Job];
+        let shares = self.failure_shares;
+        Ok(Some(Arc::new(move |measured: &[Option<f64>]| {
+            let guessed = |i: usize| Some(costs.bytes? * factors[i] / speeds[i]?);
+            let seconds = |i: usize| measured.get(i).copied().flatten().or_else(|| guessed(i));
+            let (Some(memory), Some(pfs)) = (seconds(0), seconds(1)) else { return vec![1, 1] };
+            let survivor = |survives: Loss, seconds: f64| Survivor {
+                survives,
+                checkpoint_seconds: seconds,
+                recovery_seconds: seconds,
+            };
+            let survivors = [survivor(survives[0], memory), survivor(survives[1], pfs)];
+            plan(&shares.levels(costs.mtti_seconds, &survivors)).map_or(vec![1, 1], |plan| plan.cadence(2))
+        })))
+    }
+}
+
+/// Numbers the nodes of all ranks by machines. Collective.
+fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let names: Vec<String> = gather_json(comm, &name.trim().to_owned())?;
+    let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
+    let firsts: Vec<usize> = names.iter().map(first).collect();
+    if firsts.iter().all(|&first| first == 0) {
+        return Ok((0..names.len()).collect());
+    }
+    Ok(firsts)
+}
+
+/// Measures the speed of each tier on rank 0, bytes per second, for all ranks; once in the life of
+/// a process. Collective.
+fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Result<[Option<f64>; 2], StoreError> {
+    static MEASURED: Mutex<Option<[Option<f64>; 2]>> = Mutex::new(None);
+    let known = *MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+    // A rank that came later has measured nothing; nothing is measured again while the others wait
+    // for it.
+    let measured = match gather_json(comm, &known)?.into_iter().flatten().next() {
+        Some(measured) => measured,
+        None => broadcast_json(comm, measure)?,
+    };
+    *MEASURED.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
+    Ok(measured)
+}
+
+/// The interval of the directory that rank 0 chooses before anything was written. Collective.
+fn first_every(pace: Option<&Arc<Pace>>, comm: &dyn Comm) -> Result<u64, StoreError> {
+    let every = || pace.and_then(|pace| pace(&[None, None]).get(1).copied()).unwrap_or(1);
+    Ok(broadcast_json(comm, every)?.max(1))
+}
+
+/// The name of the file that is written to measure the speed of a tier.
+fn probe_name() -> String {
+    format!("probe-{}", std::process::id())
+}
+
+/// Measures one synced write to memory, bytes per second; `None` where nothing can be written.
+fn probe_memory(folder: &PrivateDir) -> Option<f64> {
+    let name = probe_name();
+    let speed = probe(folder.create_file(&name).ok()?);
+    folder.remove(&name).ok();
+    speed
+}
+
+/// Measures one synced write to the directory of versions, in a new file: a link of this name is
+/// not written through.
+fn probe_directory(dir: &Path) -> Option<f64> {
+    let path = dir.join(probe_name());
+    std::fs::remove_file(&path).ok();
+    let speed = probe(File::create_new(&path).ok()?);
+    std::fs::remove_file(&path).ok();
+    speed
+}
+
+fn probe(mut file: File) -> Option<f64> {
+    let clock = SystemClock::new();
+    let bytes = vec![1; PROBE_BYTES];
+    let start = clock.now();
+    let written = std::io::Write::write_all(&mut file, &bytes).and_then(|()| file.sync_all());
+    let seconds = (clock.now() - start).as_secs_f64();
+    (written.is_ok() && seconds > 0.0).then(|| PROBE_BYTES as f64 / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link of the file's name had what it leads to overwritten.
+    #[test]
+    fn a_probe_is_not_written_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let precious = dir.path().join("precious");
+        std::fs::write(&precious, "values").unwrap();
+        std::os::unix::fs::symlink(&precious, dir.path().join(probe_name())).unwrap();
+        assert!(probe_directory(dir.path()).is_some());
+        let names = std::fs::read_dir(dir.path()).unwrap().count();
+        assert_eq!((std::fs::read_to_string(&precious).unwrap().as_str(), names), ("values", 1));
+    }
+}

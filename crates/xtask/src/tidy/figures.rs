@@ -1,0 +1,86 @@
+//! Checks of BENCHMARKS.md: a table says when and how its figures were taken.
+
+use super::Source;
+
+const PAGE: &str = "BENCHMARKS.md";
+/// How a command begins, in a code block or between backticks.
+const COMMANDS: [&str; 6] = ["cargo ", "make ", "mpirun ", "[mpirun ", "recoup ", "scripts/"];
+/// What a section says in place of a command that is lost.
+const UNKNOWN: &str = "command not recorded";
+
+pub(super) fn complaints(source: &Source) -> Vec<String> {
+    if source.path != PAGE {
+        return Vec::new();
+    }
+    let with_tables = sections(&source.text).into_iter().filter(|section| section.has_table());
+    with_tables
+        .flat_map(|section| {
+            let missing = [("date", section.has_date()), ("command", section.has_command())];
+            let complaint = |what| source.complaint(section.line_index, format!("a table without a {what}"));
+            missing.into_iter().filter(|(_, found)| !found).map(|(what, _)| complaint(what)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// The lines from one heading, of any level, to the next.
+struct Section<'a> {
+    line_index: usize,
+    lines: Vec<&'a str>,
+}
+
+impl Section<'_> {
+    fn has_table(&self) -> bool {
+        self.lines.iter().any(|line| line.trim_start().starts_with('|'))
+    }
+
+    fn has_date(&self) -> bool {
+        self.lines.iter().any(|line| line.as_bytes().windows(10).any(is_date))
+    }
+
+    fn has_command(&self) -> bool {
+        let is_command = |text: &str| COMMANDS.iter().any(|start| text.starts_with(start));
+        self.lines.iter().any(|line| {
+            let mut quoted = line.split('`').skip(1).step_by(2);
+            is_command(line) || quoted.any(is_command) || line.contains(UNKNOWN)
+        })
+    }
+}
+
+fn sections(page: &str) -> Vec<Section<'_>> {
+    let mut found = vec![Section { line_index: 0, lines: Vec::new() }];
+    for (line_index, line) in page.lines().enumerate() {
+        if line.starts_with('#') {
+            found.push(Section { line_index, lines: Vec::new() });
+        }
+        found.last_mut().into_iter().for_each(|section| section.lines.push(line));
+    }
+    found
+}
+
+/// Whether ten bytes are a date, as 2026-11-21.
+fn is_date(bytes: &[u8]) -> bool {
+    bytes.iter().enumerate().all(|(i, byte)| if matches!(i, 4 | 7) { *byte == b'-' } else { byte.is_ascii_digit() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str, text: &str) -> Vec<String> {
+        complaints(&Source { path: path.to_owned(), text: text.to_owned() })
+    }
+
+    #[test]
+    fn tables_of_the_benchmarks_have_a_date_and_a_command() {
+        let table = "| a | b |\n|---|---|\n| 1 | 2 |\n";
+        let bare = format!("# Page\n\n## First\n\n2026-11-21: `cargo bench`\n\n## Second\n\n{table}");
+        let found = of("BENCHMARKS.md", &bare);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|line| line.starts_with("BENCHMARKS.md:7: a table without a ")), "{found:?}");
+        assert_eq!(of("BENCHMARKS.md", &format!("## A\n\n2026-11-21\n\n{table}")).len(), 1);
+        for command in ["```text\nrecoup solve\n```", "`make demo`", "command not recorded", "in `s`, `cargo bench`"] {
+            assert!(of("BENCHMARKS.md", &format!("## A\n\n2026-11-21\n\n{command}\n\n{table}")).is_empty());
+        }
+        assert!(of("docs/run.md", &bare).is_empty());
+    }
+}

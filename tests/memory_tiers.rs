@@ -1,0 +1,92 @@
+//! Does a program whose process is killed go on from memory alone?
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use recoup::Builder;
+use recoup::comm::Solo;
+use recoup::core::Scheme;
+
+use crate::support::{Problem, plan};
+
+/// Names the folder of the child's versions and memory.
+const FOLDER: &str = "RECOUP_MEMORY_TIERS_TEST";
+/// The iteration the child is killed at.
+const KILLED_AT: u64 = 25;
+
+fn builder(problem: &Problem, folder: &Path, tiers: &str) -> Builder {
+    let options = recoup::TierOptions {
+        memory_dir: folder.join("memory"),
+        pfs_every: recoup::PfsEvery::Given(2),
+        ..recoup::TierOptions::from(tiers.parse::<recoup::cache::TierList>().unwrap())
+    };
+    problem.builder(&folder.join("ckpt"), plan(Scheme::Lossless), 10).synchronous(true).tier_options(options)
+}
+
+/// The process that is killed: it saves versions 10 and 20, says so, and waits for its end.
+#[test]
+#[ignore = "the other process of a_killed_process_goes_on_from_memory"]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let (folder, problem) = (PathBuf::from(folder), Problem::poisson(12));
+    let tiers = std::fs::read_to_string(folder.join("tiers")).unwrap();
+    let mut session = builder(&problem, &folder, &tiers).build().unwrap();
+    let mut solver = problem.solver("cg").unwrap();
+    for _ in 0..KILLED_AT {
+        solver.step().unwrap();
+        session.step(solver.as_ref()).unwrap();
+    }
+    println!("\nsaved");
+    std::thread::sleep(std::time::Duration::from_secs(600));
+}
+
+/// Starts the child, and kills it once it has saved.
+fn save_and_kill(folder: &Path) {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "memory_tiers::child", "--ignored", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let has_saved = lines.by_ref().map_while(Result::ok).any(|line| line == "saved");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(has_saved, "the child ended before it had saved");
+}
+
+#[test]
+fn a_killed_process_goes_on_from_memory() {
+    let problem = Problem::poisson(12);
+    let undisturbed = problem.run("cg", None, recoup::model::failures::Never);
+    for tiers in ["memory", "memory,pfs"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("memory")).unwrap();
+        std::fs::write(folder.path().join("tiers"), tiers).unwrap();
+        save_and_kill(folder.path());
+        let session = builder(&problem, folder.path(), tiers).build().unwrap();
+        let report = problem.run("cg", Some(session), recoup::model::failures::Never);
+        // A lossless version holds the whole recurrence: no iteration is done twice.
+        assert_eq!(report.executed, undisturbed.executed - 20, "{tiers}");
+        assert_eq!(folder.path().join("ckpt").exists(), tiers.ends_with("pfs"), "{tiers}");
+        builder(&problem, folder.path(), tiers).forget_memory(&Solo).unwrap();
+        let left = std::fs::read_dir(folder.path().join("memory")).unwrap();
+        let of_user = left.map(|entry| entry.unwrap().path()).next().unwrap();
+        assert_eq!(std::fs::read_dir(of_user).unwrap().count(), 0, "{tiers}: nothing is left in memory");
+    }
+}
+
+#[test]
+fn words_that_are_no_tiers_are_refused_when_the_session_is_built() {
+    let problem = Problem::poisson(4);
+    let folder = tempfile::tempdir().unwrap();
+    let message = |tiers: &str| {
+        let built = problem.builder(folder.path(), plan(Scheme::Lossless), 10).tiers(tiers).build();
+        built.map(drop).unwrap_err().to_string()
+    };
+    assert!(message("disk").starts_with("tiers: \"disk\": expected memory"));
+    assert!(message("pfs,memory").contains("last"));
+    // One rank has no partner.
+    assert!(message("memory,partner:ring1").contains("partner"));
+}
