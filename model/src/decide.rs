@@ -1,8 +1,8 @@
-//! Which scheme to save with, how often, and why in numbers.
+//! The choice of a scheme and its interval, with the numbers behind it.
 //!
 //! Compares, for the work that remains, the expected overhead without checkpoints (exact for
-//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of the seed
-//! paper, doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind
+//! exponential failures) with that of each scheme at its optimal interval (Eqs. 3-8 of Tao et al.
+//! 2018, doi 10.1145/3208040.3208050, or the first-order formula for checkpoints that drain behind
 //! the solver).
 
 use std::fmt::Write as _;
@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use recoup_core::{Cost, Scheme};
 use serde::{Deserialize, Serialize};
 
-use crate::bound::Coding;
-use crate::horizon::{Horizon, Protection};
-use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
+use crate::break_even::CodecRates;
+use crate::horizon::{CheckpointSchedule, Horizon};
+use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
 
-/// What a decision depends on. All times are seconds.
+/// The input of a decision. All times are seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// Mean time to interrupt; infinite when nothing ever fails.
@@ -29,14 +29,14 @@ pub struct Question {
     pub safe_point_seconds: f64,
     /// Checkpoints drain behind the solver; otherwise all of their time blocks it.
     pub asynchronous: bool,
-    /// What each scheme to choose from costs. [`Scheme::None`] needs no entry.
+    /// The cost of each scheme to choose from. [`Scheme::None`] needs no entry.
     pub costs: Vec<(Scheme, Cost)>,
 }
 
 /// The scheme of least expected overhead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// What to do.
+    /// The scheme chosen.
     pub scheme: Scheme,
     /// The optimal interval of that scheme; infinite for none.
     pub interval_seconds: f64,
@@ -71,8 +71,8 @@ impl Answer {
 impl Question {
     /// The model's view of one scheme's costs.
     #[must_use]
-    pub fn timing(&self, cost: &Cost) -> Timing {
-        let timing = Timing {
+    pub fn timing(&self, cost: &Cost) -> CheckpointTiming {
+        let timing = CheckpointTiming {
             mtti_seconds: self.mtti_seconds,
             blocking_seconds: cost.blocking_seconds,
             drain_seconds: cost.drain_seconds,
@@ -92,7 +92,8 @@ impl Question {
         let mut best = (Scheme::None, unprotected, f64::INFINITY, f64::INFINITY);
         for (scheme, cost) in self.costs.iter().filter(|(scheme, _)| *scheme != Scheme::None) {
             let timing = self.timing(cost);
-            let (overhead, share) = (timing.overhead_fraction(), timing.share());
+            let overhead = timing.overhead_fraction();
+            let share = timing.share();
             expected_overhead.push((*scheme, overhead));
             intervals.push((*scheme, timing.interval_seconds()));
             // Where no scheme makes progress to first order, the least share loses least.
@@ -113,9 +114,9 @@ impl Question {
         answer
     }
 
-    /// The scheme of least expected time until the end of a run whose end is near or known, with as
-    /// many checkpoints as pay ([`crate::horizon`]); `fallback_seconds` is the recovery from the
-    /// version there is now, 0 for none. Of a run without end it is [`Question::answer`]. The
+    /// Returns the scheme of least expected time until the end of a run whose end is near or known,
+    /// with as many checkpoints as pay ([`crate::horizon`]). `fallback_seconds` is the recovery
+    /// from the newest version, 0 for none. Of a run without end it is [`Question::answer`]. The
     /// reason is left to [`Question::why_of`].
     #[must_use]
     pub fn answer_to_the_end(&self, fallback_seconds: f64) -> Answer {
@@ -143,16 +144,17 @@ impl Question {
         }
     }
 
-    /// How versions of this cost are best taken until the end.
+    /// Returns the best schedule of versions of this cost until the end.
     #[must_use]
-    pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> Protection {
-        let (remaining_seconds, at_risk_seconds) = (self.remaining_seconds, self.at_risk_seconds);
+    pub fn protection(&self, cost: &Cost, fallback_seconds: f64) -> CheckpointSchedule {
+        let remaining_seconds = self.remaining_seconds;
+        let at_risk_seconds = self.at_risk_seconds;
         Horizon { remaining_seconds, at_risk_seconds, fallback_seconds }.best(&self.timing(cost))
     }
 
     /// Going on to the end without another version.
-    fn unprotected(&self, fallback_seconds: f64) -> Protection {
-        Protection::none(unprotected_overhead_fraction(&Unprotected {
+    fn unprotected(&self, fallback_seconds: f64) -> CheckpointSchedule {
+        CheckpointSchedule::none(unprotected_overhead_fraction(&Unprotected {
             mtti_seconds: self.mtti_seconds,
             remaining_seconds: self.remaining_seconds,
             at_risk_seconds: self.at_risk_seconds,
@@ -174,14 +176,16 @@ impl Question {
         Some(gained * self.mtti_seconds / self.iteration_seconds)
     }
 
-    /// What a user reads in the report: why `scheme`, chosen or kept, with the numbers of `answer`.
+    /// Returns the reason for `scheme`, chosen or kept, with the numbers of `answer`, as the report
+    /// prints it.
     #[must_use]
     pub fn why_of(&self, answer: &Answer, scheme: Scheme) -> String {
         let mut why = format!("{scheme} costs {} (", percent(answer.expected(scheme)));
         match self.costs.iter().find(|(other, _)| *other == scheme && scheme != Scheme::None) {
             Some((_, cost)) => self.describe(&mut why, cost, answer.interval(scheme)),
             None => {
-                let (remaining, at_risk) = (short(self.remaining_seconds), short(self.at_risk_seconds));
+                let remaining = short(self.remaining_seconds);
+                let at_risk = short(self.at_risk_seconds);
                 let _ = write!(why, "{remaining} s remain, {at_risk} s at risk");
             }
         }
@@ -229,7 +233,7 @@ fn short(value: f64) -> String {
 
 /// A machine as a checkpoint sees it. All rates are bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MachineBandwidths {
     /// Storage bandwidth of all ranks together, writing.
     pub write_bytes_per_second: f64,
     /// Storage bandwidth of all ranks together, reading.
@@ -240,11 +244,12 @@ pub struct Machine {
     pub ranks: u32,
 }
 
-impl Machine {
-    /// What checkpoints of `raw_bytes` (all ranks together) cost with this codec: the copy blocks,
-    /// encoding and writing drain, a recovery reads and decodes. Extra iterations are left 0.
+impl MachineBandwidths {
+    /// Returns the cost of checkpoints of `raw_bytes` (all ranks together) with this codec: the
+    /// copy blocks, encoding and writing drain, a recovery reads and decodes. Extra iterations are
+    /// left 0.
     #[must_use]
-    pub fn cost(&self, raw_bytes: f64, coding: &Coding) -> Cost {
+    pub fn cost(&self, raw_bytes: f64, coding: &CodecRates) -> Cost {
         let per_rank = raw_bytes / f64::from(self.ranks);
         let encoded = raw_bytes / coding.ratio;
         Cost {
@@ -262,15 +267,15 @@ impl Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineBandwidths,
     /// Raw bytes of a traditional or lossless version, all ranks together.
     pub raw_bytes: f64,
     /// Raw bytes of a lossy version, the iterate alone.
     pub lossy_raw_bytes: f64,
     /// The lossless codec.
-    pub lossless: Coding,
+    pub lossless: CodecRates,
     /// The lossy codec at its error bound.
-    pub lossy: Coding,
+    pub lossy: CodecRates,
     /// N', extra iterations of a lossy recovery.
     pub extra_iterations: f64,
 }
@@ -281,7 +286,7 @@ impl Rates {
     pub fn costs(&self) -> Vec<(Scheme, Cost)> {
         let lossy = self.machine.cost(self.lossy_raw_bytes, &self.lossy);
         vec![
-            (Scheme::Traditional, self.machine.cost(self.raw_bytes, &Coding::RAW)),
+            (Scheme::Traditional, self.machine.cost(self.raw_bytes, &CodecRates::RAW)),
             (Scheme::Lossless, self.machine.cost(self.raw_bytes, &self.lossless)),
             (Scheme::Lossy, Cost { extra_iterations: self.extra_iterations, ..lossy }),
         ]
@@ -296,7 +301,7 @@ mod tests {
         Cost { blocking_seconds: seconds, recovery_seconds: seconds, extra_iterations, ..Cost::default() }
     }
 
-    /// The seed paper's GMRES on 2,048 ranks: 120 s raw, 25 s lossy, 1.2 s per iteration, 2 hours.
+    /// GMRES of Tao et al. 2018 on 2,048 ranks: 120 s raw, 25 s lossy, 1.2 s per iteration, 2 h.
     fn paper(extra_iterations: f64) -> Question {
         Question {
             mtti_seconds: 3600.0,
@@ -335,22 +340,26 @@ mod tests {
     #[test]
     fn fast_local_disk_does_not_choose_lossy() {
         // CG at 128^3 on a disk of 2 GB/s: encoding at 0.2 GB/s costs more than it saves.
-        let machine =
-            Machine { write_bytes_per_second: 2e9, read_bytes_per_second: 2e9, copy_bytes_per_second: 5e9, ranks: 1 };
-        let coding = Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
+        let machine = MachineBandwidths {
+            write_bytes_per_second: 2e9,
+            read_bytes_per_second: 2e9,
+            copy_bytes_per_second: 5e9,
+            ranks: 1,
+        };
+        let coding = CodecRates { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
         let iterate_bytes = 128f64.powi(3) * 8.0;
         let rates = Rates {
             machine,
             raw_bytes: 2.0 * iterate_bytes,
             lossy_raw_bytes: iterate_bytes,
-            lossless: Coding { ratio: 1.2, ..coding },
+            lossless: CodecRates { ratio: 1.2, ..coding },
             lossy: coding,
             extra_iterations: 0.0,
         };
         let costs = rates.costs();
         let answer = Question { iteration_seconds: 0.02, costs, ..paper(0.0) }.answer();
         assert_eq!(answer.scheme, Scheme::Traditional, "{}", answer.why);
-        assert!(coding.break_even_bytes_per_second(&Coding::RAW) < 1e9);
+        assert!(coding.break_even_bytes_per_second(&CodecRates::RAW) < 1e9);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Theorem 2 of the seed paper: extra iterations of a stationary method restarted from a lossy
+//! Theorem 2 of Tao et al. 2018: extra iterations of a stationary method restarted from a lossy
 //! iterate.
 //!
 //! The formula is reproduced, and nothing is promised by it. It assumes that the error falls by the
 //! spectral radius R in every iteration, and its example does not fit together: with R = 0.99998
 //! and N = 3941 the error has fallen by 8 % only, where the solve it describes reduced the residual
-//! by four digits. An R consistent with that solve (R^N = 1e-4, R = 0.99767) gives [4.3, 297], and
-//! single late restarts were measured above the upper end, because the published interval is one of
+//! by four digits. An R consistent with that solve (R^N = 1e-4, R = 0.99767) gives [4.3, 297].
+//! Single late restarts were measured above the upper end, because the published interval is one of
 //! expectations.
 
 use serde::{Deserialize, Serialize};
@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn closed_form_is_the_published_formula() {
         for t in [1.0, 100.0, 3941.0f64] {
-            let (r, eb) = (PAPER.spectral_radius, PAPER.error_bound);
+            let r = PAPER.spectral_radius;
+            let eb = PAPER.error_bound;
             let published = t - (r.powf(t) + eb).ln() / r.ln();
             // The published form cancels: eps t from the subtraction, eps / |ln R| from the
             // logarithm.

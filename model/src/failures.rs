@@ -71,7 +71,7 @@ impl Exponential {
         source
     }
 
-    /// When the next failure strikes: who kills a process instead of asking needs to know.
+    /// Returns the time of the next failure, for programs that kill a process at it.
     #[must_use]
     pub fn next_at(&self) -> Duration {
         self.next
@@ -166,7 +166,8 @@ mod tests {
     #[test]
     fn flips_come_when_failures_would_and_differ() {
         let mtti = Duration::from_secs(10);
-        let (mut flips, mut failures) = (Flips::new(mtti, 3), Exponential::new(mtti, 3));
+        let mut flips = Flips::new(mtti, 3);
+        let mut failures = Exponential::new(mtti, 3);
         let late = Duration::from_secs(10_000);
         let mut bits = std::collections::HashSet::new();
         while let Some(failure) = failures.due(late, 0, Phase::Computing) {

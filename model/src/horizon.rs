@@ -1,4 +1,4 @@
-//! How often to save what remains of a run that ends: not any more when the end is near.
+//! The best number of checkpoints for the rest of a run that ends; none when the end is near.
 //!
 //! The intervals of Young, Daly and Lambert are those of a run without end. One that ends needs no
 //! checkpoint at its end: with `k` more of them, `L` seconds of unsaved and remaining work fall
@@ -7,9 +7,9 @@
 //! drains is lost beside the segment, to first order.
 
 use crate::interval::Checkpointing;
-use crate::overhead::{Timing, Unprotected, unprotected_overhead_fraction};
+use crate::overhead::{CheckpointTiming, Unprotected, unprotected_overhead_fraction};
 
-/// What lies ahead, and what would be lost now. All times are seconds.
+/// The computing that remains and the computing at risk. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Horizon {
     /// Computing still to do; infinite when not known.
@@ -20,9 +20,9 @@ pub struct Horizon {
     pub fallback_seconds: f64,
 }
 
-/// How to save until the end.
+/// The checkpoints to take until the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Protection {
+pub struct CheckpointSchedule {
     /// Checkpoints still to take; infinite for a run without end.
     pub checkpoints: f64,
     /// Computing between two of them; infinite when none is to be taken.
@@ -31,7 +31,7 @@ pub struct Protection {
     pub overhead_fraction: f64,
 }
 
-impl Protection {
+impl CheckpointSchedule {
     /// Of a run that saves nothing any more.
     #[must_use]
     pub fn none(overhead_fraction: f64) -> Self {
@@ -42,22 +42,23 @@ impl Protection {
 impl Horizon {
     /// The number of checkpoints of least expected time, and what it costs.
     #[must_use]
-    pub fn best(&self, timing: &Timing) -> Protection {
+    pub fn best(&self, timing: &CheckpointTiming) -> CheckpointSchedule {
         if timing.mtti_seconds.is_infinite() || self.remaining_seconds <= 0.0 {
-            return Protection::none(0.0);
+            return CheckpointSchedule::none(0.0);
         }
-        let of = Checkpointing { mtti_seconds: timing.mtti_seconds, checkpoint_seconds: timing.blocking_seconds };
+        let endless_run =
+            Checkpointing { mtti_seconds: timing.mtti_seconds, checkpoint_seconds: timing.blocking_seconds };
         let least = timing.least_interval_seconds();
-        let endless = of.exact_seconds().max(least);
+        let endless = endless_run.exact_seconds().max(least);
         if self.remaining_seconds.is_infinite() {
             let overhead_fraction = timing.overhead_fraction();
-            return Protection { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
+            return CheckpointSchedule { checkpoints: f64::INFINITY, interval_seconds: endless, overhead_fraction };
         }
         let work = self.at_risk_seconds + self.remaining_seconds;
         let most = self.checkpoints_max(timing);
         let near = (work / endless).floor();
         let counts = (-2..=1).map(|step| (near + f64::from(step)).min(most.floor())).filter(|&count| count >= 1.0);
-        let none = Protection::none(self.overhead_fraction(timing, 0.0));
+        let none = CheckpointSchedule::none(self.overhead_fraction(timing, 0.0));
         counts.fold(none, |best, checkpoints| {
             let overhead_fraction = self.overhead_fraction(timing, checkpoints);
             // Not a number when both are infinite: then any checkpoint is better than none.
@@ -65,13 +66,13 @@ impl Horizon {
                 return best;
             }
             let interval_seconds = (work / (checkpoints + 1.0)).max(timing.safe_point_seconds);
-            Protection { checkpoints, interval_seconds, overhead_fraction }
+            CheckpointSchedule { checkpoints, interval_seconds, overhead_fraction }
         })
     }
 
     /// The most checkpoints there is time for: each drains before the next, and each has a safe
     /// point. One may be taken now, if there is work to save; the end needs none.
-    fn checkpoints_max(&self, timing: &Timing) -> f64 {
+    fn checkpoints_max(&self, timing: &CheckpointTiming) -> f64 {
         let work = self.at_risk_seconds + self.remaining_seconds;
         let drained = if timing.drain_seconds > 0.0 { work / timing.drain_seconds - 1.0 } else { f64::INFINITY };
         if timing.safe_point_seconds <= 0.0 {
@@ -84,7 +85,7 @@ impl Horizon {
 
     /// Expected overhead over the remaining computing with this many more checkpoints.
     #[must_use]
-    pub fn overhead_fraction(&self, timing: &Timing, checkpoints: f64) -> f64 {
+    pub fn overhead_fraction(&self, timing: &CheckpointTiming, checkpoints: f64) -> f64 {
         let mtti = timing.mtti_seconds;
         let unprotected = Unprotected {
             mtti_seconds: mtti,
@@ -114,8 +115,8 @@ mod tests {
     use super::*;
     use crate::simulate::Simulation;
 
-    fn timing(checkpoint_seconds: f64) -> Timing {
-        Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
+    fn timing(checkpoint_seconds: f64) -> CheckpointTiming {
+        CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
     }
 
     fn from_the_start(remaining_seconds: f64) -> Horizon {
@@ -129,13 +130,16 @@ mod tests {
         let break_even = 2.0 * (3600.0f64 * 120.0).sqrt();
         assert_eq!(from_the_start(0.8 * break_even).best(&timing(120.0)).checkpoints, 0.0);
         assert!(from_the_start(1.2 * break_even).best(&timing(120.0)).checkpoints >= 1.0);
-        assert_eq!(from_the_start(1e9).best(&Timing { mtti_seconds: f64::INFINITY, ..timing(1.0) }).checkpoints, 0.0);
+        assert_eq!(
+            from_the_start(1e9).best(&CheckpointTiming { mtti_seconds: f64::INFINITY, ..timing(1.0) }).checkpoints,
+            0.0
+        );
     }
 
     /// A cycle of GMRES at risk, and less than one to go: the version to take is the one of now.
     #[test]
     fn a_version_at_this_safe_point_is_one_there_is_time_for() {
-        let timing = Timing { safe_point_seconds: 780.0, ..timing(30.0) };
+        let timing = CheckpointTiming { safe_point_seconds: 780.0, ..timing(30.0) };
         let ahead = |at_risk_seconds, remaining_seconds| {
             Horizon { remaining_seconds, at_risk_seconds, fallback_seconds: 30.0 }.best(&timing).checkpoints
         };

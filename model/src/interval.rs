@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What an optimal interval depends on.
+/// The input of an optimal interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpointing {
     /// Mean time to interrupt.
@@ -20,8 +20,8 @@ pub struct Checkpointing {
 }
 
 impl Checkpointing {
-    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; seed
-    /// paper Eq. 1, `k T_it`).
+    /// Young's interval `sqrt(2 MTTI T_ckp)` (CACM 17(9), 1974, doi 10.1145/361147.361115; Tao
+    /// et al. 2018 Eq. 1, `k T_it`).
     #[must_use]
     pub fn young_seconds(&self) -> f64 {
         (2.0 * self.mtti_seconds * self.checkpoint_seconds).sqrt()
@@ -31,7 +31,8 @@ impl Checkpointing {
     /// 10.1016/j.future.2004.11.016); the MTTI itself when a checkpoint takes twice that or more.
     #[must_use]
     pub fn daly_seconds(&self) -> f64 {
-        let (mtti, ckpt) = (self.mtti_seconds, self.checkpoint_seconds);
+        let mtti = self.mtti_seconds;
+        let ckpt = self.checkpoint_seconds;
         if ckpt >= 2.0 * mtti || mtti.is_infinite() {
             return mtti;
         }
@@ -60,7 +61,7 @@ impl Checkpointing {
 /// The principal branch of Lambert's W: the `w >= -1` with `w e^w = x`. NaN below `-1/e`.
 ///
 /// Halley's method (Corless and others, Advances in Computational Mathematics 5, 1996, doi
-/// 10.1007/BF02124750), accurate to a few units in the last place away from `-1/e`; next to it use
+/// 10.1007/BF02124750), accurate to a few units in the last place away from `-1/e`. Next to it use
 /// [`Checkpointing::exact_seconds`], which never forms `x`.
 #[must_use]
 pub fn lambert_w0(x: f64) -> f64 {
@@ -147,7 +148,7 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
     (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
 }
 
-/// How far apart checkpoints are, as a user says it: `auto`, a duration (`0.5`, `10min`) or
+/// The interval between checkpoints, as a user gives it: `auto`, a duration (`0.5`, `10min`) or
 /// iterations (`15it`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -160,11 +161,11 @@ pub enum Interval {
     Iterations(u64),
 }
 
-/// Why a text is not an interval.
+/// The error of a text that is not an interval.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interval {text}: expected auto, a duration above 0 as in 30s or 10min, or iterations above 0 as in 15it")]
 pub struct ParseIntervalError {
-    /// What was given.
+    /// The text given.
     pub text: String,
 }
 

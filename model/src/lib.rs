@@ -1,22 +1,23 @@
-//! When to save, what, how exactly, and what it costs: pure functions of rates, sizes and norms.
+//! Decisions of when to save, what and how exactly, and their cost: pure functions of rates, sizes
+//! and norms.
 //!
 //! Promises: no data is touched, no clock is read, and every random number comes from a seed, so
 //! each answer repeats exactly. Times are `f64` seconds, because an infinite time is a meaningful
 //! answer here. Must not know solvers, codecs or stores. Sources stand at each formula; most come
-//! from Tao, Di, Liang, Chen and Cappello, HPDC 2018, doi 10.1145/3208040.3208050 ("the seed
-//! paper").
+//! from Tao, Di, Liang, Chen and Cappello, HPDC 2018, doi 10.1145/3208040.3208050 ("Tao et al.
+//! 2018").
 //!
 //! ```
 //! use recoup_model::interval::Checkpointing;
-//! use recoup_model::overhead::Timing;
+//! use recoup_model::overhead::CheckpointTiming;
 //!
 //! let disk = Checkpointing { mtti_seconds: 4.0 * 3600.0, checkpoint_seconds: 18.0 };
 //! assert_eq!(disk.young_seconds(), 720.0);
 //! let busy = Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 120.0 };
-//! assert!((Timing::synchronous(busy).overhead_fraction() - 0.4115).abs() < 5e-5);
+//! assert!((CheckpointTiming::synchronous(busy).overhead_fraction() - 0.4115).abs() < 5e-5);
 //! ```
 
-pub mod bound;
+pub mod break_even;
 pub mod decide;
 pub mod extra_iterations;
 pub mod failures;
@@ -29,8 +30,6 @@ pub mod residual_bound;
 mod rng;
 pub mod shares;
 pub mod simulate;
-pub mod simulate_multilevel;
-pub mod simulate_policy;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};

@@ -1,10 +1,10 @@
 //! Several checkpoint levels: which to use, and how often each.
 //!
 //! Level l survives failures of kinds 1 to l; a failure of kind l destroys what lies below it. To
-//! first order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`, a level that
-//! is not used handing its failures to the next one above, and the best subset follows by dynamic
+//! first order the overhead is the sum over the levels used of `sqrt(2 lambda_l C_l)`. A level that
+//! is not used hands its failures to the next one above. The best subset follows by dynamic
 //! programming (Benoit, Cavelan, Le Fevre, Robert, Sun, IEEE TC 66(7), 2017, doi
-//! 10.1109/TC.2016.2643660). Real patterns need whole multiples: [`Plan::pattern`] finds them
+//! 10.1109/TC.2016.2643660). Real patterns need whole multiples: [`LevelPlan::pattern`] finds them
 //! numerically.
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::overhead::overhead_of_share;
 
 /// One level, weakest first in a list of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Level {
+pub struct CheckpointLevel {
     /// Mean time between failures that need just this level.
     pub mtti_seconds: f64,
     /// Time of one checkpoint of this level, beside those of the levels below.
@@ -24,7 +24,7 @@ pub struct Level {
 
 /// A level that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Used {
+pub struct ActiveLevel {
     /// Its place in the list given.
     pub level: usize,
     /// Failures per second it answers for: its own and those of unused levels below.
@@ -39,18 +39,17 @@ pub struct Used {
 
 /// The levels to use, weakest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct LevelPlan {
     /// The levels; the last one of the list given is always among them.
-    pub used: Vec<Used>,
+    pub used: Vec<ActiveLevel>,
 }
 
 /// Whole multiples of one base interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pattern {
+pub struct LevelPattern {
     /// Computing between two checkpoints of the weakest level used.
     pub base_seconds: f64,
-    /// For each level used: it is taken with every so many checkpoints of the level before it (1
-    /// for the first).
+    /// For each level used: checkpoints of the level before it for one of its own; 1 for the first.
     pub every: Vec<u64>,
     /// Overhead over productive time.
     pub overhead_fraction: f64,
@@ -59,7 +58,7 @@ pub struct Pattern {
 /// The best subset of `levels` by dynamic programming over the last level used: `O(L^2)`. `None`
 /// for no levels.
 #[must_use]
-pub fn plan(levels: &[Level]) -> Option<Plan> {
+pub fn plan(levels: &[CheckpointLevel]) -> Option<LevelPlan> {
     // best[l]: least cost of answering for levels 0..l with level l - 1 used, and the one used
     // before.
     let mut best: Vec<(f64, usize)> = vec![(0.0, 0)];
@@ -75,18 +74,18 @@ pub fn plan(levels: &[Level]) -> Option<Plan> {
         last = previous;
     }
     chosen.reverse();
-    (!chosen.is_empty()).then_some(Plan { used: chosen })
+    (!chosen.is_empty()).then_some(LevelPlan { used: chosen })
 }
 
 /// Level `last - 1`, answering for `previous..last`.
-fn used(levels: &[Level], previous: usize, last: usize) -> Used {
-    let Level { checkpoint_seconds, recovery_seconds, .. } = levels[last - 1];
+fn used(levels: &[CheckpointLevel], previous: usize, last: usize) -> ActiveLevel {
+    let CheckpointLevel { checkpoint_seconds, recovery_seconds, .. } = levels[last - 1];
     let failures_per_second: f64 = levels[previous..last].iter().map(|level| 1.0 / level.mtti_seconds).sum();
     let interval_seconds = (2.0 * checkpoint_seconds / failures_per_second).sqrt();
-    Used { level: last - 1, failures_per_second, interval_seconds, checkpoint_seconds, recovery_seconds }
+    ActiveLevel { level: last - 1, failures_per_second, interval_seconds, checkpoint_seconds, recovery_seconds }
 }
 
-impl Used {
+impl ActiveLevel {
     /// Share of the time: `sqrt(2 lambda C) + lambda R`.
     fn cost(&self) -> f64 {
         (2.0 * self.failures_per_second * self.checkpoint_seconds).sqrt()
@@ -98,19 +97,19 @@ impl Used {
 const SWEEPS: usize = 20;
 const EVERY_MAX: u64 = 1 << 20;
 
-impl Plan {
+impl LevelPlan {
     /// Overhead over productive time when every level could have its own optimal interval: a lower
     /// bound of any pattern's, to first order.
     #[must_use]
     pub fn overhead_fraction(&self) -> f64 {
-        overhead_of_share(self.used.iter().map(Used::cost).sum())
+        overhead_of_share(self.used.iter().map(ActiveLevel::cost).sum())
     }
 
     /// The best pattern of whole multiples: for given multiples the base interval is known in
     /// closed form, and the multiples are improved one at a time by doubling and halving steps.
     #[must_use]
-    pub fn pattern(&self) -> Pattern {
-        let wish = |pair: &[Used]| (pair[1].interval_seconds / pair[0].interval_seconds).round();
+    pub fn pattern(&self) -> LevelPattern {
+        let wish = |pair: &[ActiveLevel]| (pair[1].interval_seconds / pair[0].interval_seconds).round();
         let wishes = self.used.windows(2).map(|pair| wish(pair).clamp(1.0, EVERY_MAX as f64) as u64);
         let mut every: Vec<u64> = std::iter::once(1).chain(wishes).collect();
         for _ in 0..SWEEPS {
@@ -123,12 +122,11 @@ impl Plan {
             }
         }
         let base_seconds = self.base_seconds(&every);
-        Pattern { base_seconds, overhead_fraction: overhead_of_share(self.share(&every)), every }
+        LevelPattern { base_seconds, overhead_fraction: overhead_of_share(self.share(&every)), every }
     }
 
-    /// For each of the first `n_levels` levels given: how many checkpoints of the weakest one there
-    /// are to one of it, by [`Plan::pattern`]. A level that is not used comes with the next one
-    /// above.
+    /// Checkpoints of the weakest level for one of each of the first `n_levels` levels given, by
+    /// [`LevelPlan::pattern`]. A level that is not used comes with the next one above.
     #[must_use]
     pub fn cadence(&self, n_levels: usize) -> Vec<u64> {
         let of_used = self.pattern().every.into_iter().scan(1_u64, |all, every| {
@@ -148,7 +146,8 @@ impl Plan {
             tried[level] = multiple;
             self.share(&tried)
         };
-        let (mut best, mut step) = (every[level], every[level].next_power_of_two());
+        let mut best = every[level];
+        let mut step = every[level].next_power_of_two();
         while step > 0 {
             let candidates = [best.saturating_sub(step).max(1), (best + step).min(EVERY_MAX)];
             match candidates.into_iter().find(|&candidate| share(candidate) < share(best)) {
@@ -190,16 +189,16 @@ mod tests {
     use super::*;
     use crate::Rng;
     use crate::interval::Checkpointing;
-    use crate::overhead::Timing;
+    use crate::overhead::CheckpointTiming;
 
-    fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> Level {
-        Level { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
+    fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> CheckpointLevel {
+        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
     }
 
     #[test]
     fn one_level_is_the_single_level_model() {
         let plan = plan(&[level(3600.0, 120.0)]).unwrap();
-        let single = Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 120.0 });
+        let single = CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 120.0 });
         assert!((plan.overhead_fraction() - single.overhead_fraction()).abs() <= 8.0 * f64::EPSILON);
         let pattern = plan.pattern();
         assert!((pattern.base_seconds - single.interval_seconds()).abs() <= 1e-12 * pattern.base_seconds);
@@ -210,7 +209,7 @@ mod tests {
     fn dynamic_programming_finds_what_trying_all_subsets_finds() {
         for seed in 0..200 {
             let mut rng = Rng::new(seed);
-            let levels: Vec<Level> =
+            let levels: Vec<CheckpointLevel> =
                 (0..5).map(|_| level(10f64.powf(3.0 + 3.0 * rng.uniform()), 100.0 * rng.uniform())).collect();
             let all = (0..16u32).map(|subset| {
                 let mut previous = 0;
@@ -224,7 +223,7 @@ mod tests {
                 cost
             });
             let least = all.fold(f64::INFINITY, f64::min);
-            let found: f64 = plan(&levels).unwrap().used.iter().map(Used::cost).sum();
+            let found: f64 = plan(&levels).unwrap().used.iter().map(ActiveLevel::cost).sum();
             assert!((found - least).abs() <= 1e-12 * least, "seed {seed}");
         }
     }

@@ -1,6 +1,6 @@
 //! Expected overhead of checkpoints, failures and recoveries, as a fraction of the productive time.
 //!
-//! Source: seed paper (Tao, Di, Liang, Chen, Cappello, HPDC 2018, doi 10.1145/3208040.3208050),
+//! Source: Tao et al. 2018 (Tao, Di, Liang, Chen, Cappello, HPDC, doi 10.1145/3208040.3208050),
 //! Eqs. 3-8, first order in `sqrt(T_ckp / MTTI)`; beside them the exact expectation for exponential
 //! failures and the first-order formula for checkpoints that drain behind the solver. Where they
 //! part is written up in [`crate::simulate`].
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Checkpointing;
 
-/// What the overhead of one scheme depends on. All times are seconds.
+/// The input of the overhead of one scheme. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Timing {
+pub struct CheckpointTiming {
     /// Mean time to interrupt.
     pub mtti_seconds: f64,
-    /// What blocks the solver for one checkpoint.
+    /// Time for which one checkpoint blocks the solver.
     pub blocking_seconds: f64,
-    /// What a checkpoint takes behind the solver before it counts; 0 when it is synchronous.
+    /// Time that a checkpoint takes in the background before it counts; 0 when it is synchronous.
     pub drain_seconds: f64,
     /// Time of one recovery.
     pub recovery_seconds: f64,
@@ -28,16 +28,16 @@ pub struct Timing {
     pub safe_point_seconds: f64,
 }
 
-impl Timing {
+impl CheckpointTiming {
     /// A synchronous scheme that recovers in the time it checkpoints and needs no extra iterations
     /// (Eqs. 4 and 5).
     #[must_use]
-    pub fn synchronous(of: Checkpointing) -> Self {
+    pub fn synchronous(checkpointing: Checkpointing) -> Self {
         Self {
-            mtti_seconds: of.mtti_seconds,
-            blocking_seconds: of.checkpoint_seconds,
+            mtti_seconds: checkpointing.mtti_seconds,
+            blocking_seconds: checkpointing.checkpoint_seconds,
             drain_seconds: 0.0,
-            recovery_seconds: of.checkpoint_seconds,
+            recovery_seconds: checkpointing.checkpoint_seconds,
             extra_seconds: 0.0,
             safe_point_seconds: 0.0,
         }
@@ -84,8 +84,8 @@ impl Timing {
     /// The exact expectation for a synchronous scheme (drain included in what blocks) at any
     /// interval `t`, for a long run: `e^(lambda R) (e^(lambda (t + T_ckp)) - 1) / (lambda t) - 1`.
     ///
-    /// `R` is the recovery and the extra computing, both of which a failure starts anew (Daly 2006,
-    /// doi 10.1016/j.future.2004.11.016, Eq. 20).
+    /// `R` is the recovery and the extra computing, both of which a failure restarts (Daly
+    /// 2006, doi 10.1016/j.future.2004.11.016, Eq. 20).
     #[must_use]
     pub fn exact_overhead_fraction(&self, interval_seconds: f64) -> f64 {
         let checkpoint = self.blocking_seconds + self.drain_seconds;
@@ -119,7 +119,7 @@ pub fn overhead_of_share(share: f64) -> f64 {
 /// Expected overhead fraction without any checkpoint.
 ///
 /// `remaining` seconds of computing lie ahead and `at_risk` seconds of work done since the last
-/// version (or the start) would be lost with the first failure; `recovery` is paid after each.
+/// version (or the start) would be lost with the first failure. `recovery` is paid after each.
 /// Exact for exponential failures: `E = M p + p (e^(R/M) M (e^((remaining + at_risk)/M) - 1) +
 /// (e^(R/M) - 1) M)` with `p = 1 - e^(-remaining/M)` the chance of a failure.
 #[must_use]
@@ -138,7 +138,7 @@ pub fn unprotected_overhead_fraction(work: &Unprotected) -> f64 {
     mtti * chance * (1.0 + after) / work.remaining_seconds - 1.0
 }
 
-/// What going on without checkpoints puts at stake. All times are seconds.
+/// The input of the overhead of a run that takes no checkpoints. All times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unprotected {
     /// Mean time to interrupt.
@@ -147,7 +147,7 @@ pub struct Unprotected {
     pub remaining_seconds: f64,
     /// Computing done since the last version, or the start.
     pub at_risk_seconds: f64,
-    /// Time of one recovery from that version, or of a start anew.
+    /// Time of one recovery from that version, or of a restart.
     pub recovery_seconds: f64,
 }
 
@@ -155,8 +155,8 @@ pub struct Unprotected {
 mod tests {
     use super::*;
 
-    fn hourly(checkpoint_seconds: f64) -> Timing {
-        Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
+    fn hourly(checkpoint_seconds: f64) -> CheckpointTiming {
+        CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn extra_iterations_add_their_time_once_per_failure() {
-        let lossy = Timing { extra_seconds: 10.0 * 1.2, ..hourly(25.0) };
+        let lossy = CheckpointTiming { extra_seconds: 10.0 * 1.2, ..hourly(25.0) };
         let expected = hourly(25.0).share() + 12.0 / 3600.0;
         assert!((lossy.share() - expected).abs() <= 2.0 * f64::EPSILON);
     }
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn drain_costs_less_behind_the_solver_than_in_its_way() {
-        let behind = Timing { blocking_seconds: 1.0, drain_seconds: 119.0, ..hourly(120.0) };
+        let behind = CheckpointTiming { blocking_seconds: 1.0, drain_seconds: 119.0, ..hourly(120.0) };
         assert!(behind.overhead_fraction() < hourly(120.0).overhead_fraction());
         assert_eq!(behind.interval_seconds(), 119.0);
         assert_eq!(behind.blocking_all(), hourly(120.0));
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn interval_is_never_shorter_than_safe_points_lie_apart() {
-        let far = Timing { safe_point_seconds: 5000.0, ..hourly(120.0) };
+        let far = CheckpointTiming { safe_point_seconds: 5000.0, ..hourly(120.0) };
         assert_eq!((far.interval_seconds(), hourly(120.0).interval_seconds() < 1000.0), (5000.0, true));
         assert!(far.overhead_fraction() > hourly(120.0).overhead_fraction());
     }
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn chosen_interval_is_the_minimum_of_the_share() {
         for blocking_seconds in [0.1, 1.0, 30.0] {
-            let scheme = Timing { blocking_seconds, drain_seconds: 200.0, ..hourly(120.0) };
+            let scheme = CheckpointTiming { blocking_seconds, drain_seconds: 200.0, ..hourly(120.0) };
             let best = scheme.interval_seconds();
             for factor in [1.0, 1.01, 1.1, 2.0, 0.99, 0.5] {
                 let other = (best * factor).max(scheme.drain_seconds);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn without_failures_only_nothing_is_free() {
-        let scheme = Timing { mtti_seconds: f64::INFINITY, ..hourly(120.0) };
+        let scheme = CheckpointTiming { mtti_seconds: f64::INFINITY, ..hourly(120.0) };
         assert_eq!(scheme.overhead_fraction(), 0.0);
         let forever = Unprotected {
             mtti_seconds: f64::INFINITY,

@@ -4,7 +4,6 @@
 //! checkpoint is the pipeline's business.
 
 mod auto;
-mod ballot;
 mod candidates;
 mod config;
 mod cost;

@@ -3,7 +3,7 @@
 //! With `x' = x + e` the residual of the decoded iterate is `r' = r - A e`, so every rule bounds
 //! `||A e||`, and all but Theorem 3 aim at `||r'|| <= (1 + theta) ||r||`.
 //!
-//! **Theorem 3 of the seed paper** (doi 10.1145/3208040.3208050) sets the pointwise relative bound
+//! **Theorem 3 of Tao et al. 2018** (doi 10.1145/3208040.3208050) sets the pointwise relative bound
 //! to `||r|| / ||b||`. Its proof needs `||A e|| <= eb ||A x||`, which a pointwise bound does not
 //! give: on `A = [[1, -1], [-1, 1 + d]]`, `x = (1, 1)` the product `A x = (0, d)` is as small as d,
 //! while `e = eb (1, -1)` gives `||A e|| > 2 eb`. The same cancellation is what a discretised
@@ -117,7 +117,7 @@ pub fn is_at_attainable_accuracy(norms: &Norms) -> bool {
     known.is_some_and(|norm| norms.residual <= 100.0 * f64::EPSILON * norm * norms.iterate)
 }
 
-/// What measuring a try of the verified rule says.
+/// The result of measuring a try of the verified rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// `||b - A x'|| <= (1 + theta) ||r||` holds: the version counts.
@@ -148,7 +148,7 @@ pub struct VerifiedSearch {
     has_been_refused: bool,
 }
 
-/// What a residual norm can be measured to, as a part of it: where less growth is allowed, the
+/// The resolution of a measured residual norm, as a part of it: where less growth is allowed, the
 /// bound is as statistics or experience say, and only what can be seen of its error is refused.
 const RESOLUTION: f64 = 1e-9;
 /// Tries of one version after which the search gives up being lossy.
@@ -265,7 +265,9 @@ mod tests {
         /// 7-point Laplacian on an m^3 grid, Dirichlet.
         fn poisson(m: usize) -> Self {
             let row = |i: usize| {
-                let (x, y, z) = (i % m, i / m % m, i / (m * m));
+                let x = i % m;
+                let y = i / m % m;
+                let z = i / (m * m);
                 let mut entries = vec![(i, 6.0)];
                 for (position, stride) in [(x, 1), (y, m), (z, m * m)] {
                     entries.extend((position > 0).then(|| (i - stride, -1.0)));
@@ -324,7 +326,8 @@ mod tests {
     /// The residual norm after the worst error found: signs against r, then climbing in ||r - A
     /// e||.
     fn worst(a: &Sparse, x: &[f64], b: &[f64], bound: Bound) -> f64 {
-        let (r, size) = (a.residual(x, b), edge(bound, x));
+        let r = a.residual(x, b);
+        let size = edge(bound, x);
         let mut target = r.clone();
         let mut found = 0.0f64;
         for _ in 0..20 {
@@ -346,7 +349,8 @@ mod tests {
             let mut rng = Rng::new(seed);
             let n = 20 + seed as usize;
             let a = Sparse::random(&mut rng, n);
-            let (x, noise) = (random_vector(&mut rng, n), random_vector(&mut rng, n));
+            let x = random_vector(&mut rng, n);
+            let noise = random_vector(&mut rng, n);
             // A right-hand side close to A x, so that the residual is small as late in a solve.
             let b: Vec<f64> = a.apply(&x).iter().zip(noise).map(|(ax, noise)| ax + 1e-3 * noise).collect();
             let norms = a.norms(&x, &b);
@@ -394,7 +398,8 @@ mod tests {
         let mut rng = Rng::new(3);
         let a = Sparse::poisson(12);
         let n = 12 * 12 * 12;
-        let (x, noise) = (random_vector(&mut rng, n), random_vector(&mut rng, n));
+        let x = random_vector(&mut rng, n);
+        let noise = random_vector(&mut rng, n);
         let b: Vec<f64> = a.apply(&x).iter().zip(noise).map(|(ax, noise)| ax + 1e-4 * noise).collect();
         let norms = a.norms(&x, &b);
         let eb = bound(BoundRule::Statistical, &norms, 0.5).unwrap().value();
@@ -455,7 +460,10 @@ mod tests {
     fn search_forty_versions(seed: u64, theta: f64, errors: Errors) -> (f64, f64) {
         let mut rng = Rng::new(seed);
         let mut search = VerifiedSearch::new(theta);
-        let (mut residual, mut true_gain, mut tries, mut boldness) = (1.0f64, 3.0, 0, 0.0);
+        let mut residual = 1.0f64;
+        let mut true_gain = 3.0;
+        let mut tries = 0;
+        let mut boldness = 0.0;
         for _ in 0..40 {
             let norms = Norms {
                 residual,

@@ -12,9 +12,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::multilevel::Level;
+use crate::multilevel::CheckpointLevel;
 
-/// What a failure takes with it, mildest first.
+/// The loss that a failure causes, mildest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
@@ -61,7 +61,7 @@ impl Default for FailureShares {
     }
 }
 
-/// Why text is no row of shares.
+/// The error of a text that is no list of shares.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseSharesError {
@@ -79,13 +79,14 @@ pub enum ParseSharesError {
     },
 }
 
-/// How far from 1 shares may add up to, as people round them.
+/// The allowed distance of the sum of shares from 1: people round them.
 const SUM_SLACK: f64 = 1e-3;
 
 impl FromStr for FailureShares {
     type Err = ParseSharesError;
 
-    /// As in `process:0.6,node:0.25,job:0.15`; what is not named has no share.
+    /// Parses a text such as `process:0.6,node:0.25,job:0.15`; a loss that is not named has no
+    /// share.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut found = [None; Loss::ALL.len()];
         for part in text.split(',') {
@@ -112,7 +113,7 @@ impl fmt::Display for FailureShares {
     }
 }
 
-/// What one level survives, and what it costs.
+/// The loss that one level survives, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survivor {
     /// The worst loss it survives.
@@ -135,16 +136,16 @@ impl FailureShares {
     }
 
     /// The levels of a job with this MTTI, weakest first, for [`crate::multilevel::plan`]: each
-    /// answers for the losses it survives and the one before does not. What the last one does not
-    /// survive starts the solve anew, and is nobody's.
+    /// answers for the losses it survives and the one before does not. Losses that the last one
+    /// does not survive restart the solve and count for no level.
     #[must_use]
-    pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<Level> {
+    pub fn levels(&self, mtti_seconds: f64, survivors: &[Survivor]) -> Vec<CheckpointLevel> {
         let before = |index: usize| index.checked_sub(1).map(|before| survivors[before].survives);
         let level = |(index, survivor): (usize, &Survivor)| {
             let is_its = |loss: &&Loss| **loss <= survivor.survives && before(index).is_none_or(|b| **loss > b);
             let share: f64 = Loss::ALL.iter().filter(is_its).map(|loss| self.of(*loss)).sum();
             let Survivor { checkpoint_seconds, recovery_seconds, .. } = *survivor;
-            Level { mtti_seconds: mtti_seconds / share, checkpoint_seconds, recovery_seconds }
+            CheckpointLevel { mtti_seconds: mtti_seconds / share, checkpoint_seconds, recovery_seconds }
         };
         survivors.iter().enumerate().map(level).collect()
     }
@@ -154,7 +155,7 @@ impl FailureShares {
 mod tests {
     use super::*;
     use crate::multilevel::plan;
-    use crate::simulate_multilevel::MultilevelSimulation;
+    use crate::simulate::MultilevelSimulation;
 
     fn survivor(survives: Loss, checkpoint_seconds: f64) -> Survivor {
         Survivor { survives, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
@@ -203,8 +204,9 @@ mod tests {
             let chosen = plan.pattern();
             assert!(chosen.every[1] >= 2, "{chosen:?}");
             let simulate = |every: u64| {
-                let pattern = crate::multilevel::Pattern { every: vec![1, every], ..chosen.clone() };
-                let (work_seconds, trials) = (400.0 * 3600.0, 10);
+                let pattern = crate::multilevel::LevelPattern { every: vec![1, every], ..chosen.clone() };
+                let work_seconds = 400.0 * 3600.0;
+                let trials = 10;
                 MultilevelSimulation { plan: plan.clone(), pattern, work_seconds, trials, seed: 11 }.run()
             };
             let best = simulate(chosen.every[1]);

@@ -130,7 +130,7 @@ fn solves_have_the_same_bits_for_any_number_of_threads_and_on_matrix_and_stencil
 
 #[test]
 fn traditional_resume_keeps_the_iteration_count() {
-    // METHODS of the seed paper: (x, p, rho) saved, r recomputed, is the same Krylov process up to
+    // Tao et al. 2018, methods: (x, p, rho) saved, r recomputed, is the same Krylov process up to
     // rounding.
     let problem = Problem::matrix(20, 1);
     let undisturbed = iterations(&mut problem.cg(&Identity, 1e-8));

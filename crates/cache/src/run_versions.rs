@@ -1,5 +1,5 @@
-//! The versions a run has in memory on this machine, over all its shelves: to be looked at, verified
-//! and exported as those of a directory are.
+//! The versions a run has in memory on this machine, over all its shelves, to be looked at and
+//! verified as those of a directory are.
 
 use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError};
 

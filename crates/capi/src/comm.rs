@@ -50,17 +50,17 @@ impl CallbackComm {
     /// Runs a callback where it may run.
     fn call(&self, what: &'static str, callback: impl FnOnce(&RecoupComm) -> Option<c_int>) -> Result<(), CommError> {
         /// A callback that `Home` may carry to another thread.
-        struct Carried<F>(F);
+        struct CarriedCall<F>(F);
         // SAFETY: the program's callback expects to run on the program's thread, and what else
         // `callback` holds are slices of the caller, who waits.
-        unsafe impl<F> Send for Carried<F> {}
-        impl<F: FnOnce(&RecoupComm) -> Option<c_int>> Carried<F> {
+        unsafe impl<F> Send for CarriedCall<F> {}
+        impl<F: FnOnce(&RecoupComm) -> Option<c_int>> CarriedCall<F> {
             fn run(self, raw: &RecoupComm) -> Option<c_int> {
                 (self.0)(raw)
             }
         }
         let raw = self.raw;
-        let carried = Carried(callback);
+        let carried = CarriedCall(callback);
         let code = if self.is_free_threaded() {
             carried.run(&raw)
         } else {

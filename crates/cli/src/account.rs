@@ -205,7 +205,7 @@ impl Account {
             return lost_work.is_finite().then(|| Parts { lost_work, ..Parts::default() });
         }
         let checkpoint_seconds = self.per_checkpoint(self.seconds_blocking);
-        let scheme = overhead::Timing {
+        let scheme = overhead::CheckpointTiming {
             mtti_seconds: question.mtti_seconds,
             blocking_seconds: checkpoint_seconds,
             drain_seconds: if question.synchronous { 0.0 } else { self.per_checkpoint(self.seconds_drain) },
@@ -222,7 +222,7 @@ impl Account {
         let spacing = self.executed as f64 * question.iteration_seconds / pieces;
         let interval = self.interval_seconds.unwrap_or_else(|| scheme.interval_seconds()).max(spacing);
         let checkpoints = scheme.blocking_seconds / interval;
-        let exact = overhead::Timing { drain_seconds: 0.0, ..scheme }.exact_overhead_fraction(interval);
+        let exact = overhead::CheckpointTiming { drain_seconds: 0.0, ..scheme }.exact_overhead_fraction(interval);
         // A failure loses what drains, too.
         let total = exact + (1.0 + exact) * scheme.drain_seconds / scheme.mtti_seconds;
         // What failures cost, by cause as the first order has it.

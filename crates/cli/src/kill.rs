@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::exit::Exit;
 use crate::heartbeat::Beat;
-use crate::lives::Sums;
+use crate::lives::LifeSums;
 use crate::options::FailureChoice;
 use crate::protection::ProtectionArgs;
 use crate::results::Results;
@@ -111,7 +111,7 @@ pub(crate) fn lives(
     let clock = SystemClock::new();
     let mtti = Duration::from_secs_f64(args.mtti_seconds().unwrap_or(f64::MAX).min(1e9));
     let mut reaper = Reaper { kills: Exponential::new(mtti, args.seed), lived: Duration::ZERO, stretch: 1 };
-    let mut sums = Sums::new(iteration_seconds);
+    let mut sums = LifeSums::new(iteration_seconds);
     let mut origins = Vec::new();
     for _ in 0..LIVES_MAX {
         // A life that dies before its first beat must not leave its predecessor's.

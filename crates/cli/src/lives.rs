@@ -17,7 +17,7 @@ use crate::heartbeat::{Beat, Heartbeat, Steps};
 
 /// The sums while lives come and go.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Sums {
+pub(crate) struct LifeSums {
     account: Account,
     /// Index of the last iteration of the life before.
     at: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Sums {
     iteration_seconds: Option<f64>,
 }
 
-impl Sums {
+impl LifeSums {
     /// Nothing yet.
     pub(crate) fn new(iteration_seconds: Option<f64>) -> Self {
         Self { iteration_seconds, ..Self::default() }
@@ -69,7 +69,7 @@ impl Sums {
 struct Past {
     /// Lives begun.
     lives: u64,
-    sums: Sums,
+    sums: LifeSums,
     /// Processes lost.
     losses: u64,
     repairs: Vec<RepairJson>,
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn lost_work_is_what_is_done_again_in_the_next_life() {
-        let mut sums = Sums::new(Some(2.0));
+        let mut sums = LifeSums::new(Some(2.0));
         sums.add(&life(0, 25, 2), 1);
         sums.add(&Beat { started: 1, ..Beat::default() }, 1);
         sums.add(&life(20, 33, 1), 1);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn run_that_went_on_from_an_older_one_says_so() {
-        let mut sums = Sums::default();
+        let mut sums = LifeSums::default();
         sums.add(&life(40, 45, 0), 1);
         let last = Account { start_version: 40, executed: 60, recoveries: 1, ..Account::default() };
         let account = sums.finish(&last, Duration::from_secs(1));

@@ -1,14 +1,15 @@
-//! Where ranks that are threads meet: one lock, the messages under way, and who is gone.
+//! The meeting point of ranks that are threads: one lock, the messages under way, and the ranks
+//! that are gone.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::CommError;
 
-/// What a rank puts into a collective call. Ranks that bring different kinds do not agree on the
-/// call.
+/// The values that a rank puts into a collective call. Ranks that bring different kinds do not
+/// agree on the call.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum HubMessage {
     /// A barrier, or the making of a new communicator.
     Nothing,
     /// Values to be summed.
@@ -28,32 +29,32 @@ pub(crate) type RoadKey = (u64, usize, usize);
 /// The messages under way whose values are of type `T`, by road.
 type Roads<T> = BTreeMap<RoadKey, VecDeque<Vec<T>>>;
 
-/// What travels from one rank to another. Values and bytes have roads of their own.
+/// A value that travels from one rank to another. Values and bytes have roads of their own.
 pub(crate) trait Parcel: Copy {
-    /// Where such messages wait.
-    fn roads(state: &mut State) -> &mut Roads<Self>;
+    /// Returns the queues in which such messages wait.
+    fn roads(state: &mut HubState) -> &mut Roads<Self>;
 }
 
 impl Parcel for f64 {
-    fn roads(state: &mut State) -> &mut Roads<Self> {
+    fn roads(state: &mut HubState) -> &mut Roads<Self> {
         &mut state.values
     }
 }
 
 impl Parcel for u8 {
-    fn roads(state: &mut State) -> &mut Roads<Self> {
+    fn roads(state: &mut HubState) -> &mut Roads<Self> {
         &mut state.bytes
     }
 }
 
 #[derive(Debug)]
 struct Call {
-    brought: Vec<Option<Message>>,
+    brought: Vec<Option<HubMessage>>,
     taken: usize,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct HubState {
     /// The first rank that was lost.
     lost: Option<usize>,
     /// Ranks whose function has returned: they will join no further call.
@@ -67,13 +68,13 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Hub {
     size: usize,
-    state: Mutex<State>,
+    state: Mutex<HubState>,
     changed: Condvar,
 }
 
 impl Hub {
     pub(crate) fn new(size: usize) -> Self {
-        let state = State { left: vec![false; size], ..State::default() };
+        let state = HubState { left: vec![false; size], ..HubState::default() };
         Self { size, state: Mutex::new(state), changed: Condvar::new() }
     }
 
@@ -86,20 +87,20 @@ impl Hub {
         self.lock().lost
     }
 
-    /// Says that `rank` is gone: pending and later calls of all ranks fail.
+    /// Records that `rank` is gone: pending and later calls of all ranks fail.
     pub(crate) fn lose(&self, rank: usize) {
         self.lock().lost.get_or_insert(rank);
         self.changed.notify_all();
     }
 
-    /// Says that `rank` is done: calls that wait for it fail.
+    /// Records that `rank` is done: calls that wait for it fail.
     pub(crate) fn leave(&self, rank: usize) {
         self.lock().left[rank] = true;
         self.changed.notify_all();
     }
 
     /// Brings `message` to a collective call and returns those of all ranks once they are there.
-    pub(crate) fn meet(&self, key: CallKey, rank: usize, message: Message) -> Result<Vec<Message>, CommError> {
+    pub(crate) fn meet(&self, key: CallKey, rank: usize, message: HubMessage) -> Result<Vec<HubMessage>, CommError> {
         let mut state = self.lock();
         refuse_if_lost(&state)?;
         let call = state.calls.entry(key).or_insert_with(|| Call { brought: vec![None; self.size], taken: 0 });
@@ -146,23 +147,23 @@ impl Hub {
     }
 
     /// A rank that panics inside a call leaves the state whole: every change is a single step.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn refuse_if_lost(state: &State) -> Result<(), CommError> {
+fn refuse_if_lost(state: &HubState) -> Result<(), CommError> {
     state.lost.map_or(Ok(()), |rank| Err(CommError::RankLost { rank }))
 }
 
-fn has_brought(state: &State, key: CallKey, rank: usize) -> bool {
+fn has_brought(state: &HubState, key: CallKey, rank: usize) -> bool {
     state.calls.get(&key).is_some_and(|call| call.brought[rank].is_some())
 }
 
 /// All messages of a call once complete; the last rank to take them clears the call away.
-fn take_if_complete(state: &mut State, key: CallKey) -> Option<Vec<Message>> {
+fn take_if_complete(state: &mut HubState, key: CallKey) -> Option<Vec<HubMessage>> {
     let call = state.calls.get_mut(&key)?;
-    let all: Vec<Message> = call.brought.iter().cloned().collect::<Option<_>>()?;
+    let all: Vec<HubMessage> = call.brought.iter().cloned().collect::<Option<_>>()?;
     call.taken += 1;
     if call.taken == all.len() {
         state.calls.remove(&key);

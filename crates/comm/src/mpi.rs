@@ -1,11 +1,11 @@
 //! Ranks as processes of an MPI job.
 //!
-//! Promises: errors of the library are returned, not fatal; sums are added in rank order, so that
-//! all ranks have the same bits; any number of threads may use communicators of one rank at the
+//! Promises: errors of the library are returned, not fatal. Sums are added in rank order, so that
+//! all ranks have the same bits. Any number of threads may use communicators of one rank at the
 //! same time, each its own. Where MPI grants no more than one call at a time
-//! (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library. Where the library
-//! can tell that a rank is gone (user-level failure mitigation, Open MPI 5), all communicators of
-//! its job end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] goes on without
+//! (`MPI_THREAD_SERIALIZED`), calls take turns: none waits inside the library. Libraries with
+//! user-level failure mitigation (Open MPI 5) detect that a rank is gone. All communicators of its
+//! job then end with [`CommError::RankLost`] on all ranks, and [`MpiJob::repair`] goes on without
 //! it. Sums, minima and gathers bring every rank's values to every rank: they are meant for a few
 //! values.
 

@@ -2,7 +2,7 @@
 //! close up.
 //!
 //! Every process does the same: it computes or waits, until all are done or one is lost; then those
-//! alive share the places anew, and compute again from the newest version. See
+//! alive share the places again, and compute from the newest version. See
 //! [`crate::Threads`] for jobs without losses; `MpiJob` (feature `mpi`) is a job to survive with.
 
 use std::fmt::Display;
@@ -32,7 +32,7 @@ pub trait RepairableJob {
 }
 
 /// Computes with `life`, or waits as a spare, until all processes are done. After a loss `life` is
-/// called again: it makes communicator, problem, solver and session anew and restores. Returns
+/// called again: it makes communicator, problem, solver and session again and restores. Returns
 /// `None` for a spare that was not needed.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub fn survive<J: RepairableJob, T, E: From<J::Error> + Display>(
 mod tests {
     use super::*;
 
-    /// A process of a job that loses another one so many times.
+    /// A process of a job that loses another one several times.
     struct Losing {
         is_spare: bool,
         losses: usize,

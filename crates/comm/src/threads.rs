@@ -8,18 +8,18 @@ use std::thread;
 
 use recoup_core::{Comm, CommError, mix};
 
-use crate::hub::{Hub, Message};
+use crate::hub::{Hub, HubMessage};
 
 /// The communicator of one rank that is a thread.
 ///
 /// Every collective call returns on all ranks or on none. A rank that panics or calls
-/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`];
-/// a rank whose function has returned fails those calls that wait for it.
+/// [`Threads::lose`] fails all pending and later calls of every rank with [`CommError::RankLost`].
+/// A rank whose function has returned fails the calls that wait for it.
 #[derive(Debug)]
 pub struct Threads {
     hub: Arc<Hub>,
     rank: usize,
-    /// Which communicator of the launch this is: 0, and one more by each `dup`.
+    /// The number of this communicator in its launch: 0, and one more by each `dup`.
     group: u64,
     /// Collective calls made on it.
     calls: Cell<u64>,
@@ -50,7 +50,7 @@ impl Threads {
         values
     }
 
-    /// As [`Threads::launch`], with a rank's panic as its result.
+    /// Like [`Threads::launch`], with a rank's panic as its result.
     ///
     /// # Panics
     /// For no ranks.
@@ -63,7 +63,7 @@ impl Threads {
         self.hub.lose(self.rank);
     }
 
-    fn meet(&self, message: Message) -> Result<Vec<Message>, CommError> {
+    fn meet(&self, message: HubMessage) -> Result<Vec<HubMessage>, CommError> {
         let call = self.calls.replace(self.calls.get() + 1);
         self.hub.meet((self.group, call), self.rank, message)
     }
@@ -99,9 +99,9 @@ impl Comm for Threads {
     }
 
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
-        let all = self.meet(Message::Values(values.to_vec()))?;
+        let all = self.meet(HubMessage::Values(values.to_vec()))?;
         for (rank, message) in all.into_iter().enumerate() {
-            let Message::Values(part) = message else { unreachable!("the hub lets only like messages meet") };
+            let HubMessage::Values(part) = message else { unreachable!("the hub lets only like messages meet") };
             if part.len() != values.len() {
                 return Err(CommError::Length { rank, expected: values.len(), found: part.len() });
             }
@@ -115,9 +115,9 @@ impl Comm for Threads {
     }
 
     fn min(&self, value: i64) -> Result<i64, CommError> {
-        let all = self.meet(Message::Integer(value))?;
+        let all = self.meet(HubMessage::Integer(value))?;
         let integers = all.into_iter().map(|message| match message {
-            Message::Integer(other) => other,
+            HubMessage::Integer(other) => other,
             _ => unreachable!("the hub lets only like messages meet"),
         });
         Ok(integers.fold(value, i64::min))
@@ -131,9 +131,9 @@ impl Comm for Threads {
     }
 
     fn gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        let all = self.meet(Message::Bytes(bytes.to_vec()))?;
+        let all = self.meet(HubMessage::Bytes(bytes.to_vec()))?;
         let bytes = all.into_iter().map(|message| match message {
-            Message::Bytes(bytes) => bytes,
+            HubMessage::Bytes(bytes) => bytes,
             _ => unreachable!("the hub lets only like messages meet"),
         });
         Ok(bytes.collect())
@@ -164,7 +164,7 @@ impl Comm for Threads {
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        self.meet(Message::Nothing).map(|_| ())
+        self.meet(HubMessage::Nothing).map(|_| ())
     }
 
     fn dup(&self) -> Result<Box<dyn Comm>, CommError> {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn panicking_rank_is_lost_and_nobody_hangs() {
+    fn panicking_rank_is_lost_and_no_rank_hangs() {
         let results = Threads::launch_each(4, |comm| {
             let other = comm.dup().unwrap();
             assert!(comm.rank() != 2, "rank 2 dies on purpose");

@@ -12,7 +12,7 @@ use recoup_comm::MpiJob;
 use recoup_core::{Comm, CommError};
 use recoup_testkit::mpirun;
 
-/// Says to a process that it is one of the job, and which random numbers to draw.
+/// Tells a process that it belongs to the job, and the seed of its random numbers.
 const SEED: &str = "RECOUP_TEST_MPI_SEED";
 /// Processes that compute.
 const PLACES: usize = 3;
@@ -57,7 +57,7 @@ fn process(seed: u64) {
     job.keep_spares(SPARES).unwrap();
     let mut kills = 0;
     loop {
-        let ended = if job.is_spare() { Ok(()) } else { compute(&job, (seed, kills)) };
+        let ended = if job.is_spare() { Ok(()) } else { compute(&job, seed, kills) };
         match ended.and_then(|()| job.rest()) {
             Ok(()) => break,
             Err(CommError::RankLost { .. }) => {}
@@ -73,18 +73,22 @@ fn process(seed: u64) {
 }
 
 /// Sums and exchanges on two threads, until a rank is killed or all kills are done.
-fn compute(job: &MpiJob, (seed, kills): (u64, u64)) -> Result<(), CommError> {
+fn compute(job: &MpiJob, seed: u64, kills: u64) -> Result<(), CommError> {
     let comm = job.comm().map_err(|_| CommError::RankLost { rank: 0 })?;
-    let (ours, theirs) = (comm.dup()?, comm.dup()?);
-    let (size, rank) = (comm.size(), comm.rank());
+    let ours = comm.dup()?;
+    let theirs = comm.dup()?;
+    let size = comm.size();
+    let rank = comm.rank();
     let drawn = draw(seed, kills);
     let victim = (kills < KILLS as u64 && drawn as usize % size == rank).then_some(drawn / 64 % 300);
     let round = |comm: &dyn Comm, round: u64| {
         let mut sum = [rank as f64];
         comm.sum(&mut sum)?;
         assert_eq!(sum, [(size * (size - 1) / 2) as f64]);
-        let (next, before) = ((rank + 1) % size, (rank + size - 1) % size);
-        let (own, mut halo) = (vec![rank as f64; 3000], vec![-1.0; 3000]);
+        let next = (rank + 1) % size;
+        let before = (rank + size - 1) % size;
+        let own = vec![rank as f64; 3000];
+        let mut halo = vec![-1.0; 3000];
         comm.exchange(&[(next, &own)], &mut [(before, &mut halo)])?;
         assert_eq!(halo, vec![before as f64; 3000]);
         let mut bytes = if rank == 0 { round.to_le_bytes().to_vec() } else { Vec::new() };

@@ -47,7 +47,8 @@ fn rank(level: ThreadLevel) {
 /// Two threads of each rank make many calls on communicators of their own, in orders that differ
 /// between ranks.
 fn threads_wait_for_different_calls_at_once(comm: &dyn Comm) {
-    let (ours, theirs) = (comm.dup().unwrap(), comm.dup().unwrap());
+    let ours = comm.dup().unwrap();
+    let theirs = comm.dup().unwrap();
     std::thread::scope(|scope| {
         for mine in [ours, theirs] {
             scope.spawn(move || {

@@ -64,8 +64,8 @@ impl fmt::Display for Bound {
     }
 }
 
-/// How the bound of the iterate follows from the residual (seed paper Theorem 3 and what replaces
-/// it).
+/// How the bound of the iterate follows from the residual (Theorem 3 of Tao et al. 2018 and its
+/// replacements).
 ///
 /// Each but `Theorem3` and `Fixed` aims at `||b - A x'|| <= (1 + theta) ||r||`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

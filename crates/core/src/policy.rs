@@ -144,7 +144,7 @@ pub struct Prediction {
 pub enum PredictionSource {
     /// What recoveries of such methods have cost elsewhere.
     Method,
-    /// Theorem 2 of the seed paper (doi 10.1145/3208040.3208050), for stationary methods.
+    /// Theorem 2 of Tao et al. 2018 (doi 10.1145/3208040.3208050), for stationary methods.
     #[serde(rename = "theorem-2")]
     Theorem2,
     /// The growth of the residual, and the rate at which it falls.

@@ -12,8 +12,8 @@ pub enum Resume {
     Restarted,
     /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
     Deflated,
-    /// The recurrence goes on with a recomputed residual: the same count, other bits. The seed
-    /// paper's traditional checkpoint, for CG (x, p, rho).
+    /// The recurrence goes on with a recomputed residual: the same count, other bits. The
+    /// traditional checkpoint of Tao et al. 2018, for CG (x, p, rho).
     Traditional,
     /// Bit for bit the same continuation.
     Exact,

@@ -1,12 +1,12 @@
-//! What compiling a source gives.
+//! The result of compiling a source.
 
-/// What a source became.
+/// A compiled source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
     /// The code of the device.
     pub binary: Vec<u8>,
     /// The same before registers were given out, as text.
     pub ptx: String,
-    /// What the compiler said, registers and spilled bytes of every kernel among it.
+    /// The compiler's messages, with the registers and spilled bytes of every kernel.
     pub log: String,
 }

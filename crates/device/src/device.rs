@@ -10,7 +10,7 @@ use crate::{DeviceError, compile, sys};
 /// Page-locked memory of the host, which the device copies to and from at full speed.
 pub type Pinned<T> = PinnedHostSlice<T>;
 
-/// What a device says of itself.
+/// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Its number.
@@ -46,7 +46,8 @@ fn count() -> Result<usize, DeviceError> {
 }
 
 fn info(context: &CudaContext) -> Result<DeviceInfo, DeviceError> {
-    let (name, capability) = (context.name()?, context.compute_capability()?);
+    let name = context.name()?;
+    let capability = context.compute_capability()?;
     Ok(DeviceInfo { ordinal: context.ordinal(), name, capability, memory_bytes: context.total_mem()? })
 }
 
@@ -74,7 +75,7 @@ impl Device {
         Ok(Self { context, info })
     }
 
-    /// What it says of itself.
+    /// Returns its properties.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.info

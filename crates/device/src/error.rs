@@ -1,17 +1,17 @@
-//! What can go wrong with a device.
+//! Errors of devices.
 
 use cudarc::driver::DriverError;
 
-/// What a device or its compiler reports.
+/// An error that a device or its compiler reports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// This machine lacks the driver, a device, or the compiler.
     #[error("no CUDA here: {what}: {why}")]
     NotAvailable {
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
-        /// What was found in its place, or how to get it.
+        /// The part found in its place, or the way to get it.
         why: String,
     },
     /// The source does not compile.
@@ -19,9 +19,9 @@ pub enum DeviceError {
     Compile {
         /// Name of the source.
         name: String,
-        /// What it was compiled for, such as `sm_90`.
+        /// The architecture it was compiled for, such as `sm_90`.
         architecture: String,
-        /// What the compiler said.
+        /// The compiler's messages.
         log: String,
     },
     /// The driver refused a call.

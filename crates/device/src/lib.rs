@@ -2,8 +2,8 @@
 //!
 //! Nothing of CUDA is needed to build or to start: [`probe`] looks for the driver, and where there
 //! is none says so in a [`DeviceError::NotAvailable`]. Kernels come as CUDA C and are compiled when
-//! first needed, by the runtime compiler (NVRTC), which is looked for likewise; compiling needs no
-//! device, so that tests without one can do it.
+//! first needed, by the runtime compiler (NVRTC), which is looked for likewise. Compiling needs no
+//! device, so tests without one can do it.
 //!
 //! Promises: no call reaches a library that is not there. Must not know: what kernels compute.
 //!

@@ -13,7 +13,7 @@ use nvrtc::sys::{nvrtcProgram, nvrtcResult};
 
 use crate::{Compiled, DeviceError};
 
-/// Whether the driver's library is there; every other call panics without it.
+/// Returns whether the driver's library is there; every other call panics without it.
 pub(crate) fn is_driver_present() -> bool {
     // SAFETY: it opens the driver's library, whose initialisers are trusted as the system's.
     unsafe { driver::sys::is_culib_present() }
@@ -55,7 +55,7 @@ pub(crate) fn find_compiler() -> Result<(), DeviceError> {
     Err(DeviceError::NotAvailable { what: "runtime compiler", why: why.to_owned() })
 }
 
-/// Where the compiler may be beside where the system looks.
+/// Returns folders that may hold the compiler and that the system does not search.
 fn folders() -> Vec<PathBuf> {
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let mut folders: Vec<PathBuf> = named("RECOUP_NVRTC").into_iter().collect();
@@ -98,7 +98,8 @@ impl Drop for Program {
 /// Compiles; the compiler's log when it refuses. [`find_compiler`] has succeeded before.
 pub(crate) fn compile(source: &str, name: &str, options: &[&str]) -> Result<Compiled, String> {
     let text = |text: &str| CString::new(text).map_err(|error| error.to_string());
-    let (source, name) = (text(source)?, text(name)?);
+    let source = text(source)?;
+    let name = text(name)?;
     let options: Vec<CString> = options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
     let program = nvrtc::result::create_program(&source, Some(&name)).map_err(|error| error.to_string())?;
     let program = Program(program);

@@ -1,9 +1,9 @@
 //! The HDF5 filter plugin that opens QB datasets in every HDF5 program.
 //!
 //! HDF5 finds the library in a folder of `HDF5_PLUGIN_PATH` when it meets filter
-//! [`recoup_compress::QB_FILTER`], asks it for a class record and hands it one chunk at a time;
-//! `sys` is that conversation. It links no libhdf5, so one library serves every release from 1.8.11
-//! on, whoever loads it.
+//! [`recoup_compress::QB_FILTER`]. It asks the library for a class record and passes it one chunk
+//! at a time; `sys` has these calls. It links no libhdf5, so one library serves every release from
+//! 1.8.11 on, whoever loads it.
 //!
 //! Promises: never a panic across the border, never more memory than a frame has a table for. It
 //! decodes only, and frames that stand alone only: a frame coded against a parent needs another
@@ -17,10 +17,10 @@ use recoup_core::{Bound, Codec, CodecError, Context, ElementType, ValuesMut};
 
 mod sys;
 
-/// Why a chunk was not opened.
+/// A reason why a chunk was not opened.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum FilterRefusal {
     /// HDF5 asked for a chunk to be encoded.
     Encoding,
     /// The frame was coded against a parent.
@@ -29,12 +29,12 @@ pub enum Refusal {
     Codec(CodecError),
     /// There is no memory for the values.
     Memory {
-        /// What they take.
+        /// Their size.
         bytes: usize,
     },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FilterRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Encoding => f.write_str("this plugin only reads; versions are written by recoup itself"),
@@ -48,17 +48,17 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for FilterRefusal {}
 
 /// Bytes the values of a frame take.
 ///
 /// # Errors
-/// [`Refusal::Follows`] for a frame that does not stand alone, [`Refusal::Codec`] for one with a
-/// damaged header.
-pub fn decoded_bytes(frame: &[u8]) -> Result<usize, Refusal> {
-    let contents = QbContents::of(frame).map_err(Refusal::Codec)?;
+/// [`FilterRefusal::Follows`] for a frame that does not stand alone, [`FilterRefusal::Codec`] for
+/// one with a damaged header.
+pub fn decoded_bytes(frame: &[u8]) -> Result<usize, FilterRefusal> {
+    let contents = QbContents::of(frame).map_err(FilterRefusal::Codec)?;
     if contents.follows {
-        return Err(Refusal::Follows);
+        return Err(FilterRefusal::Follows);
     }
     // The frame is longer than a table of all blocks, so this is far below the largest number.
     Ok(contents.len * if contents.element == ElementType::F32 { size_of::<f32>() } else { size_of::<f64>() })
@@ -67,11 +67,12 @@ pub fn decoded_bytes(frame: &[u8]) -> Result<usize, Refusal> {
 /// Fills `target`, as long as [`decoded_bytes`] says, with the values of a frame, little-endian.
 ///
 /// # Errors
-/// As [`decoded_bytes`]; [`Refusal::Codec`] names damaged blocks too.
-pub fn decode(frame: &[u8], target: &mut [u8]) -> Result<(), Refusal> {
-    let contents = QbContents::of(frame).map_err(Refusal::Codec)?;
-    let (codec, context) = (Qb::default(), Context::flat(contents.len));
-    let fill = |values| codec.decode(frame, Bound::Lossless, &context, values).map_err(Refusal::Codec);
+/// As [`decoded_bytes`]; [`FilterRefusal::Codec`] names damaged blocks too.
+pub fn decode(frame: &[u8], target: &mut [u8]) -> Result<(), FilterRefusal> {
+    let contents = QbContents::of(frame).map_err(FilterRefusal::Codec)?;
+    let codec = Qb::default();
+    let context = Context::flat(contents.len);
+    let fill = |values| codec.decode(frame, Bound::Lossless, &context, values).map_err(FilterRefusal::Codec);
     if contents.element == ElementType::F32 {
         let mut values = vec![0.0f32; contents.len];
         fill(ValuesMut::F32(&mut values))?;
@@ -130,7 +131,7 @@ mod tests {
         let chain = Chain::Follow(Parent { values: Values::F64(&values), hash });
         let frame = encoded(Values::F64(&values), &Context::flat(5000).chained(chain));
         let refusal = decoded_bytes(&frame).unwrap_err();
-        assert_eq!(refusal, Refusal::Follows);
+        assert_eq!(refusal, FilterRefusal::Follows);
         assert!(refusal.to_string().contains("recoup export"));
     }
 
@@ -139,7 +140,7 @@ mod tests {
         let mut frame = encoded(Values::F64(&ramp(5000)), &Context::flat(5000));
         let bytes = decoded_bytes(&frame).unwrap();
         *frame.last_mut().unwrap() ^= 1;
-        assert!(matches!(decode(&frame, &mut vec![0; bytes]), Err(Refusal::Codec(CodecError::Blocks { .. }))));
+        assert!(matches!(decode(&frame, &mut vec![0; bytes]), Err(FilterRefusal::Codec(CodecError::Blocks { .. }))));
         assert!(decoded_bytes(&frame[..50]).is_err());
         frame[40] ^= 1;
         assert!(decoded_bytes(&frame).is_err());

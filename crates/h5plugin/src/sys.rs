@@ -1,4 +1,5 @@
-//! What HDF5 calls: the plugin interface of `H5PLextern.h` and the filter class of `H5Zpublic.h`.
+//! The functions that HDF5 calls: the plugin interface of `H5PLextern.h` and the filter class of
+//! `H5Zpublic.h`.
 #![expect(unsafe_code, reason = "HDF5 calls C functions and passes buffers by pointer")]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -6,7 +7,7 @@ use std::panic::catch_unwind;
 
 use recoup_compress::QB_FILTER;
 
-use crate::{Refusal, decode, decoded_bytes};
+use crate::{FilterRefusal, decode, decoded_bytes};
 
 /// `H5PL_TYPE_FILTER`.
 const TYPE_FILTER: c_int = 0;
@@ -51,7 +52,7 @@ static CLASS: Class = Class {
     filter: apply,
 };
 
-/// What kind of plugin this is.
+/// Returns the kind of plugin.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn H5PLget_plugin_type() -> c_int {
     TYPE_FILTER
@@ -77,12 +78,12 @@ unsafe extern "C" fn apply(
 ) -> usize {
     let opened = catch_unwind(|| {
         if flags & REVERSE == 0 {
-            return Err(Refusal::Encoding);
+            return Err(FilterRefusal::Encoding);
         }
-        // SAFETY: HDF5 passes a chunk of this many bytes, and nobody else touches it during the
+        // SAFETY: HDF5 passes a chunk of this many bytes, and nothing else touches it during the
         // call.
         let frame = unsafe { std::slice::from_raw_parts((*buffer).cast::<u8>(), n_bytes) };
-        Chunk::open(frame)
+        DecodedChunk::open(frame)
     });
     match opened {
         Ok(Ok(chunk)) => {
@@ -107,18 +108,18 @@ unsafe extern "C" fn apply(
 }
 
 /// Values of a frame in memory of `malloc`, which is HDF5's own allocator.
-struct Chunk {
+struct DecodedChunk {
     start: *mut c_void,
     bytes: usize,
 }
 
-impl Chunk {
-    fn open(frame: &[u8]) -> Result<Self, Refusal> {
+impl DecodedChunk {
+    fn open(frame: &[u8]) -> Result<Self, FilterRefusal> {
         let bytes = decoded_bytes(frame)?;
         // SAFETY: any size may be asked for; a byte more, so that an empty chunk has a buffer too.
         let start = unsafe { libc::calloc(bytes + 1, 1) };
         if start.is_null() {
-            return Err(Refusal::Memory { bytes });
+            return Err(FilterRefusal::Memory { bytes });
         }
         let chunk = Self { start, bytes };
         // SAFETY: calloc gave more than this many zeroed bytes, which only `chunk` knows.
@@ -134,9 +135,9 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for DecodedChunk {
     fn drop(&mut self) {
-        // SAFETY: the memory is calloc's, and nobody else has it.
+        // SAFETY: the memory is calloc's, and nothing else has it.
         unsafe { libc::free(self.start) }
     }
 }
@@ -159,9 +160,10 @@ mod tests {
         }
     }
 
-    /// What the filter returns, and the buffer it leaves.
+    /// Returns the filter's result and the buffer it leaves.
     fn filtered(flags: c_uint, bytes: &[u8]) -> (usize, Vec<u8>) {
-        let (mut buffer, mut room) = (lend(bytes), bytes.len());
+        let mut buffer = lend(bytes);
+        let mut room = bytes.len();
         // SAFETY: buffer and room are as HDF5 passes them; what comes back is read by its length
         // and freed once.
         unsafe {

@@ -7,7 +7,7 @@
 //! worker has written so far. Rank 0 judges, and all ranks do the same.
 
 use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent, broadcast_json};
-use recoup_model::bound::Coding;
+use recoup_model::break_even::CodecRates;
 
 use crate::chain::Follow;
 use crate::codecs::Codecs;
@@ -88,7 +88,7 @@ impl Rivals {
         }
         let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
             let judged = |id| Some((id, self.judge(id, staged, (self.seen[at].bound, follow), clock)?));
-            let seconds = |coding: &Coding| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
+            let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
             let codings = std::iter::once(planned).chain(self.rivals.iter().copied()).filter_map(judged);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
@@ -123,7 +123,7 @@ impl Rivals {
         staged: &Staged,
         (bound, follow): (Bound, Follow<'_>),
         clock: &dyn Clock,
-    ) -> Option<Coding> {
+    ) -> Option<CodecRates> {
         let codec = self.codecs.find(id).ok()?;
         let (len, run) = (staged.frame_len(), staged.frames() / 2);
         let frame = Context {
@@ -148,7 +148,7 @@ impl Rivals {
         let seconds = since(clock.now(), begin);
         let bytes = (sample.len() * source.element().size()) as f64;
         let ratio = bytes / payload.len().max(1) as f64;
-        Some(Coding { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
+        Some(CodecRates { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
     }
 }
 

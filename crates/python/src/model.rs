@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use pyo3::prelude::*;
 use recoup::core::{Cost, Scheme};
-use recoup::model::bound::Comparison;
+use recoup::model::break_even::LossyBreakEven;
 use recoup::model::decide::Question;
 use recoup::model::extra_iterations::Stationary;
 use recoup::model::interval::Checkpointing;
-use recoup::model::overhead::Timing;
+use recoup::model::overhead::CheckpointTiming;
 use recoup::model::simulate::Simulation;
 
 use crate::options::above_zero;
@@ -29,7 +29,7 @@ fn checkpointing(mtti: f64, ckpt: f64) -> PyResult<Checkpointing> {
 #[pyfunction]
 pub(crate) fn overhead(mtti: f64, ckpt: f64, recover: f64, extra_seconds: f64) -> PyResult<f64> {
     checkpointing(mtti, ckpt)?;
-    let timing = Timing {
+    let timing = CheckpointTiming {
         mtti_seconds: mtti,
         blocking_seconds: ckpt,
         drain_seconds: 0.0,
@@ -51,7 +51,7 @@ fn at_least_zero(name: &str, value: f64) -> PyResult<f64> {
 /// Theorem 1: extra iterations up to which lossy pays.
 #[pyfunction]
 pub(crate) fn max_extra_iterations(mtti: f64, ckpt_traditional: f64, ckpt_lossy: f64, t_iter: f64) -> PyResult<f64> {
-    let of = Comparison {
+    let of = LossyBreakEven {
         mtti_seconds: above_zero("mtti", mtti)?,
         traditional_seconds: above_zero("ckpt_traditional", ckpt_traditional)?,
         lossy_seconds: above_zero("ckpt_lossy", ckpt_lossy)?,

@@ -388,7 +388,7 @@ impl Builder {
         Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
-    /// Removes what the run has in memory tiers: its solve has converged, or is to start anew. The
+    /// Removes what the run has in memory tiers: its solve has converged, or is to start over. The
     /// directory stays as it is. Collective, with no session of the run open.
     ///
     /// # Errors

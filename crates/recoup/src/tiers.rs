@@ -170,7 +170,7 @@ impl TierOptions {
         }))
     }
 
-    /// Removes what the run has in memory: it is done, or is to start anew. The first rank of each
+    /// Removes what the run has in memory: it is done, or is to start over. The first rank of each
     /// node does it. Collective.
     ///
     /// # Errors

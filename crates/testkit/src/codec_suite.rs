@@ -1,5 +1,5 @@
-//! What every codec must pass: its bound on every kind of value, refusal of nonsense, the same
-//! bytes twice, and no panic whatever the payload holds.
+//! The suite that every codec must pass: its bound on every kind of value, refusal of nonsense, the
+//! same bytes twice, and no panic whatever the payload holds.
 //!
 //! Values come from a fixed generator, so a failure repeats; each message names input, bound and
 //! position.
@@ -67,8 +67,9 @@ pub fn keeps_every_bound_on_doubles(codec: &dyn Codec, judge: Judge) {
         for bound in bounds() {
             let mut decoded = vec![1.5; input.values.len()];
             let source = Values::F64(&input.values);
-            let encoded = there_and_back(codec, judge, (source, bound, &input.context), ValuesMut::F64(&mut decoded));
-            assert_holds(codec, judge, (input.name, bound), (source, Values::F64(&decoded)));
+            let encoded =
+                CodecTrial { codec, judge, bound }.there_and_back(source, &input.context, ValuesMut::F64(&mut decoded));
+            CodecTrial { codec, judge, bound }.assert_holds(input.name, source, Values::F64(&decoded));
             let pairs = input.values.iter().zip(&decoded).filter(|(x, _)| x.is_finite());
             let largest = pairs.fold(0.0, |largest: f64, (x, y)| largest.max((x - y).abs()));
             assert_eq!(largest, encoded.achieved_error, "{} of {} at {bound}: achieved error", codec.id(), input.name);
@@ -86,8 +87,8 @@ pub fn keeps_every_bound_on_singles(codec: &dyn Codec, judge: Judge) {
         for bound in bounds() {
             let mut decoded = vec![1.5f32; values.len()];
             let source = Values::F32(&values);
-            there_and_back(codec, judge, (source, bound, &input.context), ValuesMut::F32(&mut decoded));
-            assert_holds(codec, judge, (input.name, bound), (source, Values::F32(&decoded)));
+            CodecTrial { codec, judge, bound }.there_and_back(source, &input.context, ValuesMut::F32(&mut decoded));
+            CodecTrial { codec, judge, bound }.assert_holds(input.name, source, Values::F32(&decoded));
         }
     }
 }
@@ -103,11 +104,11 @@ pub fn keeps_integers_and_bytes(codec: &dyn Codec, judge: Judge) {
     for bound in bounds() {
         let mut decoded = vec![1; integers.len()];
         let source = Values::I64(&integers);
-        there_and_back(codec, judge, (source, bound, &Context::flat(300)), ValuesMut::I64(&mut decoded));
+        CodecTrial { codec, judge, bound }.there_and_back(source, &Context::flat(300), ValuesMut::I64(&mut decoded));
         assert_eq!(decoded, integers, "{} at {bound}", codec.id());
         let mut decoded = vec![1; bytes.len()];
         let source = Values::Bytes(&bytes);
-        there_and_back(codec, judge, (source, bound, &Context::flat(301)), ValuesMut::Bytes(&mut decoded));
+        CodecTrial { codec, judge, bound }.there_and_back(source, &Context::flat(301), ValuesMut::Bytes(&mut decoded));
         assert_eq!(decoded, bytes, "{} at {bound}", codec.id());
     }
 }
@@ -139,7 +140,8 @@ pub fn refuses_what_is_no_bound_and_no_shape(codec: &dyn Codec) {
 pub fn writes_the_same_bytes_twice(codec: &dyn Codec) {
     for input in inputs() {
         for bound in [Bound::Lossless, Bound::Absolute(1e-3)] {
-            let (mut first, mut second) = (Vec::new(), vec![0xa5; 100]);
+            let mut first = Vec::new();
+            let mut second = vec![0xa5; 100];
             let source = Values::F64(&input.values);
             let one = codec.encode(source, bound, &input.context, &mut first).expect("encodes");
             let two = codec.encode(source, bound, &input.context, &mut second).expect("encodes again");
@@ -197,36 +199,37 @@ fn small_payloads(codec: &dyn Codec) -> Vec<(Vec<u8>, Bound, Input)> {
     payloads
 }
 
-/// Encodes, then decodes into `target`, and checks what `encode` says of itself.
-fn there_and_back(
-    codec: &dyn Codec,
+/// A codec under one bound.
+struct CodecTrial<'a> {
+    codec: &'a dyn Codec,
     judge: Judge,
-    (source, bound, context): (Values<'_>, Bound, &Context),
-    target: ValuesMut<'_>,
-) -> Encoded {
-    let mut payload = vec![9; 5];
-    let encoded = codec
-        .encode(source, bound, context, &mut payload)
-        .unwrap_or_else(|error| panic!("{} at {bound}: {error}", codec.id()));
-    let raw_bytes = source.len() * source.element().size();
-    assert!(payload.len() <= raw_bytes, "{} at {bound}: {} bytes from {raw_bytes}", codec.id(), payload.len());
-    let decoded = if encoded.stored_raw {
-        (judge.decode_raw)(&payload, target)
-    } else {
-        codec.decode(&payload, encoded.bound, context, target)
-    };
-    decoded.unwrap_or_else(|error| panic!("{} at {bound}: {error}", codec.id()));
-    encoded
+    bound: Bound,
 }
 
-fn assert_holds(
-    codec: &dyn Codec,
-    judge: Judge,
-    (name, bound): (&str, Bound),
-    (source, decoded): (Values<'_>, Values<'_>),
-) {
-    let violator = (judge.bound_holds)(source, decoded, bound);
-    assert_eq!(violator, None, "{} of {name} at {bound}: first value out of bounds", codec.id());
+impl CodecTrial<'_> {
+    /// Encodes, then decodes into `target`, and checks the returned description of the payload.
+    fn there_and_back(&self, source: Values<'_>, context: &Context, target: ValuesMut<'_>) -> Encoded {
+        let Self { codec, judge, bound } = *self;
+        let mut payload = vec![9; 5];
+        let encoded = codec
+            .encode(source, bound, context, &mut payload)
+            .unwrap_or_else(|error| panic!("{} at {bound}: {error}", codec.id()));
+        let raw_bytes = source.len() * source.element().size();
+        assert!(payload.len() <= raw_bytes, "{} at {bound}: {} bytes from {raw_bytes}", codec.id(), payload.len());
+        let decoded = if encoded.stored_raw {
+            (judge.decode_raw)(&payload, target)
+        } else {
+            codec.decode(&payload, encoded.bound, context, target)
+        };
+        decoded.unwrap_or_else(|error| panic!("{} at {bound}: {error}", codec.id()));
+        encoded
+    }
+
+    fn assert_holds(&self, name: &str, source: Values<'_>, decoded: Values<'_>) {
+        let Self { codec, judge, bound } = *self;
+        let violator = (judge.bound_holds)(source, decoded, bound);
+        assert_eq!(violator, None, "{} of {name} at {bound}: first value out of bounds", codec.id());
+    }
 }
 
 /// The inputs: each kind of value a solver, or a bug in one, may hand over.

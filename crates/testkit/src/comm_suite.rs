@@ -1,4 +1,4 @@
-//! What every communicator must do. Each rank calls [`run`] with its own.
+//! The suite that every communicator must pass. Each rank calls [`run`] with its own.
 #![expect(clippy::disallowed_methods, reason = "the suite of communicators")]
 
 use recoup_core::{Comm, CommError};
@@ -62,11 +62,14 @@ fn gather_is_in_rank_order(comm: &dyn Comm) -> Result<(), CommError> {
 }
 
 fn exchange_keeps_order_and_partners(comm: &dyn Comm) -> Result<(), CommError> {
-    let (rank, size) = (comm.rank(), comm.size());
-    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    let rank = comm.rank();
+    let size = comm.size();
+    let left = (rank + size - 1) % size;
+    let right = (rank + 1) % size;
     for round in 0..5 {
         let own = [rank as f64, f64::from(round)];
-        let (mut from_left, mut second) = ([-1.0; 2], [-1.0]);
+        let mut from_left = [-1.0; 2];
+        let mut second = [-1.0];
         comm.exchange(&[(right, &own), (right, &[-2.5])], &mut [(left, &mut from_left), (left, &mut second)])?;
         assert_eq!((from_left, second), ([left as f64, f64::from(round)], [-2.5]));
     }
@@ -82,10 +85,14 @@ fn exchange_names_a_wrong_length(comm: &dyn Comm) -> Result<(), CommError> {
 
 /// More values than a transport sends at once unasked.
 fn exchange_does_the_work_meanwhile_once(comm: &dyn Comm) -> Result<(), CommError> {
-    let (rank, size) = (comm.rank(), comm.size());
-    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    let rank = comm.rank();
+    let size = comm.size();
+    let left = (rank + size - 1) % size;
+    let right = (rank + 1) % size;
     for length in [1, 40_000] {
-        let (own, mut target, mut times) = (vec![rank as f64; length], vec![-1.0; length], 0);
+        let own = vec![rank as f64; length];
+        let mut target = vec![-1.0; length];
+        let mut times = 0;
         comm.exchange_while(&[(right, &own)], &mut [(left, &mut target)], &mut || times += 1)?;
         assert_eq!((times, target), (1, vec![left as f64; length]));
     }
@@ -94,14 +101,16 @@ fn exchange_does_the_work_meanwhile_once(comm: &dyn Comm) -> Result<(), CommErro
 
 /// Any length, none and a long one included: more than a transport sends at once unasked.
 fn bytes_of_any_length_arrive_in_the_order_asked(comm: &dyn Comm) -> Result<(), CommError> {
-    let (rank, size) = (comm.rank(), comm.size());
-    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    let rank = comm.rank();
+    let size = comm.size();
+    let left = (rank + size - 1) % size;
+    let right = (rank + 1) % size;
     for length in [0, 1, 7, 4096, 3_000_001] {
-        let of = |rank: usize| -> Vec<u8> { (0..length).map(|k| (k % 251 + rank) as u8).collect() };
-        let own = of(rank);
+        let bytes_of = |rank: usize| -> Vec<u8> { (0..length).map(|k| (k % 251 + rank) as u8).collect() };
+        let own = bytes_of(rank);
         let received = comm.exchange_bytes(&[(right, &own), (right, b"second"), (right, b"")], &[left, left, left])?;
         assert_eq!(received.len(), 3);
-        assert!(received[0] == of(left), "{length} bytes from rank {left} are not what it sent");
+        assert!(received[0] == bytes_of(left), "{length} bytes from rank {left} are not what it sent");
         assert_eq!((received[1].as_slice(), received[2].as_slice()), (b"second".as_slice(), b"".as_slice()));
     }
     assert_eq!(comm.exchange_bytes(&[], &[])?, Vec::<Vec<u8>>::new());
@@ -109,7 +118,8 @@ fn bytes_of_any_length_arrive_in_the_order_asked(comm: &dyn Comm) -> Result<(), 
 }
 
 fn all_ranks_exchange_bytes_with_all(comm: &dyn Comm) -> Result<(), CommError> {
-    let (rank, size) = (comm.rank(), comm.size());
+    let rank = comm.rank();
+    let size = comm.size();
     let message = |from: usize, to: usize| vec![(16 * from + to) as u8; from + 3 * to];
     let messages: Vec<Vec<u8>> = (0..size).map(|to| message(rank, to)).collect();
     let sends: Vec<(usize, &[u8])> = messages.iter().enumerate().map(|(to, bytes)| (to, bytes.as_slice())).collect();
@@ -120,11 +130,13 @@ fn all_ranks_exchange_bytes_with_all(comm: &dyn Comm) -> Result<(), CommError> {
 }
 
 fn bytes_do_not_mix_with_values(comm: &dyn Comm) -> Result<(), CommError> {
-    let (rank, size) = (comm.rank(), comm.size());
+    let rank = comm.rank();
+    let size = comm.size();
     if size == 1 {
         return Ok(());
     }
-    let (left, right) = ((rank + size - 1) % size, (rank + 1) % size);
+    let left = (rank + size - 1) % size;
+    let right = (rank + 1) % size;
     comm.exchange(&[(right, &[1.5])], &mut [])?;
     let received = comm.exchange_bytes(&[(right, b"bytes")], &[left])?;
     let mut value = [0.0];
@@ -134,15 +146,19 @@ fn bytes_do_not_mix_with_values(comm: &dyn Comm) -> Result<(), CommError> {
 }
 
 fn dup_does_not_mix_with_its_parent(comm: &dyn Comm) -> Result<(), CommError> {
-    let (first, second) = (comm.dup()?, comm.dup()?);
+    let first = comm.dup()?;
+    let second = comm.dup()?;
     assert_eq!((first.rank(), first.size()), (comm.rank(), comm.size()));
-    let (next, before) = ((comm.rank() + 1) % comm.size(), (comm.rank() + comm.size() - 1) % comm.size());
+    let next = (comm.rank() + 1) % comm.size();
+    let before = (comm.rank() + comm.size() - 1) % comm.size();
     if comm.size() > 1 {
         // Sent in one order, received in another: only the communicator tells the messages apart.
         first.exchange(&[(next, &[1.0])], &mut [])?;
         second.exchange(&[(next, &[2.0])], &mut [])?;
         comm.exchange(&[(next, &[0.0])], &mut [])?;
-        let (mut a, mut b, mut c) = ([-1.0], [-1.0], [-1.0]);
+        let mut a = [-1.0];
+        let mut b = [-1.0];
+        let mut c = [-1.0];
         comm.exchange(&[], &mut [(before, &mut a)])?;
         second.exchange(&[], &mut [(before, &mut b)])?;
         first.exchange(&[], &mut [(before, &mut c)])?;

@@ -35,7 +35,8 @@ impl Scripted {
         self
     }
 
-    /// How many questions have been asked: run once without failures to learn where one can strike.
+    /// Returns the number of questions asked: run once without failures to learn where one can
+    /// strike.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked
@@ -54,7 +55,8 @@ impl Scripted {
 
 impl FailureSource for Scripted {
     fn due(&mut self, now: Duration, _iteration: u64, phase: Phase) -> Option<Failure> {
-        let (overall, here) = (self.asked, self.count(phase));
+        let overall = self.asked;
+        let here = self.count(phase);
         self.asked += 1;
         let strikes =
             self.strikes.iter().any(|&(wanted, nth)| wanted.map_or(nth == overall, |p| p == phase && nth == here));

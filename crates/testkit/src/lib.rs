@@ -1,5 +1,5 @@
-//! What tests share: suites every codec, store, communicator and solver must pass, a fake clock,
-//! and failures placed exactly.
+//! Parts that tests share: suites every codec, store, communicator and solver must pass, a fake
+//! clock, and failures placed exactly.
 //!
 //! Promises: a suite that passes means the promises written on the trait hold. Must not know any
 //! implementation.

@@ -9,40 +9,40 @@ use std::time::Duration;
 /// Seconds a job may take.
 const SECONDS_MAX: u32 = 120;
 
-/// A job that has ended.
+/// The result of a job.
 #[derive(Debug)]
-pub struct Job {
-    /// How `mpirun` ended.
+pub struct EndedJob {
+    /// The exit status of `mpirun`.
     pub status: ExitStatus,
-    /// What the ranks printed.
+    /// The standard output of all ranks.
     pub stdout: String,
-    /// What they complained about.
+    /// The standard error of all ranks.
     pub stderr: String,
 }
 
-impl Job {
-    /// Every rank ended with 0.
+impl EndedJob {
+    /// Returns whether every rank ended with 0.
     #[must_use]
     pub fn success(&self) -> bool {
         self.status.success()
     }
 }
 
-impl fmt::Display for Job {
+impl fmt::Display for EndedJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}\n{}", self.status, self.stdout, self.stderr)
     }
 }
 
-/// Whether there is an `mpirun`.
+/// Returns whether there is an `mpirun`.
 #[must_use]
 pub fn is_there() -> bool {
     let version = Command::new("mpirun").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }
 
-/// `mpirun` on this machine for so many ranks, as many as there are cores or more; `program` adds
-/// the program.
+/// Returns an `mpirun` of `ranks` ranks on this machine; there may be more ranks than cores. The
+/// caller adds the program.
 #[must_use]
 pub fn command(ranks: usize) -> Command {
     let mut command = Command::new("timeout");
@@ -64,7 +64,7 @@ pub fn surviving() -> Option<PathBuf> {
     folder.join("bin/mpirun").exists().then_some(folder)
 }
 
-/// As [`command`] with the `mpirun` in `folder`, for jobs that go on when a rank is lost.
+/// Like [`command`] with the `mpirun` in `folder`, for jobs that go on when a rank is lost.
 #[must_use]
 pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     let mut command = Command::new("timeout");
@@ -78,35 +78,35 @@ pub fn surviving_command(folder: &Path, ranks: usize) -> Command {
     command
 }
 
-/// As [`job`], for jobs that go on when a rank is lost.
+/// Like [`job`], for jobs that go on when a rank is lost.
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
 #[must_use]
-pub fn surviving_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> Job {
+pub fn surviving_job(folder: &Path, ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
     let mut command = surviving_command(folder, ranks);
     program(&mut command);
     finished(command.output())
 }
 
-/// Runs a job of so many ranks to its end; `program` adds what they run.
+/// Runs a job of `ranks` ranks to its end; `program` adds what they run.
 ///
 /// # Panics
 /// When `mpirun` cannot be started.
 #[must_use]
-pub fn job(ranks: usize, program: impl FnOnce(&mut Command)) -> Job {
+pub fn job(ranks: usize, program: impl FnOnce(&mut Command)) -> EndedJob {
     let mut command = command(ranks);
     program(&mut command);
     finished(command.output())
 }
 
-fn finished(output: io::Result<std::process::Output>) -> Job {
+fn finished(output: io::Result<std::process::Output>) -> EndedJob {
     let output = output.expect("mpirun can be started");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Job { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    EndedJob { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Looks every 5 ms until something is true.
+/// Tests a condition every 5 ms until it is true.
 ///
 /// # Panics
 /// When it is not within 100 s.
@@ -116,5 +116,5 @@ pub fn wait_until(mut is_true: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(if looked { 0 } else { 5 }));
         looked
     });
-    assert!(came_true, "what is waited for does not come true");
+    assert!(came_true, "the condition did not become true within 100 s");
 }

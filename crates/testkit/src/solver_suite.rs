@@ -1,5 +1,5 @@
-//! What every solver must pass: it converges truly, lends its variables properly, and comes back
-//! from a version.
+//! The suite that every solver must pass: it converges truly, lends its variables properly, and
+//! comes back from a version.
 //!
 //! The suite sees a solver through `recoup_core::Iteration` alone and knows the system only by a
 //! plain residual, so it judges all methods alike. What a version does not hold is poisoned with
@@ -79,7 +79,8 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
 /// When it is not.
 pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
     let mut solver = (case.make)();
-    let (mut history, mut states) = (Vec::new(), vec![(solver.progress(), saved(&*solver, Resume::Exact))]);
+    let mut history = Vec::new();
+    let mut states = vec![(solver.progress(), saved(&*solver, Resume::Exact))];
     let undisturbed = run(&mut *solver, |solver| {
         history.push(solver.progress());
         if solver.progress().is_safe_point {
@@ -114,7 +115,8 @@ pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, 
         let mut solver = resumed(case, &saved(&*solver, how), at, how);
         assert_eq!(solver.progress().iteration, at, "{how}");
         if how != Resume::Exact {
-            let (known, norm) = (solver.progress().residual_norm, (case.true_residual)(&iterate(&*solver)));
+            let known = solver.progress().residual_norm;
+            let norm = (case.true_residual)(&iterate(&*solver));
             // Both are sums of the same squares in another order, of residuals rounded alike: n eps
             // apart.
             assert!((known - norm).abs() <= 1e-9 * norm, "{how}: residual {known} is {norm}");
@@ -136,9 +138,9 @@ pub fn unknown_resumes_are_refused(case: &SolverCase<'_, '_>) {
 }
 
 /// The variables in order, with values where a version for `how` holds them.
-type State = Vec<(String, Option<Vec<f64>>)>;
+type SavedVariables = Vec<(String, Option<Vec<f64>>)>;
 
-fn saved(solver: &dyn Iteration, how: Resume) -> State {
+fn saved(solver: &dyn Iteration, how: Resume) -> SavedVariables {
     let values = |values: Values<'_>| match values {
         Values::F64(values) => values.to_vec(),
         other => panic!("solvers lend f64, not {}", other.element()),
@@ -148,7 +150,12 @@ fn saved(solver: &dyn Iteration, how: Resume) -> State {
 }
 
 /// A fresh solver after a restore of `state`, everything else NaN.
-fn resumed<'s>(case: &SolverCase<'_, 's>, state: &State, iteration: u64, how: Resume) -> Box<dyn Iteration + 's> {
+fn resumed<'s>(
+    case: &SolverCase<'_, 's>,
+    state: &SavedVariables,
+    iteration: u64,
+    how: Resume,
+) -> Box<dyn Iteration + 's> {
     let mut solver = (case.make)();
     let held: Vec<&str> = state.iter().filter(|(_, saved)| saved.is_some()).map(|(name, _)| name.as_str()).collect();
     solver.make_room(&held);

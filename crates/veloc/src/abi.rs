@@ -11,12 +11,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{Comm, CommError};
 
-use crate::{Client, Config, Error, Parsed, Region, Selection, say};
+use crate::{Client, Config, Error, MemoryRegion, Parsed, Selection, say};
 
-/// What a call that worked returns.
+/// The code of a call that succeeded.
 pub const CODE_SUCCESS: c_int = 0;
 
-/// What a call that failed returns.
+/// The code of a call that failed.
 pub const CODE_FAILURE: c_int = -1;
 
 /// Bytes of a routed file's name, its end included.
@@ -60,12 +60,12 @@ fn with(call: &'static str, work: impl FnOnce(&mut Client) -> Result<c_int, Erro
     })
 }
 
-fn done((): ()) -> c_int {
+fn code_ok(_done: ()) -> c_int {
     CODE_SUCCESS
 }
 
-/// A string of the program; what is none is the empty one, which is no name, so that collective
-/// calls fail together.
+/// A string of the program. Null and invalid UTF-8 give the empty string, which is no valid name,
+/// so that collective calls fail together.
 ///
 /// # Safety
 /// `text` is null or ends with a zero byte, and stays as it is meanwhile.
@@ -106,7 +106,7 @@ fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_
     code(|| {
         let mut open = open();
         if open.is_some() {
-            return Err(Error::Order { call, what: "it was called before" });
+            return Err(Error::Order { call, what: "called a second time" });
         }
         *open = Some(make()?);
         Ok(CODE_SUCCESS)
@@ -154,7 +154,7 @@ pub extern "C" fn recoup_veloc_finalize(drain: c_int) -> c_int {
     code(|| {
         let taken = open().take();
         let first = Error::Order { call: "VELOC_Finalize", what: "VELOC_Init or VELOC_Init_single comes first" };
-        taken.ok_or(first)?.finalize(drain != 0).map(done)
+        taken.ok_or(first)?.finalize(drain != 0).map(code_ok)
     })
 }
 
@@ -162,8 +162,8 @@ pub extern "C" fn recoup_veloc_finalize(drain: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_mem_protect(id: c_int, ptr: *mut c_void, count: usize, base_size: usize) -> c_int {
     with("VELOC_Mem_protect", |client| {
-        let region = Region::new(ptr.cast(), count, base_size)?;
-        client.protect(None, id, region).map(done)
+        let region = MemoryRegion::new(ptr.cast(), count, base_size)?;
+        client.protect(None, id, region).map(code_ok)
     })
 }
 
@@ -180,16 +180,16 @@ pub unsafe extern "C" fn recoup_veloc_region_protect(
     name: *const c_char,
 ) -> c_int {
     with("VELOC_Region_protect", |client| {
-        let region = Region::new(ptr.cast(), count, base_size)?;
+        let region = MemoryRegion::new(ptr.cast(), count, base_size)?;
         // SAFETY: as the caller promises.
-        client.protect(Some(unsafe { text(name) }), id, region).map(done)
+        client.protect(Some(unsafe { text(name) }), id, region).map(code_ok)
     })
 }
 
 /// Forgets a region.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_mem_unprotect(id: c_int) -> c_int {
-    with("VELOC_Mem_unprotect", |client| client.unprotect(None, id).map(done))
+    with("VELOC_Mem_unprotect", |client| client.unprotect(None, id).map(code_ok))
 }
 
 /// Forgets all regions that have no name.
@@ -209,7 +209,7 @@ pub extern "C" fn recoup_veloc_mem_clear() -> c_int {
 pub unsafe extern "C" fn recoup_veloc_region_unprotect(id: c_int, name: *const c_char) -> c_int {
     with("VELOC_Region_unprotect", |client| {
         // SAFETY: as the caller promises.
-        client.unprotect(Some(unsafe { text(name) }), id).map(done)
+        client.unprotect(Some(unsafe { text(name) }), id).map(code_ok)
     })
 }
 
@@ -233,10 +233,10 @@ pub unsafe extern "C" fn recoup_veloc_region_clear(name: *const c_char) -> c_int
 /// Allows a region of doubles an error of at most `bound`. Not one of VELOC's calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_region_lossy(id: c_int, bound: f64) -> c_int {
-    with("VELOC_Region_lossy", |client| client.allow_error(id, bound).map(done))
+    with("VELOC_Region_lossy", |client| client.allow_error(id, bound).map(code_ok))
 }
 
-/// Where a file is to be written, or read back.
+/// Returns the path to write a file to, or to read it back from.
 ///
 /// # Safety
 /// `original` is null or a string; `routed` is null or has room for `VELOC_MAX_NAME` bytes.
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn recoup_veloc_route_file(original: *const c_char, routed
         if bytes.len() >= MAX_NAME {
             return Err(refuse(format!("{} is longer than VELOC_MAX_NAME, {MAX_NAME}", path.display())));
         }
-        // SAFETY: there is room for so many bytes, as the caller promises; a path of ours is no
+        // SAFETY: the caller promises room for these bytes; a path of ours is no
         // memory of theirs.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), routed.cast(), bytes.len());
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn recoup_veloc_route_file(original: *const c_char, routed
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_cleanup(name: *const c_char) -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Cleanup", |client| client.clean_up(unsafe { text(name) }).map(done))
+    with("VELOC_Cleanup", |client| client.clean_up(unsafe { text(name) }).map(code_ok))
 }
 
 /// Begins a checkpoint.
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn recoup_veloc_cleanup(name: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_checkpoint_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(done))
+    with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(code_ok))
 }
 
 /// Takes the regions named.
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint_selective(mode: c_int, ids: *co
         // SAFETY: as the caller promises.
         unsafe {
             let selection = selection("VELOC_Checkpoint_selective", mode, ids, no_ids)?;
-            client.checkpoint_take(selection).map(done)
+            client.checkpoint_take(selection).map(code_ok)
         }
     })
 }
@@ -305,19 +305,19 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint_selective(mode: c_int, ids: *co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_checkpoint_mem() -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Checkpoint_mem", |client| unsafe { client.checkpoint_take(Selection::All) }.map(done))
+    with("VELOC_Checkpoint_mem", |client| unsafe { client.checkpoint_take(Selection::All) }.map(code_ok))
 }
 
 /// Ends a checkpoint.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_checkpoint_end(success: c_int) -> c_int {
-    with("VELOC_Checkpoint_end", |client| client.checkpoint_end(success != 0).map(done))
+    with("VELOC_Checkpoint_end", |client| client.checkpoint_end(success != 0).map(code_ok))
 }
 
 /// Waits for the copy under way.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_checkpoint_wait() -> c_int {
-    with("VELOC_Checkpoint_wait", |client| client.wait().map(done))
+    with("VELOC_Checkpoint_wait", |client| client.wait().map(code_ok))
 }
 
 /// Returns 1 when no copy is under way and 0 while one is, as VELOC 1.8 does.
@@ -345,7 +345,7 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint(name: *const c_char, version: c
         // SAFETY: as the caller promises.
         let taken = unsafe { client.checkpoint_take(Selection::All) };
         let ended = client.checkpoint_end(taken.is_ok());
-        taken.and(ended).map(done)
+        taken.and(ended).map(code_ok)
     })
 }
 
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn recoup_veloc_restart_test(name: *const c_char, version:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_restart_begin(name: *const c_char, version: c_int) -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(done))
+    with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(code_ok))
 }
 
 /// Gives the regions named back.
@@ -383,7 +383,7 @@ pub unsafe extern "C" fn recoup_veloc_recover_selective(mode: c_int, ids: *const
         // SAFETY: as the caller promises.
         unsafe {
             let selection = selection("VELOC_Recover_selective", mode, ids, no_ids)?;
-            client.recover(selection).map(done)
+            client.recover(selection).map(code_ok)
         }
     })
 }
@@ -393,7 +393,8 @@ pub unsafe extern "C" fn recoup_veloc_recover_selective(mode: c_int, ids: *const
 pub extern "C" fn recoup_veloc_recover_size(id: c_int) -> c_int {
     with("VELOC_Recover_size", |client| {
         let bytes = client.recover_size(id)?;
-        let refuse = |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes are no int") };
+        let refuse =
+            |_| Error::Argument { call: "VELOC_Recover_size", what: format!("{bytes} bytes do not fit an int") };
         c_int::try_from(bytes).map_err(refuse)
     })
 }
@@ -413,13 +414,13 @@ pub extern "C" fn recoup_veloc_recover_bytes(id: c_int) -> c_longlong {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_recover_mem() -> c_int {
     // SAFETY: as the caller promises.
-    with("VELOC_Recover_mem", |client| unsafe { client.recover(Selection::All) }.map(done))
+    with("VELOC_Recover_mem", |client| unsafe { client.recover(Selection::All) }.map(code_ok))
 }
 
 /// Ends a restart.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_restart_end(success: c_int) -> c_int {
-    with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(done))
+    with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(code_ok))
 }
 
 /// A whole restart of all regions.
@@ -434,6 +435,6 @@ pub unsafe extern "C" fn recoup_veloc_restart(name: *const c_char, version: c_in
         // SAFETY: as the caller promises.
         let recovered = unsafe { client.recover(Selection::All) };
         let ended = client.restart_end(recovered.is_ok());
-        recovered.and(ended).map(done)
+        recovered.and(ended).map(code_ok)
     })
 }

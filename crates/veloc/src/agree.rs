@@ -7,25 +7,25 @@ use crate::Error;
 
 /// A rank's word on a collective call.
 #[derive(Serialize, Deserialize)]
-struct Word {
+struct CallReport {
     /// The call, which must be the same everywhere.
     call: String,
     error: Option<String>,
 }
 
-/// Whether all ranks made `call` and could do their part; each rank gets its own error, or the
-/// first of another's.
+/// Returns `Ok` if all ranks made `call` and passed `Ok`; otherwise each rank gets its own error,
+/// or the first of another's.
 ///
 /// # Errors
 /// `mine`, [`Error::Rank`], [`Error::Disagree`], [`Error::Comm`].
 pub(crate) fn agree<T>(comm: &dyn Comm, call: &str, mine: Result<T, Error>) -> Result<T, Error> {
-    let word = Word { call: call.to_owned(), error: mine.as_ref().err().map(ToString::to_string) };
-    let words: Vec<Word> = gather_json(comm, &word)?;
+    let report = CallReport { call: call.to_owned(), error: mine.as_ref().err().map(ToString::to_string) };
+    let reports: Vec<CallReport> = gather_json(comm, &report)?;
     let mine = mine?;
-    if let Some((rank, other)) = words.iter().enumerate().find(|(_, word)| word.call != call) {
+    if let Some((rank, other)) = reports.iter().enumerate().find(|(_, report)| report.call != call) {
         return Err(Error::Disagree { mine: call.to_owned(), other: other.call.clone(), rank });
     }
-    let failed = words.into_iter().enumerate().find_map(|(rank, word)| Some((rank, word.error?)));
+    let failed = reports.into_iter().enumerate().find_map(|(rank, report)| Some((rank, report.error?)));
     failed.map_or(Ok(mine), |(rank, message)| Err(Error::Rank { rank, message }))
 }
 

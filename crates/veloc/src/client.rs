@@ -14,29 +14,29 @@ use recoup_core::{Bound, Clock, Comm, Store, broadcast_json};
 use recoup_io::SystemClock;
 
 use crate::agree::agree;
-use crate::copies::Part;
-use crate::draft::{Checkpoint, Sealed, Ticket};
-use crate::flush::{Flush, Job, retain};
-use crate::places::{Places, Shelf};
+use crate::copies::RankPart;
+use crate::draft::{Checkpoint, SealedPart, Ticket};
+use crate::drain::{DrainJob, PersistentDrain, retain};
+use crate::places::{NameStores, Places};
 use crate::regions::{Regions, Selection};
-use crate::restart::{Restart, Verdict, examine, versions};
-use crate::{Config, Error, Region};
+use crate::restart::{Restart, RestartVerdict, examine, versions};
+use crate::{Config, Error, MemoryRegion};
 
 /// Longest name of a checkpoint: with what is put before it, a file's name.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What the program is in the middle of.
-enum Phase {
+/// The operation that the program is in the middle of.
+enum ClientPhase {
     Idle,
     Checkpoint(Box<Checkpoint>),
     Restart(Box<Restart>),
 }
 
 /// A version that was read and verified by a test, for the restart that follows.
-struct Candidate {
+struct VerifiedVersion {
     name: String,
     version: u64,
-    part: Part,
+    part: RankPart,
 }
 
 /// One process's checkpoints.
@@ -45,17 +45,18 @@ pub struct Client {
     config: Config,
     places: Places,
     regions: Regions,
-    shelves: BTreeMap<String, Shelf>,
-    phase: Phase,
-    candidate: Option<Candidate>,
-    flush: Option<Flush>,
+    stores_of: BTreeMap<String, NameStores>,
+    phase: ClientPhase,
+    candidate: Option<VerifiedVersion>,
+    drain: Option<PersistentDrain>,
     clock: SystemClock,
-    /// When the last copy to persistent storage was begun.
-    flushed_at: Option<Duration>,
+    /// The start of the last drain.
+    drained_at: Option<Duration>,
     /// Versions restored and not checkpointed after: what is newer belongs to a run that was given
     /// up.
     restored: BTreeMap<String, u64>,
-    told: BTreeSet<String>,
+    /// Names whose left-out regions were reported.
+    warned: BTreeSet<String>,
 }
 
 impl Client {
@@ -84,14 +85,14 @@ impl Client {
             config,
             places,
             regions,
-            shelves: BTreeMap::new(),
-            phase: Phase::Idle,
+            stores_of: BTreeMap::new(),
+            phase: ClientPhase::Idle,
             candidate: None,
-            flush: None,
+            drain: None,
             clock: SystemClock::new(),
-            flushed_at: None,
+            drained_at: None,
             restored: BTreeMap::new(),
-            told: BTreeSet::new(),
+            warned: BTreeSet::new(),
         }
     }
 
@@ -105,7 +106,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Argument`] for a name that is none.
-    pub fn protect(&mut self, name: Option<&str>, id: i32, region: Region) -> Result<(), Error> {
+    pub fn protect(&mut self, name: Option<&str>, id: i32, region: MemoryRegion) -> Result<(), Error> {
         if let Some(name) = name {
             check_name("VELOC_Region_protect", name)?;
         }
@@ -134,8 +135,9 @@ impl Client {
     /// # Errors
     /// [`Error::Argument`] for a bound that is none.
     pub fn allow_error(&mut self, id: i32, bound: f64) -> Result<(), Error> {
-        let lie = |e: recoup_core::ParseBoundError| Error::Argument { call: "VELOC_Region_lossy", what: e.to_string() };
-        let bound = Bound::Absolute(bound).validated().map_err(lie)?;
+        let refuse =
+            |e: recoup_core::ParseBoundError| Error::Argument { call: "VELOC_Region_lossy", what: e.to_string() };
+        let bound = Bound::Absolute(bound).validated().map_err(refuse)?;
         self.regions.lossy.insert(id, bound);
         Ok(())
     }
@@ -149,21 +151,21 @@ impl Client {
         let ready = self.ready(call, name, version);
         let version = self.agree(&format!("{call}({name}, {version})"), ready)?;
         self.candidate = None;
-        let shelf = self.shelf(name)?;
-        self.give_up_newer(name, &shelf)?;
+        let stores = self.stores(name)?;
+        self.give_up_newer(name, &stores)?;
         let ticket = broadcast_json(self.comm.as_ref(), || (token(), self.is_due()))?;
         let ticket = Ticket { token: ticket.0, goes_on: ticket.1 };
-        let begun = Checkpoint::begin((name, version), ticket, shelf, self.places.files(name));
+        let begun = Checkpoint::begin(name, version, ticket, stores, self.places.files(name));
         let begun = self.agree(call, begun)?;
-        self.mention_left_out(name);
-        self.phase = Phase::Checkpoint(Box::new(begun));
+        self.warn_of_left_out(name);
+        self.phase = ClientPhase::Checkpoint(Box::new(begun));
         Ok(())
     }
 
     /// Takes the regions meant, as they are now.
     ///
     /// # Safety
-    /// The protected memory is there, and nobody writes it meanwhile.
+    /// The protected memory is there, and nothing else writes it meanwhile.
     ///
     /// # Errors
     /// [`Error::Order`] outside a checkpoint, [`Error::Argument`] for regions that are not there;
@@ -171,8 +173,8 @@ impl Client {
     pub unsafe fn checkpoint_take(&mut self, selection: Selection<'_>) -> Result<(), Error> {
         match &mut self.phase {
             // SAFETY: as the caller promises.
-            Phase::Checkpoint(checkpoint) => unsafe { checkpoint.take(&self.regions, selection) },
-            _ => Err(Error::Order { call: "VELOC_Checkpoint_mem", what: "no checkpoint is begun" }),
+            ClientPhase::Checkpoint(checkpoint) => unsafe { checkpoint.take(&self.regions, selection) },
+            _ => Err(Error::Order { call: "VELOC_Checkpoint_mem", what: "no checkpoint has begun" }),
         }
     }
 
@@ -183,21 +185,22 @@ impl Client {
     /// in scratch.
     pub fn checkpoint_end(&mut self, success: bool) -> Result<(), Error> {
         let call = "VELOC_Checkpoint_end";
-        let (rank, ranks) = (self.comm.rank(), self.comm.size());
-        let sealed = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Checkpoint(_) if !success => Err(Error::Declined { call, rank }),
-            Phase::Checkpoint(mut checkpoint) => checkpoint.seal(rank, ranks).map(|sealed| (checkpoint, sealed)),
+        let rank = self.comm.rank();
+        let ranks = self.comm.size();
+        let sealed = match std::mem::replace(&mut self.phase, ClientPhase::Idle) {
+            ClientPhase::Checkpoint(_) if !success => Err(Error::Declined { call, rank }),
+            ClientPhase::Checkpoint(mut checkpoint) => checkpoint.seal(rank, ranks).map(|sealed| (checkpoint, sealed)),
             other => {
                 self.phase = other;
-                Err(Error::Order { call, what: "no checkpoint is begun" })
+                Err(Error::Order { call, what: "no checkpoint has begun" })
             }
         };
         // One copy at a time, on all ranks: what the last one left is gone before the next begins.
-        self.finish_flush();
+        self.finish_drain();
         let (checkpoint, sealed) = self.agree(call, sealed)?;
         self.publish(&checkpoint, &sealed)?;
         if checkpoint.ticket.goes_on {
-            self.start_flush(&checkpoint, sealed)?;
+            self.start_drain(&checkpoint, sealed)?;
             if !self.config.asynchronous {
                 let waited = self.wait();
                 return self.agree(call, waited);
@@ -209,22 +212,22 @@ impl Client {
     /// Waits until no copy is under way.
     ///
     /// # Errors
-    /// [`Error::Flush`] when it does not count.
+    /// [`Error::Drain`] when it does not count.
     pub fn wait(&mut self) -> Result<(), Error> {
-        self.flush.take().map_or(Ok(()), Flush::wait)
+        self.drain.take().map_or(Ok(()), PersistentDrain::wait)
     }
 
-    /// Whether no copy is under way.
+    /// Returns whether no copy is under way.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.flush.as_ref().is_none_or(Flush::is_finished)
+        self.drain.as_ref().is_none_or(PersistentDrain::is_finished)
     }
 
     /// The newest version below `bound`, or of all when it is 0, that is whole on all ranks.
     /// Collective.
     ///
     /// Where there is none, the newest that belongs to another number of ranks, so that a program
-    /// does not begin anew unaware; it cannot be restored.
+    /// does not start over unaware; it cannot be restored.
     ///
     /// # Errors
     /// On all ranks alike.
@@ -233,21 +236,22 @@ impl Client {
         let ready = self.ready(call, name, bound);
         let bound = self.agree(&format!("{call}({name}, {bound})"), ready)?;
         self.candidate = None;
-        let waited = self.wait();
-        self.report_flush(waited);
-        let shelf = self.shelf(name)?;
+        self.finish_drain();
+        let stores = self.stores(name)?;
         let mut others = None;
-        for version in versions(self.comm.as_ref(), &shelf)? {
+        for version in versions(self.comm.as_ref(), &stores)? {
             if bound > 0 && version >= bound {
                 continue;
             }
-            match examine(self.comm.as_ref(), &shelf, version)? {
-                Verdict::Whole(part) => {
-                    self.candidate = Some(Candidate { name: name.to_owned(), version, part });
+            match examine(self.comm.as_ref(), &stores, version)? {
+                RestartVerdict::Whole(part) => {
+                    self.candidate = Some(VerifiedVersion { name: name.to_owned(), version, part });
                     return Ok(Some(version));
                 }
-                Verdict::NotWhole(what) => self.say_once(&Error::NotWhole { name: name.to_owned(), version, what }),
-                Verdict::OtherRanks(ranks) => {
+                RestartVerdict::NotWhole(what) => {
+                    self.say_once(&Error::NotWhole { name: name.to_owned(), version, what })
+                }
+                RestartVerdict::OtherRanks(ranks) => {
                     self.say_once(&self.rank_count(name, version, ranks));
                     others = others.or(Some(version));
                 }
@@ -269,14 +273,14 @@ impl Client {
             _ => self.load(name, version)?,
         };
         let begun = Restart::begin(name, version, part, self.places.files(name));
-        self.phase = Phase::Restart(Box::new(self.agree(call, begun)?));
+        self.phase = ClientPhase::Restart(Box::new(self.agree(call, begun)?));
         Ok(())
     }
 
     /// Gives the regions meant back, all of them or none.
     ///
     /// # Safety
-    /// The protected memory is there, and nobody else touches it meanwhile.
+    /// The protected memory is there, and nothing else touches it meanwhile.
     ///
     /// # Errors
     /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version, is
@@ -284,8 +288,8 @@ impl Client {
     pub unsafe fn recover(&self, selection: Selection<'_>) -> Result<(), Error> {
         match &self.phase {
             // SAFETY: as the caller promises.
-            Phase::Restart(restart) => unsafe { restart.recover(&self.regions, selection) },
-            _ => Err(Error::Order { call: "VELOC_Recover_mem", what: "no restart is begun" }),
+            ClientPhase::Restart(restart) => unsafe { restart.recover(&self.regions, selection) },
+            _ => Err(Error::Order { call: "VELOC_Recover_mem", what: "no restart has begun" }),
         }
     }
 
@@ -295,8 +299,8 @@ impl Client {
     /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version.
     pub fn recover_size(&self, id: i32) -> Result<usize, Error> {
         match &self.phase {
-            Phase::Restart(restart) => restart.size(id),
-            _ => Err(Error::Order { call: "VELOC_Recover_size", what: "no restart is begun" }),
+            ClientPhase::Restart(restart) => restart.size(id),
+            _ => Err(Error::Order { call: "VELOC_Recover_size", what: "no restart has begun" }),
         }
     }
 
@@ -307,12 +311,12 @@ impl Client {
     pub fn restart_end(&mut self, success: bool) -> Result<(), Error> {
         let call = "VELOC_Restart_end";
         let rank = self.comm.rank();
-        let ended = match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Restart(_) if !success => Err(Error::Declined { call, rank }),
-            Phase::Restart(restart) => Ok((restart.name.clone(), restart.version)),
+        let ended = match std::mem::replace(&mut self.phase, ClientPhase::Idle) {
+            ClientPhase::Restart(_) if !success => Err(Error::Declined { call, rank }),
+            ClientPhase::Restart(restart) => Ok((restart.name.clone(), restart.version)),
             other => {
                 self.phase = other;
-                Err(Error::Order { call, what: "no restart is begun" })
+                Err(Error::Order { call, what: "no restart has begun" })
             }
         };
         let (name, version) = self.agree(call, ended)?;
@@ -320,15 +324,17 @@ impl Client {
         Ok(())
     }
 
-    /// Where the file called `original` is to be written, or read back.
+    /// Returns the path to write the file called `original` to, or to read it back from.
     ///
     /// # Errors
     /// [`Error::Order`] outside both, [`Error::Argument`] for a file that is not in the version.
     pub fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
         match &mut self.phase {
-            Phase::Checkpoint(checkpoint) => checkpoint.route(original),
-            Phase::Restart(restart) => restart.route(original),
-            Phase::Idle => Err(Error::Order { call: "VELOC_Route_file", what: "no checkpoint or restart is begun" }),
+            ClientPhase::Checkpoint(checkpoint) => checkpoint.route(original),
+            ClientPhase::Restart(restart) => restart.route(original),
+            ClientPhase::Idle => {
+                Err(Error::Order { call: "VELOC_Route_file", what: "no checkpoint or restart has begun" })
+            }
         }
     }
 
@@ -340,13 +346,12 @@ impl Client {
     pub fn clean_up(&mut self, name: &str) -> Result<(), Error> {
         let call = "VELOC_Cleanup";
         check_name(call, name)?;
-        if !matches!(self.phase, Phase::Idle) {
-            return Err(Error::Order { call, what: "a checkpoint or restart is begun" });
+        if !matches!(self.phase, ClientPhase::Idle) {
+            return Err(Error::Order { call, what: "a checkpoint or restart has begun and has not ended" });
         }
         self.candidate = None;
-        let waited = self.wait();
-        self.report_flush(waited);
-        let opened = self.shelves.get(name).map(|shelf| shelf.scratch.clone());
+        self.finish_drain();
+        let opened = self.stores_of.get(name).map(|stores| stores.scratch.clone());
         let scratch = match opened {
             Some(scratch) => scratch,
             None if self.places.has_scratch(name) => std::sync::Arc::new(self.places.open_scratch(name)?),
@@ -362,17 +367,17 @@ impl Client {
     /// is given up, and the version stays in scratch.
     ///
     /// # Errors
-    /// [`Error::Flush`] for a copy that does not count.
+    /// [`Error::Drain`] for a copy that does not count.
     pub fn finalize(mut self, drain: bool) -> Result<(), Error> {
         let given_up = !drain && !self.is_finished();
-        match self.flush.take() {
+        match self.drain.take() {
             None => Ok(()),
-            Some(flush) if given_up => {
-                let stopped = flush.stop();
-                self.report_flush(stopped);
+            Some(drain) if given_up => {
+                let stopped = drain.stop();
+                self.report_drain(stopped);
                 Ok(())
             }
-            Some(flush) => flush.wait(),
+            Some(drain) => drain.wait(),
         }
     }
 
@@ -381,7 +386,7 @@ impl Client {
         crate::say(Some(self.rank()), &error.to_string());
     }
 
-    /// What all ranks know is said once.
+    /// Reports on rank 0 alone an error that all ranks know.
     fn say_once(&self, error: &Error) {
         if self.rank() == 0 {
             self.say(error);
@@ -398,16 +403,16 @@ impl Client {
         let refuse = |_| Error::Argument { call, what: format!("version {version}: 0 or more expected") };
         let version = u64::try_from(version).map_err(refuse)?;
         match self.phase {
-            Phase::Idle => Ok(version),
-            Phase::Checkpoint(_) => Err(Error::Order { call, what: "a checkpoint is begun and not ended" }),
-            Phase::Restart(_) => Err(Error::Order { call, what: "a restart is begun and not ended" }),
+            ClientPhase::Idle => Ok(version),
+            ClientPhase::Checkpoint(_) => Err(Error::Order { call, what: "a checkpoint has begun and has not ended" }),
+            ClientPhase::Restart(_) => Err(Error::Order { call, what: "a restart has begun and has not ended" }),
         }
     }
 
     /// The stores of a name, opened when it is first used. Collective.
-    fn shelf(&mut self, name: &str) -> Result<Shelf, Error> {
-        if let Some(shelf) = self.shelves.get(name) {
-            return Ok(shelf.clone());
+    fn stores(&mut self, name: &str) -> Result<NameStores, Error> {
+        if let Some(stores) = self.stores_of.get(name) {
+            return Ok(stores.clone());
         }
         let scratch = self.places.open_scratch(name);
         // A file system that every process mounts for itself may show the directory late, but the
@@ -416,37 +421,36 @@ impl Client {
         let (scratch, first) = self.agree(name, scratch.and_then(|scratch| Ok((scratch, first?))))?;
         let persistent = first.map_or_else(|| self.places.join_persistent(name), Ok);
         let persistent = self.agree(name, persistent)?;
-        let shelf = Shelf { scratch: scratch.into(), persistent: persistent.into() };
-        self.shelves.insert(name.to_owned(), shelf.clone());
-        Ok(shelf)
+        let stores = NameStores { scratch: scratch.into(), persistent: persistent.into() };
+        self.stores_of.insert(name.to_owned(), stores.clone());
+        Ok(stores)
     }
 
     /// The first checkpoint after a restart: newer versions are of a run that was given up.
     /// Collective.
-    fn give_up_newer(&mut self, name: &str, shelf: &Shelf) -> Result<(), Error> {
+    fn give_up_newer(&mut self, name: &str, stores: &NameStores) -> Result<(), Error> {
         let Some(version) = self.restored.remove(name) else { return Ok(()) };
-        let waited = self.wait();
-        self.report_flush(waited);
-        let removed = shelf.scratch.versions().and_then(|found| {
-            found.into_iter().rev().filter(|&found| found > version).try_for_each(|newer| shelf.scratch.remove(newer))
+        self.finish_drain();
+        let removed = stores.scratch.versions().and_then(|found| {
+            found.into_iter().rev().filter(|&found| found > version).try_for_each(|newer| stores.scratch.remove(newer))
         });
         let is_first = self.comm.rank() == 0;
         let aside = removed.and_then(|()| match is_first {
-            true => shelf.persistent.set_aside_newer(Some(version)).map(drop),
+            true => stores.persistent.set_aside_newer(Some(version)).map(drop),
             false => Ok(()),
         });
         self.agree(name, aside.map_err(Error::from))
     }
 
-    /// Rank 0's word counts.
+    /// Returns whether the next version is to be drained; the answer of rank 0 counts.
     fn is_due(&self) -> bool {
         let Some(interval) = self.config.persistent_interval else { return false };
-        self.flushed_at.is_none_or(|at| self.clock.now() - at >= interval)
+        self.drained_at.is_none_or(|at| self.clock.now() - at >= interval)
     }
 
     /// Makes the version count in scratch, on all ranks or on none. Collective.
-    fn publish(&self, checkpoint: &Checkpoint, sealed: &Sealed) -> Result<(), Error> {
-        let scratch = &checkpoint.shelf.scratch;
+    fn publish(&self, checkpoint: &Checkpoint, sealed: &SealedPart) -> Result<(), Error> {
+        let scratch = &checkpoint.stores.scratch;
         let mine = scratch.publish(&sealed.manifest, &Solo);
         let published = mine.is_ok();
         let verdict = self.agree("publish", mine.map_err(Error::from));
@@ -462,24 +466,24 @@ impl Client {
     }
 
     /// Sends the version on its way to persistent storage. Collective.
-    fn start_flush(&mut self, checkpoint: &Checkpoint, sealed: Sealed) -> Result<(), Error> {
-        self.flushed_at = Some(self.clock.now());
-        let Checkpoint { name, version, ticket, shelf, .. } = checkpoint;
+    fn start_drain(&mut self, checkpoint: &Checkpoint, sealed: SealedPart) -> Result<(), Error> {
+        self.drained_at = Some(self.clock.now());
+        let Checkpoint { name, version, ticket, stores, .. } = checkpoint;
         let handover = self.places.handover(name, ticket.token);
         let draft = (self.comm.rank() == 0).then(|| {
-            let draft = shelf.persistent.begin(*version, 0)?;
+            let draft = stores.persistent.begin(*version, 0)?;
             std::fs::create_dir(&handover).map_err(|source| Error::file("create", &handover, source))?;
             Ok(draft)
         });
-        let draft = self.agree("flush", draft.transpose());
-        let draft = draft.map_err(|e| Error::Flush { version: *version, what: format!("{e}; it is in scratch") })?;
-        self.flush = Some(Flush::start(Job {
+        let draft = self.agree("drain", draft.transpose());
+        let draft = draft.map_err(|e| Error::Drain { version: *version, what: format!("{e}; it is in scratch") })?;
+        self.drain = Some(PersistentDrain::start(DrainJob {
             name: name.clone(),
             version: *version,
             token: ticket.token,
             rank: self.comm.rank(),
             ranks: self.comm.size(),
-            shelf: shelf.clone(),
+            stores: stores.clone(),
             handover,
             filters: sealed.filters,
             keep: self.config.max_versions,
@@ -489,27 +493,26 @@ impl Client {
         Ok(())
     }
 
-    /// Nobody asked how the last copy went, so it is said.
-    fn finish_flush(&mut self) {
+    /// Waits for the last copy and reports its failure: the program has not asked for it.
+    fn finish_drain(&mut self) {
         let waited = self.wait();
-        self.report_flush(waited);
+        self.report_drain(waited);
     }
 
-    fn report_flush(&self, result: Result<(), Error>) {
+    fn report_drain(&self, result: Result<(), Error>) {
         if let Err(error) = result {
             self.say(&error);
         }
     }
 
     /// One version, whole on all ranks. Collective.
-    fn load(&mut self, name: &str, version: u64) -> Result<Part, Error> {
-        let waited = self.wait();
-        self.report_flush(waited);
-        let shelf = self.shelf(name)?;
-        match examine(self.comm.as_ref(), &shelf, version)? {
-            Verdict::Whole(part) => Ok(part),
-            Verdict::NotWhole(what) => Err(Error::NotWhole { name: name.to_owned(), version, what }),
-            Verdict::OtherRanks(ranks) => Err(self.rank_count(name, version, ranks)),
+    fn load(&mut self, name: &str, version: u64) -> Result<RankPart, Error> {
+        self.finish_drain();
+        let stores = self.stores(name)?;
+        match examine(self.comm.as_ref(), &stores, version)? {
+            RestartVerdict::Whole(part) => Ok(part),
+            RestartVerdict::NotWhole(what) => Err(Error::NotWhole { name: name.to_owned(), version, what }),
+            RestartVerdict::OtherRanks(ranks) => Err(self.rank_count(name, version, ranks)),
         }
     }
 
@@ -517,10 +520,12 @@ impl Client {
         Error::RankCount { name: name.to_owned(), version, expected, found: self.comm.size() }
     }
 
-    /// That a name of its own leaves the other regions out is not plain to see, so it is said once.
-    fn mention_left_out(&mut self, name: &str) {
-        let (held, left_out) = (self.regions.of(name).len(), self.regions.left_out(name));
-        if left_out > 0 && self.rank() == 0 && self.told.insert(name.to_owned()) {
+    /// Warns once: regions registered under a checkpoint's name exclude all other regions from that
+    /// checkpoint.
+    fn warn_of_left_out(&mut self, name: &str) {
+        let held = self.regions.of(name).len();
+        let left_out = self.regions.left_out(name);
+        if left_out > 0 && self.rank() == 0 && self.warned.insert(name.to_owned()) {
             let what = format!("{name} holds its {held} named regions, and not the {left_out} of VELOC_Mem_protect");
             crate::say(Some(0), &what);
         }
@@ -534,7 +539,7 @@ fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     if is_name {
         return Ok(());
     }
-    let what = format!("{name:?} is no name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");
+    let what = format!("{name:?} is not a valid name: at most {NAME_BYTES_MAX} letters, digits, _ and . expected");
     Err(Error::Argument { call, what })
 }
 

@@ -30,20 +30,20 @@ pub(crate) fn file_name(index: usize) -> String {
 }
 
 /// A variable, and its frames.
-pub(crate) type Coded = (VariableRecord, Vec<Frame<'static>>);
+pub(crate) type EncodedVariable = (VariableRecord, Vec<Frame<'static>>);
 
 /// Bytes as they are.
-pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<Coded, Error> {
+pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<EncodedVariable, Error> {
     let record = record(name, Role::Dynamic, ElementType::Bytes, bytes.len());
-    encode(record, Values::Bytes(bytes), (CodecId::Raw, Bound::Lossless))
+    encode(record, Values::Bytes(bytes), CodecId::Raw, Bound::Lossless)
 }
 
 /// Doubles under a bound; `bytes` holds whole ones.
-pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<Coded, Error> {
+pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<EncodedVariable, Error> {
     let word = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
     let values: Vec<f64> = bytes.chunks_exact(8).map(word).collect();
     let record = record(name, Role::Iterate, ElementType::F64, values.len());
-    encode(record, Values::F64(&values), (CodecId::Qb, bound))
+    encode(record, Values::F64(&values), CodecId::Qb, bound)
 }
 
 fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableRecord {
@@ -61,7 +61,7 @@ fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableR
     }
 }
 
-fn encode(record: VariableRecord, values: Values<'_>, (codec, bound): (CodecId, Bound)) -> Result<Coded, Error> {
+fn encode(record: VariableRecord, values: Values<'_>, codec: CodecId, bound: Bound) -> Result<EncodedVariable, Error> {
     let frame_len = record.frame_dims[0];
     let codec = recoup_compress::codec(codec)?;
     let mut frames = Vec::with_capacity(values.len().div_ceil(frame_len));
@@ -72,8 +72,8 @@ fn encode(record: VariableRecord, values: Values<'_>, (codec, bound): (CodecId, 
         let part = values.slice(start, len);
         let encoded = match padded(part, frame_len) {
             None => codec.encode(part, bound, &context, &mut payload)?,
-            Some(Padded::Bytes(v)) => codec.encode(Values::Bytes(&v), bound, &context, &mut payload)?,
-            Some(Padded::F64(v)) => codec.encode(Values::F64(&v), bound, &context, &mut payload)?,
+            Some(PaddedFrame::Bytes(v)) => codec.encode(Values::Bytes(&v), bound, &context, &mut payload)?,
+            Some(PaddedFrame::F64(v)) => codec.encode(Values::F64(&v), bound, &context, &mut payload)?,
         };
         let record = FrameRecord {
             variable: record.name.clone(),
@@ -96,16 +96,16 @@ fn encode(record: VariableRecord, values: Values<'_>, (codec, bound): (CodecId, 
 }
 
 /// A last frame's values, made as many as in the others.
-enum Padded {
+enum PaddedFrame {
     Bytes(Vec<u8>),
     F64(Vec<f64>),
 }
 
-fn padded(values: Values<'_>, frame_len: usize) -> Option<Padded> {
+fn padded(values: Values<'_>, frame_len: usize) -> Option<PaddedFrame> {
     match values {
         _ if values.len() == frame_len => None,
-        Values::F64(v) => Some(Padded::F64(extended(v, frame_len))),
-        Values::Bytes(v) => Some(Padded::Bytes(extended(v, frame_len))),
+        Values::F64(v) => Some(PaddedFrame::F64(extended(v, frame_len))),
+        Values::Bytes(v) => Some(PaddedFrame::Bytes(extended(v, frame_len))),
         _ => None,
     }
 }

@@ -12,12 +12,12 @@ use recoup_core::{Bound, BoundRule};
 
 use crate::Error;
 
-/// Where versions rest, and what becomes of them.
+/// The configuration: the places of versions, and how long they are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Fast, and lost with its node.
     pub scratch: PathBuf,
-    /// What outlives the job, shared by all ranks.
+    /// The directory that outlives the job, shared by all ranks.
     pub persistent: PathBuf,
     /// Copies to persistent storage are made behind the program.
     pub asynchronous: bool,
@@ -42,16 +42,16 @@ pub struct Parsed {
     pub warnings: Vec<String>,
 }
 
-/// What becomes of a key that changes nothing.
+/// The treatment of a key that changes nothing.
 enum Idle {
     /// The same thing happens without it.
     Silent,
-    /// Why it has no effect, said unless the value is one that asks for nothing.
+    /// Warned of, with the reason, unless the value asks for nothing.
     Said(&'static str),
 }
 
-/// Where another rank's part of a copy does not come, its process is lost and the job with it; long
-/// enough for any file system.
+/// The longest wait for another rank's part of a copy, long enough for any file system: its process
+/// is lost then, and the job with it.
 const WATCHDOG_DEFAULT: Duration = Duration::from_secs(3600);
 
 /// Values that switch a part off.
@@ -75,7 +75,10 @@ const IDLE: [(&str, Idle); 11] = [
     ("threaded", Idle::Silent),
     ("max_parallelism", Idle::Silent),
     ("log_prefix", Idle::Said("messages go to standard error")),
-    ("ec_interval", Idle::Said("there is no erasure coding between nodes; persistent copies are what is kept")),
+    (
+        "ec_interval",
+        Idle::Said("there is no erasure coding between nodes; versions in persistent storage take its place"),
+    ),
     ("failure_domain", Idle::Said("there is no erasure coding between nodes")),
     ("axl_type", Idle::Said("files are copied by recoup itself")),
     ("aggregated", Idle::Said("a version is one directory with a file per rank")),
@@ -92,15 +95,14 @@ impl Config {
     /// `key: value`, a key that is missing, a value that is none, and the same directory for
     /// scratch and persistent.
     pub fn read(path: &Path) -> Result<Parsed, Error> {
-        let lie = |what: String| Error::Config { path: path.display().to_string(), what };
-        let text = std::fs::read_to_string(path).map_err(|e| lie(e.to_string()))?;
+        let refuse = |what: String| Error::Config { path: path.display().to_string(), what };
+        let text = std::fs::read_to_string(path).map_err(|e| refuse(e.to_string()))?;
         let overrides = |key: &str| std::env::var(format!("VELOC_{}", key.to_ascii_uppercase())).ok();
-        let parsed = Self::parse(&text, overrides).map_err(lie)?;
+        let parsed = Self::parse(&text, overrides).map_err(refuse)?;
         let Self { scratch, persistent, .. } = &parsed.config;
         if resolved(scratch) == resolved(persistent) {
-            let same =
-                "scratch and persistent are the same directory: two expected, as a lost scratch must cost no version";
-            return Err(lie(format!("{same}; {}", scratch.display())));
+            let same = "scratch and persistent are the same directory: two directories expected, so that no version is lost with scratch";
+            return Err(refuse(format!("{same}; {}", scratch.display())));
         }
         Ok(parsed)
     }
@@ -141,7 +143,8 @@ impl Config {
 
 /// The pairs of a file, the last of a key counts; a section's name has no meaning.
 fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> {
-    let (mut values, mut warnings) = (BTreeMap::new(), Vec::new());
+    let mut values = BTreeMap::new();
+    let mut warnings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = without_comment(line);
         if line.starts_with('[') && line.ends_with(']') {
@@ -193,7 +196,7 @@ fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
     Ok(Some(count).filter(|&count| count > 0))
 }
 
-/// Not given, off (less than 0), or so many seconds.
+/// Not given, off (less than 0), or a number of seconds.
 fn seconds(key: &str, value: Option<&str>) -> Result<Option<Option<Duration>>, String> {
     let Some(value) = value else { return Ok(None) };
     let seconds: i64 = value.parse().map_err(|_| format!("{key} = {value}: whole seconds or -1 expected"))?;
@@ -265,7 +268,8 @@ mod tests {
         std::fs::create_dir(root.join("real")).unwrap();
         std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
         let read = |scratch: &str, persistent: &str| {
-            let (scratch, persistent) = (root.join(scratch), root.join(persistent));
+            let scratch = root.join(scratch);
+            let persistent = root.join(persistent);
             let text = format!("scratch = {}\npersistent = {}\nmode = sync\n", scratch.display(), persistent.display());
             std::fs::write(root.join("cfg"), text).unwrap();
             Config::read(&root.join("cfg")).map(drop).map_err(|e| e.to_string())

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::coding::{META, decode, file_name, region_id};
 
-/// What a version says of itself.
+/// The description that a version holds of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
     /// The same on all ranks, and another for every checkpoint ever taken: parts that belong
@@ -18,26 +18,26 @@ pub(crate) struct Meta {
     pub(crate) rank: usize,
     /// Ranks there were.
     pub(crate) ranks: usize,
-    /// What the program called its files.
+    /// The program's names of its files.
     pub(crate) files: Vec<String>,
 }
 
 /// A part, whole and in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct RankPart {
     pub(crate) token: u64,
     pub(crate) regions: BTreeMap<i32, Vec<u8>>,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
 }
 
-/// What a store has of a version for one rank.
+/// The part of one rank that a store holds of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundPart {
     /// All of it.
-    Whole(Part),
+    Whole(RankPart),
     /// A version of another number of ranks.
     Others {
-        /// So many.
+        /// Ranks that wrote it.
         ranks: usize,
     },
     /// Something that cannot be used, and why.
@@ -46,9 +46,9 @@ pub(crate) enum Found {
     Absent,
 }
 
-/// What is sought: a version, as one rank of so many has it.
+/// One rank's part of a version, to be looked for in a store.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PartRequest {
     pub(crate) version: u64,
     /// This rank.
     pub(crate) rank: usize,
@@ -58,24 +58,24 @@ pub(crate) struct Wanted {
     pub(crate) stored_rank: usize,
 }
 
-impl Wanted {
+impl PartRequest {
     /// Reads everything, checks everything.
-    pub(crate) fn load(self, store: &dyn Store) -> Found {
+    pub(crate) fn load(self, store: &dyn Store) -> FoundPart {
         match self.try_load(store) {
             Ok(found) => found,
-            Err(error) => Found::Damaged(error.to_string()),
+            Err(error) => FoundPart::Damaged(error.to_string()),
         }
     }
 
-    fn try_load(self, store: &dyn Store) -> Result<Found, Error> {
-        let Some((manifest, meta)) = self.meta(store)? else { return Ok(Found::Absent) };
+    fn try_load(self, store: &dyn Store) -> Result<FoundPart, Error> {
+        let Some((manifest, meta)) = self.meta(store)? else { return Ok(FoundPart::Absent) };
         if meta.ranks != self.ranks {
-            return Ok(Found::Others { ranks: meta.ranks });
+            return Ok(FoundPart::Others { ranks: meta.ranks });
         }
         let Some(meta) = meta.of(self.rank) else {
-            return Ok(Found::Damaged(format!("the part of rank {} lies where this rank's should", meta.rank)));
+            return Ok(FoundPart::Damaged(format!("the part of rank {} lies where this rank's should", meta.rank)));
         };
-        let mut part = Part { token: meta.token, regions: BTreeMap::new(), files: BTreeMap::new() };
+        let mut part = RankPart { token: meta.token, regions: BTreeMap::new(), files: BTreeMap::new() };
         for record in manifest.variables.iter().filter(|v| v.rank == self.stored_rank) {
             if let Some(id) = region_id(&record.name) {
                 part.regions.insert(id, decode(store, &manifest, record)?);
@@ -85,10 +85,10 @@ impl Wanted {
             let held = |v: &&recoup_core::VariableRecord| v.rank == self.stored_rank && v.name == file_name(index);
             match manifest.variables.iter().find(held) {
                 Some(record) => drop(part.files.insert(name.clone(), decode(store, &manifest, record)?)),
-                None => return Ok(Found::Damaged(format!("file {name} is not in it"))),
+                None => return Ok(FoundPart::Damaged(format!("file {name} is not in it"))),
             }
         }
-        Ok(Found::Whole(part))
+        Ok(FoundPart::Whole(part))
     }
 
     /// The token of the version, and nothing else of it; `None` when that cannot be had.
@@ -111,8 +111,9 @@ impl Wanted {
             return Err(StoreError::Manifest { version, what: "not a version of this interface".to_owned() }.into());
         };
         let bytes = decode(store, &manifest, record)?;
-        let lie = |e: serde_json::Error| StoreError::Manifest { version: self.version, what: format!("{META}: {e}") };
-        let meta = serde_json::from_slice(&bytes).map_err(lie)?;
+        let damaged =
+            |e: serde_json::Error| StoreError::Manifest { version: self.version, what: format!("{META}: {e}") };
+        let meta = serde_json::from_slice(&bytes).map_err(damaged)?;
         Ok(Some((manifest, meta)))
     }
 }
@@ -123,23 +124,23 @@ impl Meta {
     }
 }
 
-/// What one rank can offer of a version, as the others are told.
+/// The copies of its part that one rank offers to the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) tokens: BTreeSet<u64>,
-    /// It was written by so many other ranks.
+    /// Ranks that wrote it, where their number is another one.
     pub(crate) others: Option<usize>,
-    /// What is wrong with the copies that are not offered.
+    /// The damage of the copies that are not offered.
     pub(crate) damage: Vec<String>,
 }
 
 impl Offer {
-    pub(crate) fn add(&mut self, place: &str, found: &Found) {
+    pub(crate) fn add(&mut self, place: &str, found: &FoundPart) {
         match found {
-            Found::Whole(part) => drop(self.tokens.insert(part.token)),
-            Found::Others { ranks } => self.others = Some(*ranks),
-            Found::Damaged(what) => self.damage.push(format!("{place}: {what}")),
-            Found::Absent => self.damage.push(format!("{place}: not there")),
+            FoundPart::Whole(part) => drop(self.tokens.insert(part.token)),
+            FoundPart::Others { ranks } => self.others = Some(*ranks),
+            FoundPart::Damaged(what) => self.damage.push(format!("{place}: {what}")),
+            FoundPart::Absent => self.damage.push(format!("{place}: not there")),
         }
     }
 }

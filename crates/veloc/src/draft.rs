@@ -9,13 +9,13 @@ use recoup_core::{
     Resume, Role, Scheme, Store, VariableRecord,
 };
 
-use crate::coding::{self, Coded, META, encode_bytes, encode_doubles, region_name};
+use crate::coding::{self, EncodedVariable, META, encode_bytes, encode_doubles, region_name};
 use crate::copies::Meta;
-use crate::places::Shelf;
+use crate::places::NameStores;
 use crate::regions::{Regions, Selection};
-use crate::{Error, Region};
+use crate::{Error, MemoryRegion};
 
-/// What all ranks were told when the checkpoint began.
+/// The decisions that rank 0 broadcast when the checkpoint began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     /// Told apart by it from every other checkpoint.
@@ -62,7 +62,7 @@ pub(crate) struct Checkpoint {
     pub(crate) name: String,
     pub(crate) version: u64,
     pub(crate) ticket: Ticket,
-    pub(crate) shelf: Shelf,
+    pub(crate) stores: NameStores,
     /// `None` once something went wrong.
     draft: Option<Box<dyn Draft>>,
     records: Records,
@@ -74,7 +74,7 @@ pub(crate) struct Checkpoint {
 }
 
 /// A checkpoint whose part of this rank is durable.
-pub(crate) struct Sealed {
+pub(crate) struct SealedPart {
     pub(crate) manifest: Manifest,
     pub(crate) filters: BTreeMap<String, Vec<Filter>>,
 }
@@ -82,22 +82,32 @@ pub(crate) struct Sealed {
 impl Checkpoint {
     /// Begins a draft in scratch.
     pub(crate) fn begin(
-        (name, version): (&str, u64),
+        name: &str,
+        version: u64,
         ticket: Ticket,
-        shelf: Shelf,
+        stores: NameStores,
         files_dir: PathBuf,
     ) -> Result<Self, Error> {
         remove_files(&files_dir)?;
-        let draft = Some(shelf.scratch.begin(version, 0)?);
-        let (records, filters, held, files) = Default::default();
-        let name = name.to_owned();
-        Ok(Self { name, version, ticket, shelf, draft, records, filters, held, files_dir, files })
+        let draft = Some(stores.scratch.begin(version, 0)?);
+        Ok(Self {
+            name: name.to_owned(),
+            version,
+            ticket,
+            stores,
+            draft,
+            records: Records::default(),
+            filters: BTreeMap::new(),
+            held: BTreeSet::new(),
+            files_dir,
+            files: Vec::new(),
+        })
     }
 
     /// Takes the regions meant, as they are now.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody writes it meanwhile.
+    /// The program's memory is there, and nothing else writes it meanwhile.
     ///
     /// # Errors
     /// [`Error::Argument`] for a region that is not protected or already taken, and what the store
@@ -120,7 +130,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Where the program is to write what it calls `original`.
+    /// Returns the path to write the file called `original` to.
     pub(crate) fn route(&mut self, original: &str) -> Result<PathBuf, Error> {
         if let Some((_, path)) = self.files.iter().find(|(name, _)| name == original) {
             return Ok(path.clone());
@@ -131,7 +141,7 @@ impl Checkpoint {
     }
 
     /// Takes the files, and makes everything durable.
-    pub(crate) fn seal(&mut self, rank: usize, ranks: usize) -> Result<Sealed, Error> {
+    pub(crate) fn seal(&mut self, rank: usize, ranks: usize) -> Result<SealedPart, Error> {
         for index in 0..self.files.len() {
             let path = &self.files[index].1;
             let bytes = std::fs::read(path).map_err(|source| Error::file("read", path, source))?;
@@ -145,11 +155,11 @@ impl Checkpoint {
         self.records.files = self.draft.take().ok_or(lost)?.seal()?.files;
         let records = std::mem::take(&mut self.records);
         let manifest = records.manifest(&self.name, self.version, 1);
-        Ok(Sealed { manifest, filters: std::mem::take(&mut self.filters) })
+        Ok(SealedPart { manifest, filters: std::mem::take(&mut self.filters) })
     }
 
     /// Whatever went wrong once is in the way of the end.
-    fn put(&mut self, coded: Result<Coded, Error>) -> Result<(), Error> {
+    fn put(&mut self, coded: Result<EncodedVariable, Error>) -> Result<(), Error> {
         let lost = Error::Order { call: "VELOC_Checkpoint_mem", what: "the checkpoint is lost already" };
         let draft = self.draft.as_mut().ok_or(lost)?;
         let written = coded.and_then(|(record, mut frames)| {
@@ -172,8 +182,8 @@ impl Drop for Checkpoint {
 }
 
 /// # Safety
-/// The program's memory is there, and nobody writes it meanwhile.
-unsafe fn coded(id: i32, region: &Region, bound: Bound) -> Result<Coded, Error> {
+/// The program's memory is there, and nothing else writes it meanwhile.
+unsafe fn coded(id: i32, region: &MemoryRegion, bound: Bound) -> Result<EncodedVariable, Error> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { region.read() };
     if bound == Bound::Lossless || bound == Bound::Absolute(0.0) {

@@ -1,9 +1,9 @@
-//! Why a call fails: the text a program finds on its standard error, beside the code -1.
+//! Errors of calls: the text a program finds on its standard error, beside the code -1.
 
 use recoup_core::{CodecError, CommError, StoreError};
 use recoup_pipeline::PipelineError;
 
-/// What a call of the interface reports.
+/// An error that a call of the interface reports.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -12,7 +12,7 @@ pub enum Error {
     Order {
         /// The call.
         call: &'static str,
-        /// What it needs, or what is in its way.
+        /// The missing call, or the one that is not ended.
         what: &'static str,
     },
     /// An argument that cannot be.
@@ -20,7 +20,7 @@ pub enum Error {
     Argument {
         /// The call.
         call: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// The configuration cannot be used.
@@ -28,25 +28,25 @@ pub enum Error {
     Config {
         /// Its file.
         path: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// A file of the program or of ours.
     #[error("{action} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The failed operation.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: String,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A directory of scratch that another user may have planted.
     #[error("{path} {what}; name another scratch directory, or remove it")]
     Foreign {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The fault.
         what: String,
     },
     /// A version that is not whole on all ranks.
@@ -56,7 +56,7 @@ pub enum Error {
         name: String,
         /// The version.
         version: u64,
-        /// What each rank found.
+        /// The findings of each rank.
         what: String,
     },
     /// A version of another number of ranks.
@@ -78,7 +78,7 @@ pub enum Error {
         id: i32,
         /// The version.
         version: u64,
-        /// What does not fit.
+        /// The mismatch.
         what: String,
     },
     /// The program said that its checkpoint or restart failed.
@@ -109,10 +109,10 @@ pub enum Error {
     },
     /// A version did not reach persistent storage.
     #[error("version {version} did not reach persistent storage: {what}")]
-    Flush {
+    Drain {
         /// The version.
         version: u64,
-        /// Why.
+        /// The cause.
         what: String,
     },
     /// The store.

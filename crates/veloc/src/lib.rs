@@ -1,10 +1,10 @@
 //! The C and C++ interface of VELOC 1.8 over recoup: a program that includes `veloc.h` or
 //! `veloc.hpp` and links `-lveloc-client` compiles unchanged against ours.
 //!
-//! Promises: what a restart gives out was verified, whole and of one attempt on all ranks; a call
-//! that fails on one rank fails on all of those that make it together; a version counts when it is
-//! whole, whatever kills the process. Must not know MPI: `VELOC_Init` is a few lines of C that lend
-//! a communicator of callbacks. Must not know C++: `veloc.hpp` is all header, over `veloc.h`.
+//! Promises: a restart returns verified values only, whole and of one attempt on all ranks. A
+//! collective call that fails on one rank fails on all ranks. A version counts when it is whole,
+//! whatever kills the process. Must not know MPI: `VELOC_Init` is a few lines of C that lend a
+//! communicator of callbacks. Must not know C++: `veloc.hpp` is all header, over `veloc.h`.
 //!
 //! Written from the interface's published facts; `include/veloc.h` says what each call does.
 //!
@@ -18,8 +18,8 @@ mod coding;
 mod config;
 mod copies;
 mod draft;
+mod drain;
 mod error;
-mod flush;
 mod places;
 mod regions;
 mod restart;
@@ -28,7 +28,7 @@ pub use abi::*;
 pub use client::Client;
 pub use config::{Config, Parsed};
 pub use error::Error;
-pub use regions::{Region, Selection};
+pub use regions::{MemoryRegion, Selection};
 
 /// Writes a line to standard error, if there is one.
 fn say(rank: Option<usize>, message: &str) {

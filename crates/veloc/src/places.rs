@@ -1,4 +1,4 @@
-//! Where the versions of one name rest: this rank's in scratch, those of all ranks in persistent
+//! The places of the versions of one name: this rank's in scratch, those of all ranks in persistent
 //! storage.
 //!
 //! ```text
@@ -50,12 +50,13 @@ impl Places {
         Self { scratch: config.scratch.join(&name), persistent: config.persistent.join(&name) }
     }
 
-    /// Where routed files of checkpoints called `name` are.
+    /// Returns the directory of routed files of checkpoints called `name`.
     pub(crate) fn files(&self, name: &str) -> PathBuf {
         self.scratch.join(format!("files-{name}"))
     }
 
-    /// Where parts of a copy to persistent storage are handed over; a draft, so it goes with those.
+    /// Returns the directory in which the parts of a drain are handed over. Its name is a draft's,
+    /// so it is discarded with drafts.
     pub(crate) fn handover(&self, name: &str, token: u64) -> PathBuf {
         self.persistent.join(name).join(format!("draft-parts-{token:016x}"))
     }
@@ -65,14 +66,14 @@ impl Places {
         if let Some(shared) = self.scratch.parent() {
             std::fs::create_dir_all(shared).map_err(|source| Error::file("create", shared, source))?;
         }
-        claim(&self.scratch)?;
-        claim(&self.scratch.join(name))?;
+        take_private_dir(&self.scratch)?;
+        take_private_dir(&self.scratch.join(name))?;
         let store = open(&self.scratch, name, Access::Write)?;
         store.discard_drafts()?;
         Ok(store)
     }
 
-    /// Whether anything was ever kept under `name` in scratch.
+    /// Returns whether anything was ever kept under `name` in scratch.
     pub(crate) fn has_scratch(&self, name: &str) -> bool {
         self.scratch.join(name).is_dir()
     }
@@ -93,7 +94,7 @@ impl Places {
 ///
 /// # Errors
 /// [`Error::Foreign`] for a link, a file, and another user's directory.
-fn claim(path: &Path) -> Result<(), Error> {
+fn take_private_dir(path: &Path) -> Result<(), Error> {
     let private = Permissions::from_mode(0o700);
     match DirBuilder::new().mode(private.mode()).create(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -132,7 +133,7 @@ fn open(dir: &Path, name: &str, access: Access) -> Result<Hdf5Store, Error> {
 
 /// The stores of one name.
 #[derive(Clone, Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct NameStores {
     pub(crate) scratch: Arc<Hdf5Store>,
     pub(crate) persistent: Arc<Hdf5Store>,
 }
@@ -144,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody's number, on the systems the tests run on.
+    /// A number of no user, on the systems the tests run on.
     const STRANGER: u32 = 65534;
 
     fn places(dir: &Path) -> Places {
@@ -173,7 +174,8 @@ mod tests {
     fn links_and_files_planted_in_scratch_are_refused_by_name() {
         for name in ["rank-000000", "rank-000000/heat"] {
             let dir = tempfile::tempdir().unwrap();
-            let (places, planted) = (places(dir.path()), dir.path().join("scratch").join(name));
+            let places = places(dir.path());
+            let planted = dir.path().join("scratch").join(name);
             let elsewhere = dir.path().join("elsewhere");
             create_dir(&elsewhere).unwrap();
             std::fs::create_dir_all(planted.parent().unwrap()).unwrap();
@@ -191,7 +193,8 @@ mod tests {
     fn directory_of_another_user_is_refused_by_name() {
         for name in ["rank-000000", "rank-000000/heat"] {
             let dir = tempfile::tempdir().unwrap();
-            let (places, planted) = (places(dir.path()), dir.path().join("scratch").join(name));
+            let places = places(dir.path());
+            let planted = dir.path().join("scratch").join(name);
             std::fs::create_dir_all(&planted).unwrap();
             if chown(&planted, Some(STRANGER), None).is_err() {
                 eprintln!("SKIPPED: only root can give a directory away");

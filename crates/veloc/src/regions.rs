@@ -7,11 +7,11 @@ use recoup_core::Bound;
 use crate::Error;
 
 /// Regions by number.
-pub(crate) type Set = BTreeMap<i32, Region>;
+pub(crate) type Set = BTreeMap<i32, MemoryRegion>;
 
 /// Memory of the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Region {
+pub struct MemoryRegion {
     start: *mut u8,
     bytes: usize,
     element_bytes: usize,
@@ -19,19 +19,19 @@ pub struct Region {
 
 // SAFETY: a region is an address and a length; who reads or writes through it says when that may be
 // done.
-unsafe impl Send for Region {}
+unsafe impl Send for MemoryRegion {}
 
-impl Region {
+impl MemoryRegion {
     /// `count` elements of `element_bytes` bytes each.
     ///
     /// # Errors
-    /// [`Error::Argument`] for no address, and for more bytes than memory can have.
+    /// [`Error::Argument`] for a null address, and for more bytes than memory can have.
     pub fn new(start: *mut u8, count: usize, element_bytes: usize) -> Result<Self, Error> {
         let refuse = |what: String| Error::Argument { call: "protect", what };
         let bytes = count.checked_mul(element_bytes).filter(|&bytes| isize::try_from(bytes).is_ok());
         let bytes = bytes.ok_or_else(|| refuse(format!("{count} elements of {element_bytes} bytes")))?;
         if start.is_null() && bytes > 0 {
-            return Err(refuse(format!("{bytes} bytes at no address")));
+            return Err(refuse(format!("{bytes} bytes at a null address")));
         }
         Ok(Self { start, bytes, element_bytes })
     }
@@ -44,10 +44,10 @@ impl Region {
         self.element_bytes
     }
 
-    /// What the region holds now.
+    /// Returns the bytes that the region holds now.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody writes it meanwhile.
+    /// The program's memory is there, and nothing else writes it meanwhile.
     pub(crate) unsafe fn read(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];
@@ -60,7 +60,7 @@ impl Region {
     /// Overwrites the region with as many bytes.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody else touches it meanwhile.
+    /// The program's memory is there, and nothing else touches it meanwhile.
     pub(crate) unsafe fn write(&self, bytes: &[u8]) {
         assert_eq!(bytes.len(), self.bytes, "lengths are compared before values are given out");
         if self.bytes > 0 {
@@ -85,14 +85,14 @@ impl Regions {
         Self { lossy, ..Self::default() }
     }
 
-    pub(crate) fn protect(&mut self, name: Option<&str>, id: i32, region: Region) {
+    pub(crate) fn protect(&mut self, name: Option<&str>, id: i32, region: MemoryRegion) {
         match name {
             None => self.common.insert(id, region),
             Some(name) => self.named.entry(name.to_owned()).or_default().insert(id, region),
         };
     }
 
-    /// Whether there was such a region.
+    /// Removes a region; returns whether there was one.
     pub(crate) fn unprotect(&mut self, name: Option<&str>, id: i32) -> bool {
         let set = match name {
             None => Some(&mut self.common),
@@ -126,12 +126,12 @@ impl Regions {
     }
 }
 
-/// Which regions a call means.
+/// The regions that a call selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection<'a> {
     /// All of them.
     All,
-    /// Those named.
+    /// The regions named.
     Some(&'a [i32]),
     /// All but those named.
     Rest(&'a [i32]),
@@ -163,17 +163,17 @@ mod tests {
     fn impossible_regions_are_refused_and_empty_ones_are_not() {
         let mut byte = 0_u8;
         let start = &raw mut byte;
-        assert!(Region::new(std::ptr::null_mut(), 1, 8).is_err());
-        assert!(Region::new(start, usize::MAX, 2).is_err());
-        assert!(Region::new(start, usize::MAX / 2 + 1, 1).is_err());
-        let empty = Region::new(std::ptr::null_mut(), 0, 8).unwrap();
+        assert!(MemoryRegion::new(std::ptr::null_mut(), 1, 8).is_err());
+        assert!(MemoryRegion::new(start, usize::MAX, 2).is_err());
+        assert!(MemoryRegion::new(start, usize::MAX / 2 + 1, 1).is_err());
+        let empty = MemoryRegion::new(std::ptr::null_mut(), 0, 8).unwrap();
         // SAFETY: an empty region has no memory.
         assert!(unsafe { empty.read() }.is_empty());
     }
 
     #[test]
     fn named_regions_take_the_place_of_the_common_ones() {
-        let region = Region::new(std::ptr::null_mut(), 0, 8).unwrap();
+        let region = MemoryRegion::new(std::ptr::null_mut(), 0, 8).unwrap();
         let mut regions = Regions::default();
         regions.protect(None, 0, region);
         regions.protect(None, 1, region);
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn selection_names_what_is_not_there() {
-        let of = |selection: Selection<'_>| selection.of([1, 2, 3].into_iter());
-        assert_eq!(of(Selection::All), Ok(vec![1, 2, 3]));
-        assert_eq!(of(Selection::Some(&[3, 1, 3])), Ok(vec![1, 3]));
-        assert_eq!(of(Selection::Some(&[3, 9])), Err(9));
-        assert_eq!(of(Selection::Rest(&[3, 9])), Ok(vec![1, 2]));
+        let selected = |selection: Selection<'_>| selection.of([1, 2, 3].into_iter());
+        assert_eq!(selected(Selection::All), Ok(vec![1, 2, 3]));
+        assert_eq!(selected(Selection::Some(&[3, 1, 3])), Ok(vec![1, 3]));
+        assert_eq!(selected(Selection::Some(&[3, 9])), Err(9));
+        assert_eq!(selected(Selection::Rest(&[3, 9])), Ok(vec![1, 2]));
     }
 }

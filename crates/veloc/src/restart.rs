@@ -6,26 +6,26 @@ use std::path::PathBuf;
 use recoup_core::{Comm, Store, gather_json};
 
 use crate::Error;
-use crate::copies::{Found, Offer, Part, Wanted, common};
+use crate::copies::{FoundPart, Offer, PartRequest, RankPart, common};
 use crate::draft::{remove_files, routed};
-use crate::places::Shelf;
+use crate::places::NameStores;
 use crate::regions::{Regions, Selection};
 
-/// What the ranks have of one version.
-pub(crate) enum Verdict {
-    /// All of it; this is this rank's part.
-    Whole(Part),
-    /// It belongs to so many ranks, and there are others.
+/// The state of one version on all ranks.
+pub(crate) enum RestartVerdict {
+    /// Whole; this rank's part.
+    Whole(RankPart),
+    /// It was written by this other number of ranks.
     OtherRanks(usize),
-    /// Not all of it: what each rank found.
+    /// Not whole: what each rank found.
     NotWhole(String),
 }
 
 /// The versions that some rank has something of, newest first. Collective.
-pub(crate) fn versions(comm: &dyn Comm, shelf: &Shelf) -> Result<Vec<u64>, Error> {
-    let mut mine = shelf.scratch.versions()?;
+pub(crate) fn versions(comm: &dyn Comm, stores: &NameStores) -> Result<Vec<u64>, Error> {
+    let mut mine = stores.scratch.versions()?;
     if comm.rank() == 0 {
-        mine.extend(shelf.persistent.versions()?);
+        mine.extend(stores.persistent.versions()?);
     }
     let all: BTreeSet<u64> = gather_json(comm, &mine)?.into_iter().flatten().collect();
     Ok(all.into_iter().rev().filter(|&version| i32::try_from(version).is_ok()).collect())
@@ -33,59 +33,60 @@ pub(crate) fn versions(comm: &dyn Comm, shelf: &Shelf) -> Result<Vec<u64>, Error
 
 /// Reads and verifies a version: from scratch where all of it is there, otherwise part by part from
 /// where it is whole. Collective.
-pub(crate) fn examine(comm: &dyn Comm, shelf: &Shelf, version: u64) -> Result<Verdict, Error> {
-    let (rank, ranks) = (comm.rank(), comm.size());
-    let here = Wanted { version, rank, ranks, stored_rank: 0 };
+pub(crate) fn examine(comm: &dyn Comm, stores: &NameStores, version: u64) -> Result<RestartVerdict, Error> {
+    let rank = comm.rank();
+    let ranks = comm.size();
+    let here = PartRequest { version, rank, ranks, stored_rank: 0 };
     let mut offer = Offer::default();
-    let scratch = here.load(shelf.scratch.as_ref());
+    let scratch = here.load(stores.scratch.as_ref());
     offer.add("scratch", &scratch);
     let offers = gather_json(comm, &offer)?;
     if common(&offers).is_some()
-        && let Found::Whole(part) = scratch
+        && let FoundPart::Whole(part) = scratch
     {
-        return Ok(Verdict::Whole(part));
+        return Ok(RestartVerdict::Whole(part));
     }
-    let there = Wanted { stored_rank: rank, ..here };
+    let there = PartRequest { stored_rank: rank, ..here };
     let persistent = match &scratch {
         // The same bytes, verified already.
-        Found::Whole(part) if there.token(shelf.persistent.as_ref()) == Some(part.token) => Found::Absent,
-        _ => there.load(shelf.persistent.as_ref()),
+        FoundPart::Whole(part) if there.token(stores.persistent.as_ref()) == Some(part.token) => FoundPart::Absent,
+        _ => there.load(stores.persistent.as_ref()),
     };
     offer.add("persistent", &persistent);
     let offers = gather_json(comm, &offer)?;
     let Some(token) = common(&offers) else { return Ok(refused(&offers)) };
     for found in [scratch, persistent] {
-        if let Found::Whole(part) = found
+        if let FoundPart::Whole(part) = found
             && part.token == token
         {
-            return Ok(Verdict::Whole(part));
+            return Ok(RestartVerdict::Whole(part));
         }
     }
     Ok(refused(&offers))
 }
 
-fn refused(offers: &[Offer]) -> Verdict {
+fn refused(offers: &[Offer]) -> RestartVerdict {
     if let Some(ranks) = offers.iter().find_map(|offer| offer.others) {
-        return Verdict::OtherRanks(ranks);
+        return RestartVerdict::OtherRanks(ranks);
     }
     let damage = offers.iter().enumerate().filter(|(_, offer)| offer.tokens.is_empty());
     let lines: Vec<String> = damage.map(|(rank, o)| format!("rank {rank}: {}", o.damage.join(", "))).collect();
     let lines = if lines.is_empty() { vec!["ranks hold parts of different attempts".to_owned()] } else { lines };
-    Verdict::NotWhole(lines.join("; "))
+    RestartVerdict::NotWhole(lines.join("; "))
 }
 
 /// A version whose values are being taken back.
 pub(crate) struct Restart {
     pub(crate) name: String,
     pub(crate) version: u64,
-    part: Part,
+    part: RankPart,
     files_dir: PathBuf,
-    /// What was written out for the program to read.
+    /// Files written for the program to read.
     files: Vec<(String, PathBuf)>,
 }
 
 impl Restart {
-    pub(crate) fn begin(name: &str, version: u64, part: Part, files_dir: PathBuf) -> Result<Self, Error> {
+    pub(crate) fn begin(name: &str, version: u64, part: RankPart, files_dir: PathBuf) -> Result<Self, Error> {
         remove_files(&files_dir)?;
         Ok(Self { name: name.to_owned(), version, part, files_dir, files: Vec::new() })
     }
@@ -99,7 +100,7 @@ impl Restart {
     /// Gives the regions meant back, all of them or none.
     ///
     /// # Safety
-    /// The program's memory is there, and nobody else touches it meanwhile.
+    /// The program's memory is there, and nothing else touches it meanwhile.
     pub(crate) unsafe fn recover(&self, regions: &Regions, selection: Selection<'_>) -> Result<(), Error> {
         let protected = regions.of(&self.name);
         let ids = selection.of(self.part.regions.keys().copied());

@@ -14,11 +14,11 @@ use crate::{cargo, succeed};
 
 /// One of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Table {
-    /// What checkpoints every 20 iterations cost PETSc's CG, on one rank and on two.
+pub(crate) enum AnchorTable {
+    /// The cost of checkpoints every 20 iterations to PETSc's CG, on one rank and on two.
     Attached,
-    /// What one checkpoint costs PETSc's CG, by blocks of 20 iterations with and without one,
-    /// beside a dump by hand.
+    /// The cost of one checkpoint to PETSc's CG, by blocks of 20 iterations with and without one,
+    /// next to a file written by hand.
     Blocks,
     /// Milliseconds per iteration of our solvers on two threads and of PETSc's on two ranks.
     Iterations,
@@ -26,7 +26,7 @@ pub(crate) enum Table {
     Ranks,
 }
 
-impl Table {
+impl AnchorTable {
     /// The grids where none are named.
     fn sizes(self) -> &'static [u32] {
         match self {
@@ -42,17 +42,38 @@ const ITERATIONS: &str = "150";
 /// Ranks of PETSc, threads of ours.
 const WORKERS: &str = "2";
 
-/// A method: its name, PETSc's options, ours, and the operators we have it with.
-type Method = (&'static str, &'static str, &'static str, &'static [&'static str]);
+/// A method of both programs.
+struct ComparedMethod {
+    name: &'static str,
+    petsc: &'static str,
+    ours: &'static str,
+    /// Operators that ours has it with.
+    operators: &'static [&'static str],
+}
 
-const METHODS: [Method; 3] = [
-    ("CG + Jacobi", "-ksp_type cg -pc_type jacobi", "--method cg --pc jacobi", &["csr", "stencil"]),
-    ("Jacobi", "-ksp_type richardson -pc_type jacobi", "--method jacobi", &["csr", "stencil"]),
-    ("GMRES(30) + Jacobi", "-ksp_type gmres -pc_type jacobi", "--method gmres --restart 30 --pc jacobi", &["csr"]),
+const METHODS: [ComparedMethod; 3] = [
+    ComparedMethod {
+        name: "CG + Jacobi",
+        petsc: "-ksp_type cg -pc_type jacobi",
+        ours: "--method cg --pc jacobi",
+        operators: &["csr", "stencil"],
+    },
+    ComparedMethod {
+        name: "Jacobi",
+        petsc: "-ksp_type richardson -pc_type jacobi",
+        ours: "--method jacobi",
+        operators: &["csr", "stencil"],
+    },
+    ComparedMethod {
+        name: "GMRES(30) + Jacobi",
+        petsc: "-ksp_type gmres -pc_type jacobi",
+        ours: "--method gmres --restart 30 --pc jacobi",
+        operators: &["csr"],
+    },
 ];
 
-/// What is saved every 20 iterations of an attached solve: its name, and options of the session;
-/// none for a second plain solve, which says what the machine does by itself.
+/// The version saved every 20 iterations of an attached solve: its name, and options of the
+/// session; none for a second plain solve, which says what the machine does by itself.
 const SAVES: [(&str, &str); 4] = [
     ("nothing, not attached", ""),
     ("x as it is", "scheme=traditional codec=raw state=x"),
@@ -61,7 +82,7 @@ const SAVES: [(&str, &str); 4] = [
 ];
 
 /// Prints these tables, or all, for grids of these sizes, or the usual ones.
-pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -> Result<()> {
+pub(crate) fn run(root: &Path, tables: &[AnchorTable], sizes: &[u32], rounds: usize) -> Result<()> {
     let build =
         ["build", "--release", "--locked", "-p", "recoup-cli", "-p", "recoup-capi", "--features", "recoup-cli/mpi"];
     succeed(cargo(root).args(build))?;
@@ -69,17 +90,17 @@ pub(crate) fn run(root: &Path, tables: &[Table], sizes: &[u32], rounds: usize) -
     let petsc = driver(root, &target, "examples/embed/ksp.c", "anchor-petsc")?;
     link(&target)?;
     let programs = Programs { petsc, ours: target.join("release/recoup") };
-    let tables = if tables.is_empty() { Table::value_variants() } else { tables };
+    let tables = if tables.is_empty() { AnchorTable::value_variants() } else { tables };
     for table in tables {
         let sizes = if sizes.is_empty() { table.sizes() } else { sizes };
         match table {
-            Table::Attached => programs.print_attached(sizes, rounds)?,
-            Table::Blocks => {
+            AnchorTable::Attached => programs.print_attached(sizes, rounds)?,
+            AnchorTable::Blocks => {
                 let program = driver(root, &target, "crates/xtask/src/anchor/blocks.c", "anchor-blocks")?;
                 blocks::print(&program, sizes, rounds)?;
             }
-            Table::Iterations => programs.print_methods(sizes, rounds)?,
-            Table::Ranks => programs.print_ranks(sizes, rounds)?,
+            AnchorTable::Iterations => programs.print_methods(sizes, rounds)?,
+            AnchorTable::Ranks => programs.print_ranks(sizes, rounds)?,
         }
         println!();
     }
@@ -111,8 +132,8 @@ fn driver(root: &Path, target: &Path, source: &str, name: &str) -> Result<PathBu
     Ok(program)
 }
 
-/// What the example says of a solve.
-struct Solved {
+/// The result of a solve as the example prints it.
+struct TimedSolve {
     iterations: f64,
     seconds: f64,
 }
@@ -128,18 +149,18 @@ impl Programs {
     fn print_methods(&self, sizes: &[u32], rounds: usize) -> Result<()> {
         println!("| grid | method | operator | PETSc ms | ours ms | ours / PETSc |\n|---|---|---|---|---|---|");
         for size in sizes {
-            for method in METHODS {
+            for method in &METHODS {
                 for (operator, [petsc, ours]) in self.compare(*size, method, rounds)? {
                     let ratio = ours / petsc;
-                    println!("| {size}^3 | {} | {operator} | {petsc:.2} | {ours:.2} | {ratio:.2} |", method.0);
+                    println!("| {size}^3 | {} | {operator} | {petsc:.2} | {ours:.2} | {ratio:.2} |", method.name);
                 }
             }
         }
         Ok(())
     }
 
-    /// What PETSc's CG takes attached over what it takes plain: one rank, its second core free, and
-    /// a rank on each.
+    /// Prints the time of PETSc's CG attached over its time alone: one rank, its second core free,
+    /// and a rank on each.
     fn print_attached(&self, sizes: &[u32], rounds: usize) -> Result<()> {
         println!(
             "| grid | ranks | saved every 20 iterations | plain s | attached / plain | iterations |\n|---|---|---|---|---|---|"
@@ -157,7 +178,8 @@ impl Programs {
         let solve = |how: &[&str]| {
             self.petsc_solve(ranks, size, "-random -ksp_type cg -pc_type jacobi -ksp_rtol 1e-12 -ksp_max_it 141", how)
         };
-        let (mut plain, mut attached) = (Vec::new(), vec![Vec::new(); SAVES.len()]);
+        let mut plain = Vec::new();
+        let mut attached = vec![Vec::new(); SAVES.len()];
         let mut iterations = 0.0;
         // Short solves and many turns: what the machine does beside them changes from second to
         // second.
@@ -189,13 +211,10 @@ impl Programs {
 
     /// Medians over rounds in which every program has its turn: milliseconds of PETSc and of ours,
     /// for each operator.
-    fn compare(
-        &self,
-        size: u32,
-        (_, petsc, ours, operators): Method,
-        rounds: usize,
-    ) -> Result<Vec<(&'static str, [f64; 2])>> {
-        let (mut theirs, mut mine) = (Vec::new(), vec![Vec::new(); operators.len()]);
+    fn compare(&self, size: u32, method: &ComparedMethod, rounds: usize) -> Result<Vec<(&'static str, [f64; 2])>> {
+        let ComparedMethod { petsc, ours, operators, .. } = method;
+        let mut theirs = Vec::new();
+        let mut mine = vec![Vec::new(); operators.len()];
         for _ in 0..rounds.max(1) {
             theirs.push(self.petsc_milliseconds(size, petsc)?);
             for (operator, times) in operators.iter().zip(&mut mine) {
@@ -215,13 +234,15 @@ impl Programs {
         let options = "--method cg --pc jacobi --rhs-kind random";
         for size in sizes {
             for operator in ["csr", "stencil"] {
-                let (mut threads, mut ranks) = (Vec::new(), Vec::new());
+                let mut threads = Vec::new();
+                let mut ranks = Vec::new();
                 for _ in 0..rounds.max(1) {
                     threads.push(self.our_milliseconds(*size, options, operator)?);
                     ranks.push(self.our_milliseconds_on_ranks(*size, options, operator)?);
                 }
                 let ratio = median(ranks.iter().zip(&threads).map(|(ranks, threads)| ranks / threads).collect());
-                let (threads, ranks) = (median(threads), median(ranks));
+                let threads = median(threads);
+                let ranks = median(ranks);
                 println!("| {size}^3 | CG + Jacobi, {operator} | {threads:.2} | {ranks:.2} | {ratio:.2} |");
             }
         }
@@ -230,11 +251,11 @@ impl Programs {
 
     fn petsc_milliseconds(&self, size: u32, options: &str) -> Result<f64> {
         let limited = format!("{options} -ksp_rtol 1e-12 -ksp_max_it {ITERATIONS}");
-        let Solved { iterations, seconds } = self.petsc_solve(WORKERS, size, &limited, &["-plain"])?;
+        let TimedSolve { iterations, seconds } = self.petsc_solve(WORKERS, size, &limited, &["-plain"])?;
         Ok(1e3 * seconds / iterations)
     }
 
-    fn petsc_solve(&self, ranks: &str, size: u32, options: &str, how: &[&str]) -> Result<Solved> {
+    fn petsc_solve(&self, ranks: &str, size: u32, options: &str, how: &[&str]) -> Result<TimedSolve> {
         let mut command = mpirun(ranks, &self.petsc);
         command.args(["-n", &size.to_string()]).args(options.split_whitespace()).args(how);
         let output = command.output().context("mpirun")?;
@@ -242,7 +263,7 @@ impl Programs {
         let number = |word: &str| text.split(word).nth(1)?.trim().split([',', '\n']).next()?.trim().parse::<f64>().ok();
         let numbers = number("iterations").zip(number("seconds"));
         let failed = || format!("{text}{}", String::from_utf8_lossy(&output.stderr));
-        numbers.map(|(iterations, seconds)| Solved { iterations, seconds }).with_context(failed)
+        numbers.map(|(iterations, seconds)| TimedSolve { iterations, seconds }).with_context(failed)
     }
 
     fn our_milliseconds(&self, size: u32, options: &str, operator: &str) -> Result<f64> {
@@ -258,7 +279,7 @@ impl Programs {
     }
 }
 
-/// A program on so many ranks, a core each.
+/// A program on `ranks` ranks, a core each.
 fn mpirun(ranks: &str, program: &Path) -> Command {
     let mut command = Command::new("mpirun");
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -272,7 +293,8 @@ fn solve<'a>(command: &'a mut Command, size: u32, options: &str, operator: &str)
     command.args(options.split_whitespace()).args(["--rtol", "1e-12", "--max-iterations", ITERATIONS])
 }
 
-/// What a solve of ours says. Its exit code is 3, not converged, as so few iterations end with.
+/// Returns the milliseconds that a solve of ours prints. Its exit code is 3, not converged, as so
+/// few iterations end with.
 fn milliseconds(output: &Output) -> Result<f64> {
     let complaint = || String::from_utf8_lossy(&output.stderr).into_owned();
     let json: Value = serde_json::from_slice(&output.stdout).with_context(complaint)?;

@@ -92,7 +92,7 @@ fn python(root: &Path) -> Result<()> {
 }
 
 /// Runs every example to its end; each is small enough for that and fails when it does not
-/// converge. The tests of the workspace have built them: by itself each would be built anew with
+/// converge. The tests of the workspace have built them: alone each would be built again with
 /// other features of its dependencies.
 fn examples(root: &Path) -> Result<()> {
     let metadata = metadata(root)?;
@@ -187,8 +187,9 @@ fn feature_owners(metadata: &Value) -> BTreeMap<String, Vec<String>> {
     owners
 }
 
-/// Which targets of a package to test with a feature, as cargo's options; `None` where checking is
-/// enough: all that it adds is tested with the workspace, or with another package that has it.
+/// Returns the targets of a package to test with a feature, as cargo's options; `None` where
+/// checking is enough: all that it adds is tested with the workspace, or with another package that
+/// has it.
 fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
     let listed = |value: &Value| -> Vec<String> {
         let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -205,7 +206,7 @@ fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String
     if tests.is_empty() && (only_forwards || packages(metadata).any(is_default)) {
         return None;
     }
-    let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|of| of == kind));
+    let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|found| found == kind));
     let units = [("lib", "--lib"), ("bin", "--bins")];
     tests.extend(units.iter().filter(|(kind, _)| has(kind)).map(|(_, option)| (*option).to_owned()));
     Some(tests)

@@ -35,13 +35,14 @@ pub(crate) fn run(root: &Path, replace: bool) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong with the frozen files; nothing when there are none yet.
+/// Lists the faults of the frozen files; nothing when there are none yet.
 pub(crate) fn complaints(root: &Path) -> Result<Vec<String>> {
     let folder = root.join(FOLDER);
     if !folder.exists() {
         return Ok(Vec::new());
     }
-    let (listed, found) = (listed(&folder)?, found(&folder)?);
+    let listed = listed(&folder)?;
+    let found = found(&folder)?;
     let unlisted = found.keys().filter(|name| !listed.contains_key(*name));
     let unlisted = unlisted.map(|name| format!("{name}: not in {LIST}; only `cargo xtask golden` adds frozen files"));
     Ok(changes(&listed, &found).into_iter().chain(unlisted).map(|what| format!("{FOLDER}/{what}")).collect())

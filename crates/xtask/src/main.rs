@@ -19,13 +19,13 @@ use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "Tasks of the project")]
-struct Cli {
+struct TaskArguments {
     #[command(subcommand)]
-    task: Task,
+    task: ProjectTask,
 }
 
 #[derive(Debug, Subcommand)]
-enum Task {
+enum ProjectTask {
     /// Everything a change must pass.
     Ci {
         /// Also what takes many minutes: the features that compile large foreign libraries.
@@ -47,7 +47,7 @@ enum Task {
     Anchor {
         /// The tables to print; all of them where none is named.
         #[arg(value_enum)]
-        tables: Vec<anchor::Table>,
+        tables: Vec<anchor::AnchorTable>,
         /// Points along each side of the grid [default: 100,128; for the ranks 128].
         #[arg(short, long = "n", value_delimiter = ',')]
         n: Vec<u32>,
@@ -76,14 +76,14 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().task {
-        Task::Ci { long } => ci::run(&root(), long),
-        Task::Tidy => tidy::run(&root()),
-        Task::Golden { replace } => golden::run(&root(), replace),
-        Task::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
-        Task::Header => header::run(&root()),
-        Task::Codecs { sz3, options } => codecs(&root(), sz3, &options),
-        Task::Recoveries { options } => recoveries(&root(), &options),
+    let outcome = match TaskArguments::parse().task {
+        ProjectTask::Ci { long } => ci::run(&root(), long),
+        ProjectTask::Tidy => tidy::run(&root()),
+        ProjectTask::Golden { replace } => golden::run(&root(), replace),
+        ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
+        ProjectTask::Header => header::run(&root()),
+        ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
+        ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

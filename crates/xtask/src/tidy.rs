@@ -4,10 +4,14 @@
 //! parsed.
 
 mod circles;
+mod code;
 mod figures;
+mod glossary;
 mod layout;
+mod names;
 mod prose;
 mod rust;
+mod signatures;
 mod text;
 
 use std::fs;
@@ -49,6 +53,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let mut complaints: Vec<String> = sources.iter().flat_map(check).collect();
     complaints.extend(layout::complaints(root, &sources));
     complaints.extend(circles::complaints(&sources));
+    complaints.extend(signatures::complaints(&sources));
+    complaints.extend(names::complaints(&sources));
+    complaints.extend(glossary::complaints(&sources));
     complaints.extend(golden::complaints(root)?);
     if complaints.is_empty() {
         println!("tidy: {} files", sources.len());

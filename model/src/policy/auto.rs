@@ -1,16 +1,15 @@
-//! The policy that chooses scheme and interval anew at every safe point, from measured costs.
+//! The policy that chooses scheme and interval again at every safe point, from measured costs.
 
 use std::fmt::Write as _;
 
 use recoup_core::{Choice, Decision, Grain, Observation, Plan, Policy, Scheme};
 
-use super::ballot::{Ballot, faithful};
-use super::candidates::{Candidate, best_states, candidates, choices};
+use super::candidates::{Ballot, PricedChoice, best_states, candidates, choices, faithful};
 use super::config::PolicyConfig;
 use super::cost::raw_bytes;
-use super::in_force::{InForce, SafePoints, Saved, is_probe_due, probe};
-use super::learned::{Extra, mtti_seconds};
-use super::remaining::History;
+use super::in_force::{InForce, SafePoints, SavedChoice, Spacing, is_probe_due, probe};
+use super::learned::{RecoveryHistory, mtti_seconds};
+use super::remaining::ResidualHistory;
 use crate::decide::{Question, percent};
 use crate::interval::Interval;
 
@@ -20,8 +19,8 @@ const SCHEME_CHANGE: f64 = 0.9;
 /// on storage as slow as this.
 const RAW_PROBE_SHARE: f64 = 0.02;
 const SLOW_BYTES_PER_SECOND: f64 = 1e8;
-/// What all ranks together are taken to write while nothing is known: much for a disk of their own,
-/// little for what many share.
+/// The assumed bandwidth of all ranks together while nothing is known: much for a disk of their
+/// own, little for what many share.
 const GUESSED_BYTES_PER_SECOND: f64 = 1e9;
 /// A scheme not measured yet is taken once when its guessed overhead is at most this much of the
 /// best.
@@ -33,23 +32,23 @@ const GUESS_WINS: f64 = 0.75;
 /// any more costs as little as any other, until one is taken.
 const EXPLORE_CHECKPOINTS: f64 = 2.0;
 
-/// Chooses scheme, state and interval anew at every safe point, from measured costs.
+/// Chooses scheme, state and interval again at every safe point, from measured costs.
 ///
 /// Every scheme competes with what its versions may hold: a lossy one the iterate alone or the
 /// directions too, each with its bytes and its extra iterations; where the choices come to the
 /// same, the most faithful is taken. A scheme not seen yet competes with an estimate from sizes and
-/// bandwidth; when it wins clearly it comes into force, when it wins or comes near it is taken
-/// once, and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures
-/// it. The work that remains is extrapolated from the residual's recent rate, and checkpoints are
+/// bandwidth; if it wins clearly it comes into force. If it wins or comes near, it is taken once,
+/// and thereby measured. While not even the bandwidth is known, one cheap checkpoint measures it.
+/// The work that remains is extrapolated from the residual's recent rate, and checkpoints are
 /// spread over it ([`crate::horizon`]): near the end none pays any more. The MTTI given and the
 /// extra iterations expected of lossy recoveries give way to those that are seen.
 #[derive(Clone, Debug)]
 pub struct AutoPolicy {
     config: PolicyConfig,
-    /// As asked, or to be found.
+    /// The interval asked for, or `Auto`.
     interval: Interval,
-    history: History,
-    extra: Extra,
+    history: ResidualHistory,
+    recoveries: RecoveryHistory,
     safe_points: SafePoints,
     /// The version a failure now would fall back to.
     fallback: Option<Choice>,
@@ -66,8 +65,8 @@ impl AutoPolicy {
         Self {
             config,
             interval: Interval::Auto,
-            history: History::new(),
-            extra: Extra::default(),
+            history: ResidualHistory::new(),
+            recoveries: RecoveryHistory::default(),
             safe_points: SafePoints::default(),
             fallback: None,
             in_force: None,
@@ -86,7 +85,10 @@ impl AutoPolicy {
     fn asked(&self, seen: &Observation) -> Option<(f64, bool)> {
         match self.interval {
             Interval::Auto => None,
-            Interval::Seconds(seconds) => Some((seconds, self.safe_points.is_due(seen, (seconds, 0.0)))),
+            Interval::Seconds(seconds) => Some((
+                seconds,
+                self.safe_points.is_due(seen, Spacing { interval_seconds: seconds, drain_seconds: 0.0 }),
+            )),
             Interval::Iterations(iterations) => {
                 let is_due = seen.since_checkpoint_iterations >= iterations;
                 Some((iterations as f64 * seen.iteration_seconds, is_due))
@@ -94,19 +96,21 @@ impl AutoPolicy {
         }
     }
 
-    /// What costs least at an interval that was asked for: the versions themselves, and the
-    /// recoveries from them.
+    /// Returns the cheapest choice at an interval that was asked for: the versions themselves, and
+    /// the recoveries from them.
     fn cheapest_at(&self, interval_seconds: f64, ballot: &Ballot) -> Option<Choice> {
         let failures = interval_seconds / ballot.question.mtti_seconds;
-        let cost = |of: &Candidate| {
-            let timing = ballot.question.timing(&of.cost);
+        let cost = |candidate: &PricedChoice| {
+            let timing = ballot.question.timing(&candidate.cost);
             timing.blocking_seconds + failures * (timing.recovery_seconds + timing.extra_seconds)
         };
         // Kept while another is not clearly better.
         let held = self.in_force.map(|held| held.choice);
-        let weighed = |of: &Candidate| cost(of) * if Some(of.choice) == held { SCHEME_CHANGE } else { 1.0 };
-        let eligible = ballot.all.iter().filter(|of| of.is_eligible());
-        eligible.min_by(|a, b| weighed(a).total_cmp(&weighed(b))).map(|of| of.choice)
+        let weighed = |candidate: &PricedChoice| {
+            cost(candidate) * if Some(candidate.choice) == held { SCHEME_CHANGE } else { 1.0 }
+        };
+        let eligible = ballot.all.iter().filter(|candidate| candidate.is_eligible());
+        eligible.min_by(|a, b| weighed(a).total_cmp(&weighed(b))).map(|candidate| candidate.choice)
     }
 
     fn question(&self, seen: &Observation) -> Question {
@@ -124,35 +128,36 @@ impl AutoPolicy {
         }
     }
 
-    fn ballot(&self, seen: &Observation, all: Vec<Candidate>) -> Ballot {
+    fn ballot(&self, seen: &Observation, all: Vec<PricedChoice>) -> Ballot {
         let mut question = self.question(seen);
         let fallback_seconds = self.fallback_seconds(&question, &all);
         let held = self.in_force.map(|held| held.choice);
-        let candidates = best_states(&question, fallback_seconds, (&all, held));
-        question.costs = candidates.iter().map(|of| (of.choice.scheme, of.cost)).collect();
+        let candidates = best_states(&question, fallback_seconds, &all, held);
+        question.costs = candidates.iter().map(|candidate| (candidate.choice.scheme, candidate.cost)).collect();
         let answer = question.answer_to_the_end(fallback_seconds);
         let all_over_remaining = 1.0 + seen.elapsed_seconds / question.remaining_seconds;
         Ballot { question, answer, candidates, all, fallback_seconds, all_over_remaining }
     }
 
-    /// A choice to take once in place of the one in force, because nothing but a guess says it is
-    /// worse, or, under other bounds, because a guess says it is better.
+    /// Returns a choice to take once in place of the one in force: only an estimate says that it is
+    /// worse or, under other bounds, that it is better.
     fn explore(&mut self, ballot: &Ballot, held: Choice) -> Option<Choice> {
-        let (question, answer) = (&ballot.question, &ballot.answer);
+        let question = &ballot.question;
+        let answer = &ballot.answer;
         let has_time = |scheme: Scheme| question.remaining_seconds >= EXPLORE_CHECKPOINTS * answer.interval(scheme);
         if !has_time(held.scheme) {
             return None;
         }
         let near = EXPLORE * answer.expected(held.scheme);
-        let is_new = |of: &&Candidate| !of.is_measured && !self.explored.contains(&of.choice);
+        let is_new = |candidate: &&PricedChoice| !candidate.is_measured && !self.explored.contains(&candidate.choice);
         let other_scheme = ballot
             .candidates
             .iter()
             .filter(is_new)
-            .filter(|of| of.choice.scheme != held.scheme && has_time(of.choice.scheme))
-            .find(|of| answer.expected(of.choice.scheme) <= near);
-        let unknown =
-            other_scheme.or_else(|| ballot.all.iter().filter(is_new).find(|of| ballot.promises_more(of, held)))?;
+            .filter(|candidate| candidate.choice.scheme != held.scheme && has_time(candidate.choice.scheme))
+            .find(|candidate| answer.expected(candidate.choice.scheme) <= near);
+        let unknown = other_scheme
+            .or_else(|| ballot.all.iter().filter(is_new).find(|candidate| ballot.promises_more(candidate, held)))?;
         self.explored.push(unknown.choice);
         Some(unknown.choice)
     }
@@ -177,14 +182,16 @@ impl AutoPolicy {
         best.map_or_else(|| self.config.plan(Scheme::Traditional), |choice| self.config.plan_of(choice))
     }
 
-    /// The best scheme; where that is only a guess, and no clear one, the best of those measured;
-    /// and in place of it one that is more faithful at the same cost.
+    /// Returns the best scheme, or the best measured one if the best is an estimate that does not
+    /// win by a wide margin. A more faithful scheme of the same cost takes its place.
     fn best(ballot: &Ballot) -> Scheme {
         let Ballot { answer, candidates, .. } = ballot;
-        let is_measured = |scheme: Scheme| candidates.iter().any(|of| of.choice.scheme == scheme && of.is_measured);
+        let is_measured = |scheme: Scheme| {
+            candidates.iter().any(|candidate| candidate.choice.scheme == scheme && candidate.is_measured)
+        };
         let is_known = |scheme: Scheme| scheme == Scheme::None || is_measured(scheme);
         let known = answer.expected_overhead.iter().filter(|(scheme, _)| is_known(*scheme));
-        let has_measured = candidates.iter().any(|of| of.is_measured);
+        let has_measured = candidates.iter().any(|candidate| candidate.is_measured);
         let best_known = known.min_by(|(_, a), (_, b)| a.total_cmp(b));
         let best = match best_known {
             Some((scheme, known)) if has_measured && !is_known(answer.scheme) => {
@@ -195,14 +202,14 @@ impl AutoPolicy {
         faithful(best, ballot)
     }
 
-    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost,
-    /// and says whether scheme, state or interval have changed enough to be told. Where the scheme
-    /// kept is not worth another checkpoint, nothing is.
-    fn settle(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
+    /// Keeps the scheme unless the gain is worth a change or another is more faithful at no cost.
+    /// Returns whether scheme, state or interval have changed enough to be reported. Where the
+    /// scheme kept is not worth another checkpoint, nothing is.
+    fn keep_or_change(&mut self, best: Scheme, ballot: &Ballot) -> (InForce, bool) {
         let answer = &ballot.answer;
         let choice_of = |scheme: Scheme| {
-            let found = ballot.candidates.iter().find(|of| of.choice.scheme == scheme);
-            found.map_or_else(|| self.config.plan(scheme).choice(), |of| of.choice)
+            let found = ballot.candidates.iter().find(|candidate| candidate.choice.scheme == scheme);
+            found.map_or_else(|| self.config.plan(scheme).choice(), |candidate| candidate.choice)
         };
         let best = if answer.interval(best).is_infinite() { Scheme::None } else { best };
         let scheme = match self.in_force.map(|held| held.choice) {
@@ -221,10 +228,10 @@ impl AutoPolicy {
     }
 
     /// Seconds of the recovery that a failure now would need.
-    fn fallback_seconds(&self, question: &Question, all: &[Candidate]) -> f64 {
-        let used = all.iter().find(|of| Some(of.choice) == self.fallback);
-        used.map_or(0.0, |of| {
-            let timing = question.timing(&of.cost);
+    fn fallback_seconds(&self, question: &Question, all: &[PricedChoice]) -> f64 {
+        let used = all.iter().find(|candidate| Some(candidate.choice) == self.fallback);
+        used.map_or(0.0, |candidate| {
+            let timing = question.timing(&candidate.cost);
             timing.recovery_seconds + timing.extra_seconds
         })
     }
@@ -243,34 +250,43 @@ impl AutoPolicy {
             let _ = write!(why, "; about {remaining:.0} iterations remain at the recent rate");
         }
         if seen.failures > 0 {
-            let (given, failures) = (self.config.mtti_seconds, seen.failures);
+            let given = self.config.mtti_seconds;
+            let failures = seen.failures;
             let _ = write!(why, "; MTTI from {given} s given and {failures} failures seen");
         }
-        let recoveries = self.extra.recoveries(next);
+        let recoveries = self.recoveries.recoveries(next);
         if recoveries > 0.0 {
             let _ = write!(why, "; extra iterations learned from {recoveries:.0} recoveries");
         }
         why
     }
 
-    /// Why versions hold what they do, where there was a choice.
+    /// Adds the reason why versions hold what they do, where there was a choice.
     fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
-        let cheaper = |of: &&Candidate| ballot.answer.expected(of.choice.scheme) < ballot.answer.expected(next.scheme);
+        let cheaper = |candidate: &&PricedChoice| {
+            ballot.answer.expected(candidate.choice.scheme) < ballot.answer.expected(next.scheme)
+        };
         if next.scheme != Scheme::None
-            && ballot.candidates.iter().filter(cheaper).any(|of| of.choice.resume < next.resume)
+            && ballot.candidates.iter().filter(cheaper).any(|candidate| candidate.choice.resume < next.resume)
         {
             why.push_str("; the most faithful of what costs next to the same");
         }
-        let expected = |of: &Candidate| {
-            let found = ballot.question.protection(&of.cost, ballot.fallback_seconds);
-            format!("{} with {:.1} extra iterations", percent(found.overhead_fraction), of.extra.iterations)
+        let expected = |candidate: &PricedChoice| {
+            let found = ballot.question.protection(&candidate.cost, ballot.fallback_seconds);
+            format!("{} with {:.1} extra iterations", percent(found.overhead_fraction), candidate.extra.iterations)
         };
-        let others = || ballot.all.iter().filter(|of| of.choice.scheme == next.scheme && of.choice != next);
-        for other in others().filter(|of| of.choice.resume != next.resume && of.choice.grain == Grain::Usual) {
-            let (resume, found) = (other.choice.resume, expected(other));
+        let others =
+            || ballot.all.iter().filter(|candidate| candidate.choice.scheme == next.scheme && candidate.choice != next);
+        for other in others()
+            .filter(|candidate| candidate.choice.resume != next.resume && candidate.choice.grain == Grain::Usual)
+        {
+            let resume = other.choice.resume;
+            let found = expected(other);
             let _ = write!(why, "; for a {} resume, where a {resume} one costs {found}", next.resume);
         }
-        for (position, other) in others().filter(|of| of.choice.resume == next.resume && of.is_measured).enumerate() {
+        for (position, other) in
+            others().filter(|candidate| candidate.choice.resume == next.resume && candidate.is_measured).enumerate()
+        {
             let joint = if position == 0 { ", where" } else { ", and" };
             let theta = self.config.theta_of(other.choice.grain);
             if position == 0 {
@@ -291,7 +307,7 @@ impl AutoPolicy {
     fn remember(&mut self, seen: &Observation, decision: &Decision) {
         if let Some(plan) = decision.save {
             self.fallback = Some(plan.choice());
-            self.extra.saved(Saved { iteration: seen.iteration, choice: plan.choice() });
+            self.recoveries.saved(SavedChoice { iteration: seen.iteration, choice: plan.choice() });
         }
     }
 
@@ -299,7 +315,7 @@ impl AutoPolicy {
         // Without failures no cost can change the answer, and none needs to be known.
         let asked = self.asked(seen);
         let fails = mtti_seconds(self.config.mtti_seconds, seen).is_finite() || asked.is_some();
-        let known = || candidates((&self.config, &self.extra, &self.history), seen);
+        let known = || candidates(&self.config, &self.recoveries, &self.history, seen);
         let Some(all) = (if fails { known() } else { Some(Vec::new()) }) else {
             let mtti_seconds = mtti_seconds(self.config.mtti_seconds, seen);
             let is_due = asked.map_or_else(|| is_probe_due(seen, self.has_probed, mtti_seconds), |(_, is_due)| is_due);
@@ -308,12 +324,16 @@ impl AutoPolicy {
         };
         let ballot = self.ballot(seen, all);
         if let Some((interval_seconds, is_due)) = asked {
-            return self.decide_at((interval_seconds, is_due), &ballot);
+            return self.decide_at(interval_seconds, is_due, &ballot);
         }
-        let (next, has_changed) = self.settle(Self::best(&ballot), &ballot);
-        let (choice, interval_seconds) = (next.choice, next.interval_seconds);
-        let times = (interval_seconds * self.config.first_part(choice, seen), ballot.drain_seconds(choice));
-        let is_due = choice.scheme != Scheme::None && self.safe_points.is_due(seen, times);
+        let (next, has_changed) = self.keep_or_change(Self::best(&ballot), &ballot);
+        let choice = next.choice;
+        let interval_seconds = next.interval_seconds;
+        let spacing = Spacing {
+            interval_seconds: interval_seconds * self.config.first_part(choice, seen),
+            drain_seconds: ballot.drain_seconds(choice),
+        };
+        let is_due = choice.scheme != Scheme::None && self.safe_points.is_due(seen, spacing);
         let explored = if is_due { self.explore(&ballot, choice) } else { None };
         let why = match explored {
             Some(other) => {
@@ -333,7 +353,7 @@ impl AutoPolicy {
 
 impl AutoPolicy {
     /// The decision at an interval that was asked for.
-    fn decide_at(&mut self, (interval_seconds, is_due): (f64, bool), ballot: &Ballot) -> Decision {
+    fn decide_at(&mut self, interval_seconds: f64, is_due: bool, ballot: &Ballot) -> Decision {
         let usual = || self.config.plan(Scheme::Lossless).choice();
         let choice = self.cheapest_at(interval_seconds, ballot).unwrap_or_else(usual);
         let has_changed = self.in_force.is_none_or(|held| held.choice != choice);
@@ -367,7 +387,7 @@ impl Policy for AutoPolicy {
 
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.config.learn_profile(seen);
-        self.extra.see(seen, &self.history);
+        self.recoveries.see(seen, &self.history);
         self.history.see(seen);
         self.safe_points.see(seen);
         let decision = self.decide_now(seen);

@@ -1,8 +1,8 @@
-//! What both policies are told once, and what follows from it.
+//! The configuration of both policies, and what follows from it.
 
 use recoup_core::{BoundRule, Choice, CodecId, Grain, MethodProfile, Observation, Plan, Resume, Scheme};
 
-/// What both policies are told once.
+/// The configuration of both policies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyConfig {
     /// Mean time to interrupt; infinite when nothing is expected to fail.
@@ -20,10 +20,10 @@ pub struct PolicyConfig {
     pub delta: f64,
     /// Theta and delta may be made finer and coarser; not where they were asked for.
     pub has_grains: bool,
-    /// What lossy versions hold enough for, unless told for all; `None` for what the method's
-    /// directions are worth.
+    /// The resume that lossy versions hold enough for, unless `resume` is set; `None` for what the
+    /// method's directions are worth.
     pub lossy_resume: Option<Resume>,
-    /// What every version must hold enough for, in place of what its scheme usually does.
+    /// The resume that every version must hold enough for, in place of its scheme's.
     pub resume: Option<Resume>,
     /// Checkpoints drain behind the solver.
     pub asynchronous: bool,
@@ -35,7 +35,7 @@ pub struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// What one checkpoint of `scheme` does.
+    /// Returns the plan of a checkpoint of `scheme`.
     #[must_use]
     pub fn plan(&self, scheme: Scheme) -> Plan {
         let (codec, resume) = match scheme {
@@ -45,14 +45,19 @@ impl PolicyConfig {
             Scheme::Lossy => (self.lossy_codec, self.lossy_resume()),
         };
         let resume = self.resume.unwrap_or(resume);
-        let (rule, theta, delta, grain) = (self.rule, self.theta(), self.delta, Grain::Usual);
+        let rule = self.rule;
+        let theta = self.theta();
+        let delta = self.delta;
+        let grain = Grain::Usual;
         Plan { scheme, codec, rule, theta, delta, resume, grain }
     }
 
-    /// What one checkpoint of this choice does.
+    /// Returns the plan of a checkpoint of this choice.
     pub(super) fn plan_of(&self, choice: Choice) -> Plan {
-        let (resume, grain) = (choice.resume, choice.grain);
-        let (theta, delta) = (self.theta_of(grain), self.delta * grain.delta_factor());
+        let resume = choice.resume;
+        let grain = choice.grain;
+        let theta = self.theta_of(grain);
+        let delta = self.delta * grain.delta_factor();
         Plan { resume, theta, delta, grain, ..self.plan(choice.scheme) }
     }
 
@@ -66,7 +71,8 @@ impl PolicyConfig {
         self.theta.unwrap_or(self.profile.theta)
     }
 
-    /// What lossy versions hold enough for: as asked, else what the method's directions are worth.
+    /// Returns the resume that lossy versions hold enough for: as asked, else what the method's
+    /// directions are worth.
     pub(super) fn lossy_resume(&self) -> Resume {
         self.lossy_resume.unwrap_or(self.profile.lossy_resume)
     }
@@ -87,13 +93,13 @@ impl PolicyConfig {
         self.profile = seen.profile.unwrap_or(self.profile);
     }
 
-    /// Whether the bound of the iterate follows the residual, by as much as theta allows.
+    /// Returns whether the bound of the iterate follows the residual, by as much as theta allows.
     pub(super) fn follows_residual(&self) -> bool {
         !matches!(self.rule, BoundRule::Fixed(_) | BoundRule::Theorem3)
     }
 
-    /// Whether lossy versions may hold enough for the recurrences to go on: nobody asked for
-    /// another state, and errors are held to what the residual has yet to fall.
+    /// Returns whether lossy versions may hold enough for the recurrences to go on: no other state
+    /// was asked for, and errors are held to what the residual has yet to fall.
     pub(super) fn may_continue(&self) -> bool {
         self.resume.is_none() && self.lossy_resume.is_none() && self.follows_residual()
     }

@@ -1,10 +1,10 @@
-//! What a scheme costs: as measured, else as estimated from sizes and bandwidth.
+//! The cost of a scheme: as measured, else as estimated from sizes and bandwidth.
 
 use recoup_core::{Choice, CodecId, Cost, Grain, Observation, Resume, Scheme};
 
 use super::config::PolicyConfig;
-use crate::bound::Coding;
-use crate::decide::Machine;
+use crate::break_even::CodecRates;
+use crate::decide::MachineBandwidths;
 use crate::residual_bound::growth;
 
 impl PolicyConfig {
@@ -41,7 +41,7 @@ impl PolicyConfig {
         };
         let (other, _) = seen.costs.iter().find(is_like)?;
         let cost = self.cost(*other, seen)?;
-        let part = self.grain_part(cost.ratio, (other.grain, choice.grain));
+        let part = self.grain_part(cost.ratio, other.grain, choice.grain);
         let added = raw_bytes(choice.resume, seen)? / cost.ratio * (part - 1.0) / bandwidth(seen)?;
         // Between what it was and what it were if all of it were bytes.
         let moved = |seconds: f64| (seconds + added).clamp(seconds * part.min(1.0), seconds * part.max(1.0));
@@ -60,7 +60,7 @@ impl PolicyConfig {
     /// `log2 (1 + c / e)` bits under a bound e. Of what coarser bounds save only a part is
     /// expected: in a chain the version before is as coarse, and the next one has to make up for
     /// it.
-    fn grain_part(&self, ratio: f64, (from, to): (Grain, Grain)) -> f64 {
+    fn grain_part(&self, ratio: f64, from: Grain, to: Grain) -> f64 {
         let coarser = growth(self.theta_of(to)) / growth(self.theta_of(from));
         let bits = VALUE_BITS / ratio;
         let part = (1.0 + (bits.exp2() - 1.0) / coarser).log2() / bits;
@@ -73,7 +73,8 @@ impl PolicyConfig {
         let like = |scheme: Scheme| if scheme == Scheme::Exact { Scheme::Lossless } else { scheme };
         let is_like = |(other, cost): &&(Choice, Cost)| like(other.scheme) == like(choice.scheme) && is_seen(cost);
         let (other, cost) = seen.costs.iter().find(is_like)?;
-        let (ours, theirs) = (self.estimate(choice, seen)?, self.estimate(*other, seen)?);
+        let ours = self.estimate(choice, seen)?;
+        let theirs = self.estimate(*other, seen)?;
         let part = self.encoded_bytes(choice, seen) / self.encoded_bytes(*other, seen);
         let moved = |seconds: f64, ours: f64, theirs: f64| {
             // Less than the bytes alone would make it is more than a guess should say.
@@ -90,7 +91,7 @@ impl PolicyConfig {
             found.blocking_seconds = moved(cost.blocking_seconds, ours.blocking_seconds, theirs.blocking_seconds);
             found.drain_seconds = moved(cost.drain_seconds, ours.drain_seconds, theirs.drain_seconds);
         } else {
-            let all = |of: &Cost| of.blocking_seconds + of.drain_seconds;
+            let all = |cost: &Cost| cost.blocking_seconds + cost.drain_seconds;
             (found.blocking_seconds, found.drain_seconds) = (moved(all(cost), all(&ours), all(&theirs)), 0.0);
         }
         Some(found)
@@ -102,7 +103,7 @@ impl PolicyConfig {
         if seen.write_bytes_per_second <= 0.0 {
             return estimate;
         }
-        let all = |of: &Cost| of.blocking_seconds + of.drain_seconds;
+        let all = |cost: &Cost| cost.blocking_seconds + cost.drain_seconds;
         let beside = |(choice, cost): &(Choice, Cost)| Some((all(cost) - all(&self.estimate(*choice, seen)?)).max(0.0));
         let seconds = seen.costs.iter().filter(|(_, cost)| is_seen(cost)).filter_map(beside).reduce(f64::min);
         let seconds = seconds.unwrap_or(0.0);
@@ -117,19 +118,19 @@ impl PolicyConfig {
         self.estimate_at(bandwidth(seen)?, choice, seen)
     }
 
-    /// What a version is expected to cost on storage of this bandwidth; `None` while its bytes are
-    /// not known.
+    /// Returns the expected cost of a version on storage of this bandwidth; `None` while its bytes
+    /// are not known.
     pub(super) fn estimate_at(&self, bytes_per_second: f64, choice: Choice, seen: &Observation) -> Option<Cost> {
         let raw_bytes = raw_bytes(choice.resume, seen)?;
-        let machine = Machine {
+        let machine = MachineBandwidths {
             write_bytes_per_second: bytes_per_second,
             read_bytes_per_second: bytes_per_second,
             copy_bytes_per_second: COPY_BYTES_PER_SECOND,
             ranks: 1,
         };
         let coding = match (self.plan(choice.scheme).codec, choice.scheme) {
-            (CodecId::Raw, _) => Coding::RAW,
-            (_, Scheme::Lossy) => Coding { ratio: raw_bytes / self.encoded_bytes(choice, seen), ..LOSSY_GUESS },
+            (CodecId::Raw, _) => CodecRates::RAW,
+            (_, Scheme::Lossy) => CodecRates { ratio: raw_bytes / self.encoded_bytes(choice, seen), ..LOSSY_GUESS },
             _ => LOSSLESS_GUESS,
         };
         let cost = machine.cost(raw_bytes, &coding);
@@ -143,7 +144,7 @@ impl PolicyConfig {
     /// than the iterate.
     fn encoded_bytes(&self, choice: Choice, seen: &Observation) -> f64 {
         let bytes = |resume| raw_bytes(resume, seen).unwrap_or(0.0);
-        let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, (Grain::Usual, choice.grain));
+        let lossy = |bytes: f64, ratio: f64| bytes / ratio * self.grain_part(ratio, Grain::Usual, choice.grain);
         // Finer bounds add their bits to each value.
         let most = self.profile.continued_share * seen.tolerance / seen.relative_residual;
         let finer = |bytes: f64, ratio: f64, times: f64| {
@@ -166,21 +167,21 @@ impl PolicyConfig {
     }
 }
 
-/// What is assumed of a codec until it was seen: the modest end of what solvers' vectors give
-/// (ratios of CG iterates under the verified rule about 4, lossless 1.1 to 1.35), its rate with
-/// every try of the verified rule in it. A better one is found because schemes that come near are
-/// tried once, a worse one is dropped because it is measured.
-pub(super) const LOSSY_GUESS: Coding =
-    Coding { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
-pub(super) const LOSSLESS_GUESS: Coding =
-    Coding { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
+/// The assumed rates of a codec until it was measured: the modest end of what solvers' vectors give
+/// (ratios of CG iterates under the verified rule about 4, lossless 1.1 to 1.35). The rate includes
+/// every try of the verified rule. A better one is found because schemes that come near are tried
+/// once, a worse one is dropped because it is measured.
+pub(super) const LOSSY_GUESS: CodecRates =
+    CodecRates { ratio: 4.0, encode_bytes_per_second: 0.2e9, decode_bytes_per_second: 0.4e9 };
+pub(super) const LOSSLESS_GUESS: CodecRates =
+    CodecRates { ratio: 1.2, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
 /// Ratio of a direction at its bound in the energy norm, a twentieth, which CG's bear at about ten.
 const DIRECTION_RATIO: f64 = 10.0;
-/// What of the bits saved by coarser bounds is expected before it was measured.
+/// The part of the bits saved by coarser bounds that is expected before it was measured.
 const COARSE_CREDIT: f64 = 0.5;
 /// Bits of a value of the iterate.
 const VALUE_BITS: f64 = 64.0;
-/// What of the interval is waited for a version whose cost is a guess.
+/// The part of the interval to wait for a version whose cost is a guess.
 const FIRST_PART: f64 = 0.5;
 const COPY_BYTES_PER_SECOND: f64 = 4e9;
 
@@ -210,7 +211,7 @@ pub(super) fn bandwidth(seen: &Observation) -> Option<f64> {
     let rates = seen.costs.iter().filter(|(_, cost)| is_seen(cost) && cost.ratio > 0.0).filter_map(|(choice, cost)| {
         let coding = match choice.scheme {
             Scheme::Lossy => LOSSY_GUESS,
-            Scheme::Traditional => Coding::RAW,
+            Scheme::Traditional => CodecRates::RAW,
             _ => LOSSLESS_GUESS,
         };
         let raw_bytes = raw_bytes(choice.resume, seen)?;

@@ -4,9 +4,9 @@ use recoup_core::{Choice, Cost, Decision, Observation, Plan, Policy, Resume, Sch
 
 use super::config::PolicyConfig;
 use super::cost::raw_bytes;
-use super::in_force::{InForce, SafePoints, Saved, is_probe_due, probe};
-use super::learned::Extra;
-use super::remaining::History;
+use super::in_force::{InForce, SafePoints, SavedChoice, Spacing, is_probe_due, probe};
+use super::learned::RecoveryHistory;
+use super::remaining::ResidualHistory;
 use crate::decide::Question;
 use crate::interval::Interval;
 
@@ -26,8 +26,8 @@ pub struct FixedPolicy {
     /// Lossy versions that do not serve may hold more.
     may_hold_more: bool,
     interval: Interval,
-    history: History,
-    extra: Extra,
+    history: ResidualHistory,
+    recoveries: RecoveryHistory,
     safe_points: SafePoints,
     in_force: Option<InForce>,
     has_probed: bool,
@@ -42,15 +42,15 @@ impl FixedPolicy {
             may_hold_more: scheme == Scheme::Lossy && config.may_continue(),
             config,
             interval,
-            history: History::new(),
-            extra: Extra::default(),
+            history: ResidualHistory::new(),
+            recoveries: RecoveryHistory::default(),
             safe_points: SafePoints::default(),
             in_force: None,
             has_probed: false,
         }
     }
 
-    /// What one checkpoint does.
+    /// Returns the plan of a checkpoint.
     fn plan(&self) -> Plan {
         self.config.plan(self.scheme)
     }
@@ -72,12 +72,13 @@ impl FixedPolicy {
         Some(format!("lossy versions hold what the recurrences need from now on: {evidence}"))
     }
 
-    /// What recoveries have shown, where it makes lossy versions cost more than such that lose no
-    /// iteration, by what is expected of both.
+    /// Returns the evidence of recoveries if it makes lossy versions cost more than versions that
+    /// lose no iteration, by the cost expected of both.
     fn evidence_of_recoveries(&self, seen: &Observation) -> Option<String> {
         let lossy = self.plan().choice();
         let continued = Choice { resume: Resume::Traditional, ..lossy };
-        let (recoveries, found) = (self.extra.recoveries(lossy), self.extra.found(lossy, seen.iteration)?);
+        let recoveries = self.recoveries.recoveries(lossy);
+        let found = self.recoveries.found(lossy, seen.iteration)?;
         let starts_slowly = self.config.profile.starts_slowly;
         let slow_start = if starts_slowly { self.history.pace(seen.tolerance).slow_start_iterations } else { 0.0 };
         let predicted = found + slow_start;
@@ -119,7 +120,7 @@ impl FixedPolicy {
                 Some((seconds, is_due, format!("{scheme} every {iterations} iterations, as asked")))
             }
             Interval::Seconds(seconds) => {
-                let is_due = self.safe_points.is_due(seen, (seconds, 0.0));
+                let is_due = self.safe_points.is_due(seen, Spacing { interval_seconds: seconds, drain_seconds: 0.0 });
                 Some((seconds, is_due, format!("{scheme} every {seconds} s, as asked")))
             }
             Interval::Auto => {
@@ -132,7 +133,8 @@ impl FixedPolicy {
                     "{scheme} every {seconds:.3} s: optimal for {:.4} s blocking, {:.4} s drain and an MTTI of {} s",
                     timing.blocking_seconds, timing.drain_seconds, self.config.mtti_seconds
                 );
-                Some((seconds, self.safe_points.is_due(seen, (seconds, timing.drain_seconds)), why))
+                let spacing = Spacing { interval_seconds: seconds, drain_seconds: timing.drain_seconds };
+                Some((seconds, self.safe_points.is_due(seen, spacing), why))
             }
         }
     }
@@ -169,7 +171,7 @@ impl Policy for FixedPolicy {
 
     fn decide(&mut self, seen: &Observation) -> Decision {
         self.config.learn_profile(seen);
-        self.extra.see(seen, &self.history);
+        self.recoveries.see(seen, &self.history);
         self.history.see(seen);
         self.safe_points.see(seen);
         let evidence = self.hold_more(seen);
@@ -183,9 +185,9 @@ impl Policy for FixedPolicy {
         }
         let choice = self.plan().choice();
         if decision.save.is_some() {
-            self.extra.saved(Saved { iteration: seen.iteration, choice });
+            self.recoveries.saved(SavedChoice { iteration: seen.iteration, choice });
         }
-        let extra = self.extra.predict(choice, &self.config, seen, self.history.pace(seen.tolerance));
+        let extra = self.recoveries.predict(choice, &self.config, seen, self.history.pace(seen.tolerance));
         Decision { extra_iterations: Some(extra), ..decision }
     }
 }

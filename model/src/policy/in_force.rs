@@ -1,4 +1,4 @@
-//! What both policies remember: the choice in force, where safe points are, and whether a version
+//! The memory of both policies: the choice in force, where safe points are, and whether a version
 //! has been measured.
 
 use recoup_core::{Choice, Decision, Observation, Plan};
@@ -9,7 +9,7 @@ const INTERVAL_CHANGE: f64 = 1.25;
 /// MTTI.
 const PROBE_AGAIN: f64 = 0.05;
 
-/// What both policies remember of their last decision.
+/// The last decision of a policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct InForce {
     pub(super) choice: Choice,
@@ -18,12 +18,13 @@ pub(super) struct InForce {
 
 impl InForce {
     pub(super) fn has_moved_to(&self, interval_seconds: f64) -> bool {
-        let (low, high) = (self.interval_seconds / INTERVAL_CHANGE, self.interval_seconds * INTERVAL_CHANGE);
+        let low = self.interval_seconds / INTERVAL_CHANGE;
+        let high = self.interval_seconds * INTERVAL_CHANGE;
         self.interval_seconds != interval_seconds && !(low..=high).contains(&interval_seconds)
     }
 }
 
-/// How far apart safe points are: every iteration of most methods, every cycle of GMRES.
+/// The distance of safe points: every iteration of most methods, every cycle of GMRES.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SafePoints {
     newest: u64,
@@ -45,11 +46,13 @@ impl SafePoints {
         self.apart as f64 * seen.iteration_seconds
     }
 
-    /// Whether this safe point costs less than the next, and never twice for one iteration. With C
-    /// seconds for a version, a failure every M seconds and the optimal interval `T = sqrt(2 C M)`,
+    /// Returns whether this safe point costs less than the next, and never twice for one iteration.
+    /// With C seconds for a version, a failure every M seconds and the optimal interval `T = sqrt(2
+    /// C M)`,
     /// `C / t + t / (2 M)` is the same for t as for `T^2 / t`: the better of t and the next one,
     /// t', is t from `t t' = T^2` on. No version is taken while the one before still drains.
-    pub(super) fn is_due(&self, seen: &Observation, (interval_seconds, drain_seconds): (f64, f64)) -> bool {
+    pub(super) fn is_due(&self, seen: &Observation, spacing: Spacing) -> bool {
+        let Spacing { interval_seconds, drain_seconds } = spacing;
         let since = seen.since_checkpoint_seconds;
         let next = since + self.apart.max(1) as f64 * seen.iteration_seconds;
         seen.since_checkpoint_iterations > 0
@@ -58,7 +61,15 @@ impl SafePoints {
     }
 }
 
-/// Whether to take a checkpoint only to learn what one costs.
+/// The least time between two checkpoints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spacing {
+    pub(super) interval_seconds: f64,
+    /// The drain of the version before takes at least this long.
+    pub(super) drain_seconds: f64,
+}
+
+/// Returns whether to take a checkpoint only to measure its cost.
 pub(super) fn is_probe_due(seen: &Observation, has_probed: bool, mtti_seconds: f64) -> bool {
     let wait_is_over = seen.since_checkpoint_seconds >= PROBE_AGAIN * mtti_seconds;
     mtti_seconds.is_finite() && seen.since_checkpoint_iterations > 0 && (!has_probed || wait_is_over)
@@ -82,7 +93,7 @@ pub(super) fn probe(has_probed: &mut bool, plan: Plan, is_due: bool) -> Decision
 
 /// A checkpoint that was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Saved {
+pub(super) struct SavedChoice {
     pub(super) iteration: u64,
     pub(super) choice: Choice,
 }

@@ -1,10 +1,10 @@
-//! What a run has taught: how often it fails, and how many extra iterations lossy recoveries cost.
+//! Numbers learned from a run: its rate of failures, and the extra iterations of lossy recoveries.
 
 use recoup_core::{Bound, BoundRule, Choice, Cost, Grain, Observation, Prediction, PredictionSource, Resume, Scheme};
 
 use super::config::PolicyConfig;
-use super::in_force::Saved;
-use super::remaining::{History, Pace};
+use super::in_force::SavedChoice;
+use super::remaining::{ConvergencePace, ResidualHistory};
 use crate::extra_iterations::Stationary;
 
 /// The given MTTI counts as much as this many failures seen.
@@ -34,10 +34,10 @@ pub(super) fn mtti_seconds(given_seconds: f64, seen: &Observation) -> f64 {
     (MTTI_FAILURES * given_seconds + seen.elapsed_seconds) / (MTTI_FAILURES + failures)
 }
 
-/// What recoveries have cost, and what the next one will.
+/// The extra iterations of past recoveries, and the prediction for the next one.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Extra {
-    saved: Vec<Saved>,
+pub(super) struct RecoveryHistory {
+    saved: Vec<SavedChoice>,
     failures: u64,
     winning_back: Option<WinningBack>,
     learned: Vec<(Choice, Learned)>,
@@ -61,9 +61,9 @@ struct WinningBack {
     above_at: u64,
 }
 
-impl Extra {
+impl RecoveryHistory {
     /// Remembers what is saved.
-    pub(super) fn saved(&mut self, saved: Saved) {
+    pub(super) fn saved(&mut self, saved: SavedChoice) {
         self.saved.retain(|older| older.iteration < saved.iteration);
         if self.saved.len() == SAVED_MAX {
             self.saved.remove(0);
@@ -74,7 +74,7 @@ impl Extra {
     /// Follows a recovery until the residual is back where it was: every iteration beyond those
     /// that were lost, and before the residual was seen to be back, is an extra one. `history` has
     /// not taken in `seen` yet.
-    pub(super) fn see(&mut self, seen: &Observation, history: &History) {
+    pub(super) fn see(&mut self, seen: &Observation, history: &ResidualHistory) {
         if seen.failures > self.failures {
             self.failures = seen.failures;
             self.winning_back = self.recovery(seen, history);
@@ -91,7 +91,7 @@ impl Extra {
         learned.fractions += lost.above_at.saturating_sub(lost.lost_at) as f64 / lost.version.max(1) as f64;
     }
 
-    fn recovery(&self, seen: &Observation, history: &History) -> Option<WinningBack> {
+    fn recovery(&self, seen: &Observation, history: &ResidualHistory) -> Option<WinningBack> {
         let (lost_at, log_residual) = history.newest()?;
         let version = seen.iteration.saturating_sub(seen.since_checkpoint_iterations);
         let choice = self.saved.iter().find(|saved| saved.iteration == version)?.choice;
@@ -110,7 +110,7 @@ impl Extra {
         self.learned.iter().find(|(other, _)| *other == choice).map(|(_, learned)| *learned).unwrap_or_default()
     }
 
-    /// What recoveries from such versions have taught, however coarse their bounds.
+    /// Returns the extra iterations learned from such versions, however coarse their bounds.
     fn of_any_grain(&self, choice: Choice) -> Learned {
         let is_like = |other: &Choice| (other.scheme, other.resume) == (choice.scheme, choice.resume);
         let like = self.learned.iter().filter(|(other, _)| is_like(other));
@@ -135,31 +135,38 @@ impl Extra {
     /// N' of a recovery from a version of this choice taken now: what such recoveries cost, as
     /// expected of the method and then as seen, and until one was seen, what the error of the
     /// iterate adds to it.
-    pub(super) fn predict(&self, choice: Choice, config: &PolicyConfig, seen: &Observation, pace: Pace) -> Prediction {
+    pub(super) fn predict(
+        &self,
+        choice: Choice,
+        config: &PolicyConfig,
+        seen: &Observation,
+        pace: ConvergencePace,
+    ) -> Prediction {
         let done = seen.iteration as f64;
-        let (own, like) = (self.learned(choice), self.of_any_grain(choice));
+        let own = self.learned(choice);
+        let like = self.of_any_grain(choice);
         let learned = if own.recoveries > 0.0 { own } else { like };
         let prior = config.expected_extra_fraction(choice);
         let found = (EXTRA_RECOVERIES * prior + learned.fractions) / (EXTRA_RECOVERIES + learned.recoveries);
         // What recoveries have cost beyond the expected may be the bound's doing, or not.
         let is_finer = own.recoveries == 0.0 && choice.grain == Grain::Fine;
         let restart = if is_finer { (found + found.min(prior)) / 2.0 * done } else { found * done };
-        let starts_anew = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
-        let is_slow = starts_anew && config.profile.starts_slowly;
+        let restarts = choice.scheme == Scheme::Lossy && choice.resume < Resume::Traditional;
+        let is_slow = restarts && config.profile.starts_slowly;
         let restart = restart + if is_slow { pace.slow_start_iterations } else { 0.0 };
         if own.recoveries > 0.0 {
             return Prediction { iterations: restart, at_most: None, source: PredictionSource::Recoveries };
         }
-        let rate = pace.rate.filter(|_| starts_anew);
+        let rate = pace.rate.filter(|_| restarts);
         if like.recoveries > 0.0 {
             let coarser = rate.map_or(0.0, |rate| config.of_coarse_bounds(choice, rate));
             let iterations = (restart + coarser).min(done);
             return Prediction { iterations, at_most: None, source: PredictionSource::Recoveries };
         }
-        let Some(error) = rate.and_then(|rate| of_the_error((config, choice), seen, rate)) else {
+        let Some(error) = rate.and_then(|rate| extra_of_error(config, choice, seen, rate)) else {
             return Prediction { iterations: restart, at_most: None, source: PredictionSource::Method };
         };
-        // Starting anew costs no more than what was done.
+        // A restart costs no more than the iterations done.
         let with = |error: f64| (restart + error).min(done);
         Prediction { iterations: with(error.expected), at_most: Some(with(error.at_most)), source: error.source }
     }
@@ -195,39 +202,41 @@ impl PolicyConfig {
 }
 
 /// Extra iterations that the error of a lossy iterate costs.
-struct OfTheError {
+struct ExtraOfError {
     expected: f64,
     at_most: f64,
     source: PredictionSource,
 }
 
-/// What the error of a lossy iterate costs, with the residual falling by `exp(-rate)` per
+/// Returns the cost of the error of a lossy iterate, with the residual falling by `exp(-rate)` per
 /// iteration: by Theorem 2 for a stationary method, by the logarithm of the residual's growth over
 /// the rate for others. Both have all of the error in the mode that falls slowest. One that is
 /// spread evenly and was held to the growth promised costs nothing that could be measured, so only
 /// what goes beyond that is expected. `None` while nothing bounds the error.
-fn of_the_error((config, choice): (&PolicyConfig, Choice), seen: &Observation, rate: f64) -> Option<OfTheError> {
-    let (measured, promised) = (residual_jump(choice, seen), config.promised_jump(choice.grain));
-    let (allowed, coarse) = (1.0 + config.theta_of(choice.grain), config.of_coarse_bounds(choice, rate));
+fn extra_of_error(config: &PolicyConfig, choice: Choice, seen: &Observation, rate: f64) -> Option<ExtraOfError> {
+    let measured = residual_jump(choice, seen);
+    let promised = config.promised_jump(choice.grain);
+    let allowed = 1.0 + config.theta_of(choice.grain);
+    let coarse = config.of_coarse_bounds(choice, rate);
     if config.profile.is_stationary {
         let source = PredictionSource::Theorem2;
         let extra = |error_bound| stationary(rate, seen.iteration, error_bound);
         return match config.pointwise_bound(seen) {
-            Some(bound) => Some(OfTheError { expected: extra(bound), at_most: extra(bound), source }),
+            Some(bound) => Some(ExtraOfError { expected: extra(bound), at_most: extra(bound), source }),
             None => {
                 // The error that makes the residual jump so, beside what is left of the first one
                 // by now.
                 let left = (-rate * seen.iteration as f64).exp();
                 let of_jump = |jump: f64| extra(left * (jump - 1.0).max(0.0));
                 let expected = coarse + measured.map_or(0.0, |jump| of_jump(jump / allowed));
-                Some(OfTheError { expected, at_most: of_jump(measured.or(promised)?), source })
+                Some(ExtraOfError { expected, at_most: of_jump(measured.or(promised)?), source })
             }
         };
     }
     let of_jump = |jump: f64| jump.max(1.0).ln() / rate;
     let expected = coarse + measured.map_or(0.0, |jump| of_jump(jump / allowed));
     let at_most = of_jump(measured.or(promised)?);
-    Some(OfTheError { expected, at_most, source: PredictionSource::ResidualJump })
+    Some(ExtraOfError { expected, at_most, source: PredictionSource::ResidualJump })
 }
 
 /// Theorem 2 at this iteration.
@@ -260,8 +269,8 @@ mod tests {
         assert_eq!(mtti_seconds(f64::INFINITY, &after(4, 100.0)), 25.0);
     }
 
-    fn at_rate(rate: f64) -> Pace {
-        Pace { rate: Some(rate), ..Pace::default() }
+    fn at_rate(rate: f64) -> ConvergencePace {
+        ConvergencePace { rate: Some(rate), ..ConvergencePace::default() }
     }
 
     fn lossy(config: &PolicyConfig) -> Choice {
@@ -269,9 +278,10 @@ mod tests {
     }
 
     /// Saved lossy at 100, failed at 150, back where it was after 50 + 20 iterations.
-    fn recovered_with_20_extra() -> Extra {
-        let (mut extra, mut history) = (Extra::default(), History::new());
-        extra.saved(Saved { iteration: 100, choice: lossy(&config()) });
+    fn recovered_with_20_extra() -> RecoveryHistory {
+        let mut recoveries = RecoveryHistory::default();
+        let mut history = ResidualHistory::new();
+        recoveries.saved(SavedChoice { iteration: 100, choice: lossy(&config()) });
         history.see(&seen(150, 50));
         for iteration in 101..=170 {
             // The residual lags between 19 and 20 iterations behind.
@@ -283,10 +293,10 @@ mod tests {
                 failures: 1,
                 ..seen(iteration, 1)
             };
-            extra.see(&state, &history);
+            recoveries.see(&state, &history);
             history.see(&state);
         }
-        extra
+        recoveries
     }
 
     fn jumped(residual_jump: f64) -> Observation {
@@ -296,11 +306,11 @@ mod tests {
 
     #[test]
     fn extra_iterations_are_learned_from_a_recovery() {
-        let extra = recovered_with_20_extra();
+        let recoveries = recovered_with_20_extra();
         let config = PolicyConfig { extra_fraction: Some(0.1), ..config() };
-        assert_eq!(extra.recoveries(lossy(&config)), 1.0);
+        assert_eq!(recoveries.recoveries(lossy(&config)), 1.0);
         // 19 of 100 seen once, 10 of 100 expected four times: 11.8 of 100, at 300 iterations 35.4.
-        let found = extra.predict(lossy(&config), &config, &seen(300, 1), Pace::default());
+        let found = recoveries.predict(lossy(&config), &config, &seen(300, 1), ConvergencePace::default());
         assert!((found.iterations - 35.4).abs() < 1e-9);
         assert_eq!(found.source, PredictionSource::Recoveries);
     }
@@ -308,15 +318,15 @@ mod tests {
     #[test]
     fn what_one_grain_costs_is_expected_of_the_others() {
         let config = PolicyConfig { extra_fraction: Some(0.1), has_grains: true, ..config() };
-        let of = |grain| {
+        let expected = |grain| {
             let choice = Choice { grain, ..lossy(&config) };
             recovered_with_20_extra().predict(choice, &config, &seen(300, 1), at_rate(0.01)).iterations
         };
         // 11.8 of 100 as learned, at 300 iterations; of the part beyond the 10 expected finer
         // bounds are taken to save half.
-        assert!((of(Grain::Usual) - 35.4).abs() < 1e-9);
-        assert!((of(Grain::Fine) - 32.7).abs() < 1e-9);
-        assert!((of(Grain::Coarse) - 35.4 - COARSE_SHARE * 2f64.ln() / 0.01).abs() < 1e-9);
+        assert!((expected(Grain::Usual) - 35.4).abs() < 1e-9);
+        assert!((expected(Grain::Fine) - 32.7).abs() < 1e-9);
+        assert!((expected(Grain::Coarse) - 35.4 - COARSE_SHARE * 2f64.ln() / 0.01).abs() < 1e-9);
     }
 
     #[test]
@@ -331,7 +341,8 @@ mod tests {
     fn a_method_says_what_its_recoveries_cost() {
         let profile = MethodProfile { deflated_fraction: 0.005, ..MethodProfile::UNKNOWN };
         let config = PolicyConfig { extra_fraction: None, lossy_resume: None, profile, ..config() };
-        let found = Extra::default().predict(lossy(&config), &config, &seen(1000, 1), Pace::default());
+        let found =
+            RecoveryHistory::default().predict(lossy(&config), &config, &seen(1000, 1), ConvergencePace::default());
         assert!((found.iterations - 5.0).abs() < 1e-9);
         assert_eq!(found.source, PredictionSource::Method);
     }
@@ -340,7 +351,7 @@ mod tests {
     fn jump_beyond_the_promise_counts_until_a_recovery_was_seen() {
         let state = jumped(1.5 * std::f64::consts::E.powi(2));
         // theta is 0.5, so e^2 are beyond it: 2 / 0.01 iterations.
-        let found = Extra::default().predict(lossy(&config()), &config(), &state, at_rate(0.01));
+        let found = RecoveryHistory::default().predict(lossy(&config()), &config(), &state, at_rate(0.01));
         assert!((found.iterations - 200.0).abs() < 1e-9, "{found:?}");
         assert!((found.at_most.unwrap() - 200.0 - 1.5f64.ln() / 0.01).abs() < 1e-9, "{found:?}");
         assert_eq!(found.source, PredictionSource::ResidualJump);
@@ -352,11 +363,11 @@ mod tests {
 
     #[test]
     fn jump_is_at_most_as_promised_until_it_was_measured() {
-        let found = Extra::default().predict(lossy(&config()), &config(), &seen(1000, 1), at_rate(0.01));
+        let found = RecoveryHistory::default().predict(lossy(&config()), &config(), &seen(1000, 1), at_rate(0.01));
         assert!((found.at_most.unwrap() - 1.5f64.ln() / 0.01).abs() < 1e-9, "{found:?}");
         assert_eq!(found.iterations, 0.0);
         let fixed = PolicyConfig { rule: BoundRule::Fixed(Bound::Absolute(1e-3)), ..config() };
-        let unknown = Extra::default().predict(lossy(&fixed), &fixed, &seen(1000, 1), at_rate(0.01));
+        let unknown = RecoveryHistory::default().predict(lossy(&fixed), &fixed, &seen(1000, 1), at_rate(0.01));
         assert_eq!(unknown, Prediction { iterations: 0.0, at_most: None, source: PredictionSource::Method });
     }
 
@@ -366,12 +377,12 @@ mod tests {
         let rate = -(0.99998f64.ln());
         let rule = BoundRule::Fixed(Bound::Pointwise(1e-4));
         let jacobi = PolicyConfig { profile: MethodProfile::STATIONARY, rule, ..config() };
-        let found = Extra::default().predict(lossy(&jacobi), &jacobi, &seen(3941, 1), at_rate(rate));
+        let found = RecoveryHistory::default().predict(lossy(&jacobi), &jacobi, &seen(3941, 1), at_rate(rate));
         assert!((found.iterations - 5.41).abs() < 0.005, "{found:?}");
         assert_eq!(found.source, PredictionSource::Theorem2);
         // With an error that doubles the residual, it is the time the residual takes to halve.
         let verified = PolicyConfig { profile: MethodProfile::STATIONARY, ..config() };
-        let doubled = Extra::default().predict(lossy(&verified), &verified, &jumped(2.0), at_rate(0.01));
+        let doubled = RecoveryHistory::default().predict(lossy(&verified), &verified, &jumped(2.0), at_rate(0.01));
         assert!((doubled.at_most.unwrap() - 2f64.ln() / 0.01).abs() < 1e-9, "{doubled:?}");
         assert!((doubled.iterations - (2.0f64 / 1.5).ln() / 0.01).abs() < 1e-9, "{doubled:?}");
     }

@@ -1,4 +1,5 @@
-//! What the residual's history says: how long the solve still takes, and what recoveries have cost.
+//! Predictions from the residual's history: the iterations that remain, and those that a restart
+//! adds.
 
 use recoup_core::Observation;
 
@@ -11,7 +12,7 @@ const FIT_MIN: usize = 8;
 
 /// The logarithm of the relative residual over the iterations of the path that led here.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct ResidualHistory {
     samples: Vec<(u64, f64)>,
     stride: u64,
     newest: Option<(u64, f64)>,
@@ -19,29 +20,28 @@ pub(super) struct History {
 
 /// A straight line through the recent logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
+struct ResidualTrend {
     /// Fall per iteration.
     rate: f64,
     /// Value at the newest iteration.
     now: f64,
 }
 
-/// How a solve gets on.
+/// The convergence of a solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct ConvergencePace {
     /// Fall of the residual's logarithm per iteration, recently; `None` while it does not fall.
     pub(super) rate: Option<f64>,
     /// Iterations lost by a new start, where the solve began more slowly than it goes on.
     pub(super) slow_start_iterations: f64,
 }
 
-impl History {
+impl ResidualHistory {
     pub(super) fn new() -> Self {
         Self { samples: Vec::new(), stride: 1, newest: None }
     }
 
-    /// Where the solve stood when it was last seen: iteration and logarithm of the relative
-    /// residual.
+    /// Returns the newest sample: iteration and logarithm of the relative residual.
     pub(super) fn newest(&self) -> Option<(u64, f64)> {
         self.newest
     }
@@ -71,46 +71,53 @@ impl History {
     /// Iterations to the tolerance at the recent rate, or at that of the whole solve where the
     /// recent one does not fall; infinite while nothing is known.
     pub(super) fn remaining_iterations(&self, tolerance: f64) -> f64 {
-        let Some(line) = self.line() else { return f64::INFINITY };
-        let to_fall = (line.now - tolerance.ln()).max(0.0);
-        if to_fall.is_finite() { to_fall / line.rate } else { f64::INFINITY }
+        let Some(trend) = self.trend() else { return f64::INFINITY };
+        let to_fall = (trend.now - tolerance.ln()).max(0.0);
+        if to_fall.is_finite() { to_fall / trend.rate } else { f64::INFINITY }
     }
 
-    /// How fast the residual falls, and what a new start would cost on the way to the tolerance.
-    pub(super) fn pace(&self, tolerance: f64) -> Pace {
-        Pace { rate: self.rate(), slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0) }
+    /// Returns the rate at which the residual falls, and the cost of a restart on the way to the
+    /// tolerance.
+    pub(super) fn pace(&self, tolerance: f64) -> ConvergencePace {
+        ConvergencePace {
+            rate: self.rate(),
+            slow_start_iterations: self.slow_start_iterations(tolerance).unwrap_or(0.0),
+        }
     }
 
-    /// Iterations that a method which starts anew takes beyond those that remain: to fall by what
-    /// the residual has yet to fall, it takes as many as from the start of this solve.
+    /// Iterations that a restarted method takes beyond those that remain: to fall by as much as the
+    /// residual has yet to fall, it takes as many as from the start of this solve.
     fn slow_start_iterations(&self, tolerance: f64) -> Option<f64> {
-        let (line, (newest, _), (_, first)) = (self.line()?, self.newest?, *self.samples.first()?);
-        let (to_fall, fallen) = (line.now - tolerance.ln(), first - line.now);
+        let trend = self.trend()?;
+        let (newest, _) = self.newest?;
+        let (_, first) = *self.samples.first()?;
+        let to_fall = trend.now - tolerance.ln();
+        let fallen = first - trend.now;
         let from_start = match self.samples.iter().find(|(_, log)| first - log >= to_fall) {
             Some((iteration, _)) => *iteration as f64,
-            None => newest as f64 + (to_fall - fallen) / line.rate,
+            None => newest as f64 + (to_fall - fallen) / trend.rate,
         };
-        let extra = from_start - to_fall / line.rate;
+        let extra = from_start - to_fall / trend.rate;
         extra.is_finite().then_some(extra.max(0.0))
     }
 
     /// Fall of the logarithm per iteration, recently; `None` while it does not fall.
     fn rate(&self) -> Option<f64> {
-        self.line().map(|line| line.rate)
+        self.trend().map(|trend| trend.rate)
     }
 
-    fn line(&self) -> Option<Line> {
+    fn trend(&self) -> Option<ResidualTrend> {
         let (newest, _) = self.newest?;
         let from = newest as f64 * (1.0 - RECENT);
         let recent = self.samples.partition_point(|(iteration, _)| (*iteration as f64) < from);
         let recent = recent.min(self.samples.len().saturating_sub(FIT_MIN));
-        let falls = |line: &Line| line.rate > 0.0;
+        let falls = |trend: &ResidualTrend| trend.rate > 0.0;
         fit(&self.samples[recent..], newest).filter(falls).or_else(|| fit(&self.samples, newest).filter(falls))
     }
 }
 
 /// Least squares; `None` for less than two samples.
-fn fit(samples: &[(u64, f64)], newest: u64) -> Option<Line> {
+fn fit(samples: &[(u64, f64)], newest: u64) -> Option<ResidualTrend> {
     if samples.len() < 2 {
         return None;
     }
@@ -120,7 +127,7 @@ fn fit(samples: &[(u64, f64)], newest: u64) -> Option<Line> {
     let cross: f64 = samples.iter().map(|(x, y)| (*x as f64 - mean_x) * (y - mean_y)).sum();
     let square: f64 = samples.iter().map(|(x, _)| (*x as f64 - mean_x).powi(2)).sum();
     let slope = cross / square;
-    Some(Line { rate: -slope, now: mean_y + slope * (newest as f64 - mean_x) })
+    Some(ResidualTrend { rate: -slope, now: mean_y + slope * (newest as f64 - mean_x) })
 }
 
 #[cfg(test)]
@@ -128,8 +135,8 @@ mod tests {
     use super::*;
     use crate::policy::tests::seen;
 
-    fn history(residuals: impl Iterator<Item = f64>) -> History {
-        let mut history = History::new();
+    fn history(residuals: impl Iterator<Item = f64>) -> ResidualHistory {
+        let mut history = ResidualHistory::new();
         for (iteration, relative_residual) in residuals.enumerate() {
             history.see(&Observation { relative_residual, ..seen(iteration as u64, 1) });
         }

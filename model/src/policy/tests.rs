@@ -7,11 +7,11 @@ use recoup_core::{
 use super::candidates::candidates;
 use super::config::PolicyConfig;
 use super::cost::{LOSSLESS_GUESS, LOSSY_GUESS, bandwidth, raw_bytes};
-use super::learned::Extra;
-use super::remaining::History;
+use super::learned::RecoveryHistory;
+use super::remaining::ResidualHistory;
 use super::*;
-use crate::bound::Coding;
-use crate::decide::Machine;
+use crate::break_even::CodecRates;
+use crate::decide::MachineBandwidths;
 use crate::interval::Interval;
 
 const BYTES: u64 = 8 * 2_097_152;
@@ -52,40 +52,34 @@ pub(super) fn seen(iteration: u64, since: u64) -> Observation {
     }
 }
 
-/// What was saved, at which iteration, over a run on a machine of this bandwidth and lossy codec.
-fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: Coding) -> (Vec<(u64, Scheme)>, Vec<String>) {
-    let (saved, reasons) = run_grains(policy, bandwidth, (0.999, |_| lossy));
+/// Returns the schemes saved, with their iterations, of a run on a machine of this bandwidth and
+/// lossy codec.
+fn run(policy: &mut dyn Policy, bandwidth: f64, lossy: CodecRates) -> (Vec<(u64, Scheme)>, Vec<String>) {
+    let (saved, reasons) = run_grains(policy, bandwidth, 0.999, |_| lossy);
     (saved.into_iter().map(|(iteration, plan)| (iteration, plan.scheme)).collect(), reasons)
 }
 
-/// The same with what is left of the residual after an iteration, and a lossy codec that depends on
-/// the bounds.
+/// The same for the part of the residual that an iteration leaves, and a lossy codec that depends
+/// on the bounds.
 fn run_grains(
     policy: &mut dyn Policy,
     bandwidth: f64,
-    (left, lossy): (f64, impl Fn(Grain) -> Coding),
+    left_per_iteration: f64,
+    lossy: impl Fn(Grain) -> CodecRates,
 ) -> (Vec<(u64, Plan)>, Vec<String>) {
-    run_until((18_400, 5000), policy, bandwidth, (left, lossy))
-}
-
-/// The same of a solve of so many iterations, up to one of them.
-fn run_until(
-    (all, end): (i32, u64),
-    policy: &mut dyn Policy,
-    bandwidth: f64,
-    (left, lossy): (f64, impl Fn(Grain) -> Coding),
-) -> (Vec<(u64, Plan)>, Vec<String>) {
-    let machine = Machine {
+    let machine = MachineBandwidths {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
         copy_bytes_per_second: 8e9,
         ranks: 1,
     };
-    let (mut saved, mut reasons) = (Vec::new(), Vec::new());
+    let mut saved = Vec::new();
+    let mut reasons = Vec::new();
     let mut costs: Vec<(Choice, Cost)> = Vec::new();
     let mut last = 0;
-    for iteration in 1..=end {
-        let (relative_residual, tolerance) = (left.powi(iteration as i32), left.powi(all).max(1e-300));
+    for iteration in 1..=5000 {
+        let relative_residual = left_per_iteration.powi(iteration as i32);
+        let tolerance = left_per_iteration.powi(18_400).max(1e-300);
         let seen = seen(iteration, iteration - last);
         let state = Observation { costs: costs.clone(), relative_residual, tolerance, ..seen };
         let decision = policy.decide(&state);
@@ -94,7 +88,7 @@ fn run_until(
         saved.push((iteration, plan));
         last = iteration;
         let coding = match plan.scheme {
-            Scheme::Traditional => Coding::RAW,
+            Scheme::Traditional => CodecRates::RAW,
             Scheme::Lossy => lossy(plan.grain),
             _ => LOSSLESS_GUESS,
         };
@@ -117,7 +111,7 @@ fn auto_settles_on_lossy_on_slow_storage() {
 
 #[test]
 fn auto_does_not_choose_lossy_on_a_fast_disk_and_says_why() {
-    let slow_codec = Coding { encode_bytes_per_second: 0.05e9, ..LOSSY_GUESS };
+    let slow_codec = CodecRates { encode_bytes_per_second: 0.05e9, ..LOSSY_GUESS };
     let (saved, reasons) = run(&mut AutoPolicy::new(config()), 4e9, slow_codec);
     assert!(saved.len() > 10 && saved.iter().all(|(_, scheme)| *scheme == Scheme::Traditional), "{saved:?}");
     assert!(reasons.iter().any(|why| why.starts_with("traditional costs") && why.contains("lossy ")), "{reasons:?}");
@@ -141,7 +135,7 @@ fn auto_behind_the_solver_still_chooses_lossy_on_slow_storage() {
 
 #[test]
 fn auto_leaves_a_scheme_that_measures_worse_than_it_was_guessed() {
-    let useless = Coding { ratio: 1.1, encode_bytes_per_second: 0.02e9, decode_bytes_per_second: 0.02e9 };
+    let useless = CodecRates { ratio: 1.1, encode_bytes_per_second: 0.02e9, decode_bytes_per_second: 0.02e9 };
     let mut policy = AutoPolicy::new(PolicyConfig { extra_fraction: Some(0.0), ..config() });
     let (saved, _) = run(&mut policy, 100e6, useless);
     assert!(saved.iter().skip(2).all(|(_, scheme)| *scheme != Scheme::Lossy), "{saved:?}");
@@ -159,7 +153,7 @@ fn auto_measures_large_problems_with_their_smallest_version() {
 fn auto_finds_a_codec_that_is_better_than_its_guess() {
     // On this storage the guessed lossy codec is a little slower than raw bytes, the real one far
     // faster.
-    let real = Coding { ratio: 20.0, encode_bytes_per_second: 5e9, decode_bytes_per_second: 5e9 };
+    let real = CodecRates { ratio: 20.0, encode_bytes_per_second: 5e9, decode_bytes_per_second: 5e9 };
     let bandwidth = 235e6;
     let (guessed_worse, _) = run(&mut AutoPolicy::new(config()), bandwidth, LOSSY_GUESS);
     let (found, reasons) = run(&mut AutoPolicy::new(config()), bandwidth, real);
@@ -177,9 +171,11 @@ fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
         Cost { blocking_seconds: 0.001, drain_seconds: 0.4, recovery_seconds: 4.0, ratio: 10.0, ..Cost::default() };
     for mtti_seconds in [8.0, 16.0, 32.0, 64.0, 128.0] {
         let mut policy = AutoPolicy::new(PolicyConfig { asynchronous: true, mtti_seconds, ..config() });
-        let (mut last, mut lossy_saved) = (0, 0);
+        let mut last = 0;
+        let mut lossy_saved = 0;
         for iteration in 1..=1000 {
-            let (relative_residual, tolerance) = (0.98f64.powi(iteration as i32), 0.98f64.powi(1000));
+            let relative_residual = 0.98f64.powi(iteration as i32);
+            let tolerance = 0.98f64.powi(1000);
             let costs = vec![(lossy, cost)];
             let seen = Observation { costs, relative_residual, tolerance, ..seen(iteration, iteration - last) };
             let seen = Observation { write_bytes_per_second: 4e6, ..seen };
@@ -199,9 +195,9 @@ const FAST: f64 = 0.9;
 /// The bounds of the last half of what is saved, all of them and the reasons, where coarse bounds
 /// have this ratio and others 8.
 fn grains_kept(coarse_ratio: f64) -> (Vec<Grain>, Vec<Grain>, Vec<String>) {
-    let coding = |grain| Coding { ratio: if grain == Grain::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
+    let coding = |grain| CodecRates { ratio: if grain == Grain::Coarse { coarse_ratio } else { 8.0 }, ..LOSSY_GUESS };
     let mut policy = AutoPolicy::new(PolicyConfig { has_grains: true, ..config() });
-    let (saved, reasons) = run_grains(&mut policy, 20e6, (FAST, coding));
+    let (saved, reasons) = run_grains(&mut policy, 20e6, FAST, coding);
     let grains: Vec<Grain> =
         saved.iter().filter(|(_, plan)| plan.scheme == Scheme::Lossy).map(|(_, plan)| plan.grain).collect();
     (grains[grains.len() / 2..].to_vec(), grains, reasons)
@@ -220,11 +216,11 @@ fn coarser_bounds_are_tried_once_and_kept_where_they_pay() {
 
 #[test]
 fn bounds_that_were_asked_for_stay() {
-    let coding = |grain| Coding { ratio: if grain == Grain::Coarse { 50.0 } else { 8.0 }, ..LOSSY_GUESS };
-    let (saved, _) = run_grains(&mut AutoPolicy::new(config()), 20e6, (FAST, coding));
+    let coding = |grain| CodecRates { ratio: if grain == Grain::Coarse { 50.0 } else { 8.0 }, ..LOSSY_GUESS };
+    let (saved, _) = run_grains(&mut AutoPolicy::new(config()), 20e6, FAST, coding);
     assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
     let fixed = PolicyConfig { has_grains: true, rule: BoundRule::Theorem3, ..config() };
-    let (saved, _) = run_grains(&mut AutoPolicy::new(fixed), 20e6, (FAST, coding));
+    let (saved, _) = run_grains(&mut AutoPolicy::new(fixed), 20e6, FAST, coding);
     assert!(saved.iter().all(|(_, plan)| plan.grain == Grain::Usual));
 }
 
@@ -243,9 +239,10 @@ fn costs_of_a_recovery_are_guessed_until_one_was_seen() {
     let lossy = config.plan(Scheme::Lossy).choice();
     let state = |cost| Observation { costs: vec![(lossy, cost)], ..seen(100, 1) };
     let guessed = config.cost(lossy, &state(cost)).unwrap();
-    let (extra, history) = (Extra::default(), History::new());
-    let found = candidates((&config, &extra, &history), &state(cost)).unwrap();
-    assert_eq!(found.iter().find(|of| of.choice == lossy).unwrap().cost.extra_iterations, 10.0);
+    let recoveries = RecoveryHistory::default();
+    let history = ResidualHistory::new();
+    let found = candidates(&config, &recoveries, &history, &state(cost)).unwrap();
+    assert_eq!(found.iter().find(|candidate| candidate.choice == lossy).unwrap().cost.extra_iterations, 10.0);
     assert!(guessed.recovery_seconds > 0.0);
     let known = Cost { recovery_seconds: 7.0, extra_iterations: 3.0, ..cost };
     assert_eq!(config.cost(lossy, &state(known)), Some(known));
@@ -303,7 +300,8 @@ fn fixed_iterations_and_seconds_save_at_their_safe_points() {
 /// where the interval is this long.
 fn apart_by_cycles(interval_seconds: f64) -> u64 {
     let mut policy = FixedPolicy::new(Scheme::Traditional, Interval::Seconds(interval_seconds), config());
-    let (mut saved, mut newest) = (Vec::new(), 0);
+    let mut saved = Vec::new();
+    let mut newest = 0;
     // The process before ended at 500: what lies between is no cycle.
     for iteration in (510..1500).step_by(10) {
         let since = iteration - newest.max(500);
@@ -328,7 +326,8 @@ fn of_two_safe_points_far_apart_the_cheaper_one_is_taken() {
     let cost = |interval: f64, cycles: u64| interval.powi(2) / (150.0 * cycles as f64) + 150.0 * cycles as f64;
     for interval in [20.0, 160.0, 205.0, 220.0, 360.0, 380.0, 700.0] {
         let cycles = apart_by_cycles(interval) / 10;
-        let (fewer, more) = (cost(interval, cycles.max(2) - 1), cost(interval, cycles + 1));
+        let fewer = cost(interval, cycles.max(2) - 1);
+        let more = cost(interval, cycles + 1);
         assert!(cost(interval, cycles) <= fewer.min(more), "{interval}: {cycles}");
     }
 }
@@ -401,14 +400,15 @@ fn fixed_auto_interval_measures_once_and_then_follows_young() {
     assert_eq!(reasons.len(), 2);
 }
 
-/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after so many
+/// A lossy policy that saves at 100 and fails at 150, with a residual that is back after `extra`
 /// extra iterations; what it saves at 300, and what it says.
 fn lossy_after_a_recovery(extra: u64, vector_bytes: u64) -> (Plan, Vec<String>) {
     let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
     let raw_bytes: Vec<_> = kinds.into_iter().zip([1, 2, 2, 3].map(|vectors| vectors * vector_bytes)).collect();
     let config = PolicyConfig { extra_fraction: Some(0.2), lossy_resume: None, ..config() };
     let mut policy = FixedPolicy::new(Scheme::Lossy, Interval::Iterations(100), config);
-    let (mut plan, mut reasons) = (None, Vec::new());
+    let mut plan = None;
+    let mut reasons = Vec::new();
     let path = (1..=150).map(|at| (at, at, 0)).chain((101..=300u64).map(|at| (at, at.saturating_sub(extra), 1)));
     for (iteration, progress, failures) in path {
         let raw_bytes = raw_bytes.clone();

@@ -110,7 +110,7 @@ pub struct Gmres<'a> {
     r: Vector,
     work: Vector,
     cycle: Cycle,
-    estimate: Estimate,
+    estimate: ResidualEstimate,
     gain: Gain,
     /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
     wanted: usize,
@@ -119,7 +119,7 @@ pub struct Gmres<'a> {
 
 /// The residual norm by the small problem, and when to measure the true one.
 #[derive(Clone, Copy)]
-struct Estimate {
+struct ResidualEstimate {
     /// `||r||` over the norm of the small problem, as last measured.
     ratio: f64,
     /// Norm of the small problem at which the true residual is measured.
@@ -180,7 +180,7 @@ impl<'a> Gmres<'a> {
             r,
             work,
             cycle: Cycle::new(pool, x.len(), m),
-            estimate: Estimate { ratio: 1.0, look_at: 0.0 },
+            estimate: ResidualEstimate { ratio: 1.0, look_at: 0.0 },
             gain: Gain::NONE,
             wanted: 0,
             progress: start(rhs_norm),
@@ -271,9 +271,9 @@ impl<'a> Gmres<'a> {
         let residual_norm = self.progress.residual_norm;
         self.estimate = match self.side {
             Side::Left => {
-                Estimate { ratio: residual_norm / beta, look_at: LOOK_EARLY * tolerance * beta / residual_norm }
+                ResidualEstimate { ratio: residual_norm / beta, look_at: LOOK_EARLY * tolerance * beta / residual_norm }
             }
-            Side::Right => Estimate { ratio: 1.0, look_at: tolerance },
+            Side::Right => ResidualEstimate { ratio: 1.0, look_at: tolerance },
         };
         let before = std::mem::replace(&mut self.gain.beta, beta);
         // What a plain cycle failed to gain a deflated one may, and the other way round.
@@ -334,7 +334,7 @@ impl<'a> Gmres<'a> {
             return self.end_cycle(residual_norm);
         }
         let estimated = self.cycle.residual_norm();
-        self.estimate = Estimate {
+        self.estimate = ResidualEstimate {
             ratio: residual_norm / estimated,
             // Half the way on a logarithmic scale: the ratio drifts, so aiming at the target comes
             // late.

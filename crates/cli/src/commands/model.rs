@@ -8,10 +8,10 @@ mod simulate;
 
 use anyhow::Result;
 use clap::Subcommand;
-use recoup::model::bound::Comparison;
+use recoup::model::break_even::LossyBreakEven;
 use recoup::model::extra_iterations::Stationary;
 use recoup::model::interval::Checkpointing;
-use recoup::model::overhead::Timing;
+use recoup::model::overhead::CheckpointTiming;
 use serde::Serialize;
 
 use self::machine::{at_least_zero, below_one, positive};
@@ -153,7 +153,7 @@ fn interval(args: &IntervalArgs) -> Intervals {
         young_s: of.young_seconds(),
         daly_s: of.daly_seconds(),
         exact_s: of.exact_seconds(),
-        overhead_fraction: Timing::synchronous(of).overhead_fraction(),
+        overhead_fraction: CheckpointTiming::synchronous(of).overhead_fraction(),
     }
 }
 
@@ -175,7 +175,7 @@ struct Overhead {
 }
 
 fn overhead(args: &OverheadArgs) -> Overhead {
-    let timing = Timing {
+    let timing = CheckpointTiming {
         mtti_seconds: args.of.mtti,
         blocking_seconds: args.of.ckpt,
         drain_seconds: 0.0,
@@ -207,14 +207,14 @@ struct Bound {
 }
 
 fn bound(args: &BoundArgs) -> Bound {
-    let of = Comparison {
+    let of = LossyBreakEven {
         mtti_seconds: args.mtti,
         traditional_seconds: args.ckpt_traditional,
         lossy_seconds: args.ckpt_lossy,
         iteration_seconds: args.t_iter,
     };
     let overhead = |checkpoint_seconds| {
-        Timing::synchronous(Checkpointing { mtti_seconds: args.mtti, checkpoint_seconds }).overhead_fraction()
+        CheckpointTiming::synchronous(Checkpointing { mtti_seconds: args.mtti, checkpoint_seconds }).overhead_fraction()
     };
     Bound {
         max_extra_iterations: of.max_extra_iterations(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use recoup_core::{Comm, CommError};
 
 use super::fault::Fault;
-use super::sys::{Family, MESSAGE_MAX, Pending, Raw, Wire};
+use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire};
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
 const VALUES: i32 = 1;
@@ -16,7 +16,7 @@ const BYTES: i32 = 3;
 /// A communicator of an MPI job.
 #[derive(Debug)]
 pub struct Mpi {
-    raw: Raw,
+    raw: RawComm,
     rank: usize,
     size: usize,
     family: Arc<Family>,
@@ -25,14 +25,15 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    pub(super) fn new(raw: Raw, family: Arc<Family>) -> Result<Self, Fault> {
-        let (rank, size) = (raw.rank()?, raw.size()?);
+    pub(super) fn new(raw: RawComm, family: Arc<Family>) -> Result<Self, Fault> {
+        let rank = raw.rank()?;
+        let size = raw.size()?;
         family.join(raw);
         Ok(Self { raw, rank, size, family, room: RefCell::new(Vec::new()) })
     }
 
-    fn pending(&self) -> Pending<'_> {
-        Pending::new(self.raw, &self.family)
+    fn pending(&self) -> PendingCalls<'_> {
+        PendingCalls::new(self.raw, &self.family)
     }
 
     /// The `own` values of all ranks, equally many, one after the other in `all`.
@@ -41,22 +42,22 @@ impl Mpi {
         pending.gather(own, all).and_then(|()| pending.wait()).map_err(|fault| self.error(fault))
     }
 
-    /// What a fault means to the callers of a communicator.
+    /// Translates a fault for the callers of a communicator.
     fn error(&self, fault: Fault) -> CommError {
         self.family.error(fault)
     }
 
     fn begin_exchange<'b>(
         &self,
-        pending: &mut Pending<'b>,
+        pending: &mut PendingCalls<'b>,
         sends: &'b [(usize, &[f64])],
         receives: &'b mut [(usize, &mut [f64])],
     ) -> Result<(), Fault> {
         for (from, target) in receives {
-            pending.receive((*from, VALUES), target);
+            pending.receive(*from, VALUES, target);
         }
         for (to, values) in sends {
-            pending.send((*to, VALUES), values)?;
+            pending.send(*to, VALUES, values)?;
         }
         Ok(())
     }
@@ -66,12 +67,12 @@ impl Mpi {
         let mut pending = self.pending();
         for (from, target) in receives {
             for piece in target.chunks_mut(MESSAGE_MAX) {
-                pending.receive((*from, BYTES), piece);
+                pending.receive(*from, BYTES, piece);
             }
         }
         for (to, bytes) in sends {
             for piece in bytes.chunks(MESSAGE_MAX) {
-                pending.send((*to, BYTES), piece)?;
+                pending.send(*to, BYTES, piece)?;
             }
         }
         pending.wait()
@@ -83,10 +84,10 @@ impl Mpi {
         let mut lengths = vec![[0_i64; 1]; from.len()];
         let mut pending = self.pending();
         for (from, length) in from.iter().zip(&mut lengths) {
-            pending.receive((*from, LENGTH), length);
+            pending.receive(*from, LENGTH, length);
         }
         for ((to, _), length) in sends.iter().zip(&own) {
-            pending.send((*to, LENGTH), length)?;
+            pending.send(*to, LENGTH, length)?;
         }
         pending.wait()?;
         drop(pending);
@@ -180,7 +181,7 @@ impl Comm for Mpi {
             counts.iter().scan(0, |end, &count| Some(std::mem::replace(end, *end + count))).collect();
         let mut all = vec![0; total as usize];
         let mut pending = self.pending();
-        let gathered = pending.gather_parts(bytes, (&mut all, [&counts, &starts]));
+        let gathered = pending.gather_parts(bytes, &mut all, [&counts, &starts]);
         let gathered = gathered.and_then(|()| pending.wait());
         drop(pending);
         gathered.map_err(|fault| self.error(fault))?;

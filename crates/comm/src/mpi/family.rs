@@ -18,7 +18,7 @@ pub(super) trait Member: Copy + PartialEq {
     fn is_loss(fault: Fault) -> bool;
     /// No call on it will succeed any more, on any rank.
     fn revoke(self);
-    /// Whether a rank has revoked it.
+    /// Returns whether a rank has revoked it.
     fn is_revoked(self) -> bool;
     /// The first rank known to be gone.
     fn failed_rank(self) -> Option<usize>;
@@ -76,7 +76,7 @@ impl<M: Member> Members<M> {
         }
     }
 
-    /// What a fault means to the callers of a communicator.
+    /// Translates a fault for the callers of a communicator.
     pub(super) fn error(&self, fault: Fault) -> CommError {
         let library = CommError::Library { class: fault.class };
         self.lost().map_or(library, |rank| CommError::RankLost { rank })

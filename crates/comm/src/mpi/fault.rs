@@ -1,4 +1,4 @@
-//! What the library answers when it says no.
+//! The failures that the library reports.
 
 /// MPI said no: the class of its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use recoup_core::CommError;
 
 use super::comm::Mpi;
 use super::fault::Fault;
-use super::sys::{self, Family, Pause, Pending, Raw};
+use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 use crate::RepairableJob;
 
 /// Naps in one second of waiting.
 const LOOKS_PER_SECOND: u32 = 10_000;
 
-/// Why MPI cannot be used.
+/// A reason why MPI cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MpiError {
@@ -52,7 +52,7 @@ impl From<Fault> for MpiError {
     }
 }
 
-/// How many threads may call the library at once.
+/// The number of threads that may call the library at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadLevel {
     /// Any, one at a time.
@@ -66,7 +66,7 @@ pub enum ThreadLevel {
 pub struct Host {
     /// Its number, in the order of the processes.
     pub number: usize,
-    /// How many machines there are.
+    /// The number of machines.
     pub of: usize,
 }
 
@@ -89,9 +89,9 @@ impl Host {
 #[derive(Debug)]
 pub struct MpiJob {
     /// All processes that are alive.
-    world: Raw,
-    /// Those that compute, or those that wait: whichever this one is among.
-    crew: Raw,
+    world: RawComm,
+    /// The group of this process: the processes that compute, or those that wait.
+    crew: RawComm,
     /// This process's place: below `places` it computes.
     place: usize,
     places: usize,
@@ -99,7 +99,7 @@ pub struct MpiJob {
     level: ThreadLevel,
     /// Its place at the start.
     process: usize,
-    /// How many processes there were at the start.
+    /// The number of processes at the start.
     processes: usize,
     host: Host,
     /// All have told each other whether they are done, since the last repair.
@@ -127,26 +127,28 @@ impl MpiJob {
             return Err(MpiError::StartedBefore);
         }
         let wanted = match level {
-            ThreadLevel::Serialized => sys::Threads::Serialized,
-            ThreadLevel::Multiple => sys::Threads::Multiple,
+            ThreadLevel::Serialized => sys::ThreadSupport::Serialized,
+            ThreadLevel::Multiple => sys::ThreadSupport::Multiple,
         };
         let level = match sys::start(wanted)? {
-            sys::Threads::One => return Err(MpiError::OneThread),
-            sys::Threads::Serialized => ThreadLevel::Serialized,
-            sys::Threads::Multiple => ThreadLevel::Multiple,
+            sys::ThreadSupport::One => return Err(MpiError::OneThread),
+            sys::ThreadSupport::Serialized => ThreadLevel::Serialized,
+            sys::ThreadSupport::Multiple => ThreadLevel::Multiple,
         };
         let family = Arc::new(Family::new());
-        let world = Raw::world()?.dup(&family)?;
+        let world = RawComm::world()?.dup(&family)?;
         family.join(world);
-        let (place, places) = (world.rank()?, world.size()?);
+        let place = world.rank()?;
+        let places = world.size()?;
         let mut hosts = vec![0; places];
         let own = [host_word()];
-        let mut pending = Pending::new(world, &family);
+        let mut pending = PendingCalls::new(world, &family);
         pending.gather(&own, &mut hosts)?;
         pending.wait()?;
         drop(pending);
         let host = Host::among(&hosts, place);
-        let (process, processes) = (place, places);
+        let process = place;
+        let processes = places;
         Ok(Self {
             world,
             crew: world,
@@ -194,25 +196,25 @@ impl MpiJob {
         self.host
     }
 
-    /// Whether this process waits for the place of a lost one.
+    /// Returns whether this process waits for the place of a lost one.
     #[must_use]
     pub fn is_spare(&self) -> bool {
         self.place >= self.places
     }
 
-    /// Whether a lost rank can be survived: the library has what it takes.
+    /// Returns whether a lost rank can be survived: the library has what it takes.
     #[must_use]
     pub fn can_repair(&self) -> bool {
         sys::can_repair()
     }
 
-    /// Whether a rank is lost, and [`MpiJob::repair`] has not been called since.
+    /// Returns whether a rank is lost, and [`MpiJob::repair`] has not been called since.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.family.lost().is_some()
     }
 
-    /// How many processes were lost up to the last repair.
+    /// Returns the number of processes lost up to the last repair.
     ///
     /// # Errors
     /// [`MpiError::Library`].
@@ -220,7 +222,7 @@ impl MpiJob {
         Ok(self.processes - self.world.size()?)
     }
 
-    /// Whether a rank was lost since the start.
+    /// Returns whether a rank was lost since the start.
     #[must_use]
     pub fn was_repaired(&self) -> bool {
         self.is_maimed
@@ -235,7 +237,7 @@ impl MpiJob {
     /// # Errors
     /// [`CommError::RankLost`] when a process is gone.
     pub fn rest(&mut self) -> Result<(), CommError> {
-        let mut pending = Pending::new(self.world, &self.family);
+        let mut pending = PendingCalls::new(self.world, &self.family);
         let rested = pending.barrier().and_then(|()| pending.wait());
         drop(pending);
         rested.map_err(|fault| self.family.error(fault))?;
@@ -278,11 +280,12 @@ impl MpiJob {
     }
 
     /// Every process alive tells its place, and all fill up those that are empty alike.
-    fn take_places(&mut self, alive: Raw) -> Result<(), Fault> {
+    fn take_places(&mut self, alive: RawComm) -> Result<(), Fault> {
         self.family = Arc::new(Family::new());
         self.family.join(alive);
-        let (own, mut all) = ([self.place as i64], vec![0_i64; alive.size()?]);
-        let mut pending = Pending::new(alive, &self.family);
+        let own = [self.place as i64];
+        let mut all = vec![0_i64; alive.size()?];
+        let mut pending = PendingCalls::new(alive, &self.family);
         pending.gather(&own, &mut all)?;
         pending.wait()?;
         drop(pending);
@@ -296,7 +299,7 @@ impl MpiJob {
         Ok(())
     }
 
-    /// How many processes compute.
+    /// Returns the number of processes that compute.
     #[must_use]
     pub fn places(&self) -> usize {
         self.places
@@ -325,7 +328,7 @@ impl MpiJob {
     /// Waits until all processes have called it, at most so long; whether they have.
     #[must_use]
     pub fn meet(&self, patience: Duration) -> bool {
-        let mut pending = Pending::new(self.world, &self.family);
+        let mut pending = PendingCalls::new(self.world, &self.family);
         if pending.barrier().is_err() {
             return false;
         }
@@ -336,7 +339,7 @@ impl MpiJob {
             }
             pause.wait();
         }
-        // Nobody waits for it any more: the caller ends the process.
+        // No rank waits for it any more: the caller ends the process.
         std::mem::forget(pending);
         false
     }
@@ -386,8 +389,32 @@ impl Drop for MpiJob {
         if self.is_maimed {
             return;
         }
-        // What fails here has nobody left to be told.
+        // No rank is left that could be told of a failure here.
         let _ended = sys::end();
+    }
+}
+
+impl RepairableJob for MpiJob {
+    type Error = MpiError;
+
+    fn is_spare(&self) -> bool {
+        self.is_spare()
+    }
+
+    fn has_lost(&self) -> bool {
+        self.has_lost()
+    }
+
+    fn rest(&mut self) -> Result<bool, MpiError> {
+        match self.rest() {
+            Ok(()) => Ok(true),
+            Err(CommError::RankLost { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn repair(&mut self) -> Result<(), MpiError> {
+        self.repair()
     }
 }
 
@@ -421,29 +448,5 @@ mod tests {
         assert_eq!(all(&[0, 2, 3], 4), (vec![0, 1, 2], 3));
         assert_eq!(all(&[2, 3, 4], 4), (vec![0, 1, 2], 3));
         assert_eq!(all(&[3], 4), (vec![0], 1));
-    }
-}
-
-impl RepairableJob for MpiJob {
-    type Error = MpiError;
-
-    fn is_spare(&self) -> bool {
-        self.is_spare()
-    }
-
-    fn has_lost(&self) -> bool {
-        self.has_lost()
-    }
-
-    fn rest(&mut self) -> Result<bool, MpiError> {
-        match self.rest() {
-            Ok(()) => Ok(true),
-            Err(CommError::RankLost { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn repair(&mut self) -> Result<(), MpiError> {
-        self.repair()
     }
 }

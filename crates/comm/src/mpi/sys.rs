@@ -1,6 +1,6 @@
 //! The only calls of MPI: each returns its error class, none ends the program.
 //!
-//! Nothing here blocks but start, end and [`Raw::dup`]: everything else is begun and then asked
+//! Nothing here blocks but start, end and [`RawComm::dup`]: everything else is begun and then asked
 //! about, so that two threads of a rank can wait for different collective calls even where MPI
 //! allows one call at a time.
 #![expect(unsafe_code, reason = "calls the MPI library")]
@@ -25,10 +25,11 @@ const SPINS: u32 = 500;
 const YIELDS: u32 = 2000;
 /// Looks at requests whose buffers are given up: some 30 seconds.
 const LOOKS_MAX: u32 = 500_000;
-/// How long it sleeps.
+/// The time of one sleep.
 const NAP: Duration = Duration::from_micros(50);
 
-/// What user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library has it.
+/// The calls that user-level failure mitigation adds to MPI (MPIX, Open MPI 5), where the library
+/// has it.
 struct Ulfm {
     revoke: unsafe extern "C" fn(ffi::MPI_Comm) -> c_int,
     shrink: unsafe extern "C" fn(ffi::MPI_Comm, *mut ffi::MPI_Comm) -> c_int,
@@ -74,7 +75,7 @@ fn ulfm() -> Option<&'static Ulfm> {
     ULFM.get_or_init(look).as_ref()
 }
 
-/// Whether a lost rank can be survived.
+/// Returns whether a lost rank can be survived.
 pub(super) fn can_repair() -> bool {
     ulfm().is_some()
 }
@@ -110,9 +111,9 @@ fn check(code: c_int) -> Result<(), Fault> {
     Err(Fault { class })
 }
 
-/// How many threads may call at once.
+/// The number of threads that may call at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Threads {
+pub(super) enum ThreadSupport {
     /// Only the one that started MPI.
     One,
     /// Any, one at a time.
@@ -122,21 +123,21 @@ pub(super) enum Threads {
 }
 
 /// Starts MPI for the process; the level granted.
-pub(super) fn start(wanted: Threads) -> Result<Threads, Fault> {
+pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, Fault> {
     // SAFETY: constants of the library.
     let (serialized, multiple) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
-    let asked = if wanted == Threads::Multiple { multiple } else { serialized };
+    let asked = if wanted == ThreadSupport::Multiple { multiple } else { serialized };
     let mut granted = 0;
     // SAFETY: MPI allows null for the arguments, and `granted` is a valid place.
     check(unsafe { ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), asked, &raw mut granted) })?;
-    let level = if granted >= multiple && wanted == Threads::Multiple {
-        Threads::Multiple
+    let level = if granted >= multiple && wanted == ThreadSupport::Multiple {
+        ThreadSupport::Multiple
     } else if granted >= serialized {
-        Threads::Serialized
+        ThreadSupport::Serialized
     } else {
-        Threads::One
+        ThreadSupport::One
     };
-    TAKES_TURNS.store(level != Threads::Multiple, Ordering::Relaxed);
+    TAKES_TURNS.store(level != ThreadSupport::Multiple, Ordering::Relaxed);
     IS_UP.store(true, Ordering::Release);
     Ok(level)
 }
@@ -144,7 +145,7 @@ pub(super) fn start(wanted: Threads) -> Result<Threads, Fault> {
 /// Ends MPI for the process.
 pub(super) fn end() -> Result<(), Fault> {
     IS_UP.store(false, Ordering::Release);
-    // SAFETY: MPI is up, and no communicator calls it from now on (`Raw::free` looks at `IS_UP`).
+    // SAFETY: MPI is up, and no communicator calls it any more (`RawComm::free` reads `IS_UP`).
     call(|| unsafe { ffi::MPI_Finalize() })
 }
 
@@ -156,7 +157,7 @@ pub(super) fn abort(code: i32) {
 
 /// Numbers that travel.
 pub(super) trait Wire: Copy + Send + 'static {
-    /// What MPI calls them.
+    /// Returns MPI's name of the type.
     fn datatype() -> ffi::MPI_Datatype;
 }
 
@@ -175,14 +176,14 @@ wire!(f64 = RSMPI_DOUBLE, i64 = RSMPI_INT64_T, u8 = RSMPI_UINT8_T);
 
 /// A communicator of the library.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Raw(ffi::MPI_Comm);
+pub(super) struct RawComm(ffi::MPI_Comm);
 
 // SAFETY: a handle is a number or the address of something the library guards itself.
-unsafe impl Send for Raw {}
+unsafe impl Send for RawComm {}
 // SAFETY: as for `Send`.
-unsafe impl Sync for Raw {}
+unsafe impl Sync for RawComm {}
 
-impl Raw {
+impl RawComm {
     /// All processes of the job; its errors are returned from now on.
     pub(super) fn world() -> Result<Self, Fault> {
         // SAFETY: a constant of the library.
@@ -214,7 +215,7 @@ impl Raw {
     pub(super) fn dup(self, family: &Family) -> Result<Self, Fault> {
         // SAFETY: a constant of the library.
         let mut new = Box::new(Self(unsafe { ffi::RSMPI_COMM_NULL }));
-        let mut pending = Pending::new(self, family);
+        let mut pending = PendingCalls::new(self, family);
         // SAFETY: `new` outlives the request: `pending` is waited for before it is read.
         pending.begin(|request| unsafe { ffi::MPI_Comm_idup(self.0, &raw mut new.0, request) })?;
         pending.wait()?;
@@ -233,8 +234,8 @@ impl Raw {
         Ok(alive)
     }
 
-    /// Whether all ranks say so and none is lost: the same answer on all that are alive. Waits
-    /// inside the library.
+    /// Returns whether all ranks pass true and none is lost: the same answer on all that are alive.
+    /// Waits inside the library.
     pub(super) fn agree(self, own: bool) -> bool {
         let Some(ulfm) = ulfm() else { return own };
         let mut flag = c_int::from(own);
@@ -254,9 +255,9 @@ impl Raw {
 }
 
 /// Communicators of MPI that are lost together.
-pub(super) type Family = Members<Raw>;
+pub(super) type Family = Members<RawComm>;
 
-impl Member for Raw {
+impl Member for RawComm {
     fn is_loss(fault: Fault) -> bool {
         ulfm().is_some() && (74..=77).contains(&fault.class)
     }
@@ -278,7 +279,8 @@ impl Member for Raw {
         let ulfm = ulfm()?;
         // SAFETY: a constant of the library.
         let (mut failed, mut all) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
-        let (first, mut rank) = (0, -1);
+        let first = 0;
+        let mut rank = -1;
         // SAFETY: a communicator and valid places.
         call(|| unsafe { (ulfm.failed)(self.0, &raw mut failed) }).ok()?;
         // SAFETY: as before.
@@ -290,24 +292,24 @@ impl Member for Raw {
 
     fn free(mut self) {
         if IS_UP.load(Ordering::Acquire) {
-            // SAFETY: a communicator made by `dup`, freed once. What fails is lost: there is nobody
-            // to tell.
+            // SAFETY: a communicator made by `dup`, freed once. A failure is lost: no caller is
+            // left to be told.
             let _freed = call(|| unsafe { ffi::MPI_Comm_free(&raw mut self.0) });
         }
     }
 }
 
 /// Requests under way, and the exclusive use of their buffers until they are done.
-pub(super) struct Pending<'b> {
-    requests: Vec<Request>,
+pub(super) struct PendingCalls<'b> {
+    requests: Vec<MpiRequest>,
     /// The communicator they are made on, and what is lost with it.
-    comm: Raw,
+    comm: RawComm,
     family: &'b Family,
     buffers: PhantomData<&'b mut [u8]>,
 }
 
 /// One request.
-enum Request {
+enum MpiRequest {
     /// A receive whose message has not come. Its length is looked at before it is taken: libraries
     /// were seen to write beyond the room given for a message that is too long.
     Awaited(ReceiveBuffer),
@@ -322,10 +324,10 @@ enum Request {
     Done(Result<usize, Fault>),
 }
 
-/// Where a message goes.
+/// The target of a message.
 #[derive(Clone, Copy)]
 struct ReceiveBuffer {
-    comm: Raw,
+    comm: RawComm,
     from: c_int,
     tag: c_int,
     start: *mut u8,
@@ -334,20 +336,21 @@ struct ReceiveBuffer {
     datatype: ffi::MPI_Datatype,
 }
 
-impl<'b> Pending<'b> {
-    pub(super) fn new(comm: Raw, family: &'b Family) -> Self {
+impl<'b> PendingCalls<'b> {
+    pub(super) fn new(comm: RawComm, family: &'b Family) -> Self {
         Self { requests: Vec::new(), comm, family, buffers: PhantomData }
     }
 
     fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), Fault> {
-        let begun = Request::begun(0, begin).inspect_err(|fault| self.family.suffer(*fault, self.comm))?;
+        let begun = MpiRequest::begun(0, begin).inspect_err(|fault| self.family.suffer(*fault, self.comm))?;
         self.requests.push(begun);
         Ok(())
     }
 
     /// Sends `values`, at most [`MESSAGE_MAX`].
-    pub(super) fn send<T: Wire>(&mut self, (to, tag): (usize, i32), values: &'b [T]) -> Result<(), Fault> {
-        let (start, count) = (values.as_ptr().cast(), values.len() as c_int);
+    pub(super) fn send<T: Wire>(&mut self, to: usize, tag: i32, values: &'b [T]) -> Result<(), Fault> {
+        let start = values.as_ptr().cast();
+        let count = values.len() as c_int;
         let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is borrowed until the request is done.
@@ -356,8 +359,8 @@ impl<'b> Pending<'b> {
     }
 
     /// Receives into `target`; a message of another length is taken and thrown away.
-    pub(super) fn receive<T: Wire>(&mut self, (from, tag): (usize, i32), target: &'b mut [T]) {
-        self.requests.push(Request::Awaited(ReceiveBuffer {
+    pub(super) fn receive<T: Wire>(&mut self, from: usize, tag: i32, target: &'b mut [T]) {
+        self.requests.push(MpiRequest::Awaited(ReceiveBuffer {
             comm: self.comm,
             from: from as c_int,
             tag,
@@ -370,7 +373,8 @@ impl<'b> Pending<'b> {
 
     /// Gives every rank the `values` of `root`, at most [`MESSAGE_MAX`].
     pub(super) fn broadcast<T: Wire>(&mut self, root: usize, values: &'b mut [T]) -> Result<(), Fault> {
-        let (start, count) = (values.as_mut_ptr().cast(), values.len() as c_int);
+        let start = values.as_mut_ptr().cast();
+        let count = values.len() as c_int;
         let comm = self.comm.0;
         self.begin(|request| {
             // SAFETY: `values` is exclusively borrowed until the request is done.
@@ -380,7 +384,9 @@ impl<'b> Pending<'b> {
 
     /// Puts the `own` values of all ranks, equally many, into `all` in rank order.
     pub(super) fn gather<T: Wire>(&mut self, own: &'b [T], all: &'b mut [T]) -> Result<(), Fault> {
-        let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
+        let from = own.as_ptr().cast();
+        let to = all.as_mut_ptr().cast();
+        let count = own.len() as c_int;
         let comm = self.comm.0;
         self.begin(|request| {
             let kind = T::datatype();
@@ -395,9 +401,12 @@ impl<'b> Pending<'b> {
     pub(super) fn gather_parts(
         &mut self,
         own: &'b [u8],
-        (all, parts): (&'b mut [u8], [&'b [c_int]; 2]),
+        all: &'b mut [u8],
+        parts: [&'b [c_int]; 2],
     ) -> Result<(), Fault> {
-        let (from, to, count) = (own.as_ptr().cast(), all.as_mut_ptr().cast(), own.len() as c_int);
+        let from = own.as_ptr().cast();
+        let to = all.as_mut_ptr().cast();
+        let count = own.len() as c_int;
         let [counts, starts] = parts.map(<[c_int]>::as_ptr);
         let comm = self.comm.0;
         self.begin(|request| {
@@ -426,7 +435,7 @@ impl<'b> Pending<'b> {
             if road.is_none() || before.iter().all(|earlier| earlier.road() != road) {
                 rest[0].advance();
             }
-            is_done &= matches!(rest[0], Request::Done(_));
+            is_done &= matches!(rest[0], MpiRequest::Done(_));
         }
         is_done
     }
@@ -448,15 +457,16 @@ impl<'b> Pending<'b> {
         }
     }
 
-    /// How each ended, in the order in which they were begun: the number of values it received.
+    /// Returns the result of each call, in the order in which they were begun: the number of values
+    /// it received.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<usize, Fault>> {
         self.requests
             .iter()
-            .filter_map(|request| if let Request::Done(outcome) = request { Some(*outcome) } else { None })
+            .filter_map(|request| if let MpiRequest::Done(outcome) = request { Some(*outcome) } else { None })
     }
 }
 
-impl Request {
+impl MpiRequest {
     fn begun(values: usize, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<Self, Fault> {
         // SAFETY: a constant of the library.
         let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
@@ -464,7 +474,7 @@ impl Request {
         Ok(Self::UnderWay { handle, values, overflow: Vec::new() })
     }
 
-    /// Where the message it still waits for comes from.
+    /// Returns the source of the message that is still awaited.
     fn road(&self) -> Option<(c_int, c_int)> {
         if let Self::Awaited(room) = self { Some((room.from, room.tag)) } else { None }
     }
@@ -493,8 +503,9 @@ impl Request {
 
 impl ReceiveBuffer {
     /// Begins to receive the message if it has come.
-    fn take_message(&self) -> Result<Option<Request>, Fault> {
-        let (mut flag, mut count) = (0, 0);
+    fn take_message(&self) -> Result<Option<MpiRequest>, Fault> {
+        let mut flag = 0;
+        let mut count = 0;
         // SAFETY: a constant of the library.
         let mut message = unsafe { ffi::RSMPI_MESSAGE_NULL };
         // SAFETY: plain integers and pointers, for which zero is a value.
@@ -517,11 +528,11 @@ impl ReceiveBuffer {
         // SAFETY: there is room for just this message, exclusively borrowed or kept until the
         // request is done.
         check(unsafe { ffi::MPI_Imrecv(start.cast(), count, self.datatype, &raw mut message, &raw mut handle) })?;
-        Ok(Some(Request::UnderWay { handle, values, overflow }))
+        Ok(Some(MpiRequest::UnderWay { handle, values, overflow }))
     }
 }
 
-impl Drop for Pending<'_> {
+impl Drop for PendingCalls<'_> {
     /// Buffers are not given back before the library is done with them; messages that have not come
     /// are not waited for.
     fn drop(&mut self) {

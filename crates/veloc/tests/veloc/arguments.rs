@@ -13,7 +13,8 @@ fn program() -> &'static Path {
 
 fn assert_passes(command: Command) {
     let output = finish(command);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{out}{err}");
     assert!(out.contains("0 failures"), "{out}{err}");
 }

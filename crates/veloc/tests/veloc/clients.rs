@@ -5,7 +5,7 @@ use std::path::Path;
 
 use recoup_comm::Threads;
 use recoup_core::Comm;
-use recoup_veloc::{Client, Config, Region, Selection};
+use recoup_veloc::{Client, Config, MemoryRegion, Selection};
 
 use crate::support::Place;
 
@@ -24,7 +24,7 @@ fn single(place: &Place) -> Client {
 }
 
 fn protect(client: &mut Client, name: Option<&str>, id: i32, values: &mut [f64]) {
-    let region = Region::new(values.as_mut_ptr().cast(), values.len(), 8).unwrap();
+    let region = MemoryRegion::new(values.as_mut_ptr().cast(), values.len(), 8).unwrap();
     client.protect(name, id, region).unwrap();
 }
 
@@ -313,7 +313,8 @@ fn only_routed_file_of_a_version_comes_back_under_any_name() {
 fn copy_that_cannot_be_made_fails_on_all_ranks() {
     let place = Place::new("mode = async");
     let codes = Threads::launch(2, |comm| {
-        let (rank, barrier) = (comm.rank(), comm.dup().unwrap());
+        let rank = comm.rank();
+        let barrier = comm.dup().unwrap();
         let mut client = rank_of(comm, &place);
         let mut x = vec![rank as f64; 10];
         protect(&mut client, None, 0, &mut x);

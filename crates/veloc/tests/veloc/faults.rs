@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use crate::support::{Ended, Place, drive, drive_well, flip, has_mpi, versions};
+use crate::support::{Ended, Place, Schedule, drive, drive_well, flip, has_mpi, versions};
 
 /// Two ranks with versions 10, 20 and 30, in scratch and, with `sync`, in persistent storage too.
 fn three_versions(keys: &str) -> Option<Place> {
@@ -12,7 +12,7 @@ fn three_versions(keys: &str) -> Option<Place> {
         return None;
     }
     let place = Place::new(keys);
-    drive_well(&place, Some(2), (30, 10), "memory");
+    drive_well(&place, Some(2), Schedule { steps: 30, every: 10 }, "memory");
     Some(place)
 }
 
@@ -20,7 +20,7 @@ const BOTH: &str = "mode = sync";
 const SCRATCH_ONLY: &str = "mode = sync\npersistent_interval = -1";
 
 fn assert_restarts_at(place: &Place, version: u64) -> Ended {
-    let ended = drive_well(place, Some(2), (35, 100), "memory");
+    let ended = drive_well(place, Some(2), Schedule { steps: 35, every: 100 }, "memory");
     assert_eq!(ended.restarted(), Some(version), "{}", ended.errors);
     ended
 }
@@ -49,7 +49,7 @@ fn flipped_bits_of_both_copies_cost_a_version() {
     assert_restarts_at(&place, 20);
 }
 
-/// VELOC's rank 1 got -1, its rank 0 got 0, and nobody tried the persistent copy.
+/// VELOC's rank 1 got -1, its rank 0 got 0, and no rank tried the persistent copy.
 #[test]
 fn truncated_scratch_copy_is_replaced_by_the_persistent_one_on_all_ranks() {
     let Some(place) = three_versions(BOTH) else { return };
@@ -86,7 +86,7 @@ fn lost_scratch_costs_nothing_that_reached_persistent_storage() {
 fn fewer_and_more_ranks_are_refused_by_name() {
     let Some(place) = three_versions(BOTH) else { return };
     for ranks in [1, 4] {
-        let ended = drive(&place, Some(ranks), (35, 100), "memory");
+        let ended = drive(&place, Some(ranks), Schedule { steps: 35, every: 100 }, "memory");
         assert_ne!(ended.code, Some(0), "{ranks} ranks: {}", ended.lines);
         let message = format!("version 30 of heat was written by 2 ranks, and there are {ranks}");
         assert!(ended.errors.contains(&message), "{}", ended.errors);
@@ -101,18 +101,18 @@ fn file_mode_falls_back_as_memory_mode_does() {
         return;
     }
     let place = Place::new(SCRATCH_ONLY);
-    drive_well(&place, Some(2), (30, 10), "file");
+    drive_well(&place, Some(2), Schedule { steps: 30, every: 10 }, "file");
     flip(&place.scratch_file(0, 30));
-    let ended = drive_well(&place, Some(2), (45, 10), "file");
+    let ended = drive_well(&place, Some(2), Schedule { steps: 45, every: 10 }, "file");
     assert_eq!(ended.restarted(), Some(20), "{}", ended.errors);
-    assert_eq!(drive_well(&place, Some(2), (45, 10), "file").restarted(), Some(40));
+    assert_eq!(drive_well(&place, Some(2), Schedule { steps: 45, every: 10 }, "file").restarted(), Some(40));
 }
 
 #[test]
-fn only_so_many_versions_are_kept() {
+fn only_the_newest_versions_are_kept() {
     let place = Place::new("mode = async\nmax_versions = 2\nscratch_versions = 1");
-    drive_well(&place, None, (50, 10), "memory");
+    drive_well(&place, None, Schedule { steps: 50, every: 10 }, "memory");
     assert_eq!(versions(&place.scratch().join("single-000000")), [50]);
     assert_eq!(versions(&place.persistent().join("single-000000")), [40, 50]);
-    assert_eq!(drive_well(&place, None, (55, 100), "memory").restarted(), Some(50));
+    assert_eq!(drive_well(&place, None, Schedule { steps: 55, every: 100 }, "memory").restarted(), Some(50));
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::support::{Job, Place, drive_well, has_mpi, versions};
+use crate::support::{Job, Place, Schedule, drive_well, has_mpi, versions};
 
 /// Kills of each job in a usual run of the tests; [`survives_fifty`] makes more.
 const KILLS: usize = 4;
@@ -13,7 +13,7 @@ const KILLS: usize = 4;
 /// Longest time a job is let be after it said that it restarted.
 const REPRIEVE_MILLISECONDS: u64 = 120;
 
-/// Doubles on each rank: so many that a copy takes a while.
+/// Doubles on each rank: enough that a copy takes a while.
 const VALUES: &str = "250000";
 
 /// One kind of job.
@@ -69,8 +69,10 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
     let arguments = [config.to_str().unwrap(), "2000000000", "3", VALUES, kind.holds];
     let mut dice = Dice(seed);
     // What the next restart finds at least, and whether it finds just that.
-    let (mut least, mut exactly) = (0, true);
-    let (mut in_copy, mut restarts) = (0, 0);
+    let mut least = 0;
+    let mut exactly = true;
+    let mut in_copy = 0;
+    let mut restarts = 0;
     for kill in 0..kills {
         let mut job = Job::start(kind.ranks, &arguments);
         job.await_lines("pid ", kind.ranks.unwrap_or(1));
@@ -142,7 +144,7 @@ fn four_ranks_survive_their_kills() {
     survives(Kind { ranks: Some(4), holds: "memory", mode: "async" }, KILLS, 6);
 }
 
-/// Fifty kills of every kind of job on so many ranks.
+/// Fifty kills of every kind of job on `ranks` ranks.
 fn survives_fifty(ranks: Option<usize>) {
     for (holds, mode) in [("memory", "async"), ("file", "sync"), ("memory", "sync"), ("file", "async")] {
         survives(Kind { ranks, holds, mode }, 50, 100 + ranks.unwrap_or(0) as u64);
@@ -177,7 +179,7 @@ fn fifty_kills_of_four_ranks() {
 #[test]
 fn copy_cut_short_by_a_kill_never_counts() {
     let place = Place::new("mode = async\npersistent_interval = 3600");
-    drive_well(&place, None, (10, 10), "memory");
+    drive_well(&place, None, Schedule { steps: 10, every: 10 }, "memory");
     let root = place.persistent().join("single-000000");
     let whole = root.join("heat/v000000000010");
     // What a process killed in the copy of version 20 leaves behind.
@@ -185,5 +187,5 @@ fn copy_cut_short_by_a_kill_never_counts() {
     fs::create_dir_all(&torn).unwrap();
     fs::copy(whole.join("rank-000000.h5"), torn.join("rank-000000.h5")).unwrap();
     fs::remove_dir_all(place.scratch()).unwrap();
-    assert_eq!(drive_well(&place, None, (15, 100), "memory").restarted(), Some(10));
+    assert_eq!(drive_well(&place, None, Schedule { steps: 15, every: 100 }, "memory").restarted(), Some(10));
 }

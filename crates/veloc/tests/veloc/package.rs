@@ -102,7 +102,8 @@ fn cmake_finds_the_client_in_a_prefix_that_was_moved() {
     }
     let place = Place::new("mode = async");
     let root = place.config().with_file_name("root");
-    let (first, prefix) = (root.join("first"), root.join("prefix"));
+    let first = root.join("first");
+    let prefix = root.join("prefix");
     install(&first);
     let mut moved = Command::new("mv");
     moved.arg(&first).arg(&prefix);

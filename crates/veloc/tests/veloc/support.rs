@@ -115,7 +115,8 @@ impl Place {
     pub(crate) fn new(keys: &str) -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let place = Self { dir };
-        let (scratch, persistent) = (place.scratch(), place.persistent());
+        let scratch = place.scratch();
+        let persistent = place.persistent();
         let text = format!("scratch = {}\npersistent = {}\n{keys}\n", scratch.display(), persistent.display());
         fs::write(place.config(), text).unwrap();
         place
@@ -243,7 +244,8 @@ pub(crate) fn finish(mut command: Command) -> Output {
 pub(crate) fn assert_ends_well(command: Command) -> String {
     let what = format!("{command:?}");
     let output = finish(command);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{what}: {}\n{out}\n{err}", output.status);
     format!("{out}{err}")
 }
@@ -262,18 +264,25 @@ impl Ended {
     }
 }
 
-/// Runs the driver: `steps` steps, a checkpoint after every `every`.
-pub(crate) fn drive(place: &Place, ranks: Option<usize>, (steps, every): (u64, u64), mode: &str) -> Ended {
+/// Steps of a run, and those between two checkpoints.
+#[derive(Clone, Copy)]
+pub(crate) struct Schedule {
+    pub(crate) steps: u64,
+    pub(crate) every: u64,
+}
+
+/// Runs the driver on this schedule.
+pub(crate) fn drive(place: &Place, ranks: Option<usize>, schedule: Schedule, mode: &str) -> Ended {
     let mut command = command(driver(ranks), ranks);
-    command.arg(place.config()).args([&steps.to_string(), &every.to_string(), "20000", mode]);
+    command.arg(place.config()).args([&schedule.steps.to_string(), &schedule.every.to_string(), "20000", mode]);
     let output = finish(command);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ended { code: output.status.code(), lines: text(&output.stdout), errors: text(&output.stderr) }
 }
 
 /// Runs the driver and expects it to end well.
-pub(crate) fn drive_well(place: &Place, ranks: Option<usize>, steps: (u64, u64), mode: &str) -> Ended {
-    let ended = drive(place, ranks, steps, mode);
+pub(crate) fn drive_well(place: &Place, ranks: Option<usize>, schedule: Schedule, mode: &str) -> Ended {
+    let ended = drive(place, ranks, schedule, mode);
     assert_eq!(ended.code, Some(0), "{}{}", ended.lines, ended.errors);
     ended
 }

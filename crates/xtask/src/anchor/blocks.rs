@@ -1,7 +1,7 @@
-//! What one checkpoint costs PETSc's CG: blocks of 20 iterations in which one is taken and written,
-//! beside their neighbours in the same run, in which none is, and from which the calls of who saves
-//! are taken off. What the machine does besides changes too slowly to matter then, as it does from
-//! one run to the next.
+//! The cost of one checkpoint to PETSc's CG: blocks of 20 iterations with a checkpoint, compared
+//! with their neighbours in the same run, which have none. The time of the saving calls is taken
+//! off the neighbours. What the machine does besides changes too slowly to matter then, as it does
+//! from one run to the next.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::{WORKERS, mpirun};
 
-/// Who saves, and the options for it; `DIR` is where.
+/// The ways of saving, with their options; `DIR` is where.
 const SAVERS: [(&str, &str); 5] = [
     ("nobody", ""),
     ("by hand, page cache", "-by_hand DIR"),
@@ -62,7 +62,7 @@ impl Block {
         Some(Self { seconds: seconds.parse().ok()?, in_calls: in_calls.parse().ok()? })
     }
 
-    /// What it would take if nobody saved.
+    /// Returns the time without checkpoints.
     fn alone(self) -> f64 {
         self.seconds - self.in_calls
     }
@@ -113,7 +113,8 @@ fn quartiles(values: &[f64]) -> [f64; 2] {
 /// 1963).
 fn trimmed_mean(values: &[f64]) -> (f64, f64) {
     let values = sorted(values);
-    let (n, cut) = (values.len(), values.len() / 10);
+    let n = values.len();
+    let cut = values.len() / 10;
     let kept = &values[cut..n - cut];
     let mean = kept.iter().sum::<f64>() / kept.len() as f64;
     // The variance of the values with those cut off moved to where the cut is.

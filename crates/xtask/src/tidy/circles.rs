@@ -11,11 +11,11 @@ use super::Source;
 /// A path of modules, from the root of its crate.
 type Path = Vec<String>;
 
-/// How many times a name may be passed on.
+/// The number of times that a name may be passed on.
 const HOPS: usize = 8;
 
 /// One file of a crate.
-struct File<'a> {
+struct CrateFile<'a> {
     source: &'a Source,
     module: Path,
     /// Paths that its code names, tests left out.
@@ -26,16 +26,16 @@ struct File<'a> {
 
 /// A complaint for each group of files that need each other.
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
-    let mut crates = BTreeMap::<&str, Vec<File<'_>>>::new();
+    let mut crates = BTreeMap::<&str, Vec<CrateFile<'_>>>::new();
     for source in sources {
         if let Some((root, below)) = source.path.split_once("/src/").filter(|_| source.is_rust()) {
-            crates.entry(root).or_default().push(File::of(source, below));
+            crates.entry(root).or_default().push(CrateFile::of(source, below));
         }
     }
     crates.values().flat_map(|files| circles(files)).collect()
 }
 
-impl<'a> File<'a> {
+impl<'a> CrateFile<'a> {
     fn of(source: &'a Source, below: &str) -> Self {
         let mut module: Path = below.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
         if ["mod", "lib", "main"].contains(&module.last().map_or("", String::as_str)) {
@@ -45,7 +45,8 @@ impl<'a> File<'a> {
         let tokens = tokens(code);
         let children: Vec<&str> =
             tokens.windows(2).filter(|pair| pair[0] == "mod").map(|pair| pair[1].as_str()).collect();
-        let (mut named, mut imports) = (Vec::new(), BTreeMap::new());
+        let mut named = Vec::new();
+        let mut imports = BTreeMap::new();
         let mut position = 0;
         while position < tokens.len() {
             let is_use = tokens[position] == "use";
@@ -150,7 +151,7 @@ fn tree(tokens: &[String], position: usize, from: &Path, is_use: bool, leaves: &
 
 /// The file that defines what a path names: the deepest module on its way, or the one that module
 /// takes it from.
-fn defining<'f>(files: &'f [File<'_>], path: &[String], hops: usize) -> Option<&'f File<'f>> {
+fn defining<'f>(files: &'f [CrateFile<'_>], path: &[String], hops: usize) -> Option<&'f CrateFile<'f>> {
     let deepest = (0..=path.len()).rev().find_map(|depth| {
         let file = files.iter().find(|file| file.module == path[..depth])?;
         Some((file, depth))
@@ -167,9 +168,9 @@ fn defining<'f>(files: &'f [File<'_>], path: &[String], hops: usize) -> Option<&
 }
 
 /// The files that each file needs, by their positions.
-fn needs(files: &[File<'_>]) -> Vec<BTreeSet<usize>> {
-    let position = |of: &File<'_>| files.iter().position(|file| file.source.path == of.source.path);
-    let of = |index: usize, file: &File<'_>| -> BTreeSet<usize> {
+fn needs(files: &[CrateFile<'_>]) -> Vec<BTreeSet<usize>> {
+    let position = |wanted: &CrateFile<'_>| files.iter().position(|file| file.source.path == wanted.source.path);
+    let needed_by = |index: usize, file: &CrateFile<'_>| -> BTreeSet<usize> {
         let defining = file.named.iter().filter_map(|path| defining(files, path, HOPS));
         let others = defining.filter(|other| !other.is_root()).filter_map(position);
         others.filter(|&other| other != index).collect()
@@ -177,12 +178,12 @@ fn needs(files: &[File<'_>]) -> Vec<BTreeSet<usize>> {
     files
         .iter()
         .enumerate()
-        .map(|(index, file)| if file.is_root() { BTreeSet::new() } else { of(index, file) })
+        .map(|(index, file)| if file.is_root() { BTreeSet::new() } else { needed_by(index, file) })
         .collect()
 }
 
 /// One complaint for each group of files of a crate that reach each other.
-fn circles(files: &[File<'_>]) -> Vec<String> {
+fn circles(files: &[CrateFile<'_>]) -> Vec<String> {
     let needs = needs(files);
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reachable(&needs, from)).collect();
     let mut told = BTreeSet::<usize>::new();

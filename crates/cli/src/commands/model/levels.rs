@@ -3,10 +3,9 @@
 use std::str::FromStr;
 
 use anyhow::Result;
-use recoup::model::multilevel::{Level, plan};
+use recoup::model::multilevel::{CheckpointLevel, plan};
 use recoup::model::shares::{FailureShares, Loss, Survivor};
-use recoup::model::simulate::Estimate;
-use recoup::model::simulate_multilevel::MultilevelSimulation;
+use recoup::model::simulate::{Estimate, MultilevelSimulation};
 use serde::Serialize;
 
 use crate::exit::Exit;
@@ -161,15 +160,15 @@ fn find(args: &Args) -> Result<Found> {
     })
 }
 
-fn simulate(levels: &[Level], args: &Args) -> Option<Estimate> {
+fn simulate(levels: &[CheckpointLevel], args: &Args) -> Option<Estimate> {
     let plan = plan(levels)?;
     let (pattern, work_seconds) = (plan.pattern(), SIMULATED_MTTIS * args.mtti);
     Some(MultilevelSimulation { plan, pattern, work_seconds, trials: args.trials, seed: args.seed }.run())
 }
 
 /// The overhead expected when the last level answers for all failures.
-fn alone(levels: &[Level], mtti_seconds: f64) -> f64 {
-    let last = levels.last().map(|last| Level { mtti_seconds, ..*last });
+fn alone(levels: &[CheckpointLevel], mtti_seconds: f64) -> f64 {
+    let last = levels.last().map(|last| CheckpointLevel { mtti_seconds, ..*last });
     plan(last.as_slice()).map_or(f64::INFINITY, |plan| plan.pattern().overhead_fraction)
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use recoup::core::{Choice, Cost, Grain, Resume, Scheme};
 use recoup::model::decide::Question;
-use recoup::model::multilevel::{self, Plan};
-use recoup::model::simulate_policy::{Method, Runs};
+use recoup::model::multilevel::{self, LevelPlan};
+use recoup::model::simulate::{PolicySimulation, SimulatedMethod};
 use serde::Deserialize;
 
 use crate::exit::Exit;
@@ -192,11 +192,11 @@ impl Scenario {
     }
 
     /// For each scheme the levels to use and how often.
-    pub(super) fn plans(&self) -> Vec<(Scheme, Plan)> {
+    pub(super) fn plans(&self) -> Vec<(Scheme, LevelPlan)> {
         let plan = |of: &Saves| {
             let level = |level: &Level| {
                 let cost = self.cost(of, level);
-                multilevel::Level {
+                multilevel::CheckpointLevel {
                     mtti_seconds: level.mtti_seconds,
                     checkpoint_seconds: cost.drain_seconds,
                     recovery_seconds: cost.recovery_seconds + of.extra_iterations * self.method.iteration_seconds,
@@ -211,7 +211,7 @@ impl Scenario {
     /// The run a policy is driven through; `None` for several levels. A recovery's extra iterations
     /// are in proportion to those done, and as given at the mean failure, in the middle of the
     /// solve.
-    pub(super) fn runs(&self, trials: u32, seed: u64) -> Option<Runs> {
+    pub(super) fn runs(&self, trials: u32, seed: u64) -> Option<PolicySimulation> {
         let Question { mtti_seconds, costs, .. } = self.question()?;
         let [level] = &self.machine.levels[..] else { return None };
         let lossy = self.schemes.iter().find(|of| of.scheme == Scheme::Lossy);
@@ -222,7 +222,7 @@ impl Scenario {
             Scheme::Exact => Resume::Exact,
             _ => Resume::Traditional,
         };
-        let method = Method {
+        let method = SimulatedMethod {
             iterations: self.method.iterations,
             iteration_seconds: self.method.iteration_seconds,
             tolerance: self.method.tolerance,
@@ -232,7 +232,7 @@ impl Scenario {
             raw_bytes: self.schemes.iter().map(|of| (resume(of.scheme), bytes(of))).collect(),
         };
         let choice = |scheme| Choice { scheme, resume: resume(scheme), grain: Grain::Usual };
-        Some(Runs {
+        Some(PolicySimulation {
             method,
             costs: costs.into_iter().map(|(scheme, cost)| (choice(scheme), cost)).collect(),
             write_bytes_per_second: level.write_bytes_per_second / f64::from(self.machine.ranks),

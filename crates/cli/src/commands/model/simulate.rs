@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use recoup::core::{BoundRule, CodecId, MethodProfile, Resume, Scheme};
 use recoup::model::decide::Question;
-use recoup::model::simulate::{Estimate, Simulation};
-use recoup::model::simulate_multilevel::MultilevelSimulation;
-use recoup::model::simulate_policy::Runs;
+use recoup::model::simulate::{Estimate, MultilevelSimulation, PolicySimulation, Simulation};
 use recoup::model::{AutoPolicy, PolicyConfig};
 use serde::Serialize;
 
@@ -179,7 +177,7 @@ fn of_auto(scenario: &Scenario, args: &Args) -> Result<SimulatedPolicy> {
 }
 
 /// What a user would tell the policy of these runs: the MTTI and the extra iterations to expect.
-fn config(runs: &Runs) -> PolicyConfig {
+fn config(runs: &PolicySimulation) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds: runs.mtti_seconds,
         lossy_codec: CodecId::Qb,

@@ -30,10 +30,11 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     let title = "Figure 10: overhead measured under failures, beside the expected one".to_owned();
     let mut sheet = Sheet { title, ..Sheet::default() };
     for (side, (name, _)) in SIDES.iter().enumerate() {
-        let (studies, runs) = (lab.studies(side)?, lab.runs(side)?);
+        let studies = lab.studies(side)?;
+        let runs = lab.runs(side)?;
         let all: Vec<[Bar; 4]> = studies.iter().zip(runs).map(|(study, runs)| bars_of(study, runs, lab.seed)).collect();
         add(&mut sheet, name, studies, &all);
-        reductions(&mut sheet, (studies, runs), &all);
+        reductions(&mut sheet, studies, runs, &all);
         sheet.figures.push((format!("fig10-{}", name.replace(" b", "")), drawing(name, studies, &all)));
         sheet.parameters.extend(studies.iter().map(|study| format!("{}, {name}", study.problem)));
     }
@@ -70,7 +71,7 @@ fn overheads(study: &Study, trials: &[Trial], value: fn(&Trial) -> f64) -> Estim
 fn estimate(study: &Study, trials: &[Trial], values: &[f64]) -> Estimate {
     let due: Vec<f64> = trials.iter().map(|trial| trial.due).collect();
     let expected = study.problem.kind.published().productive_seconds / published::MTTI_SECONDS;
-    Estimate::controlled(values, (&due, expected))
+    Estimate::controlled(values, &due, expected)
 }
 
 fn add(sheet: &mut Sheet, side: &str, studies: &[Study], all: &[[Bar; 4]]) {
@@ -96,15 +97,15 @@ fn add(sheet: &mut Sheet, side: &str, studies: &[Study], all: &[[Bar; 4]]) {
     sheet.table(&head, &bars.map(|(study, bar)| row(study, bar)).collect::<Vec<_>>());
 }
 
-/// How far the measured overhead is from a prediction, and a mark where that is more than agreement
-/// allows and more than the interval explains.
+/// Returns the distance of the measured overhead from a prediction, and a mark where that is more
+/// than agreement allows and more than the interval explains.
 fn gap(bar: &Bar, prediction: f64) -> String {
     let relative = bar.measured.mean / prediction - 1.0;
     let is_off = relative.abs() > AGREEMENT && !bar.measured.contains(prediction);
     format!("{:+.0} %{}", 100.0 * relative, if is_off { " *" } else { "" })
 }
 
-fn reductions(sheet: &mut Sheet, (studies, runs): (&[Study], &[Runs]), all: &[[Bar; 4]]) {
+fn reductions(sheet: &mut Sheet, studies: &[Study], runs: &[Runs], all: &[[Bar; 4]]) {
     let head = ["less overhead than", "Eq. 7", "measured", "difference, points", "+-", "published"];
     let mut rows = Vec::new();
     for ((study, runs), bars) in studies.iter().zip(runs).zip(all) {
@@ -116,7 +117,8 @@ fn reductions(sheet: &mut Sheet, (studies, runs): (&[Study], &[Runs]), all: &[[B
             (Choice::Ours, Choice::Paper, String::new()),
         ];
         rows.extend(pairs.map(|(less, more, published)| {
-            let (a, b) = (&bars[less as usize], &bars[more as usize]);
+            let a = &bars[less as usize];
+            let b = &bars[more as usize];
             let trials = runs[less as usize].iter().zip(&runs[more as usize]);
             let differences: Vec<f64> = trials.map(|(a, b)| 100.0 * (a.overhead - b.overhead)).collect();
             let paired = estimate(study, &runs[less as usize], &differences);

@@ -1,7 +1,7 @@
 //! Figure 7: expected overhead (Eq. 7) from 256 to 2,048 ranks at two failure rates, and the same
 //! rates up to 100,000.
 
-use recoup::model::overhead::Timing;
+use recoup::model::overhead::CheckpointTiming;
 use recoup::model::simulate::Simulation;
 
 use crate::draw::{Axes, Series, lines};
@@ -76,13 +76,14 @@ fn crossing(lossy: impl Fn(f64) -> f64, traditional: impl Fn(f64) -> f64) -> Str
 }
 
 fn crossings(sheet: &mut Sheet, side: &str, cg: &Study) {
-    let of = |choice, mtti| {
+    let overhead = |choice, mtti| {
         crossing(|ranks| overhead(cg, choice, ranks, mtti), |ranks| overhead(cg, Choice::Traditional, ranks, mtti))
     };
-    let (hour, long) = (published::MTTI_SECONDS, published::MTTI_LONG_SECONDS);
+    let hour = published::MTTI_SECONDS;
+    let long = published::MTTI_LONG_SECONDS;
     sheet.say(format!(
         "CG, {side}: cheaper than traditional from this many ranks on, MTTI 1 h and 3 h: paper's lossy {} and {}, ours {} and {}.",
-        of(Choice::Paper, hour), of(Choice::Paper, long), of(Choice::Ours, hour), of(Choice::Ours, long)
+        overhead(Choice::Paper, hour), overhead(Choice::Paper, long), overhead(Choice::Ours, hour), overhead(Choice::Ours, long)
     ));
 }
 
@@ -100,7 +101,7 @@ fn defaults(sheet: &mut Sheet, side: &str, study: &Study) -> Result<(), Failed> 
     Ok(())
 }
 
-/// What Eq. 7 gives with the times and extra iterations the text names.
+/// Adds the results of Eq. 7 with the times and extra iterations of the text.
 fn published_rates(sheet: &mut Sheet) {
     let times =
         published::INTERVALS_MINUTES.map(|minutes: f64| (60.0 * minutes).powi(2) / (2.0 * published::MTTI_SECONDS));
@@ -108,13 +109,14 @@ fn published_rates(sheet: &mut Sheet) {
         "Published intervals of 16, 12 and 7 min are checkpoints of {:.0}, {:.0} and {:.0} s (Eq. 1).",
         times[0], times[1], times[2]
     ));
-    let of = |kind: Kind, mtti_seconds: f64, ranks: f64, lossy: bool| {
+    let published_overhead = |kind: Kind, mtti_seconds: f64, ranks: f64, lossy: bool| {
         let solve = kind.published();
         let seconds = if lossy { published::GMRES_LOSSY_SECONDS } else { solve.vectors * published::VECTOR_SECONDS };
         let seconds = seconds * ranks / published::RANKS;
         let extra = if lossy { solve.extra_iterations * solve.productive_seconds / solve.iterations } else { 0.0 };
-        let (blocking_seconds, recovery_seconds) = (seconds, seconds);
-        Timing {
+        let blocking_seconds = seconds;
+        let recovery_seconds = seconds;
+        CheckpointTiming {
             mtti_seconds,
             blocking_seconds,
             drain_seconds: 0.0,
@@ -125,7 +127,7 @@ fn published_rates(sheet: &mut Sheet) {
         .overhead_fraction()
     };
     for kind in Kind::ALL {
-        let at = |lossy| percent(of(kind, published::MTTI_SECONDS, published::RANKS, lossy));
+        let at = |lossy| percent(published_overhead(kind, published::MTTI_SECONDS, published::RANKS, lossy));
         sheet.say(format!(
             "{kind} with the text's rates (N' {:.0}, lossy 25 s): traditional {}, lossy {}.",
             kind.published().extra_iterations,
@@ -133,7 +135,12 @@ fn published_rates(sheet: &mut Sheet) {
             at(true)
         ));
     }
-    let cross = |mtti| crossing(|ranks| of(Kind::Cg, mtti, ranks, true), |ranks| of(Kind::Cg, mtti, ranks, false));
+    let cross = |mtti| {
+        crossing(
+            |ranks| published_overhead(Kind::Cg, mtti, ranks, true),
+            |ranks| published_overhead(Kind::Cg, mtti, ranks, false),
+        )
+    };
     let (hour, long) = published::FIG7_CROSSINGS;
     sheet.say(format!(
         "With these rates lossy CG pays from {} ranks (MTTI 1 h) and {} (3 h) on; published: {hour:.0} and {long:.0}.",
@@ -161,7 +168,7 @@ fn drawing(study: &Study) -> (String, kuva::render::render::Scene) {
     (format!("fig7-{}", study.problem.kind).to_lowercase(), lines(axes, series))
 }
 
-/// How a machine grows beyond 2,048 ranks.
+/// The growth of a machine beyond 2,048 ranks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Machine {
     /// The store stays as it is, failures too: the assumptions behind the published curves.
@@ -171,7 +178,7 @@ enum Machine {
 }
 
 impl Machine {
-    fn costs(self, study: &Study, choice: Choice, ranks: f64) -> Timing {
+    fn costs(self, study: &Study, choice: Choice, ranks: f64) -> CheckpointTiming {
         let scale = ranks / published::RANKS;
         match self {
             Self::SharedStore => study.profile(choice).costs(&study.problem, published::MTTI_SECONDS, scale),
@@ -189,7 +196,8 @@ impl Machine {
 
 /// Ranks from 2,048 to 100,000, evenly on a logarithmic axis.
 fn drawn_ranks() -> impl Iterator<Item = f64> {
-    let (first, last) = (published::RANKS, MORE_RANKS[MORE_RANKS.len() - 1]);
+    let first = published::RANKS;
+    let last = MORE_RANKS[MORE_RANKS.len() - 1];
     (0..=80).map(move |step| first * (last / first).powf(f64::from(step) / 80.0))
 }
 
@@ -213,7 +221,7 @@ fn scaling(sheet: &mut Sheet, studies: &[Study], machine: Machine, seed: u64) {
 }
 
 /// A long run, so that its ends do not matter.
-fn simulated(costs: &Timing, seed: u64) -> f64 {
+fn simulated(costs: &CheckpointTiming, seed: u64) -> f64 {
     let interval_seconds = costs.interval_seconds();
     let work_seconds = 50.0 * costs.mtti_seconds;
     let outcome = Simulation { timing: *costs, interval_seconds, work_seconds, trials: TRIALS, seed }.run();

@@ -11,7 +11,7 @@ use recoup::comm::Solo;
 use recoup::core::{Bound, BoundRule, CodecId, FailureSource, Iteration, Phase, Resume, Scheme, SolveError};
 use recoup::io::MemoryStore;
 use recoup::model::failures::{AtIterations, Exponential};
-use recoup::model::overhead::Timing as Costs;
+use recoup::model::overhead::CheckpointTiming as Costs;
 use recoup::pipeline::{Ended, RunLimits, RunReport, Runner, Timing};
 
 use crate::Failed;
@@ -26,7 +26,7 @@ pub(crate) const INSTANTS: u64 = 24;
 /// Codecs that keep a pointwise bound; the one with the best ratio stands for the paper's SZ.
 const POINTWISE_CODECS: [CodecId; 4] = [CodecId::Sz3, CodecId::Pco, CodecId::Qb, CodecId::Zfp];
 
-/// What is saved, and how.
+/// The scheme of a run and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Protection {
     pub(crate) scheme: Scheme,
@@ -54,7 +54,7 @@ pub(crate) enum Choice {
 impl Choice {
     pub(crate) const ALL: [Self; 4] = [Self::Traditional, Self::Lossless, Self::Paper, Self::Ours];
 
-    /// What it means for a method.
+    /// Returns the protection of a method.
     pub(crate) fn of(self, kind: Kind) -> Protection {
         let plain = Protection {
             scheme: Scheme::Traditional,
@@ -105,7 +105,8 @@ pub(crate) fn run(
     protection: &Protection,
     failures: Box<dyn FailureSource>,
 ) -> Result<RunReport, Failed> {
-    let (clock, timing) = (Arc::new(VirtualClock::new()), Timing::Virtual(problem.machine()));
+    let clock = Arc::new(VirtualClock::new());
+    let timing = Timing::Virtual(problem.machine());
     let mut session = recoup::open("nowhere")
         .system(problem.operator.clone(), problem.rhs.clone())
         .mtti(Duration::from_secs_f64(published::MTTI_SECONDS))
@@ -140,7 +141,7 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// What checkpoints and recoveries of one choice cost, measured over whole solves.
+/// The costs of checkpoints and recoveries of one choice, measured over whole solves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Profile {
     pub(crate) protection: Protection,
@@ -178,7 +179,7 @@ impl Profile {
         Self::at(problem, protection, INSTANTS)
     }
 
-    /// With one failure in the middle of each of so many parts of the solve.
+    /// With one failure in the middle of each of `parts` parts of the solve.
     pub(crate) fn at(problem: &Problem, protection: Protection, parts: u64) -> Result<Self, Failed> {
         let n = problem.iterations;
         let instants: Vec<u64> = (0..parts).map(|i| (2 * i + 1) * n / (2 * parts)).map(|t| t.max(1)).collect();
@@ -188,7 +189,8 @@ impl Profile {
         let sum = |value: fn(&RunReport) -> f64| runs.iter().map(value).sum::<f64>();
         let (raw, payload) =
             saved().fold((0.0, 0.0), |(raw, payload), s| (raw + s.raw_bytes as f64, payload + s.payload_bytes as f64));
-        let (versions, recoveries) = (saved().count().max(1) as f64, sum(|run| run.recoveries as f64).max(1.0));
+        let versions = saved().count().max(1) as f64;
+        let recoveries = sum(|run| run.recoveries as f64).max(1.0);
         let recovered = runs.iter().filter(|run| run.recoveries > 0);
         let extra: Vec<f64> = recovered.map(|run| extra_iterations(run, n)).collect();
         let jumps = saved().filter_map(|s| Some(s.residual.verified_norm? / s.residual.true_norm?));

@@ -20,21 +20,21 @@ use recoup_pipeline::Retention;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::copies::Wanted;
+use crate::copies::PartRequest;
 use crate::draft::Records;
-use crate::places::Shelf;
+use crate::places::NameStores;
 
 /// Time between two looks at what other ranks have done: grows from the first to the second.
 const NAPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
 /// One rank's part of a copy.
-pub(crate) struct Job {
+pub(crate) struct DrainJob {
     pub(crate) name: String,
     pub(crate) version: u64,
     pub(crate) token: u64,
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
-    pub(crate) shelf: Shelf,
+    pub(crate) stores: NameStores,
     pub(crate) handover: PathBuf,
     pub(crate) filters: BTreeMap<String, Vec<Filter>>,
     /// Versions kept in persistent storage.
@@ -46,28 +46,28 @@ pub(crate) struct Job {
 }
 
 /// A copy under way.
-pub(crate) struct Flush {
+pub(crate) struct PersistentDrain {
     version: u64,
     thread: JoinHandle<Result<(), Error>>,
     stop: Arc<AtomicBool>,
 }
 
-/// What a rank hands over.
+/// The records that a rank hands over to rank 0.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Handed {
+struct HandedPart {
     variables: Vec<VariableRecord>,
     frames: Vec<FrameRecord>,
     files: Vec<FileRecord>,
     error: Option<String>,
 }
 
-impl Flush {
-    pub(crate) fn start(job: Job) -> Result<Self, Error> {
+impl PersistentDrain {
+    pub(crate) fn start(job: DrainJob) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let version = job.version;
-        let work = Work { job, stop: Arc::clone(&stop), clock: SystemClock::new() };
-        let thread = std::thread::Builder::new().name("veloc-flush".to_owned()).spawn(move || work.run());
-        let thread = thread.map_err(|e| Error::Flush { version, what: e.to_string() })?;
+        let work = DrainThread { job, stop: Arc::clone(&stop), clock: SystemClock::new() };
+        let thread = std::thread::Builder::new().name("veloc-drain".to_owned()).spawn(move || work.run());
+        let thread = thread.map_err(|e| Error::Drain { version, what: e.to_string() })?;
         Ok(Self { version, thread, stop })
     }
 
@@ -80,12 +80,12 @@ impl Flush {
         let version = self.version;
         let ended = self.thread.join().unwrap_or_else(|_| Err(failed(version, "the copying thread panicked")));
         ended.map_err(|error| match error {
-            flush @ Error::Flush { .. } => flush,
-            other => Error::Flush { version, what: other.to_string() },
+            late @ Error::Drain { .. } => late,
+            other => Error::Drain { version, what: other.to_string() },
         })
     }
 
-    /// Gives it up at its next frame; it does not count then.
+    /// Stops the copy at its next frame; the version does not count then.
     pub(crate) fn stop(self) -> Result<(), Error> {
         self.stop.store(true, Ordering::Release);
         self.wait()
@@ -93,16 +93,16 @@ impl Flush {
 }
 
 fn failed(version: u64, what: &str) -> Error {
-    Error::Flush { version, what: what.to_owned() }
+    Error::Drain { version, what: what.to_owned() }
 }
 
-struct Work {
-    job: Job,
+struct DrainThread {
+    job: DrainJob,
     stop: Arc<AtomicBool>,
     clock: SystemClock,
 }
 
-impl Work {
+impl DrainThread {
     fn run(mut self) -> Result<(), Error> {
         let draft = self.job.draft.take();
         let written = self.write(draft);
@@ -118,25 +118,25 @@ impl Work {
         // The others take it as the end. What they leave of a draft that failed is cleared by the
         // next one.
         std::fs::remove_dir_all(&self.job.handover).ok();
-        self.job.shelf.persistent.discard_drafts().ok();
+        self.job.stores.persistent.discard_drafts().ok();
         published
     }
 
     /// Copies this rank's frames, each verified on the way.
     fn write(&self, draft: Option<Box<dyn Draft>>) -> Result<Records, Error> {
-        let Job { version, rank, shelf, filters, .. } = &self.job;
+        let DrainJob { version, rank, stores, filters, .. } = &self.job;
         let mut draft = match draft {
             Some(draft) => draft,
             None => self.await_some("the draft of rank 0", || self.join())??,
         };
         let mut records = Records::default();
-        let manifest = shelf.scratch.manifest(*version)?;
+        let manifest = stores.scratch.manifest(*version)?;
         for variable in &manifest.variables {
             let mut frames = Vec::new();
             for held in manifest.frames.iter().filter(|f| f.variable == variable.name) {
                 self.check_stop()?;
                 let mut payload = Vec::new();
-                shelf.scratch.read(*version, held, &mut payload)?;
+                stores.scratch.read(*version, held, &mut payload)?;
                 let record = FrameRecord { rank: *rank, place: None, ..held.clone() };
                 let filters = filters.get(&variable.name).cloned().unwrap_or_default();
                 frames.push(Frame { record, filters, payload: payload.into() });
@@ -153,8 +153,8 @@ impl Work {
 
     /// Rank 0 has begun, but a file system may show it late; `None` while it does not.
     fn join(&self) -> Option<Result<Box<dyn Draft>, Error>> {
-        let Job { version, rank, shelf, handover, .. } = &self.job;
-        match shelf.persistent.begin(*version, *rank) {
+        let DrainJob { version, rank, stores, handover, .. } = &self.job;
+        match stores.persistent.begin(*version, *rank) {
             Err(StoreError::Missing { .. }) if handover.exists() => None,
             begun => Some(begun.map_err(Error::from)),
         }
@@ -162,7 +162,7 @@ impl Work {
 
     /// Rank 0 makes the version count, then lets older ones go.
     fn publish(&self, mut records: Records) -> Result<(), Error> {
-        let Job { name, version, ranks, shelf, keep, .. } = &self.job;
+        let DrainJob { name, version, ranks, stores, keep, .. } = &self.job;
         for rank in 1..*ranks {
             let handed = self.await_part(rank)?;
             if let Some(message) = handed.error {
@@ -173,9 +173,9 @@ impl Work {
             records.files.extend(handed.files);
         }
         self.check_stop()?;
-        shelf.persistent.publish(&records.manifest(name, *version, *ranks), &Solo)?;
+        stores.persistent.publish(&records.manifest(name, *version, *ranks), &Solo)?;
         if let Some(keep) = *keep {
-            retain(&shelf.persistent, keep, *version);
+            retain(&stores.persistent, keep, *version);
         }
         Ok(())
     }
@@ -188,9 +188,9 @@ impl Work {
     fn hand_over(&self, written: &Result<Records, Error>) -> Result<(), Error> {
         let handed = match written {
             Ok(Records { variables, frames, files }) => {
-                Handed { variables: variables.clone(), frames: frames.clone(), files: files.clone(), error: None }
+                HandedPart { variables: variables.clone(), frames: frames.clone(), files: files.clone(), error: None }
             }
-            Err(error) => Handed { error: Some(error.to_string()), ..Handed::default() },
+            Err(error) => HandedPart { error: Some(error.to_string()), ..HandedPart::default() },
         };
         let text = serde_json::to_string(&handed).unwrap_or_default();
         let path = self.part_path(self.job.rank);
@@ -199,7 +199,7 @@ impl Work {
         written.map_err(|source| Error::file("write", &path, source))
     }
 
-    fn await_part(&self, rank: usize) -> Result<Handed, Error> {
+    fn await_part(&self, rank: usize) -> Result<HandedPart, Error> {
         let path = self.part_path(rank);
         let lost = || Error::Rank { rank, message: "its part could not be handed over".to_owned() };
         self.await_some(&format!("the part of rank {rank}"), || match std::fs::read(&path) {
@@ -211,15 +211,15 @@ impl Work {
     /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it
     /// is this one.
     fn await_verdict(&self) -> Result<(), Error> {
-        let Job { version, rank, ranks, token, handover, shelf, .. } = &self.job;
+        let DrainJob { version, rank, ranks, token, handover, stores, .. } = &self.job;
         self.await_some("rank 0", || (!handover.exists()).then_some(()))?;
-        let wanted = Wanted { version: *version, rank: *rank, ranks: *ranks, stored_rank: *rank };
-        let counts = wanted.token(shelf.persistent.as_ref()) == Some(*token);
+        let wanted = PartRequest { version: *version, rank: *rank, ranks: *ranks, stored_rank: *rank };
+        let counts = wanted.token(stores.persistent.as_ref()) == Some(*token);
         if counts { Ok(()) } else { Err(failed(*version, "another rank could not copy its part")) }
     }
 
     fn await_some<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, Error> {
-        let Job { version, patience, .. } = &self.job;
+        let DrainJob { version, patience, .. } = &self.job;
         let start = self.clock.now();
         let [mut nap, nap_max] = NAPS;
         loop {
@@ -228,7 +228,7 @@ impl Work {
             }
             self.check_stop()?;
             if self.clock.now() - start > *patience {
-                return Err(failed(*version, &format!("{what} was awaited for {} s", patience.as_secs())));
+                return Err(failed(*version, &format!("waited {} s for {what}", patience.as_secs())));
             }
             std::thread::sleep(nap);
             nap = (nap * 2).min(nap_max);
@@ -244,8 +244,8 @@ impl Work {
     }
 }
 
-/// What was handed over, once all of it is there.
-fn handed(bytes: &[u8]) -> Option<Handed> {
+/// Returns the part handed over; `None` while it is incomplete.
+fn handed(bytes: &[u8]) -> Option<HandedPart> {
     let (checksum, text) = bytes.split_at_checked(8)?;
     let found = format!("{:08x}", crc32c::crc32c(text));
     (checksum == found.as_bytes()).then(|| serde_json::from_slice(text).ok())?
@@ -290,7 +290,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let persistent = dir.path().join("persistent");
         let handover = persistent.join("heat/draft-parts-1");
-        let mut flushes = Vec::new();
+        let mut drains = Vec::new();
         for (rank, is_saved) in saved.into_iter().enumerate() {
             let scratch = dir.path().join(format!("scratch-{rank}"));
             let scratch = Arc::new(Hdf5Store::open(scratch, "heat", Access::Write).unwrap());
@@ -304,14 +304,19 @@ mod tests {
                 std::fs::create_dir(&handover).unwrap();
                 prepare(&handover);
             }
-            let shelf = Shelf { scratch, persistent };
-            let (name, handover, filters) = ("heat".to_owned(), handover.clone(), BTreeMap::new());
+            let stores = NameStores { scratch, persistent };
+            let name = "heat".to_owned();
+            let handover = handover.clone();
+            let filters = BTreeMap::new();
             let patience = Duration::from_secs(60);
-            let (version, token, ranks, keep) = (1, TOKEN, 2, None);
-            let job = Job { name, version, token, rank, ranks, shelf, handover, filters, keep, patience, draft };
-            flushes.push(Flush::start(job).unwrap());
+            let version = 1;
+            let token = TOKEN;
+            let ranks = 2;
+            let keep = None;
+            let job = DrainJob { name, version, token, rank, ranks, stores, handover, filters, keep, patience, draft };
+            drains.push(PersistentDrain::start(job).unwrap());
         }
-        let verdicts: Vec<bool> = flushes.into_iter().map(|flush| flush.wait().is_ok()).collect();
+        let verdicts: Vec<bool> = drains.into_iter().map(|drain| drain.wait().is_ok()).collect();
         let store = Hdf5Store::open(&persistent, "heat", Access::Read).unwrap();
         assert!(!handover.exists());
         ([verdicts[0], verdicts[1]], store.versions().unwrap())
@@ -332,7 +337,8 @@ mod tests {
 
     #[test]
     fn half_a_part_is_no_part() {
-        let text = serde_json::to_string(&Handed { error: Some("full".to_owned()), ..Handed::default() }).unwrap();
+        let text =
+            serde_json::to_string(&HandedPart { error: Some("full".to_owned()), ..HandedPart::default() }).unwrap();
         let sealed = format!("{:08x}{text}", crc32c::crc32c(text.as_bytes()));
         assert_eq!(handed(sealed.as_bytes()).unwrap().error.as_deref(), Some("full"));
         for len in 0..sealed.len() {

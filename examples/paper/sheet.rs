@@ -1,4 +1,5 @@
-//! What a figure prints: a title, tables, remarks, and drawings with the same facts below them.
+//! The printed form of a figure: a title, tables, remarks, and drawings with the same facts below
+//! them.
 
 use std::path::Path;
 
@@ -15,13 +16,13 @@ pub(crate) struct Sheet {
     pub(crate) title: String,
     /// Tables and remarks, line by line.
     pub(crate) lines: Vec<String>,
-    /// What was solved and how, printed below and drawn below.
+    /// The parameters, printed and drawn below.
     pub(crate) parameters: Vec<String>,
-    /// What cannot be reproduced, and why.
+    /// The parts that cannot be reproduced, with the reason.
     pub(crate) limits: Vec<&'static str>,
     /// Drawings, by file name without ending.
     pub(crate) figures: Vec<(String, Scene)>,
-    /// How to make it again.
+    /// The command that makes it again.
     pub(crate) command: String,
 }
 

@@ -5,8 +5,8 @@
 //! `cargo run --release -p recoup-examples --example plan`
 
 use recoup::core::{BoundRule, Scheme};
-use recoup::model::bound::{Coding, Comparison};
-use recoup::model::decide::{Machine, Question};
+use recoup::model::break_even::{CodecRates, LossyBreakEven};
+use recoup::model::decide::{MachineBandwidths, Question};
 use recoup::model::interval::Checkpointing;
 use recoup::model::residual_bound::{Norms, bound};
 
@@ -20,7 +20,7 @@ const ITERATION_SECONDS: f64 = 1.2;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // One vector of 2160^3 doubles takes two minutes to write.
     let vector_bytes = 8.0 * UNKNOWNS;
-    let machine = Machine {
+    let machine = MachineBandwidths {
         write_bytes_per_second: vector_bytes / 120.0,
         read_bytes_per_second: vector_bytes / 120.0,
         copy_bytes_per_second: 4e9,
@@ -36,10 +36,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
 
     // How exactly: what each scheme costs a job that has 35 minutes of computing ahead.
-    let lossless = Coding { ratio: 1.2, encode_bytes_per_second: 300e6, decode_bytes_per_second: 600e6 };
-    let lossy = Coding { ratio: 4.8, encode_bytes_per_second: 200e6, decode_bytes_per_second: 400e6 };
+    let lossless = CodecRates { ratio: 1.2, encode_bytes_per_second: 300e6, decode_bytes_per_second: 600e6 };
+    let lossy = CodecRates { ratio: 4.8, encode_bytes_per_second: 200e6, decode_bytes_per_second: 400e6 };
     let costs = vec![
-        (Scheme::Traditional, machine.cost(vector_bytes, &Coding::RAW)),
+        (Scheme::Traditional, machine.cost(vector_bytes, &CodecRates::RAW)),
         (Scheme::Lossless, machine.cost(vector_bytes, &lossless)),
         (Scheme::Lossy, machine.cost(vector_bytes, &lossy)),
     ];
@@ -56,13 +56,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("decision: {}", answer.why);
 
     // When lossy stops paying: Theorem 1, extra iterations a recovery may cost.
-    let comparison = Comparison {
+    let break_even = LossyBreakEven {
         mtti_seconds: MTTI_SECONDS,
         traditional_seconds: 120.0,
         lossy_seconds: 25.0,
         iteration_seconds: ITERATION_SECONDS,
     };
-    println!("lossy pays up to {:.1} extra iterations per recovery", comparison.max_extra_iterations());
+    println!("lossy pays up to {:.1} extra iterations per recovery", break_even.max_extra_iterations());
 
     // How exact is exact enough: the bound that lets the residual grow by at most half, from norms
     // alone; a session then measures it before a version counts.

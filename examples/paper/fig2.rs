@@ -2,7 +2,7 @@
 //! Theorems 1 and 2.
 
 use recoup::core::{Bound, BoundRule, CodecId};
-use recoup::model::bound::Comparison;
+use recoup::model::break_even::LossyBreakEven;
 use recoup::model::extra_iterations::Stationary;
 use recoup::solvers::RightHandSide;
 
@@ -16,7 +16,7 @@ use crate::{Failed, published};
 /// Pointwise relative bounds, largest first.
 const BOUNDS: [f64; 5] = [1e-2, 1e-3, 1e-4, 1e-5, 1e-6];
 
-/// What was measured on one right-hand side.
+/// Measurements on one right-hand side.
 struct Measured {
     problem: Problem,
     /// One restart per instant under each of [`BOUNDS`].
@@ -30,7 +30,7 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     let measured = SIDES.iter().map(|(_, rhs)| measure(*rhs)).collect::<Result<Vec<_>, _>>()?;
     let mut sheet = sheet(&measured);
     let jacobi = lab.studies(0)?.first().ok_or("no Jacobi")?;
-    theorems(&mut sheet, (&jacobi.problem, jacobi.profile(Choice::Paper)));
+    theorems(&mut sheet, &jacobi.problem, jacobi.profile(Choice::Paper));
     Ok(sheet)
 }
 
@@ -73,7 +73,8 @@ fn sheet(measured: &[Measured]) -> Sheet {
 
 fn row<'m>(name: String, measured: &'m [Measured], of: impl Fn(&'m Measured) -> &'m Profile) -> Vec<String> {
     let cells = measured.iter().flat_map(|m| {
-        let (profile, n) = (of(m), m.problem.iterations as f64);
+        let profile = of(m);
+        let n = m.problem.iterations as f64;
         let jump = profile.jump.map_or_else(|| "-".to_owned(), times);
         [percent(profile.extra_iterations / n), percent(profile.extra_worst / n), jump]
     });
@@ -110,9 +111,9 @@ fn drawing(measured: &[Measured]) -> kuva::render::render::Scene {
 }
 
 /// The examples the text works out.
-fn theorems(sheet: &mut Sheet, (jacobi, profile): (&Problem, &Profile)) {
+fn theorems(sheet: &mut Sheet, jacobi: &Problem, profile: &Profile) {
     let (iterations, seconds) = published::GMRES_EXAMPLE;
-    let allowed = Comparison {
+    let allowed = LossyBreakEven {
         mtti_seconds: published::MTTI_SECONDS,
         traditional_seconds: published::VECTOR_SECONDS,
         lossy_seconds: published::GMRES_LOSSY_SECONDS,

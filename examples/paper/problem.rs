@@ -126,7 +126,9 @@ impl Problem {
     /// [`SolveError`].
     pub(crate) fn make(&self) -> Result<Box<dyn Method + '_>, SolveError> {
         let system = System { a: &*self.operator, b: &self.rhs, comm: &Solo, pool: &self.pool };
-        let (pc, x, stop) = (&*self.preconditioner, &self.start[..], Stop::at(self.rtol()));
+        let pc = &*self.preconditioner;
+        let x = &self.start[..];
+        let stop = Stop::at(self.rtol());
         Ok(match self.kind {
             Kind::Jacobi => Box::new(Jacobi::new(system, 1.0, x, stop)?),
             Kind::Gmres => {
@@ -137,7 +139,7 @@ impl Problem {
         })
     }
 
-    /// Where the solver stops.
+    /// Returns the tolerance of the solver.
     pub(crate) fn rtol(&self) -> f64 {
         self.kind.rtol()
     }
@@ -194,7 +196,8 @@ impl fmt::Display for Problem {
             Kind::Gmres => format!("GMRES({GMRES_RESTART})"),
             other => other.to_string(),
         };
-        let (rtol, iterations) = (self.rtol(), self.iterations);
+        let rtol = self.rtol();
+        let iterations = self.iterations;
         write!(f, "{name} on 3D Poisson {grid}^3 to {rtol:.0e}, {iterations} iterations")
     }
 }

@@ -3,15 +3,15 @@
 use recoup_core::{BoundRule, CodecId, MethodProfile};
 
 use super::*;
-use crate::bound::Coding;
-use crate::decide::Machine;
+use crate::break_even::CodecRates;
+use crate::decide::MachineBandwidths;
 use crate::simulate::Simulation;
 use crate::{AutoPolicy, PolicyConfig};
 
 /// One of the twelve.
 struct Scenario {
     name: String,
-    runs: Runs,
+    runs: PolicySimulation,
     config: PolicyConfig,
 }
 
@@ -21,8 +21,8 @@ struct Scenario {
 const METHODS: [(&str, u64, u64, [f64; 2], f64); 3] =
     [("jacobi", 1, 1, [0.0, 0.0], 12.0), ("gmres", 1, 1, [0.0, 0.0], 6.0), ("cg", 2, 3, [0.006, 0.2], 8.0)];
 
-/// What finer and coarser bounds make of that ratio, and the extra iterations that coarser ones add
-/// to those of CG.
+/// The ratio under finer and coarser bounds as a part of that ratio, and the extra iterations that
+/// coarser ones add to those of CG.
 const FINE_RATIO: f64 = 0.8;
 const COARSE_RATIO: f64 = 1.25;
 const COARSE_FRACTION: f64 = 0.01;
@@ -33,22 +33,23 @@ const VECTOR_BYTES: u64 = 40_000_000_000;
 fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let (name, vectors, exact_vectors, [extra_fraction, restarted_fraction], ratio) = METHODS[method];
     let bandwidth = if slow { 330e6 } else { 100e9 };
-    let machine = Machine {
+    let machine = MachineBandwidths {
         write_bytes_per_second: bandwidth,
         read_bytes_per_second: bandwidth,
         copy_bytes_per_second: 5e9,
         ranks: 512,
     };
     let raw_bytes = |count: u64| (count * VECTOR_BYTES) as f64;
-    let lossless = Coding { ratio: 1.25, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
+    let lossless = CodecRates { ratio: 1.25, encode_bytes_per_second: 0.3e9, decode_bytes_per_second: 0.6e9 };
     // Two tries of the verified rule.
-    let lossy = Coding { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
-    let of = |choice, vectors, coding: &Coding| (choice, machine.cost(raw_bytes(vectors), coding));
-    let cost =
-        |scheme, resume, vectors, coding: &Coding| of(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding);
+    let lossy = CodecRates { ratio, encode_bytes_per_second: 0.25e9, decode_bytes_per_second: 0.8e9 };
+    let priced = |choice, vectors, coding: &CodecRates| (choice, machine.cost(raw_bytes(vectors), coding));
+    let cost = |scheme, resume, vectors, coding: &CodecRates| {
+        priced(Choice { scheme, resume, grain: Grain::Usual }, vectors, coding)
+    };
     let lossy_resume = if name == "cg" { Resume::Deflated } else { Resume::Restarted };
     let mut costs = vec![
-        cost(Scheme::Traditional, Resume::Traditional, vectors, &Coding::RAW),
+        cost(Scheme::Traditional, Resume::Traditional, vectors, &CodecRates::RAW),
         cost(Scheme::Lossless, Resume::Traditional, vectors, &lossless),
         cost(Scheme::Lossy, lossy_resume, vectors, &lossy),
     ];
@@ -57,10 +58,10 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         costs.push(cost(Scheme::Lossy, Resume::Restarted, 1, &lossy));
     }
     for (grain, factor) in [(Grain::Fine, FINE_RATIO), (Grain::Coarse, COARSE_RATIO)] {
-        let coding = Coding { ratio: factor * lossy.ratio, ..lossy };
+        let coding = CodecRates { ratio: factor * lossy.ratio, ..lossy };
         let states = [(lossy_resume, vectors), (Resume::Restarted, 1)];
         let scheme = Scheme::Lossy;
-        costs.extend(states.map(|(resume, vectors)| of(Choice { scheme, resume, grain }, vectors, &coding)));
+        costs.extend(states.map(|(resume, vectors)| priced(Choice { scheme, resume, grain }, vectors, &coding)));
     }
     let kinds = [
         (Resume::Restarted, 1),
@@ -69,7 +70,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
         (Resume::Exact, exact_vectors),
     ];
     let mtti_seconds = if often { 3600.0 } else { 8.0 * 3600.0 };
-    let method = Method {
+    let method = SimulatedMethod {
         iterations: 1500,
         iteration_seconds: 4.0,
         tolerance: 1e-8,
@@ -81,7 +82,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     let config = config(name, mtti_seconds, lossy_resume);
     let storage = if slow { "slow" } else { "fast" };
     let rate = if often { "1 h" } else { "8 h" };
-    let runs = Runs {
+    let runs = PolicySimulation {
         method,
         costs,
         write_bytes_per_second: bandwidth / f64::from(machine.ranks),
@@ -94,7 +95,7 @@ fn scenario(method: usize, slow: bool, often: bool, trials: u32) -> Scenario {
     Scenario { name: format!("{name}, {storage} store, MTTI {rate}"), runs, config }
 }
 
-/// What auto is told of a method.
+/// Returns the configuration of auto for a method.
 fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds,
@@ -112,7 +113,7 @@ fn config(name: &str, mtti_seconds: f64, lossy_resume: Resume) -> PolicyConfig {
     }
 }
 
-/// What was found of one scenario.
+/// The results of one scenario.
 #[derive(Debug)]
 struct Found {
     /// The best fixed choice with its interval in iterations, and its overhead.
@@ -128,7 +129,7 @@ impl Scenario {
         self.runs.drive(|| Every { plan, iterations })
     }
 
-    /// The best interval by search: the one that divides the run into so many parts.
+    /// The best interval by search: the one that divides the run into that number of parts.
     fn search(&self, choice: Choice) -> (Choice, u64, PolicyOutcome) {
         let cost = self.runs.cost(choice);
         let checkpoint = cost.blocking_seconds + cost.drain_seconds;
@@ -229,7 +230,7 @@ fn fixed_choice_costs_what_the_simulation_of_intervals_finds() {
     let Scenario { runs, config, .. } = scenario(0, true, true, 400);
     let cost = runs.cost(config.plan(Scheme::Traditional).choice());
     let found = runs.drive(|| Every { plan: config.plan(Scheme::Traditional), iterations: 200 });
-    let timing = crate::overhead::Timing {
+    let timing = crate::overhead::CheckpointTiming {
         mtti_seconds: runs.mtti_seconds,
         blocking_seconds: cost.blocking_seconds + cost.drain_seconds,
         drain_seconds: 0.0,

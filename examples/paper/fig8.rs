@@ -14,7 +14,8 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
     let mut sheet = Sheet { title, ..Sheet::default() };
     let mut groups = Vec::new();
     for (side, (name, _)) in SIDES.iter().enumerate() {
-        let (studies, runs) = (lab.studies(side)?, lab.runs(side)?);
+        let studies = lab.studies(side)?;
+        let runs = lab.runs(side)?;
         add(&mut sheet, name, studies, runs);
         groups.extend(studies.iter().zip(runs).map(|(study, runs)| group(study, runs, name)));
         sheet.parameters.extend(studies.iter().map(|study| format!("{}, {name}", study.problem)));
@@ -50,8 +51,10 @@ fn extra_each(study: &Study, trials: &[Trial]) -> f64 {
 fn add(sheet: &mut Sheet, side: &str, studies: &[Study], runs: &[Runs]) {
     let head = [side, "undisturbed", "needed", "+-", "more", "failures", "N' a recovery", "of N", "published"];
     let row = |(study, runs): (&Study, &Runs), choice: Choice| {
-        let (trials, n) = (&runs[choice as usize], study.problem.iterations as f64);
-        let (needed, each) = (needed(study, trials), extra_each(study, trials));
+        let trials = &runs[choice as usize];
+        let n = study.problem.iterations as f64;
+        let needed = needed(study, trials);
+        let each = extra_each(study, trials);
         let failures: f64 = trials.iter().map(|trial| trial.failures).sum::<f64>() / trials.len() as f64;
         let published = if choice == Choice::Paper { study.problem.kind.published().convergence } else { "" };
         vec![

@@ -88,7 +88,8 @@ pub(crate) fn with_footer(mut scene: Scene, lines: &[String]) -> Scene {
     scene.height += FOOTER_LINE * (lines.len() as f64 + 1.0);
     for (line, content) in lines.into_iter().enumerate() {
         let y = FOOTER_LINE.mul_add(line as f64 + 0.8, top);
-        let (size, anchor) = (11, TextAnchor::Start);
+        let size = 11;
+        let anchor = TextAnchor::Start;
         scene.add(Primitive::Text { x: 12.0, y, content, size, anchor, rotate: None, bold: false, color: None });
     }
     scene

@@ -46,7 +46,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             cg = make()?;
             let restored = session.restore(&mut cg)?.ok_or("no version was saved")?;
             println!("lost everything after iteration {FAILS_AFTER}, went on from version {}", restored.version);
-            let (before, after) = (restored.residual.true_norm, restored.residual.verified_norm);
+            let before = restored.residual.true_norm;
+            let after = restored.residual.verified_norm;
             println!("||r|| of the version: {before:.3?} before encoding, {after:.3?} after");
         }
     }

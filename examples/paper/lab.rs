@@ -1,4 +1,4 @@
-//! What the figures share: the problems, what each choice costs on them, and the runs under
+//! Parts that the figures share: the problems, the cost of each choice on them, and the runs under
 //! failures, each made once.
 
 use std::cell::OnceCell;
@@ -22,7 +22,7 @@ pub(crate) struct Study {
 }
 
 impl Study {
-    /// What a choice costs here.
+    /// Returns the cost of a choice.
     pub(crate) fn profile(&self, choice: Choice) -> &Profile {
         &self.profiles[choice as usize]
     }

@@ -10,12 +10,13 @@
 use recoup_core::{Choice, Cost, Decision, Grain, Observation, Plan, Policy, Resume, Scheme};
 use serde::{Deserialize, Serialize};
 
+use super::estimate::Estimate;
+use super::single::Interrupted;
 use crate::Rng;
-use crate::simulate::Estimate;
 
 /// The solver of a simulated run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Method {
+pub struct SimulatedMethod {
     /// Iterations to the tolerance without failures.
     pub iterations: u64,
     /// Time of one, seconds.
@@ -26,7 +27,7 @@ pub struct Method {
     pub extra_fraction: f64,
     /// The same where a version holds the iterate alone.
     pub restarted_fraction: f64,
-    /// What coarse bounds add to either.
+    /// The fraction that coarse bounds add to either.
     #[serde(default)]
     pub coarse_fraction: f64,
     /// Raw bytes of a version of each kind on rank 0, which is what a policy is told.
@@ -35,18 +36,18 @@ pub struct Method {
 
 /// Runs to simulate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Runs {
+pub struct PolicySimulation {
     /// The solver.
-    pub method: Method,
-    /// What each choice really costs; the extra iterations are those of the method. Another state
-    /// of a scheme costs what the first one of that scheme does.
+    pub method: SimulatedMethod,
+    /// The true cost of each choice; the extra iterations are those of the method. Another state of
+    /// a scheme costs what the first one of that scheme does.
     pub costs: Vec<(Choice, Cost)>,
-    /// What rank 0 finds of the storage's bandwidth when it has written a version, bytes per
+    /// The bandwidth of the storage that rank 0 measures when it has written a version, bytes per
     /// second; 0 when nothing.
     pub write_bytes_per_second: f64,
     /// Ranks.
     pub ranks: usize,
-    /// What checkpoints leave to do drains behind the solver.
+    /// Checkpoints drain in the background.
     pub asynchronous: bool,
     /// Mean time to interrupt, seconds.
     pub mtti_seconds: f64,
@@ -56,7 +57,7 @@ pub struct Runs {
     pub seed: u64,
 }
 
-/// How the runs ended.
+/// The result of the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyOutcome {
     /// Seconds of each run; infinite for one given up.
@@ -67,7 +68,7 @@ pub struct PolicyOutcome {
     pub failures_mean: f64,
     /// Checkpoints taken per run, by scheme.
     pub checkpoints_mean: Vec<(Scheme, f64)>,
-    /// What the policy said in the first run: iteration and reason.
+    /// The reasons that the policy gave in the first run: iteration and reason.
     pub reasons: Vec<(u64, String)>,
 }
 
@@ -78,7 +79,8 @@ impl PolicyOutcome {
     #[must_use]
     pub fn relative_to(&self, other: &Self) -> Estimate {
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let (ours, theirs) = (mean(&self.seconds), mean(&other.seconds));
+        let ours = mean(&self.seconds);
+        let theirs = mean(&other.seconds);
         let ratio = ours / theirs;
         let deviations: Vec<f64> =
             self.seconds.iter().zip(&other.seconds).map(|(a, b)| ratio + (a - ratio * b) / theirs).collect();
@@ -86,10 +88,10 @@ impl PolicyOutcome {
     }
 }
 
-/// A fixed choice: one plan every so many iterations.
+/// A fixed choice: one plan every `iterations` iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Every {
-    /// What is saved.
+    /// The plan of each checkpoint.
     pub plan: Plan,
     /// Iterations between two checkpoints; `u64::MAX` never saves.
     pub iterations: u64,
@@ -110,15 +112,16 @@ impl Policy for Every {
 /// Failures after which a run is given up.
 const FAILURES_MAX: u64 = 10_000;
 
-impl Runs {
+impl PolicySimulation {
     /// Simulates all runs, each with a policy of its own. The same input gives the same outcome,
     /// bit for bit.
     pub fn drive<P: Policy>(&self, mut policy: impl FnMut() -> P) -> PolicyOutcome {
         let mut seconds = Vec::with_capacity(self.trials as usize);
         let mut reasons = Vec::new();
-        let (mut failures, mut checkpoints) = (0, Vec::new());
+        let mut failures = 0;
+        let mut checkpoints = Vec::new();
         for trial in 0..self.trials {
-            let mut run = Run::new(self, self.seed.wrapping_add(u64::from(trial)));
+            let mut run = PolicyRun::new(self, self.seed.wrapping_add(u64::from(trial)));
             seconds.push(run.reach_the_end(&mut policy()));
             failures += run.seen.failures;
             for scheme in &run.saved_schemes {
@@ -155,34 +158,31 @@ fn add(counts: &mut Vec<(Scheme, f64)>, scheme: Scheme) {
     }
 }
 
-/// Struck while something was under way.
-struct Struck;
-
 /// A version: where it was taken, and what the solver had won by then, in undisturbed iterations.
 #[derive(Clone, Copy)]
-struct Version {
+struct SimulatedVersion {
     choice: Choice,
     iteration: u64,
     progress: f64,
     counts_at: f64,
 }
 
-struct Run<'a> {
-    runs: &'a Runs,
+struct PolicyRun<'a> {
+    runs: &'a PolicySimulation,
     rng: Rng,
     now: f64,
     next_failure: f64,
     progress: f64,
-    kept: Option<Version>,
-    draining: Option<Version>,
+    kept: Option<SimulatedVersion>,
+    draining: Option<SimulatedVersion>,
     checkpoint_at: f64,
     seen: Observation,
     saved_schemes: Vec<Scheme>,
     reasons: Vec<(u64, String)>,
 }
 
-impl<'a> Run<'a> {
-    fn new(runs: &'a Runs, seed: u64) -> Self {
+impl<'a> PolicyRun<'a> {
+    fn new(runs: &'a PolicySimulation, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let next_failure = rng.exponential(runs.mtti_seconds);
         let seen = Observation {
@@ -225,15 +225,15 @@ impl<'a> Run<'a> {
         self.now
     }
 
-    fn one_iteration(&mut self, policy: &mut impl Policy) -> Result<(), Struck> {
-        self.pass(self.runs.method.iteration_seconds)?;
+    fn one_iteration(&mut self, policy: &mut impl Policy) -> Result<(), Interrupted> {
+        self.advance(self.runs.method.iteration_seconds)?;
         self.progress += 1.0;
         self.seen.iteration += 1;
         self.seen.since_checkpoint_iterations += 1;
         if self.progress >= self.runs.method.iterations as f64 {
             return Ok(());
         }
-        self.settle();
+        self.count_drained();
         let decision = policy.decide(self.observe());
         self.reasons.extend(decision.why.map(|why| (self.seen.iteration, why)));
         decision.save.map_or(Ok(()), |plan| self.checkpoint(plan))
@@ -247,21 +247,22 @@ impl<'a> Run<'a> {
         &self.seen
     }
 
-    fn checkpoint(&mut self, plan: Plan) -> Result<(), Struck> {
+    fn checkpoint(&mut self, plan: Plan) -> Result<(), Interrupted> {
         if let Some(draining) = self.draining {
-            self.pass((draining.counts_at - self.now).max(0.0))?;
-            self.settle();
+            self.advance((draining.counts_at - self.now).max(0.0))?;
+            self.count_drained();
         }
         let cost = self.runs.cost(plan.choice());
         let all = cost.blocking_seconds + cost.drain_seconds;
         let (blocking, drain) =
             if self.runs.asynchronous { (cost.blocking_seconds, cost.drain_seconds) } else { (all, 0.0) };
-        self.pass(blocking)?;
+        self.advance(blocking)?;
         let counts_at = self.now + drain;
-        let (iteration, progress) = (self.seen.iteration, self.progress);
-        self.draining = Some(Version { choice: plan.choice(), iteration, progress, counts_at });
+        let iteration = self.seen.iteration;
+        let progress = self.progress;
+        self.draining = Some(SimulatedVersion { choice: plan.choice(), iteration, progress, counts_at });
         self.saved_schemes.push(plan.scheme);
-        self.settle();
+        self.count_drained();
         self.begin_interval();
         Ok(())
     }
@@ -271,7 +272,7 @@ impl<'a> Run<'a> {
         self.seen.since_checkpoint_iterations = 0;
     }
 
-    fn pass(&mut self, seconds: f64) -> Result<(), Struck> {
+    fn advance(&mut self, seconds: f64) -> Result<(), Interrupted> {
         if self.now + seconds < self.next_failure {
             self.now += seconds;
             return Ok(());
@@ -279,20 +280,22 @@ impl<'a> Run<'a> {
         self.now = self.next_failure;
         self.next_failure = self.now + self.rng.exponential(self.runs.mtti_seconds);
         self.seen.failures += 1;
-        Err(Struck)
+        Err(Interrupted)
     }
 
     /// Makes the draining version count if its time has come; its costs are known from then on.
-    fn settle(&mut self) {
+    fn count_drained(&mut self) {
         let Some(done) = self.draining.take_if(|draining| draining.counts_at <= self.now) else { return };
         self.kept = Some(done);
         let Cost { blocking_seconds, drain_seconds, ratio, .. } = self.runs.cost(done.choice);
         self.seen.write_bytes_per_second = self.runs.write_bytes_per_second;
-        let known = self.known(done.choice);
-        (known.blocking_seconds, known.drain_seconds, known.ratio) = (blocking_seconds, drain_seconds, ratio);
+        let measured = self.measured(done.choice);
+        measured.blocking_seconds = blocking_seconds;
+        measured.drain_seconds = drain_seconds;
+        measured.ratio = ratio;
     }
 
-    fn known(&mut self, choice: Choice) -> &mut Cost {
+    fn measured(&mut self, choice: Choice) -> &mut Cost {
         let found = self.seen.costs.iter().position(|(other, _)| *other == choice);
         let position = found.unwrap_or_else(|| {
             self.seen.costs.push((choice, Cost::default()));
@@ -303,7 +306,7 @@ impl<'a> Run<'a> {
 
     /// Falls back to what counts; false when the run is given up.
     fn recover(&mut self) -> bool {
-        self.settle();
+        self.count_drained();
         self.draining = None;
         let Some(version) = self.kept else {
             (self.progress, self.seen.iteration) = (0.0, 0);
@@ -311,12 +314,12 @@ impl<'a> Run<'a> {
             return self.seen.failures < FAILURES_MAX;
         };
         let recovery_seconds = self.runs.cost(version.choice).recovery_seconds;
-        while self.pass(recovery_seconds).is_err() {
+        while self.advance(recovery_seconds).is_err() {
             if self.seen.failures >= FAILURES_MAX {
                 return false;
             }
         }
-        self.known(version.choice).recovery_seconds = recovery_seconds;
+        self.measured(version.choice).recovery_seconds = recovery_seconds;
         let method = &self.runs.method;
         let fraction = match (version.choice.scheme, version.choice.resume) {
             (Scheme::Lossy, Resume::Restarted) => method.restarted_fraction,

@@ -1,11 +1,12 @@
-//! Theorem 1 of the seed paper: how many extra iterations a lossy recovery may cost and still pay;
-//! and the storage bandwidth below which a better ratio pays for a slower codec.
+//! Break-even points: the extra iterations that a lossy recovery may cost and still pay (Theorem 1
+//! of Tao et al. 2018), and the storage bandwidth below which a better ratio pays for a slower
+//! codec.
 
 use serde::{Deserialize, Serialize};
 
-/// What Theorem 1 compares. All times are seconds.
+/// The times that Theorem 1 compares, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct LossyBreakEven {
     /// Mean time to interrupt.
     pub mtti_seconds: f64,
     /// Time of a traditional checkpoint.
@@ -16,7 +17,7 @@ pub struct Comparison {
     pub iteration_seconds: f64,
 }
 
-impl Comparison {
+impl LossyBreakEven {
     /// Theorem 1 (Eq. 9, doi 10.1145/3208040.3208050): lossy checkpoints pay while a recovery costs
     /// at most `(f(T_trad) - f(T_lossy)) / (lambda T_it)` extra iterations, with
     /// `f(t) = sqrt(2 lambda t) + lambda t`. Negative when lossy never pays.
@@ -27,9 +28,9 @@ impl Comparison {
     }
 }
 
-/// What a codec does to a stream of values.
+/// Ratio and rates of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Coding {
+pub struct CodecRates {
     /// Raw bytes over encoded bytes.
     pub ratio: f64,
     /// Raw bytes encoded per second and core.
@@ -38,8 +39,8 @@ pub struct Coding {
     pub decode_bytes_per_second: f64,
 }
 
-impl Coding {
-    /// Raw bytes as they are: ratio 1, no time.
+impl CodecRates {
+    /// No codec: ratio 1, no time.
     pub const RAW: Self =
         Self { ratio: 1.0, encode_bytes_per_second: f64::INFINITY, decode_bytes_per_second: f64::INFINITY };
 
@@ -62,10 +63,14 @@ impl Coding {
 mod tests {
     use super::*;
     use crate::interval::Checkpointing;
-    use crate::overhead::Timing;
+    use crate::overhead::CheckpointTiming;
 
-    const PAPER: Comparison =
-        Comparison { mtti_seconds: 3600.0, traditional_seconds: 120.0, lossy_seconds: 25.0, iteration_seconds: 1.2 };
+    const PAPER: LossyBreakEven = LossyBreakEven {
+        mtti_seconds: 3600.0,
+        traditional_seconds: 120.0,
+        lossy_seconds: 25.0,
+        iteration_seconds: 1.2,
+    };
 
     #[test]
     fn example_of_the_paper_gives_500() {
@@ -74,26 +79,27 @@ mod tests {
 
     #[test]
     fn at_the_bound_both_overheads_are_equal() {
-        let scheme =
-            |checkpoint_seconds| Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds });
+        let scheme = |checkpoint_seconds| {
+            CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds })
+        };
         let extra_seconds = PAPER.max_extra_iterations() * PAPER.iteration_seconds;
-        let lossy = Timing { extra_seconds, ..scheme(25.0) }.overhead_fraction();
+        let lossy = CheckpointTiming { extra_seconds, ..scheme(25.0) }.overhead_fraction();
         assert!((lossy - scheme(120.0).overhead_fraction()).abs() <= 16.0 * f64::EPSILON);
     }
 
     #[test]
     fn slower_lossy_checkpoints_never_pay() {
-        assert!(Comparison { lossy_seconds: 130.0, ..PAPER }.max_extra_iterations() < 0.0);
+        assert!(LossyBreakEven { lossy_seconds: 130.0, ..PAPER }.max_extra_iterations() < 0.0);
     }
 
     #[test]
     fn at_the_break_even_bandwidth_both_codecs_take_equally_long() {
-        let fast = Coding { ratio: 8.0, encode_bytes_per_second: 2.3e9, decode_bytes_per_second: 4e9 };
-        let slow = Coding { ratio: 20.0, encode_bytes_per_second: 0.15e9, decode_bytes_per_second: 0.3e9 };
+        let fast = CodecRates { ratio: 8.0, encode_bytes_per_second: 2.3e9, decode_bytes_per_second: 4e9 };
+        let slow = CodecRates { ratio: 20.0, encode_bytes_per_second: 0.15e9, decode_bytes_per_second: 0.3e9 };
         let bandwidth = slow.break_even_bytes_per_second(&fast);
-        let seconds = |c: &Coding| 1.0 / c.encode_bytes_per_second + 1.0 / (c.ratio * bandwidth);
+        let seconds = |c: &CodecRates| 1.0 / c.encode_bytes_per_second + 1.0 / (c.ratio * bandwidth);
         assert!((seconds(&fast) - seconds(&slow)).abs() <= 4.0 * f64::EPSILON * seconds(&fast));
         assert_eq!(fast.break_even_bytes_per_second(&slow), 0.0);
-        assert_eq!(slow.break_even_bytes_per_second(&Coding { ratio: 2.0, ..slow }), f64::INFINITY);
+        assert_eq!(slow.break_even_bytes_per_second(&CodecRates { ratio: 2.0, ..slow }), f64::INFINITY);
     }
 }

@@ -1,8 +1,8 @@
 //! Figure 1: expected overhead by failure rate and checkpoint time (Eq. 5).
 
 use recoup::model::interval::Checkpointing;
-use recoup::model::overhead::Timing;
-use recoup::model::simulate::{Outcome, Simulation};
+use recoup::model::overhead::CheckpointTiming;
+use recoup::model::simulate::{Simulation, SimulationOutcome};
 
 use crate::draw::{Axes, Series, lines};
 use crate::lab::Lab;
@@ -31,11 +31,11 @@ pub(crate) fn make(lab: &Lab) -> Result<Sheet, Failed> {
 }
 
 /// Eq. 5's costs: a recovery takes as long as a checkpoint.
-fn timing(checkpoint_seconds: f64, failures_per_hour: f64) -> Timing {
-    Timing::synchronous(Checkpointing { mtti_seconds: 3600.0 / failures_per_hour, checkpoint_seconds })
+fn timing(checkpoint_seconds: f64, failures_per_hour: f64) -> CheckpointTiming {
+    CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0 / failures_per_hour, checkpoint_seconds })
 }
 
-fn sheet(example: &Timing, simulated: &Outcome) -> Sheet {
+fn sheet(example: &CheckpointTiming, simulated: &SimulationOutcome) -> Sheet {
     let mut sheet = Sheet { title: "Figure 1: expected overhead (Eq. 5)".to_owned(), ..Sheet::default() };
     let mut head = vec!["T_ckp".to_owned()];
     head.extend(RATES.iter().map(|rate| format!("{rate}/h")));

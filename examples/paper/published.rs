@@ -1,10 +1,10 @@
-//! What the paper says, each number with its place: Tao, Di, Liang, Chen, Cappello, "Improving
+//! The published numbers, each with its place: Tao, Di, Liang, Chen, Cappello, "Improving
 //! Performance of Iterative Methods by Lossy Checkpointing", HPDC 2018, doi
 //! 10.1145/3208040.3208050.
 //!
 //! Numbers are those of its text. Curves and bars that the text gives no numbers for are not here.
 
-/// Where all of this was published.
+/// The publication.
 pub(crate) const DOI: &str = "doi 10.1145/3208040.3208050";
 /// Ranks of the largest runs (Section 4.1).
 pub(crate) const RANKS: f64 = 2048.0;
@@ -60,7 +60,7 @@ pub(crate) const FIG8_CG: f64 = 0.248;
 /// are those of Figure 5).
 pub(crate) const INTERVALS_MINUTES: [f64; 3] = [16.0, 12.0, 7.0];
 
-/// What the text says of one method.
+/// The published numbers of one method.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solve {
     /// Time of the undisturbed solve, seconds (Section 5.4).
@@ -74,7 +74,7 @@ pub(crate) struct Solve {
     pub(crate) reductions: (f64, f64),
     /// Extra iterations of a lossy recovery that Figure 7 assumes (Section 5.3).
     pub(crate) extra_iterations: f64,
-    /// What Figure 8 says of the convergence.
+    /// The convergence as described at Figure 8.
     pub(crate) convergence: &'static str,
 }
 

@@ -9,7 +9,7 @@ use crate::lab::{Lab, Study};
 use crate::measure::{Choice, run};
 use crate::sheet::Sheet;
 
-/// Where the failures of each run strike, in parts of the undisturbed solve.
+/// The places of the failures of each run, in parts of the undisturbed solve.
 const FAILURES: [&[f64]; 2] = [&[0.55], &[0.35, 0.8]];
 /// Points of a line: a page shows no more.
 const POINTS: usize = 160;

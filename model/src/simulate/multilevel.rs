@@ -2,22 +2,22 @@
 //!
 //! The run computes base intervals, each followed by the checkpoint of every level whose turn it
 //! is. A failure of kind l destroys what the levels below l hold and falls back to the newest
-//! version of the levels from l on; failures strike while computing, checkpointing and recovering
+//! version of the levels from l on. Failures strike while computing, checkpointing and recovering
 //! alike.
 
 use serde::{Deserialize, Serialize};
 
+use super::estimate::Estimate;
 use crate::Rng;
-use crate::multilevel::{Pattern, Plan, Used};
-use crate::simulate::Estimate;
+use crate::multilevel::{ActiveLevel, LevelPattern, LevelPlan};
 
 /// A run under a pattern of levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MultilevelSimulation {
     /// The levels used.
-    pub plan: Plan,
-    /// How often each.
-    pub pattern: Pattern,
+    pub plan: LevelPlan,
+    /// The number of checkpoints of each.
+    pub pattern: LevelPattern,
     /// Computing of the whole run without failures, seconds.
     pub work_seconds: f64,
     /// Runs.
@@ -36,7 +36,7 @@ impl MultilevelSimulation {
     pub fn run(&self) -> Estimate {
         let overheads: Vec<f64> = (0..self.trials)
             .map(|trial| {
-                let mut run = Run::new(self, self.seed.wrapping_add(u64::from(trial)));
+                let mut run = MultilevelRun::new(self, self.seed.wrapping_add(u64::from(trial)));
                 run.finish().map_or(f64::INFINITY, |seconds| seconds / self.work_seconds - 1.0)
             })
             .collect();
@@ -44,15 +44,15 @@ impl MultilevelSimulation {
     }
 }
 
-/// The level whose failure struck.
-struct Struck(usize);
+/// The run was interrupted by a failure of this level.
+struct InterruptedBy(usize);
 
 /// One run under way. All times are seconds.
-struct Run<'a> {
+struct MultilevelRun<'a> {
     simulation: &'a MultilevelSimulation,
     rng: Rng,
     now: f64,
-    /// When each level's failure strikes next.
+    /// The time of each level's next failure.
     next_failures: Vec<f64>,
     progress: f64,
     /// Progress of the newest version of each level; 0, the start, is always there.
@@ -60,7 +60,7 @@ struct Run<'a> {
     failures: u64,
 }
 
-impl<'a> Run<'a> {
+impl<'a> MultilevelRun<'a> {
     fn new(simulation: &'a MultilevelSimulation, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let used = &simulation.plan.used;
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
     /// The time the run took; `None` when it is given up.
     fn finish(&mut self) -> Option<f64> {
         while self.progress < self.simulation.work_seconds {
-            if let Err(Struck(level)) = self.one_interval() {
+            if let Err(InterruptedBy(level)) = self.one_interval() {
                 self.recover(level)?;
             }
         }
@@ -79,10 +79,10 @@ impl<'a> Run<'a> {
     }
 
     /// Computes one base interval, or to the end, and takes the checkpoints whose turn it is.
-    fn one_interval(&mut self) -> Result<(), Struck> {
+    fn one_interval(&mut self) -> Result<(), InterruptedBy> {
         let base = self.simulation.pattern.base_seconds;
         let left = self.simulation.work_seconds - self.progress;
-        self.pass(left.min(base))?;
+        self.advance(left.min(base))?;
         if left <= base {
             self.progress = self.simulation.work_seconds;
             return Ok(());
@@ -93,15 +93,15 @@ impl<'a> Run<'a> {
         for level in 0..self.levels().len() {
             turn *= self.simulation.pattern.every[level];
             if nth.is_multiple_of(turn) {
-                self.pass(self.levels()[level].checkpoint_seconds)?;
+                self.advance(self.levels()[level].checkpoint_seconds)?;
                 self.saved[level] = self.progress;
             }
         }
         Ok(())
     }
 
-    /// Falls back to what a failure of `level` leaves; a failure during the recovery makes it begin
-    /// anew.
+    /// Falls back to the versions that a failure of `level` leaves; a failure during the recovery
+    /// restarts it.
     fn recover(&mut self, mut level: usize) -> Option<()> {
         loop {
             // Levels below are destroyed; what they held counts no more.
@@ -111,15 +111,15 @@ impl<'a> Run<'a> {
             if self.failures >= FAILURES_MAX {
                 return None;
             }
-            match self.pass(self.levels()[level].recovery_seconds) {
+            match self.advance(self.levels()[level].recovery_seconds) {
                 Ok(()) => return Some(()),
-                Err(Struck(next)) => level = level.max(next),
+                Err(InterruptedBy(next)) => level = level.max(next),
             }
         }
     }
 
     /// Lets time pass unless a failure strikes first.
-    fn pass(&mut self, seconds: f64) -> Result<(), Struck> {
+    fn advance(&mut self, seconds: f64) -> Result<(), InterruptedBy> {
         let mut failures = self.next_failures.iter().copied().enumerate();
         let first = failures.by_ref().min_by(|a, b| a.1.total_cmp(&b.1));
         match first {
@@ -127,7 +127,7 @@ impl<'a> Run<'a> {
                 self.now = at;
                 self.next_failures[level] = at + self.rng.exponential(1.0 / self.levels()[level].failures_per_second);
                 self.failures += 1;
-                Err(Struck(level))
+                Err(InterruptedBy(level))
             }
             _ => {
                 self.now += seconds;
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn levels(&self) -> &'a [Used] {
+    fn levels(&self) -> &'a [ActiveLevel] {
         &self.simulation.plan.used
     }
 }
@@ -145,15 +145,15 @@ impl<'a> Run<'a> {
 mod tests {
     use super::*;
     use crate::interval::Checkpointing;
-    use crate::multilevel::{Level, plan};
-    use crate::overhead::Timing;
+    use crate::multilevel::{CheckpointLevel, plan};
+    use crate::overhead::CheckpointTiming;
     use crate::simulate::Simulation;
 
-    fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> Level {
-        Level { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
+    fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> CheckpointLevel {
+        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
     }
 
-    fn simulate(levels: &[Level], trials: u32) -> (f64, Estimate) {
+    fn simulate(levels: &[CheckpointLevel], trials: u32) -> (f64, Estimate) {
         let plan = plan(levels).unwrap();
         let pattern = plan.pattern();
         let expected = pattern.overhead_fraction;
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn one_level_is_the_single_level_simulation() {
         let (_, found) = simulate(&[level(3600.0, 25.0)], 20);
-        let timing = Timing::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 25.0 });
+        let timing = CheckpointTiming::synchronous(Checkpointing { mtti_seconds: 3600.0, checkpoint_seconds: 25.0 });
         let interval_seconds = timing.interval_seconds();
         let single = Simulation { timing, interval_seconds, work_seconds: 300.0 * 3600.0, trials: 20, seed: 77 }.run();
         // Both carry the same expectation, each with its own spread.

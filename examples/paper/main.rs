@@ -27,10 +27,10 @@ mod tune;
 use lab::Lab;
 use sheet::Sheet;
 
-/// What can go wrong, from any thread.
+/// An error of any thread.
 pub(crate) type Failed = Box<dyn Error + Send + Sync>;
 
-/// What the program prints without arguments.
+/// The text printed without arguments.
 const HELP: &str = "\
 The published evaluation of lossy checkpointing (doi 10.1145/3208040.3208050), reproduced.
 
@@ -49,7 +49,7 @@ WHAT  fig1    expected overhead by failure rate and checkpoint time
 --trials  runs under random failures for each bar of Figures 8 and 10 [default: 100]
 --seed    seed of the first of them [default: 1]";
 
-/// How to run this.
+/// The command that runs this program.
 const COMMAND: &str = "cargo run --release -p recoup-examples --example paper --";
 
 /// One figure or table.
@@ -66,7 +66,7 @@ const SHEETS: [(&str, Make); 7] = [
     ("fig10", fig10::make),
 ];
 
-/// What is asked for.
+/// The arguments.
 struct Asked {
     names: Vec<String>,
     out: PathBuf,

@@ -1,0 +1,215 @@
+//! Words of the glossary: one word for each thing, in names, documentation and messages.
+
+use super::Source;
+
+/// The page that explains the words.
+const GLOSSARY: &str = "CONTRIBUTING.md";
+
+/// A word that is not said, and the word of the glossary.
+struct Forbidden {
+    word: &'static str,
+    instead: &'static str,
+    /// Files and folders that still say it. The list only shrinks: what does not say it any more is
+    /// taken off, and nothing is added.
+    not_yet: &'static [&'static str],
+}
+
+/// Each is spelled in two parts, so that this file is not found.
+const FORBIDDEN: [Forbidden; 18] = [
+    Forbidden { word: concat!("sync po", "int"), instead: "safe point", not_yet: &[] },
+    Forbidden { word: concat!("snap", "shot"), instead: "checkpoint, or version", not_yet: &["io/src/hdf5/tests.rs"] },
+    Forbidden { word: concat!("mt", "tf"), instead: "MTTI", not_yet: &[] },
+    Forbidden { word: concat!("fre", "quency"), instead: "interval", not_yet: &[] },
+    Forbidden { word: concat!("bud", "dy"), instead: "partner", not_yet: &[] },
+    Forbidden {
+        word: concat!("mir", "ror"),
+        instead: "partner copy",
+        not_yet: &["crates/cache/benches/encode.rs", "crates/cache/src/protection.rs"],
+    },
+    Forbidden { word: concat!("bl", "ob"), instead: "frame", not_yet: &["crates/cache/", "crates/cli/", "tests/"] },
+    Forbidden { word: concat!("fl", "ush"), instead: "drain", not_yet: &["tests/faults.rs"] },
+    Forbidden { word: concat!("compr", "essor"), instead: "codec", not_yet: &[] },
+    Forbidden { word: concat!("pen", "alty"), instead: "overhead", not_yet: &[] },
+    Forbidden { word: concat!("lazy ca", "che"), instead: "incremental cache", not_yet: &[] },
+    Forbidden { word: concat!("seed pa", "per"), instead: "Tao et al. 2018", not_yet: &[] },
+    Forbidden {
+        word: concat!("an", "ew"),
+        instead: "again, or a verb of its own",
+        not_yet: &[
+            "crates/cache/",
+            "crates/capi/",
+            "crates/cli/",
+            "crates/core/",
+            "crates/pipeline/",
+            "crates/python/",
+            "io/",
+            "solvers/",
+            "tests/",
+        ],
+    },
+    Forbidden {
+        word: concat!("no", "body"),
+        instead: "none, or name who",
+        not_yet: &[
+            "compress/",
+            "crates/cache/",
+            "crates/capi/",
+            "crates/cli/",
+            "crates/core/",
+            "crates/pipeline/",
+            "crates/xtask/",
+            "io/",
+            "solvers/",
+            "tests/",
+        ],
+    },
+    Forbidden {
+        word: concat!("so ma", "ny"),
+        instead: "the number",
+        not_yet: &[
+            "compress/",
+            "crates/cache/",
+            "crates/capi/",
+            "crates/cli/",
+            "crates/core/",
+            "crates/pipeline/",
+            "crates/recoup/",
+            "crates/testkit/",
+            "io/",
+            "solvers/",
+            "tests/",
+        ],
+    },
+    Forbidden {
+        word: concat!("for e", "ver"),
+        instead: "always, or without end",
+        not_yet: &["crates/capi/src/status.rs", "crates/core/src/operator.rs", "solvers/src/rhs.rs"],
+    },
+    Forbidden { word: concat!("hear o", "f"), instead: "is told", not_yet: &["crates/cli/", "crates/pipeline/"] },
+    Forbidden { word: concat!("to be h", "ad"), instead: "available", not_yet: &["crates/cache/src/drain.rs"] },
+];
+
+/// Methods that the standard library has named.
+const STANDARD: [&str; 2] = [concat!(".fl", "ush()"), concat!("fn fl", "ush(")];
+
+pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
+    FORBIDDEN.iter().flat_map(|forbidden| check(sources, forbidden)).collect()
+}
+
+fn check(sources: &[Source], forbidden: &Forbidden) -> Vec<String> {
+    let is_ours = |source: &&Source| (source.is_rust() || source.path.ends_with(".md")) && source.path != GLOSSARY;
+    let said: Vec<(&Source, Vec<usize>)> =
+        sources.iter().filter(is_ours).map(|source| (source, said_in(source, forbidden.word))).collect();
+    let is_excused = |source: &Source| forbidden.not_yet.iter().any(|path| source.path.starts_with(path));
+    let what = format!("`{}`: say {}", forbidden.word, forbidden.instead);
+    let new = said.iter().filter(|(source, _)| !is_excused(source));
+    let mut found: Vec<String> =
+        new.flat_map(|(source, lines)| lines.iter().map(|line_index| source.complaint(*line_index, &what))).collect();
+    let is_clean =
+        |path: &&&str| said.iter().all(|(source, lines)| lines.is_empty() || !source.path.starts_with(**path));
+    found.extend(
+        forbidden.not_yet.iter().filter(is_clean).map(|path| {
+            format!("{}: {path} does not say `{}` any more: take it off the list", file!(), forbidden.word)
+        }),
+    );
+    found
+}
+
+/// Lines that say the word, alone or as a part of a name. It may begin on the line before.
+fn said_in(source: &Source, word: &str) -> Vec<usize> {
+    let n_words = word.split(' ').count();
+    let mut recent: Vec<String> = Vec::new();
+    let mut lines = Vec::new();
+    for (line_index, line) in source.text.lines().enumerate() {
+        let mut is_said = false;
+        for next in words(line) {
+            recent.push(next);
+            recent.drain(..recent.len().saturating_sub(n_words));
+            is_said |= recent.join(" ") == word;
+        }
+        if is_said {
+            lines.push(line_index);
+        }
+    }
+    lines
+}
+
+/// The words of a line in lower case, names taken apart. The plural is the same word. Addresses of
+/// pages and the standard library's own methods are left out.
+fn words(line: &str) -> Vec<String> {
+    let is_address = |word: &&str| word.contains("://");
+    let line = line.split(' ').filter(|word| !is_address(word)).collect::<Vec<_>>().join(" ");
+    let line = STANDARD.iter().fold(line, |line, method| line.replace(method, ""));
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut previous = ' ';
+    for sign in line.chars().chain(std::iter::once(' ')) {
+        let begins = sign.is_ascii_uppercase() && previous.is_ascii_lowercase();
+        if (begins || !sign.is_ascii_alphanumeric()) && !word.is_empty() {
+            let singular = word.strip_suffix('s').filter(|stem| stem.len() > 2 && !stem.ends_with('s'));
+            words.push(singular.unwrap_or(&word).to_owned());
+            word.clear();
+        }
+        if sign.is_ascii_alphanumeric() {
+            word.push(sign.to_ascii_lowercase());
+        }
+        previous = sign;
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE: Forbidden = Forbidden { word: "cold store", instead: "tier", not_yet: &[] };
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn of(path: &str, text: &str) -> Vec<String> {
+        check(&[source(path, text)], &STORE)
+    }
+
+    #[test]
+    fn words_are_found_in_prose_names_and_over_the_end_of_a_line() {
+        for text in
+            ["/// The cold stores.\n", "let cold_store = 1;\n", "struct ColdStores;\n", "const COLD_STORE: u8 = 1;\n"]
+        {
+            assert_eq!(of("a.rs", text), ["a.rs:1: `cold store`: say tier"], "{text}");
+        }
+        assert_eq!(of("a.md", "It is cold\nstore it.\n"), ["a.md:2: `cold store`: say tier"]);
+    }
+
+    #[test]
+    fn other_words_and_the_glossary_are_allowed() {
+        assert!(of("a.rs", "let scold_store = cold.stored();\n").is_empty());
+        assert!(of(GLOSSARY, "| tier | cold store |\n").is_empty());
+        assert!(of("a.svg", "cold store").is_empty());
+    }
+
+    #[test]
+    fn addresses_and_methods_of_the_standard_library_are_allowed() {
+        assert!(of("a.md", "See https://example.org/cold-store/cold/store now.\n").is_empty());
+        let line = concat!("out.fl", "ush()?; fn fl", "ush(&mut self)");
+        assert!(words(line).iter().all(|word| word != concat!("fl", "ush")));
+    }
+
+    #[test]
+    fn list_excuses_its_folders_until_they_are_clean() {
+        let excused = Forbidden { not_yet: &["old/"], ..STORE };
+        assert_eq!(check(&[source("old/page.md", "cold store\n")], &excused), [""; 0]);
+        let found = check(&[source("old/page.md", "tier\n")], &excused);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].ends_with("old/ does not say `cold store` any more: take it off the list"), "{found:?}");
+    }
+
+    #[test]
+    fn every_word_of_the_list_can_be_found() {
+        for forbidden in &FORBIDDEN {
+            let lines = said_in(&source("a.md", forbidden.word), forbidden.word);
+            assert_eq!(lines, [0], "{}", forbidden.word);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Type names of the workspace: no two modules declare a type of the same name.
+//!
+//! Associated types, generics and tests do not count.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Source;
+use super::code::{without_comments, without_tests};
+
+/// Names that mean the same thing wherever they stand: the arguments of each command of a program,
+/// and the error of a crate.
+const COMMON: [&str; 2] = ["Args", "Error"];
+
+/// Names that several modules still declare. The list only shrinks: a name that one module has left
+/// is taken off, and none is added.
+const NOT_YET: [&str; 59] = [
+    "Bound",
+    "Buffer",
+    "Decision",
+    "Device",
+    "Drain",
+    "Encoded",
+    "Entry",
+    "Event",
+    "EventKind",
+    "ExtraIterations",
+    "Failure",
+    "FileKind",
+    "Given",
+    "Job",
+    "Lent",
+    "Limits",
+    "Line",
+    "Link",
+    "Machine",
+    "Mark",
+    "Measured",
+    "Message",
+    "Options",
+    "Outcome",
+    "Pace",
+    "Pair",
+    "Part",
+    "Parts",
+    "Piece",
+    "Place",
+    "Plan",
+    "Problem",
+    "Protected",
+    "Question",
+    "Refusal",
+    "Report",
+    "Restored",
+    "Roofline",
+    "RunReport",
+    "Said",
+    "Sample",
+    "Saves",
+    "Seen",
+    "Session",
+    "Shared",
+    "Simulated",
+    "Slot",
+    "Source",
+    "State",
+    "Step",
+    "Table",
+    "Target",
+    "Variable",
+    "Vector",
+    "Version",
+    "VersionReport",
+    "Whole",
+    "Writing",
+    "Written",
+];
+
+pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
+    check(sources, &NOT_YET)
+}
+
+fn check(sources: &[Source], not_yet: &[&str]) -> Vec<String> {
+    let mut places = BTreeMap::<String, BTreeSet<&str>>::new();
+    for source in sources.iter().filter(|source| source.is_rust() && !is_test(source)) {
+        for name in declared(without_tests(&without_comments(&source.text))) {
+            places.entry(name).or_default().insert(&source.path);
+        }
+    }
+    let double = || places.iter().filter(|(_, files)| files.len() > 1);
+    let is_excused = |name: &str| COMMON.contains(&name) || not_yet.contains(&name);
+    let new = double().filter(|(name, _)| !is_excused(name));
+    let mut found: Vec<String> = new
+        .map(|(name, files)| {
+            let files: Vec<&str> = files.iter().copied().collect();
+            format!(
+                "{}:1: type {name} is declared in {} as well: name each by what it is",
+                files[0],
+                files[1..].join(", ")
+            )
+        })
+        .collect();
+    let single = not_yet.iter().filter(|name| double().all(|(other, _)| other != *name));
+    found.extend(single.map(|name| format!("{}: {name} is declared once: take it off the list", file!())));
+    found
+}
+
+/// Tests, benchmarks and examples are programs of their own.
+fn is_test(source: &Source) -> bool {
+    !source.path.contains("/src/") || source.path.contains("/tests/") || source.file_name() == "tests.rs"
+}
+
+/// Types that the code declares. Only an alias that stands in no block is one; in a block it is an
+/// associated type.
+fn declared(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in code.lines() {
+        let is_at_top = !line.starts_with(' ');
+        let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
+        let is_type = match words.next() {
+            Some("struct" | "enum" | "union" | "trait") => true,
+            Some("type") => is_at_top,
+            _ => false,
+        };
+        let rest = words.next().filter(|_| is_type).unwrap_or_default();
+        let name: String = rest.chars().take_while(|sign| sign.is_alphanumeric() || *sign == '_').collect();
+        found.extend(Some(name).filter(|name| !name.is_empty()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn names_declared_in_two_modules_are_found() {
+        let sources = [
+            source("a/src/one.rs", "pub(crate) struct State<'a> {\n    x: &'a u8,\n}\n"),
+            source("b/src/two.rs", "mod inner {\n    pub(super) enum State {\n        A,\n    }\n}\n"),
+            source("b/src/three.rs", "type Row = u8;\npub unsafe trait State: Sized {}\n"),
+        ];
+        let expected =
+            "a/src/one.rs:1: type State is declared in b/src/three.rs, b/src/two.rs as well: name each by what it is";
+        assert_eq!(check(&sources, &[]), [expected]);
+    }
+
+    #[test]
+    fn associated_types_generics_tests_and_common_names_do_not_count() {
+        let sources = [
+            source("a/src/one.rs", "struct Row;\nstruct Args;\nfn f<State>(x: State) {}\n// struct State;\n"),
+            source(
+                "b/src/two.rs",
+                "impl T for X {\n    type Row = u8;\n}\nstruct Args;\n#[cfg(test)]\nmod tests {\n    struct Row;\n}\n",
+            ),
+            source("b/src/two/tests.rs", "struct Row;\n"),
+            source("b/tests/main.rs", "struct Row;\n"),
+        ];
+        assert_eq!(check(&sources, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn list_excuses_its_names_until_they_are_single() {
+        let sources = [source("a/src/one.rs", "struct Row;\n"), source("b/src/two.rs", "struct Row;\nstruct Line;\n")];
+        assert_eq!(check(&sources, &["Row"]), [""; 0]);
+        let found = check(&sources, &["Row", "Line"]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].ends_with("Line is declared once: take it off the list"), "{found:?}");
+    }
+}

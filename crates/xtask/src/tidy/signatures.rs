@@ -1,0 +1,146 @@
+//! Tuple patterns as parameters of functions: a tuple names nothing where the function is called.
+
+use super::Source;
+use super::code::without_comments;
+
+/// Folders and files whose functions still take tuples. The list only shrinks: what is clean is
+/// taken off, and nothing is added.
+const NOT_YET: [&str; 8] = [
+    "crates/cache/",
+    "crates/capi/",
+    "crates/pipeline/",
+    "crates/python/",
+    "crates/recoup/",
+    "io/",
+    "solvers/",
+    "tests/",
+];
+
+pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
+    check(sources, &NOT_YET)
+}
+
+fn check(sources: &[Source], not_yet: &[&str]) -> Vec<String> {
+    let is_listed = |source: &&Source| not_yet.iter().any(|folder| source.path.starts_with(folder));
+    let rust = || sources.iter().filter(|source| source.is_rust());
+    let mut found: Vec<String> = rust().filter(|source| !is_listed(source)).flat_map(of_file).collect();
+    let is_clean = |folder: &&&str| {
+        rust().filter(|source| source.path.starts_with(**folder)).all(|source| of_file(source).is_empty())
+    };
+    found.extend(
+        not_yet.iter().filter(is_clean).map(|folder| format!("{}: {folder} is clean: take it off the list", file!())),
+    );
+    found
+}
+
+fn of_file(source: &Source) -> Vec<String> {
+    let code = without_comments(&source.text);
+    let functions = code
+        .match_indices("fn ")
+        .filter(|(position, _)| !code[..*position].ends_with(|sign: char| sign.is_alphanumeric() || sign == '_'));
+    let with_tuples = functions.filter_map(|(position, _)| {
+        let (name, parameters) = parameters(&code[position + 3..])?;
+        let n_tuples = split(parameters).iter().filter(|parameter| parameter.trim_start().starts_with('(')).count();
+        let line_index = code[..position].matches('\n').count();
+        (n_tuples > 0)
+            .then(|| source.complaint(line_index, format!("{name} takes a tuple: name its parts, or a struct")))
+    });
+    with_tuples.collect()
+}
+
+/// Name and parameters of a function, from its name on. Types of functions have no name.
+fn parameters(rest: &str) -> Option<(&str, &str)> {
+    let name = &rest[..rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_')?];
+    let after = &rest[name.len()..];
+    let generics = if after.starts_with('<') { group(after)?.len() + 2 } else { 0 };
+    let list = group(after[generics..].trim_start())?;
+    (!name.is_empty() && after[generics..].trim_start().starts_with('(')).then_some((name, list))
+}
+
+/// The text between the bracket that `text` begins with and the one that closes it. The `>` of an
+/// arrow closes nothing.
+fn group(text: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let mut previous = ' ';
+    for (position, sign) in text.char_indices() {
+        match sign {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if previous == '-' || previous == '=' => {}
+            ')' | ']' | '}' | '>' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return text.get(1..position);
+                }
+            }
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+        previous = sign;
+    }
+    None
+}
+
+/// The parts between the commas that stand in no bracket.
+fn split(list: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut depth = 0_i32;
+    let mut start = 0;
+    let mut previous = ' ';
+    for (position, sign) in list.char_indices() {
+        match sign {
+            '(' | '[' | '{' | '<' => depth += 1,
+            '>' if previous == '-' || previous == '=' => {}
+            ')' | ']' | '}' | '>' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&list[start..position]);
+                start = position + 1;
+            }
+            _ => {}
+        }
+        previous = sign;
+    }
+    parts.push(&list[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn of(text: &str) -> Vec<String> {
+        check(&[source("a.rs", text)], &[])
+    }
+
+    #[test]
+    fn tuple_patterns_are_found_with_the_function_that_takes_them() {
+        let text =
+            "\n    pub(crate) fn fill<'a, F: Fn(u8) -> u8>(\n        &self,\n        (a, b): (u8, &'a u8),\n    ) {}\n";
+        assert_eq!(of(text), ["a.rs:2: fill takes a tuple: name its parts, or a struct"]);
+        assert_eq!(of("fn first((a, _): (u8, u8)) {}\nfn second(x: u8, (): ()) {}\n").len(), 2);
+    }
+
+    #[test]
+    fn tuple_types_closures_and_function_types_are_allowed() {
+        for allowed in [
+            "fn f(pair: (u8, u8), more: &[(u8, u8)]) -> (u8, u8) {}",
+            "fn f(call: impl Fn(u8, (u8, u8)) -> u8, next: fn((u8, u8)) -> u8) {}",
+            "fn f() { values.map(|(a, b)| a + b); }",
+            "// fn f((a, b): (u8, u8))\nfn g(text: &str) { say(\"fn f((a, b): (u8, u8))\") }",
+        ] {
+            assert_eq!(of(allowed), [""; 0], "{allowed}");
+        }
+    }
+
+    #[test]
+    fn list_excuses_its_folders_until_they_are_clean() {
+        let tuple = "fn f((a, b): (u8, u8)) {}";
+        let sources = [source("old/src/a.rs", tuple), source("clean/src/a.rs", "fn f(a: u8) {}")];
+        let found = check(&sources, &["old/", "clean/"]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].ends_with("clean/ is clean: take it off the list"), "{found:?}");
+    }
+}
