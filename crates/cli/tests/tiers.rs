@@ -136,6 +136,35 @@ fn killed_in_the_middle_of_a_drain_the_newest_is_in_memory_and_the_last_whole_on
     assert_eq!(recoup("verify d", dir.path()).status.code(), Some(0));
 }
 
+/// Memory was a place that only `inspect` knew.
+#[test]
+fn versions_in_memory_are_verified_and_exported_without_a_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let save =
+        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    recoup(&save, dir.path());
+    std::fs::remove_dir_all(dir.path().join("d")).unwrap();
+    let verified = json(&recoup("verify d --memory --memory-dir m --json", dir.path()));
+    assert_eq!(verified["whole"], true, "{verified}");
+    let versions = verified["versions"].as_array().unwrap();
+    let numbers: Vec<u64> = versions.iter().map(|version| version["version"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [5, 10]);
+    let export = |more: &str| recoup(&format!("export d --memory --memory-dir m --to x.npy {more}"), dir.path());
+    assert!(export("").status.success());
+    assert_eq!(std::fs::read(dir.path().join("x.npy")).unwrap().len(), 128 + 8 * 20_usize.pow(3));
+    // A flipped bit is named, and not exported.
+    let blob = node(dir.path()).join("rank-000000/v000000000010/blob-000000");
+    let mut bytes = std::fs::read(&blob).unwrap();
+    bytes[1000] ^= 4;
+    std::fs::write(&blob, bytes).unwrap();
+    let damaged = recoup("verify d --memory --memory-dir m", dir.path());
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&damaged.stdout).contains("solve/10: frame"));
+    assert_eq!(export("").status.code(), Some(4));
+    assert!(export("--version 5").status.success());
+    assert_eq!(recoup("verify other --memory --memory-dir m", dir.path()).status.code(), Some(4));
+}
+
 #[test]
 fn versions_the_directory_was_too_busy_for_are_named_in_the_report() {
     let dir = tempfile::tempdir().unwrap();

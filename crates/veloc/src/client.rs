@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use recoup_comm::Solo;
-use recoup_core::{Bound, Clock, Comm, Store, broadcast_json};
+use recoup_core::{Bound, Clock, Comm, broadcast_json};
 use recoup_io::SystemClock;
 
 use crate::agree::agree;
@@ -354,7 +354,7 @@ impl Client {
         let opened = self.stores_of.get(name).map(|stores| stores.scratch.clone());
         let scratch = match opened {
             Some(scratch) => scratch,
-            None if self.places.has_scratch(name) => std::sync::Arc::new(self.places.open_scratch(name)?),
+            None if self.places.has_scratch(name) => self.places.open_scratch(name)?,
             None => return Ok(()),
         };
         for version in scratch.versions()?.into_iter().rev() {
@@ -460,7 +460,7 @@ impl Client {
         }
         verdict?;
         if let Some(keep) = self.config.scratch_versions {
-            retain(scratch, keep, checkpoint.version);
+            retain(scratch.as_ref(), keep, checkpoint.version);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use recoup_core::{
     Bound, BoundRule, Draft, FORMAT_VERSION, FileRecord, Filter, FrameRecord, Manifest, NextCall, ResidualRecord,
-    Resume, Role, Scheme, Store, VariableRecord,
+    Resume, Role, Scheme, VariableRecord,
 };
 
 use crate::coding::{self, EncodedVariable, META, encode_bytes, encode_doubles, region_name};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use recoup_comm::Solo;
 use recoup_core::{Clock, Draft, FileRecord, Filter, Frame, FrameRecord, NextCall, Store, StoreError, VariableRecord};
-use recoup_io::{Hdf5Store, SystemClock};
+use recoup_io::SystemClock;
 use recoup_pipeline::Retention;
 use serde::{Deserialize, Serialize};
 
@@ -175,7 +175,7 @@ impl DrainThread {
         self.check_stop()?;
         stores.persistent.publish(&records.manifest(name, *version, *ranks), &Solo)?;
         if let Some(keep) = *keep {
-            retain(&stores.persistent, keep, *version);
+            retain(stores.persistent.as_ref(), keep, *version);
         }
         Ok(())
     }
@@ -253,7 +253,7 @@ fn handed(bytes: &[u8]) -> Option<HandedPart> {
 
 /// Removes all but the newest `keep` versions; those above `newest` are another run's. One that
 /// cannot be removed stays.
-pub(crate) fn retain(store: &Hdf5Store, keep: usize, newest: u64) {
+pub(crate) fn retain(store: &dyn Store, keep: usize, newest: u64) {
     for version in Retention::new(keep).superfluous(store, newest).unwrap_or_default() {
         store.remove(version).ok();
     }
@@ -261,7 +261,7 @@ pub(crate) fn retain(store: &Hdf5Store, keep: usize, newest: u64) {
 
 #[cfg(test)]
 mod tests {
-    use recoup_io::Access;
+    use recoup_io::{Access, Hdf5Store};
 
     use super::*;
     use crate::coding::{META, encode_bytes};

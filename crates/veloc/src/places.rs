@@ -62,7 +62,7 @@ impl Places {
     }
 
     /// This rank's versions in scratch, drafts of a killed process removed.
-    pub(crate) fn open_scratch(&self, name: &str) -> Result<Hdf5Store, Error> {
+    pub(crate) fn open_scratch(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         if let Some(shared) = self.scratch.parent() {
             std::fs::create_dir_all(shared).map_err(|source| Error::file("create", shared, source))?;
         }
@@ -79,13 +79,13 @@ impl Places {
     }
 
     /// All ranks' versions, on rank 0, which opens them before the others join.
-    pub(crate) fn open_persistent(&self, name: &str) -> Result<Hdf5Store, Error> {
+    pub(crate) fn open_persistent(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         let store = open(&self.persistent, name, Access::Write)?;
         store.discard_drafts()?;
         Ok(store)
     }
 
-    pub(crate) fn join_persistent(&self, name: &str) -> Result<Hdf5Store, Error> {
+    pub(crate) fn join_persistent(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         open(&self.persistent, name, Access::Join)
     }
 }
@@ -120,22 +120,22 @@ fn take_private_dir(path: &Path) -> Result<(), Error> {
 }
 
 /// A process that was just killed may hold its lock a moment longer.
-fn open(dir: &Path, name: &str, access: Access) -> Result<Hdf5Store, Error> {
+fn open(dir: &Path, name: &str, access: Access) -> Result<Arc<dyn Store>, Error> {
     let mut looks = 0;
     loop {
         match Hdf5Store::open(dir, name, access) {
             Err(StoreError::Busy { .. }) if looks < LOCK_LOOKS => std::thread::sleep(LOCK_NAP),
-            opened => return Ok(opened?.with_replacement()),
+            opened => return Ok(Arc::new(opened?.with_replacement())),
         }
         looks += 1;
     }
 }
 
 /// The stores of one name.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct NameStores {
-    pub(crate) scratch: Arc<Hdf5Store>,
-    pub(crate) persistent: Arc<Hdf5Store>,
+    pub(crate) scratch: Arc<dyn Store>,
+    pub(crate) persistent: Arc<dyn Store>,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use recoup_core::{Comm, Store, gather_json};
+use recoup_core::{Comm, gather_json};
 
 use crate::Error;
 use crate::copies::{FoundPart, Offer, PartRequest, RankPart, common};

@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
 
 /// What may go. Under a limit on bytes the newest version stays whatever it takes, so it has to be
 /// one that can be restored; damaged ones above it stay too.
-fn sweep(args: &Args, store: &Hdf5Store) -> Result<Sweep> {
+fn sweep(args: &Args, store: &dyn Store) -> Result<Sweep> {
     let keep = args.keep.map_or(usize::MAX, |keep| keep as usize);
     let newest = match args.max_bytes {
         Some(_) => store.versions()?.into_iter().rev().find(|&version| is_usable(store, version)).unwrap_or(u64::MAX),
