@@ -53,6 +53,6 @@ fn the_format_page_names_every_codec() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../io/FORMAT.md");
     let page = std::fs::read_to_string(path).unwrap();
     let names = CodecId::ALL.map(CodecId::name).join(" ");
-    let row = format!("| `codec` | `{names}` |");
+    let row = format!("| `codec` | word | `{names}` |");
     assert!(page.contains(&row), "io/FORMAT.md lacks this row of the frame table: {row}");
 }

@@ -256,18 +256,16 @@ static inline PetscErrorCode RecoupKSPOpen(RecoupKSP saved, const char *options)
 {
     PetscBool   is_gmres, is_stationary;
     const char *method  = "";
-    size_t      n_given = 0, n_method = 0;
+    size_t      n_given = 0;
     char       *all;
     PetscFunctionBegin;
     PetscCall(PetscObjectTypeCompareAny((PetscObject)saved->ksp, &is_gmres, KSPGMRES, KSPFGMRES, KSPPGMRES, KSPLGMRES, ""));
     PetscCall(PetscObjectTypeCompare((PetscObject)saved->ksp, KSPRICHARDSON, &is_stationary));
     if (is_gmres) method = "method=gmres ";
     if (is_stationary) method = "method=jacobi ";
-    PetscCall(PetscStrlen(options, &n_given));
-    PetscCall(PetscStrlen(method, &n_method));
-    PetscCall(PetscMalloc1(n_given + n_method + 1, &all));
-    PetscCall(PetscStrncpy(all, method, n_method + 1));
-    if (options) PetscCall(PetscStrlcat(all, options, n_given + n_method + 1));
+    if (options) PetscCall(PetscStrlen(options, &n_given));
+    PetscCall(PetscMalloc1(n_given + sizeof("method=jacobi "), &all));
+    PetscCall(PetscSNPrintf(all, n_given + sizeof("method=jacobi "), "%s%s", method, options ? options : ""));
     PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)saved->ksp), all, &saved->run));
     PetscCall(PetscFree(all));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

@@ -12,7 +12,6 @@ use crate::output::{Output, Table, bytes};
 const EXAMPLES: &str = "Examples:
   recoup verify /tmp/versions
   recoup verify /tmp/versions --name solve --json
-  recoup verify /tmp/versions --memory
 
 Exit codes: 0 all is whole, 1 something is damaged but a version of each run is
 usable, 4 a run has none.";
