@@ -7,7 +7,7 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::encoding::Reference;
+use crate::reference::Reference;
 
 /// The problem at hand, and what it is recognised by.
 pub(crate) struct Problem {

@@ -13,18 +13,24 @@ use recoup_core::{
 
 use crate::chain::{Base, Chains};
 use crate::codecs::Codecs;
+use crate::context::WorkerContext;
+use crate::cores::WorkerCores;
 use crate::decision_log::DecisionRecord;
-use crate::encoding::{EncodeBuffers, KnownNorms, Reference};
+use crate::encoding::EncodeBuffers;
 use crate::fingerprint::Problem;
+use crate::job::{Done, Job, Work};
 use crate::keeper::{Keeper, Limits, manages_versions};
 use crate::meter::Meter;
 use crate::outcome::was_told;
+use crate::part::RunIdentity;
+use crate::reference::{KnownNorms, Reference};
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::StagingSet;
 use crate::suspicion::{ReportedResidual, Suspicion};
 use crate::timing::since;
+use crate::variable::VariableEncoder;
 use crate::verify::Verifier;
-use crate::worker::{Done, Job, Work, Worker};
+use crate::worker::Worker;
 use crate::{Outcome, PipelineError, Timing, cores, registry};
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -165,23 +171,24 @@ impl Session {
         let behind = Codecs { threads, ..config.codecs };
         let least = if config.timing == Timing::Real { 1 } else { 2 };
         let worker = Worker {
-            name: config.name,
+            identity: RunIdentity { name: config.name, fingerprint, nonzeros },
+            context: WorkerContext {
+                codecs: behind,
+                store: config.store.clone(),
+                comm: theirs,
+                clock: config.clock.clone(),
+                abort: config.abort.clone(),
+            },
             keeper: Keeper::new(Limits { keep: config.keep.max(least), max_bytes: config.max_bytes }),
-            chains: Chains::new(config.key_every),
-            rivals: Rivals::new(behind, config.rivals, Bandwidth::new(bandwidth)),
-            store: config.store.clone(),
-            codecs: behind,
-            comm: theirs,
-            clock: config.clock.clone(),
-            verifier,
-            fingerprint,
-            nonzeros,
-            abort: config.abort.clone(),
-            room: EncodeBuffers::new(),
+            encoder: VariableEncoder {
+                chains: Chains::new(config.key_every),
+                rivals: Rivals::new(config.rivals, Bandwidth::new(bandwidth)),
+                verifier,
+                buffers: EncodeBuffers::new(),
+            },
             next_begin: None,
             checks_corruption: config.checks_corruption,
-            ranks_here: cores::ranks_here(ours.as_ref())?,
-            stays: config.worker_stays,
+            cores: WorkerCores { ranks_here: cores::ranks_here(ours.as_ref())?, stays: config.worker_stays },
         };
         let (jobs, jobs_received) = mpsc::channel();
         let (done_sent, done) = mpsc::channel();
@@ -327,7 +334,7 @@ impl Session {
         let (mut staging, variables) = each(self.comm.as_ref(), ready)?;
         staging.stage(&variables, &plan, self.comm.rank());
         let stage_seconds = since(self.clock.now(), start) - wait_seconds;
-        let claim = ReportedResidual {
+        let reported = ReportedResidual {
             kind: self.marks.residual_kind,
             iteration: progress.iteration,
             norm: progress.residual_norm,
@@ -338,7 +345,7 @@ impl Session {
         let known = std::mem::take(&mut self.known);
         let method = self.marks.method;
         let job =
-            Job { plan, progress, claim, known, measured, predicted, method, staging, stage_seconds, wait_seconds };
+            Job { plan, progress, reported, known, measured, predicted, method, staging, stage_seconds, wait_seconds };
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         self.marks.checkpoint_at = start;
