@@ -11,6 +11,7 @@
 mod candidate;
 mod chain;
 mod codecs;
+mod config;
 mod context;
 mod cores;
 mod decision;
@@ -25,6 +26,9 @@ mod health;
 mod job;
 mod keeper;
 mod last;
+mod ledger;
+mod link;
+mod marks;
 mod meter;
 mod outcome;
 mod part;
@@ -49,6 +53,7 @@ mod whole;
 mod worker;
 
 pub use codecs::{CodecTable, Codecs};
+pub use config::SessionConfig;
 pub use decision_log::DecisionRecord;
 pub use error::{PipelineError, ProblemSize, Skipped};
 pub use flip::Flipped;
@@ -61,7 +66,7 @@ pub use report::{Corrupted, Ended, Event, EventKind, FlipCounts, RunReport, Samp
 pub use restore::Restored;
 pub use retention::{Retention, Sweep};
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};
-pub use session::{Checkpointed, Session, SessionConfig};
+pub use session::{Checkpointed, Session};
 pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};

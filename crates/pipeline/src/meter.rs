@@ -42,7 +42,7 @@ impl Meter {
         }
     }
 
-    /// Mean time of an iteration that nothing disturbs, as far as there were any.
+    /// Returns the mean time of an iteration that nothing disturbs, as far as there were any.
     pub(crate) fn iteration_seconds(&self) -> f64 {
         let (iterations, seconds) = if self.undisturbed.0 > 0 { self.undisturbed } else { self.all };
         if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
@@ -70,8 +70,9 @@ impl Meter {
         }
     }
 
-    /// A version of this scheme was read; how coarse its bounds are is known of those saved here.
-    pub(crate) fn recovered(&mut self, version: u64, (scheme, resume): (Scheme, Resume), seconds: f64) {
+    /// Takes the cost of reading a version; how coarse its bounds are is known of versions saved
+    /// here.
+    pub(crate) fn recovered(&mut self, version: u64, scheme: Scheme, resume: Resume, seconds: f64) {
         let grain = self.grains.iter().rev().find(|(saved, _)| *saved == version).map(|(_, grain)| *grain);
         let choice = Choice { scheme, resume, grain: grain.unwrap_or_default() };
         blend(&mut self.costs.entry(choice).or_default().recovery_seconds, seconds);
@@ -146,7 +147,7 @@ mod tests {
         let (mut before, mut after, mut other) = (Meter::default(), Meter::default(), Meter::with_bandwidth(Some(7.0)));
         before.saved(&saved(0.25), false);
         let Choice { scheme, resume, .. } = before.costs()[0].0;
-        before.recovered(1, (scheme, resume), 3.0);
+        before.recovered(1, scheme, resume, 3.0);
         let text = serde_json::to_string(&before.measured()).unwrap();
         let measured: Measured = serde_json::from_str(&text).unwrap();
         after.recall(Some(&measured));

@@ -21,13 +21,13 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What the solver waited for.
+    /// Returns what the solver waited for.
     #[must_use]
     pub fn blocking_seconds(&self) -> f64 {
         self.stage_seconds + self.wait_seconds
     }
 
-    /// What ran behind it.
+    /// Returns what ran behind it.
     #[must_use]
     pub fn drain_seconds(&self) -> f64 {
         self.encode_seconds + self.verify_seconds + self.write_seconds
@@ -80,8 +80,9 @@ pub enum Outcome {
     },
 }
 
-/// Whether the last version that failed did so for the same reason, whatever numbers stand in it.
-pub(crate) fn was_told(outcomes: &[Outcome], message: &str) -> bool {
+/// Returns whether the last version that failed did so for the same reason, whatever numbers stand
+/// in it.
+pub(crate) fn is_repeated_failure(outcomes: &[Outcome], message: &str) -> bool {
     let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     let last = outcomes.iter().rev().find_map(|outcome| match outcome {
         Outcome::Failed { message, .. } => Some(words(message)),

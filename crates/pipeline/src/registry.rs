@@ -33,10 +33,16 @@ fn check_name(name: &str, is_taken: bool) -> Result<(), PipelineError> {
     Ok(())
 }
 
-/// Raw bytes of a version meant for `resume`.
-pub(crate) fn raw_bytes(variables: &[Variable<'_>], resume: Resume) -> u64 {
-    let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
-    saved.map(|v| (v.values.len() * v.values.element().size()) as u64).sum()
+/// Adds up the raw bytes of versions meant for each of these resumes. Checks no names.
+pub(crate) fn raw_bytes<const N: usize>(owners: &[&dyn Registered], resumes: [Resume; N]) -> [(Resume, u64); N] {
+    let mut totals = resumes.map(|resume| (resume, 0));
+    for variable in owners.iter().flat_map(|owner| owner.variables()) {
+        let bytes = (variable.values.len() * variable.values.element().size()) as u64;
+        for (resume, total) in &mut totals {
+            *total += if variable.role.is_saved_for(*resume) { bytes } else { 0 };
+        }
+    }
+    totals
 }
 
 /// Plain slices lent to a session, for code that has no type of its own to register.
@@ -131,8 +137,7 @@ mod tests {
         let saved_for = Role::Recomputed { saved_for: Resume::Traditional };
         let owner =
             Variables::new().iterate("x", &mut x).with("p", saved_for, ValuesMut::F64(&mut p), Distribution::RankLocal);
-        let variables = collect(&[&owner]).unwrap();
-        assert_eq!(raw_bytes(&variables, Resume::Restarted), 80);
-        assert_eq!(raw_bytes(&variables, Resume::Traditional), 160);
+        let kinds = [Resume::Restarted, Resume::Traditional];
+        assert_eq!(raw_bytes(&[&owner], kinds), [(Resume::Restarted, 80), (Resume::Traditional, 160)]);
     }
 }

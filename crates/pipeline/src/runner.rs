@@ -11,6 +11,7 @@ use recoup_core::{
 use crate::flip::flip;
 use crate::health::{Health, Remedy};
 use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
+use crate::timing::RunClock;
 use crate::{PipelineError, Restored, Session, Timing};
 
 /// When a run gives up.
@@ -55,6 +56,7 @@ pub struct Runner<'a> {
 /// The state of one run.
 struct Run<'r, 'a> {
     runner: &'r mut Runner<'a>,
+    clock: RunClock,
     report: RunReport,
     start: Duration,
     health: Health,
@@ -76,8 +78,9 @@ impl<'a> Runner<'a> {
     pub fn run(&mut self, make: &mut MakeSolver<'a>) -> Result<RunReport, PipelineError> {
         let mut solver = make()?;
         let report = RunReport::new(solver.progress());
-        let start = self.clock.now();
-        let run = Run { runner: &mut *self, report, start, health: Health::default() };
+        let clock = RunClock::new(self.clock.clone(), self.timing);
+        let start = clock.now();
+        let run = Run { runner: &mut *self, clock, report, start, health: Health::default() };
         let ended = run.all_of_it(make, &mut solver);
         if let (Err(_), Some(session)) = (&ended, &self.session) {
             session.abandon();
@@ -144,14 +147,11 @@ impl<'a> Run<'_, 'a> {
         self.report.executed += 1;
         self.health.observe(progress.relative_residual());
         (self.runner.watch)(&progress, self.report.executed);
-        let step_seconds = match self.runner.timing {
-            Timing::Real => 0.0,
-            Timing::Virtual(costs) => costs.iteration_seconds,
-        };
+        let step_seconds = self.clock.declared_iteration_seconds().unwrap_or(0.0);
         let Passed { failure, left_seconds } = self.pass(solver, step_seconds, progress.iteration, Phase::Computing);
         // The iteration counts as executed, and as lost, but did not take all its time.
         self.report.seconds_lost_work -= left_seconds;
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         let relative_residual = progress.relative_residual();
         self.report.history.push(Sample { iteration: progress.iteration, relative_residual, seconds });
         if let Some(failure) = failure {
@@ -165,7 +165,7 @@ impl<'a> Run<'_, 'a> {
         let Some(checkpoint) = session.step(solver)? else { return Ok(None) };
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
-        let blocking_seconds = self.declared(checkpoint.blocking_seconds);
+        let blocking_seconds = self.clock.uncharged_seconds(checkpoint.blocking_seconds);
         let Passed { failure, left_seconds } =
             self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
         self.report.seconds_blocking -= left_seconds;
@@ -179,7 +179,7 @@ impl<'a> Run<'_, 'a> {
     /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
     /// the time has passed already.
     fn pass(&mut self, solver: &mut dyn Iteration, declared_seconds: f64, iteration: u64, phase: Phase) -> Passed {
-        let end = self.runner.clock.now() + Duration::from_secs_f64(declared_seconds);
+        let end = self.clock.now() + Duration::from_secs_f64(declared_seconds);
         let failure = loop {
             let failure = self.runner.failures.due(end, iteration, phase);
             let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break failure };
@@ -193,14 +193,10 @@ impl<'a> Run<'_, 'a> {
             }
         };
         if declared_seconds > 0.0 {
-            self.runner.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
+            self.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
         }
-        let left = if declared_seconds > 0.0 { end.saturating_sub(self.runner.clock.now()) } else { Duration::ZERO };
+        let left = if declared_seconds > 0.0 { end.saturating_sub(self.clock.now()) } else { Duration::ZERO };
         Passed { failure, left_seconds: left.as_secs_f64() }
-    }
-
-    fn declared(&self, seconds: f64) -> f64 {
-        if self.runner.timing == Timing::Real { 0.0 } else { seconds }
     }
 
     /// All state is lost: a fresh solver, the newest usable version, and whatever strikes
@@ -224,7 +220,7 @@ impl<'a> Run<'_, 'a> {
             let (restored_version, seconds) = self.restore(solver.as_mut())?;
             version = restored_version;
             self.report.seconds_recovery += seconds;
-            let declared_seconds = self.declared(seconds);
+            let declared_seconds = self.clock.uncharged_seconds(seconds);
             let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
             self.report.seconds_recovery -= passed.left_seconds;
             strike = passed.failure.map(|failure| (failure, Phase::Recovery));
@@ -305,7 +301,7 @@ impl<'a> Run<'_, 'a> {
         self.report.seconds_recovery += seconds;
         let lost = self.went_back(from, version);
         self.count_rollback(&why, lost);
-        let declared_seconds = self.declared(seconds);
+        let declared_seconds = self.clock.uncharged_seconds(seconds);
         let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
         self.report.seconds_recovery -= passed.left_seconds;
         if let Some(failure) = passed.failure {
@@ -361,7 +357,7 @@ impl<'a> Run<'_, 'a> {
         let restored = session.restore(solver)?;
         if let Some(restored) = &restored {
             self.health.restored(restored);
-            let (declared_seconds, version) = (self.declared(restored.seconds), restored.version);
+            let (declared_seconds, version) = (self.clock.uncharged_seconds(restored.seconds), restored.version);
             self.report.seconds_recovery += restored.seconds;
             self.pass(solver, declared_seconds, version, Phase::Recovery);
         }
@@ -372,18 +368,15 @@ impl<'a> Run<'_, 'a> {
     }
 
     fn iteration_seconds(&self) -> f64 {
-        match (self.runner.timing, &self.runner.session) {
-            (Timing::Virtual(costs), _) => costs.iteration_seconds,
-            (Timing::Real, Some(session)) => session.iteration_seconds(),
-            (Timing::Real, None) => {
-                let elapsed = crate::timing::since(self.runner.clock.now(), self.start);
-                elapsed / self.report.executed.max(1) as f64
-            }
+        match (self.clock.declared_iteration_seconds(), &self.runner.session) {
+            (Some(declared), _) => declared,
+            (None, Some(session)) => session.iteration_seconds(),
+            (None, None) => self.clock.seconds_since(self.start) / self.report.executed.max(1) as f64,
         }
     }
 
     fn event(&mut self, iteration: u64, kind: EventKind) {
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         self.report.events.push(Event { iteration, seconds, executed: self.report.executed, kind });
     }
 
@@ -391,14 +384,14 @@ impl<'a> Run<'_, 'a> {
         self.report.ended = ended;
         self.report.progress = solver.progress();
         self.save_stopped(solver)?;
-        let end = self.runner.clock.now();
+        let end = self.clock.now();
         self.save_converged(solver)?;
         if let Some(session) = &mut self.runner.session {
             self.report.notes = session.finish()?;
             self.report.decisions = session.decisions().to_vec();
-            self.report.seconds_finishing = crate::timing::since(self.runner.clock.now(), end);
+            self.report.seconds_finishing = self.clock.seconds_since(end);
         }
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         self.report.seconds_total = seconds - self.report.seconds_finishing;
         Ok(self.report)
     }

@@ -8,7 +8,7 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 use crate::PipelineError;
 use crate::direction::{EnergyJudge, EnergyNorm};
 use crate::encoding::{Judge, Stopwatch, largest, unpadded};
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{Problem, fingerprint};
 use crate::job::Job;
 use crate::reference::Reference;
 use crate::staging::Staged;
@@ -122,6 +122,17 @@ impl Verifier {
                 Ok(true)
             }
             _ => self.measure(version, x, comm).map(|()| false),
+        }
+    }
+
+    /// Returns the problem and what it is recognised by; `is_fixed` where versions of another one
+    /// are refused.
+    pub(crate) fn problem(&self, is_fixed: bool) -> Problem {
+        Problem {
+            reference: self.reference.clone(),
+            fingerprint: self.fingerprint,
+            nonzeros: self.nonzeros(),
+            is_fixed,
         }
     }
 

@@ -2,32 +2,37 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use recoup_core::{NextBegin, ResidualKind, Role, Tiered, gathered};
+use recoup_core::{Comm, NextBegin, ResidualKind, Role, Tiered, gathered};
 
 use crate::PipelineError;
+use crate::chain::Chains;
+use crate::codecs::Codecs;
+use crate::config::SessionConfig;
 use crate::context::WorkerContext;
-use crate::cores::WorkerCores;
-use crate::encoding::VariableFrames;
+use crate::cores::{WorkerCores, ranks_here};
+use crate::encoding::{EncodeBuffers, VariableFrames};
 use crate::job::{Done, Job, Work};
-use crate::keeper::{Keeper, Swept, manages_versions};
+use crate::keeper::{Keeper, Limits, Swept, manages_versions};
 use crate::outcome::{Outcome, Saved};
 use crate::part::{CheckpointFailure, Part, PartDraft, RunIdentity, first_failure};
+use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
-use crate::timing::since;
+use crate::timing::{RunClock, since};
 use crate::variable::{EncodingSummary, VariableEncoder};
+use crate::verify::Verifier;
 
 /// Everything the worker thread owns.
 pub(crate) struct Worker {
-    pub(crate) identity: RunIdentity,
+    identity: RunIdentity,
     pub(crate) context: WorkerContext,
-    pub(crate) keeper: Keeper,
-    pub(crate) encoder: VariableEncoder,
+    keeper: Keeper,
+    encoder: VariableEncoder,
     /// How the next version may begin, where the one before was published, so that nothing is left
     /// that a draft could meet.
-    pub(crate) next_begin: Option<NextBegin>,
+    next_begin: Option<NextBegin>,
     /// Staged iterates are held against the residual their method reports.
-    pub(crate) checks_corruption: bool,
-    pub(crate) cores: WorkerCores,
+    checks_corruption: bool,
+    cores: WorkerCores,
 }
 
 /// This rank's draft of a version. A rank without one goes on encoding, as verification is
@@ -45,6 +50,47 @@ struct Published {
 }
 
 impl Worker {
+    /// Makes the worker of a session, with a communicator of its own. Collective over `comm`.
+    ///
+    /// # Errors
+    /// [`PipelineError::Comm`].
+    pub(crate) fn new(
+        config: &SessionConfig,
+        comm: &dyn Comm,
+        own_comm: Box<dyn Comm>,
+        verifier: Option<Verifier>,
+    ) -> Result<Self, PipelineError> {
+        let clock = RunClock::new(config.clock.clone(), config.timing);
+        let bandwidth = Bandwidth::new(clock.known_bandwidth(config.bytes_per_second));
+        // In virtual time the newest version may yet be taken back.
+        let keep_least = if clock.is_virtual() { 2 } else { 1 };
+        let threads = if config.synchronous { config.codecs.threads } else { 1 };
+        Ok(Self {
+            identity: RunIdentity {
+                name: config.name.clone(),
+                fingerprint: verifier.as_ref().map(Verifier::fingerprint),
+                nonzeros: verifier.as_ref().and_then(Verifier::nonzeros),
+            },
+            context: WorkerContext {
+                codecs: Codecs { threads, ..config.codecs },
+                store: config.store.clone(),
+                comm: own_comm,
+                clock: config.clock.clone(),
+                abort: config.abort.clone(),
+            },
+            keeper: Keeper::new(Limits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
+            encoder: VariableEncoder {
+                chains: Chains::new(config.key_every),
+                rivals: Rivals::new(config.rivals.clone(), bandwidth),
+                verifier,
+                buffers: EncodeBuffers::new(),
+            },
+            next_begin: None,
+            checks_corruption: config.checks_corruption,
+            cores: WorkerCores { ranks_here: ranks_here(comm)?, stays: config.worker_stays },
+        })
+    }
+
     /// Makes versions until the session hangs up.
     pub(crate) fn run(mut self, work: &Receiver<Work>, done: &Sender<Done>) {
         self.cores.apply();
