@@ -124,8 +124,8 @@ impl Chains {
         if self.key_every <= 1 || !codec.can_follow() {
             return ChainLink::Alone;
         }
-        // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a
-        // new one.
+        // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
+        // begins a new one.
         let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
         let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
@@ -133,8 +133,8 @@ impl Chains {
         before.map_or(ChainLink::Key, ChainLink::After)
     }
 
-    /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used
-    /// again.
+    /// Takes a variable of the version under way that was encoded; `decoded` is left with a buffer
+    /// to be used again.
     pub(crate) fn drafted(
         &mut self,
         version: u64,
@@ -147,7 +147,7 @@ impl Chains {
         self.draft.push(Decoded { version, record: record.clone(), values, hashes });
     }
 
-    /// The version under way counts: what follows it may be coded against it, and against no other.
+    /// Makes the version under way the one the next may be coded against, now that it counts.
     /// `follows` says whether any frame of any rank was coded against the version before.
     pub(crate) fn publish(&mut self, follows: bool) {
         let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
@@ -155,18 +155,18 @@ impl Chains {
         self.replace(Base { depth, variables });
     }
 
-    /// The next version is a key, so that those before it may go.
+    /// Makes the next version a key, so that those before it may be removed.
     pub(crate) fn end(&mut self) {
         self.published.depth = usize::MAX;
     }
 
-    /// The version under way does not count.
+    /// Drops the version under way: it does not count.
     pub(crate) fn discard(&mut self) {
         let draft = std::mem::take(&mut self.draft);
         self.recycle(draft);
     }
 
-    /// The run goes on from a restored version, or from none.
+    /// Goes on from a restored version, or from none.
     pub(crate) fn restart(&mut self, restored: Base) {
         self.replace(if self.key_every > 1 { restored } else { Base::default() });
     }

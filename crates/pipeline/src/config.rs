@@ -1,4 +1,4 @@
-//! What a session is made of.
+//! The parts a session is made of.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,7 +9,7 @@ use crate::codecs::Codecs;
 use crate::reference::Reference;
 use crate::timing::Timing;
 
-/// What a session is made of.
+/// The parts of a session.
 pub struct SessionConfig {
     /// Name of the run, in every manifest.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct SessionConfig {
     pub policy: Box<dyn Policy>,
     /// The run's clock.
     pub clock: Arc<dyn Clock>,
-    /// Whether costs are measured or declared.
+    /// How costs come about: measured, or declared.
     pub timing: Timing,
     /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,

@@ -1,4 +1,4 @@
-//! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
+//! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
     Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Resume, Store, Tier, Tiered,
@@ -8,13 +8,13 @@ use recoup_core::{
 use crate::decision_log::DecisionRecord;
 use crate::{PipelineError, registry};
 
-/// What the bytes of a version depend on.
+/// The resumes a version may be saved for.
 const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
 
 /// The policy of a session, and what it has decided.
 pub(crate) struct Decisions {
     policy: Box<dyn Policy>,
-    /// The last decision every rank was told.
+    /// The last decision that was broadcast.
     last: Option<Decision>,
     /// Extra iterations expected of a recovery now, by the last decision.
     predicted: Option<Prediction>,
@@ -41,7 +41,7 @@ impl Decisions {
             self.ask(owners, observe)?
         } else {
             let news = if comm.rank() == 0 { self.ask(owners, observe).map(|made| self.news(made)) } else { Ok(None) };
-            self.told(from_rank_0(comm, || news)?)?
+            self.receive(from_rank_0(comm, || news)?)?
         };
         self.predicted = decision.extra_iterations;
         Ok(decision)
@@ -62,15 +62,15 @@ impl Decisions {
         Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observe() }))
     }
 
-    /// Returns what the others have to be told of a decision: at nearly all safe points nothing,
-    /// which is the shortest message.
+    /// Returns the part of a decision that must be broadcast: at most safe points nothing, which is
+    /// the shortest message.
     fn news(&self, decision: Decision) -> Option<Decision> {
         let is_news = decision.save.is_some() || decision.why.is_some() || self.last.is_none();
         is_news.then_some(decision)
     }
 
     /// Returns the decision behind a message of rank 0.
-    fn told(&mut self, news: Option<Decision>) -> Result<Decision, PipelineError> {
+    fn receive(&mut self, news: Option<Decision>) -> Result<Decision, PipelineError> {
         match (news, &self.last) {
             (None, Some(last)) => Ok(Decision { save: None, why: None, ..last.clone() }),
             (None, None) => Err(PipelineError::of_rank(0, "no decision".to_owned())),

@@ -12,8 +12,8 @@ use crate::fingerprint::Problem;
 use crate::staging::Buffer;
 use crate::{PipelineError, Session};
 
-/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate fits the
-/// operator.
+/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate has the
+/// rows of the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guess {
     /// Of the iterate of the version.
@@ -55,7 +55,8 @@ impl Session {
             return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
         }
         let (own, restored) = pair.unwrap_or_default();
-        let (own_norm, restored_norm) = (self.norm_of(problem, own)?, self.norm_of(problem, restored)?);
+        let own_norm = self.norm_of(problem, own)?;
+        let restored_norm = self.norm_of(problem, restored)?;
         Ok(Some(Guess { restored_norm, own_norm }))
     }
 

@@ -45,12 +45,12 @@ impl Marks {
         since(now, self.computing_since)
     }
 
-    /// The solver computes again from now on.
+    /// Takes note that the solver computes again from now on.
     pub(crate) fn computing(&mut self, now: Duration) {
         self.computing_since = now;
     }
 
-    /// Returns what a policy sees of the run; it has yet to be told the tolerance and the bytes.
+    /// Returns what a policy sees of the run, apart from the tolerance and the bytes of a version.
     pub(crate) fn observe(&self, progress: &Progress, ledger: &Ledger, ranks: usize) -> Observation {
         let now = ledger.clock.now();
         Observation {
@@ -96,14 +96,14 @@ impl Marks {
         }
     }
 
-    /// A checkpoint was taken that began at `start`.
+    /// Takes note of a checkpoint that began at `start`.
     pub(crate) fn saved(&mut self, progress: &Progress, start: Duration) {
         self.checkpoint_at = start;
         self.checkpoint_iteration = progress.iteration;
         self.best_saved = self.best_saved.min(progress.relative_residual());
     }
 
-    /// A version was restored, or there was none: the interval starts anew.
+    /// Starts a new interval: a version was restored, or there was none.
     pub(crate) fn restarted(&mut self, iteration: u64, now: Duration) {
         self.checkpoint_at = now;
         self.checkpoint_iteration = iteration;

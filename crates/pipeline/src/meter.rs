@@ -27,12 +27,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Nothing measured yet; the storage bandwidth may be known all the same.
+    /// Makes a meter that has measured nothing yet; the storage bandwidth may be known all the
+    /// same.
     pub(crate) fn with_bandwidth(bytes_per_second: Option<f64>) -> Self {
         Self { write_bytes_per_second: bytes_per_second.unwrap_or(0.0), ..Self::default() }
     }
 
-    /// One iteration took this long, checkpoints not counted, with or without a drain beside it.
+    /// Takes the time of one iteration, checkpoints not counted, with or without a drain beside it.
     pub(crate) fn iterated(&mut self, seconds: f64, beside_drain: bool) {
         self.all = (self.all.0 + 1, self.all.1 + seconds);
         if beside_drain {
@@ -48,9 +49,9 @@ impl Meter {
         if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
     }
 
-    /// A synchronous checkpoint's drain is part of what blocked: it is counted once. A drain that
-    /// takes cores or memory bandwidth from the solver blocks it too, by what the iterations beside
-    /// it lost.
+    /// Takes the costs of a version. A synchronous checkpoint's drain is part of what blocked: it
+    /// is counted once. A drain that takes cores or memory bandwidth from the solver blocks it too,
+    /// by what the iterations beside it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
         if self.grains.len() == GRAINS_MAX {
@@ -82,7 +83,7 @@ impl Meter {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
-    /// For the process that goes on: what JSON can hold.
+    /// Returns what JSON can hold of the costs, for the process that goes on.
     pub(crate) fn measured(&self) -> Measured {
         let is_finite = |cost: &Cost| {
             let times = [cost.blocking_seconds, cost.drain_seconds, cost.recovery_seconds];

@@ -1,4 +1,4 @@
-//! What became of checkpoints, and where their time went.
+//! Outcomes of checkpoints, and where their time went.
 
 use recoup_core::{Bound, Plan, Prediction, ResidualRecord};
 

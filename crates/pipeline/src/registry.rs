@@ -4,7 +4,7 @@ use recoup_core::{Distribution, Registered, Resume, Role, ValuesMut, Variable, V
 
 use crate::PipelineError;
 
-/// The variables of all owners, in order, with unique and well-formed names.
+/// Collects the variables of all owners, in order, with unique and well-formed names.
 pub(crate) fn collect<'a>(owners: &[&'a dyn Registered]) -> Result<Vec<Variable<'a>>, PipelineError> {
     let variables: Vec<Variable<'a>> = owners.iter().flat_map(|owner| owner.variables()).collect();
     for (index, variable) in variables.iter().enumerate() {
@@ -66,39 +66,39 @@ struct Entry<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// No variables yet.
+    /// Makes a list of no variables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The vector the solver improves, all of it on one rank: the one that may be lossy.
+    /// Adds the vector the solver improves, all of it on one rank: the one that may be lossy.
     #[must_use]
     pub fn iterate(self, name: &'a str, values: &'a mut [f64]) -> Self {
         let global = values.len() as u64;
         self.iterate_rows(name, values, 0, global)
     }
 
-    /// This rank's rows of the vector the solvers improve, from global row `first` on, of `global`
-    /// in all.
+    /// Adds this rank's rows of the vector the solvers improve, from global row `first` on, of
+    /// `global` in all.
     #[must_use]
     pub fn iterate_rows(self, name: &'a str, values: &'a mut [f64], first: u64, global: u64) -> Self {
         self.with(name, Role::Iterate, ValuesMut::F64(values), Distribution::Rows { first, global })
     }
 
-    /// Doubles to be saved exactly in every version.
+    /// Adds doubles to be saved exactly in every version.
     #[must_use]
     pub fn dynamic(self, name: &'a str, values: &'a mut [f64]) -> Self {
         self.with(name, Role::Dynamic, ValuesMut::F64(values), Distribution::RankLocal)
     }
 
-    /// Integers to be saved exactly in every version.
+    /// Adds integers to be saved exactly in every version.
     #[must_use]
     pub fn counter(self, name: &'a str, values: &'a mut [i64]) -> Self {
         self.with(name, Role::Dynamic, ValuesMut::I64(values), Distribution::RankLocal)
     }
 
-    /// Any variable.
+    /// Adds any variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, role: Role, values: ValuesMut<'a>, distribution: Distribution) -> Self {
         self.entries.push(Entry { name, role, values, distribution });

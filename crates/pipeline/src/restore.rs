@@ -19,7 +19,7 @@ use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 pub struct Restored {
     /// The version, and the iteration to go on from.
     pub version: u64,
-    /// Ranks that wrote it; where this job has another number, its rows were spread anew, and the
+    /// Ranks that wrote it; where this job has another number, its rows were redistributed, and the
     /// next version stands alone.
     pub ranks: usize,
     /// The scheme it was saved under.
@@ -77,14 +77,15 @@ impl Restored {
     /// Logs which newer versions were not taken, and what the first fault of each was.
     fn log_skipped(&self) {
         for Skipped { version, damage } in &self.skipped {
-            let (first, rest) = (damage.first().map_or("damaged", String::as_str), damage.len().saturating_sub(1));
+            let first = damage.first().map_or("damaged", String::as_str);
+            let rest = damage.len().saturating_sub(1);
             let more = if rest > 0 { format!(" (and {rest} more faults)") } else { String::new() };
             tracing::warn!("version {version} is passed over for version {}: {first}{more}", self.version);
         }
     }
 }
 
-/// Why a version is not the one.
+/// The reason not to restore a version.
 enum Refusal {
     /// It is damaged; try an older one.
     Damaged(Vec<String>),
@@ -92,7 +93,7 @@ enum Refusal {
     Foreign(PipelineError),
 }
 
-/// What all ranks together make of a version that belongs here.
+/// The verdict of all ranks on a version of this problem.
 enum CommonVerdict {
     /// It is whole on every rank: this rank's part.
     Usable(Box<Candidate>),
@@ -135,7 +136,7 @@ impl Session {
         self.restore_variables(owners, None)
     }
 
-    /// As [`Session::restore_with`], for the variables of a method.
+    /// Restores as [`Session::restore_with`] does, for the variables of a method.
     fn restore_variables(
         &mut self,
         owners: &mut [&mut dyn Registered],
@@ -190,7 +191,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes over what the process before had measured, and starts the interval anew.
+    /// Takes over what the process before had measured, and starts a new interval.
     fn account_for(&mut self, restored: &Restored, manifest: &Manifest) {
         self.ledger.meter.recall(manifest.measured.as_ref());
         self.ledger.meter.recovered(restored.version, restored.scheme, restored.resume, restored.seconds);
@@ -257,8 +258,8 @@ impl Session {
             Some(difference) if problem.is_fixed || matches!(difference, Difference::Size { .. }) => {
                 let here = ProblemSize { rows: problem.fingerprint.rows, nonzeros: problem.nonzeros };
                 let there = ProblemSize { rows: found.rows, nonzeros: manifest.nonzeros };
-                let (version, name) = (manifest.version, manifest.name.clone());
-                Err(PipelineError::OtherProblem { version, name, here, there, difference })
+                let name = manifest.name.clone();
+                Err(PipelineError::OtherProblem { version: manifest.version, name, here, there, difference })
             }
             difference => Ok(difference),
         }

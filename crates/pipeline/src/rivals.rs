@@ -50,7 +50,7 @@ impl Bandwidth {
         declared.map_or(Self::Measured { bytes: 0.0, seconds: 0.0 }, Self::Declared)
     }
 
-    /// Bytes were written.
+    /// Adds bytes that were written.
     pub(crate) fn wrote(&mut self, written: u64, took_seconds: f64) {
         if let Self::Measured { bytes, seconds } = self {
             *bytes += written as f64;
@@ -89,8 +89,8 @@ impl Rivals {
         let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
             let sampled = |id| {
                 let codec = context.codecs.find(id).ok()?;
-                let (bandwidth, threads) = (self.weighed_bandwidth(), context.codecs.threads);
-                let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads };
+                let bandwidth = self.weighed_bandwidth();
+                let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
                 Some((id, sample(coding, staged, seen.bound, context.clock.as_ref())?))
             };
             let seconds = |coding: &Coding| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
@@ -110,7 +110,7 @@ impl Rivals {
         (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
     }
 
-    /// A variable was coded.
+    /// Takes note of how a variable was coded.
     pub(crate) fn coded(&mut self, staged: &Staged, codec: CodecId, bound: Bound) {
         match self.seen.iter_mut().find(|seen| seen.name == staged.record.name) {
             Some(seen) => {
@@ -127,7 +127,8 @@ impl Rivals {
 fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Clock) -> Option<Coding> {
     let FrameCoding { codec, link, bandwidth, threads } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
-    let (len, run) = (staged.frame_len(), staged.frames() / 2);
+    let len = staged.frame_len();
+    let run = staged.frames() / 2;
     let frame = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
     let (slab, dims) = frame.middle(SLAB_VALUES);
     let source = staged.values.slice(run * len + slab.start, slab.len());

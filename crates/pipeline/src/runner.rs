@@ -37,7 +37,7 @@ pub struct Runner<'a> {
     pub failures: Box<dyn FailureSource + 'a>,
     /// The run's clock, the session's too.
     pub clock: Arc<dyn Clock>,
-    /// Whether time passes by itself or by declared costs.
+    /// How time passes: by itself, or by declared costs.
     pub timing: Timing,
     /// Set from outside to stop after the next safe point.
     pub stop: Arc<AtomicBool>,
@@ -62,9 +62,9 @@ struct Run<'r, 'a> {
     health: Health,
 }
 
-/// What came of letting declared time pass.
+/// The end of a span of declared time.
 struct Passed {
-    /// What struck in it.
+    /// The failure that struck in it.
     failure: Option<Failure>,
     /// Of the declared time, what was left when it struck; 0 on a real clock.
     left_seconds: f64,
@@ -130,7 +130,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// A state that has converged is no state to stop in.
+    /// Returns whether to stop here; never in a state that has converged.
     fn is_to_stop(&self, progress: &Progress) -> bool {
         let is_safe = progress.is_safe_point && progress.status == Status::Running;
         is_safe && self.runner.stop.load(Ordering::Acquire)
@@ -141,7 +141,8 @@ impl<'a> Run<'_, 'a> {
         progress.iteration >= limits.iterations || self.report.executed >= limits.executed
     }
 
-    /// One iteration and, when it is time, a checkpoint; or the failure that struck meanwhile.
+    /// Does one iteration and, when it is time, a checkpoint. Returns the failure that struck
+    /// meanwhile, if one did.
     fn advance(&mut self, solver: &mut dyn Iteration) -> Result<Option<(Failure, Phase)>, PipelineError> {
         let progress = solver.step()?;
         self.report.executed += 1;
@@ -199,8 +200,8 @@ impl<'a> Run<'_, 'a> {
         Passed { failure, left_seconds: left.as_secs_f64() }
     }
 
-    /// All state is lost: a fresh solver, the newest usable version, and whatever strikes
-    /// meanwhile.
+    /// Recovers from the loss of all state: a fresh solver, the newest usable version, and the same
+    /// again after a failure meanwhile.
     fn recover(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -241,7 +242,8 @@ impl<'a> Run<'_, 'a> {
         lost
     }
 
-    /// Acts on what was found out about the state; whether it was given up for an older one.
+    /// Acts on what was found out about the state. Returns whether it was given up for an older
+    /// one.
     fn is_corrupted(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -264,7 +266,7 @@ impl<'a> Run<'_, 'a> {
         Ok(false)
     }
 
-    /// Starts the method anew from its iterate where restored recurrences keep it from getting on.
+    /// Restarts the method from its iterate where restored recurrences keep it from getting on.
     fn restarts_stalled(&mut self, solver: &mut dyn Iteration) -> Result<bool, PipelineError> {
         let progress = solver.progress();
         let can_restart = progress.status == Status::Running && progress.is_safe_point;
@@ -277,8 +279,8 @@ impl<'a> Run<'_, 'a> {
         Ok(true)
     }
 
-    /// A state that corruption may have made is given up for the last version; false where that is
-    /// no remedy.
+    /// Gives up a state that corruption may have made for the last version; returns false where
+    /// that is no remedy.
     fn roll_back(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -310,7 +312,7 @@ impl<'a> Run<'_, 'a> {
         Ok(true)
     }
 
-    /// A breakdown is put down to flips only where there were any.
+    /// Counts a rollback. A breakdown is put down to flips only where there were any.
     fn count_rollback(&mut self, why: &Corrupted, lost: u64) {
         let flips = &mut self.report.flips;
         match why {
@@ -324,7 +326,8 @@ impl<'a> Run<'_, 'a> {
         flips.lost += lost;
     }
 
-    /// The version the solver goes on from (0 for the start) and the time it took.
+    /// Restores the version the solver goes on from. Returns it (0 for the start) and the time it
+    /// took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
             self.event(0, EventKind::StartAnew { reason: None });
@@ -332,7 +335,7 @@ impl<'a> Run<'_, 'a> {
         };
         match session.restore(solver) {
             Ok(Some(restored)) => {
-                let (version, seconds) = (restored.version, restored.seconds);
+                let Restored { version, seconds, .. } = restored;
                 self.report.recoveries += 1;
                 self.health.restored(&restored);
                 self.event(version, EventKind::Recovery(Box::new(restored)));
@@ -351,15 +354,15 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// At the start nothing has been lost in this process: versions are there only to go on from.
+    /// Restores at the start, where nothing has been lost in this process yet.
     fn first_restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
         let Some(session) = &mut self.runner.session else { return Ok(None) };
         let restored = session.restore(solver)?;
         if let Some(restored) = &restored {
             self.health.restored(restored);
-            let (declared_seconds, version) = (self.clock.uncharged_seconds(restored.seconds), restored.version);
+            let declared_seconds = self.clock.uncharged_seconds(restored.seconds);
             self.report.seconds_recovery += restored.seconds;
-            self.pass(solver, declared_seconds, version, Phase::Recovery);
+            self.pass(solver, declared_seconds, restored.version, Phase::Recovery);
         }
         if let Some(session) = &mut self.runner.session {
             session.computing();
@@ -396,8 +399,8 @@ impl<'a> Run<'_, 'a> {
         Ok(self.report)
     }
 
-    /// The version of a run that is asked to stop, unless this very state was saved already; then
-    /// all outcomes so far.
+    /// Saves the state of a run that is asked to stop, unless this very state was saved already,
+    /// and takes all outcomes so far.
     fn save_stopped(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
         let Some(session) = &mut self.runner.session else { return Ok(()) };
@@ -415,7 +418,7 @@ impl<'a> Run<'_, 'a> {
         Ok(())
     }
 
-    /// The version of a solve that has converged in this process; one that goes on from such a
+    /// Saves the state of a solve that has converged in this process; one that goes on from such a
     /// version has it.
     fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();

@@ -79,7 +79,7 @@ impl Session {
         })
     }
 
-    /// After each iteration: decides, and takes a checkpoint when it is time and safe.
+    /// Decides after an iteration, and takes a checkpoint when it is time and safe.
     ///
     /// # Errors
     /// [`PipelineError`]; a version that could not be written is no error but an [`Outcome`], and
@@ -91,8 +91,8 @@ impl Session {
         self.save_when_due(solver.progress(), solver.residual_kind(), &[solver])
     }
 
-    /// [`Session::step`] for several owners, in the same order every time. What their residual norm
-    /// is the norm of is not known, so nothing is concluded from it.
+    /// Does what [`Session::step`] does for several owners, in the same order every time. What
+    /// their residual norm is the norm of is not known, so nothing is concluded from it.
     ///
     /// # Errors
     /// As [`Session::step`].
@@ -163,8 +163,8 @@ impl Session {
         self.checkpoint_with_norms(plan, progress, owners, KnownNorms::default())
     }
 
-    /// [`Session::checkpoint`] of a state whose norms the program knows, the same on all ranks: no
-    /// product is spent on them.
+    /// Takes a checkpoint as [`Session::checkpoint`] does, of a state whose norms the program
+    /// knows, the same on all ranks: no product is spent on them.
     ///
     /// # Errors
     /// As [`Session::step`].
@@ -214,8 +214,8 @@ impl Session {
         self.link.wait(&mut self.ledger)
     }
 
-    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have; what
-    /// the ranks' stores have to say since the last restore. Collective.
+    /// Waits until every checkpoint taken has an outcome, and every tier what it is to have.
+    /// Returns what the ranks' stores have to say since the last restore. Collective.
     ///
     /// # Errors
     /// [`PipelineError::WorkerGone`], [`PipelineError::Comm`].
@@ -260,12 +260,13 @@ impl Session {
         self.ledger.meter.iteration_seconds()
     }
 
-    /// The solver computes again from now on: time before is not charged to its iterations.
+    /// Takes note that the solver computes again from now on: time before is not charged to its
+    /// iterations.
     pub fn computing(&mut self) {
         self.marks.computing(self.ledger.clock.now());
     }
 
-    /// All state in memory is lost at `at`: versions on their way never count. Collective.
+    /// Gives up all state in memory, lost at `at`: versions on their way never count. Collective.
     ///
     /// # Errors
     /// [`PipelineError::Store`], [`PipelineError::WorkerGone`].
@@ -322,7 +323,7 @@ impl Session {
         Ok(self.ledger.take_suspicion())
     }
 
-    /// A version was restored, or there was none: the interval starts anew.
+    /// Starts a new interval: a version was restored, or there was none.
     pub(crate) fn restarted(&mut self, iteration: u64) {
         self.marks.restarted(iteration, self.ledger.clock.now());
         self.ledger.restarted();

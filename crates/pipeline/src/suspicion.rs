@@ -32,7 +32,7 @@ pub struct Suspicion {
     pub explained: f64,
 }
 
-/// What the residual norm of a method is to be held against.
+/// The residual norm a method reports, and what it may be compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ReportedResidual {
     /// What it is the norm of.
@@ -69,7 +69,7 @@ impl Suspicion {
     /// Suspects a state whose residual norms differ by more than is explained, or are no numbers.
     pub(crate) fn of(reported: &ReportedResidual, true_norm: f64, explained: f64) -> Option<Self> {
         let is_explained = true_norm.is_finite() && (true_norm - reported.norm).abs() <= explained;
-        let (version, recurrence_norm) = (reported.iteration, reported.norm);
+        let ReportedResidual { iteration: version, norm: recurrence_norm, .. } = *reported;
         (!is_explained).then_some(Self { version, recurrence_norm, true_norm, explained })
     }
 }

@@ -7,7 +7,7 @@ use recoup_core::{Clock, CodecId, FrameRecord};
 
 use crate::outcome::{Saved, Spent};
 
-/// Whether time passes by itself or by declared costs.
+/// How time passes: by itself, or by declared costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
     /// Costs are what the clock shows.
@@ -35,8 +35,8 @@ pub struct VirtualCosts {
 }
 
 impl VirtualCosts {
-    /// Time of one checkpoint of `raw_bytes` that became `payload_bytes`, verified by `products`
-    /// products with the operator.
+    /// Returns the time of one checkpoint of `raw_bytes` that became `payload_bytes`, verified by
+    /// `products` products with the operator.
     #[must_use]
     pub fn checkpoint(&self, codec: CodecId, raw_bytes: u64, payload_bytes: u64, products: u32) -> Spent {
         Spent {
@@ -48,7 +48,7 @@ impl VirtualCosts {
         }
     }
 
-    /// Time to read and decode the frames a version is restored from.
+    /// Returns the time to read and decode the frames a version is restored from.
     #[must_use]
     pub fn recovery_seconds(&self, frames: &[FrameRecord]) -> f64 {
         let coded = frames.iter().map(|f| (f.codec, f.len * 8));

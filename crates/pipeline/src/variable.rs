@@ -27,7 +27,7 @@ pub(crate) struct VariableEncoder {
     pub(crate) buffers: EncodeBuffers,
 }
 
-/// What encoding the variables of one version found.
+/// Findings of the encoding of one version's variables.
 pub(crate) struct EncodingSummary {
     /// Older versions that were removed for want of bytes.
     pub(crate) dropped: Vec<u64>,
@@ -132,8 +132,8 @@ impl VariableEncoder {
         let codec = self.choose_codec(job, staged, context)?;
         let version = job.progress.iteration;
         let link = self.chains.link(version, &staged.record, codec.as_ref(), context.store.as_ref());
-        let (bandwidth, threads) = (self.rivals.weighed_bandwidth(), context.codecs.threads);
-        let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads };
+        let bandwidth = self.rivals.weighed_bandwidth();
+        let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
         let mut judge = judge(self.verifier.as_mut(), job, staged, context.comm.as_ref())?;
         let encoded = encode_judged(staged, coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);

@@ -44,7 +44,8 @@ pub(crate) struct ExaminedIterate {
 impl Verifier {
     /// Takes the norms of the problem. Collective.
     pub(crate) fn new(reference: Reference, comm: &dyn Comm) -> Result<Self, PipelineError> {
-        let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
+        let operator = reference.operator.as_ref();
+        let rhs = &reference.rhs;
         let frobenius = frobenius_squared(operator).map_err(PipelineError::from);
         let sums = summed(comm, frobenius.map(|squared| [rhs.iter().map(|b| b * b).sum::<f64>(), squared]))?;
         let rows = largest(comm, operator.largest_row_sum())?;
@@ -67,18 +68,17 @@ impl Verifier {
         let residual = vec![0.0; operator.rows()];
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
-        let (search, iterate_peak, measured) = (None, 0.0, None);
         Ok(Self {
             reference,
             energy,
             norms,
             fingerprint,
             nonzeros,
-            search,
+            search: None,
             residual,
             inverse_diagonal,
-            iterate_peak,
-            measured,
+            iterate_peak: 0.0,
+            measured: None,
         })
     }
 
@@ -293,7 +293,8 @@ fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
     if let Some(exact) = operator.frobenius_squared() {
         return Ok(exact);
     }
-    let (mut z, mut az) = (vec![0.0; operator.rows()], vec![0.0; operator.rows()]);
+    let mut z = vec![0.0; operator.rows()];
+    let mut az = vec![0.0; operator.rows()];
     let mut sum = 0.0;
     for sample in 0..RADEMACHER_SAMPLES {
         for (row, z) in z.iter_mut().enumerate() {

@@ -91,7 +91,8 @@ struct PayloadRecord {
 }
 
 fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, payload_record: PayloadRecord) -> Frame<'a> {
-    let (variable, len) = (&staged.record, staged.frame_len());
+    let variable = &staged.record;
+    let len = staged.frame_len();
     let PayloadRecord { codec, encoded, parent, crc32c } = payload_record;
     let start = (run * len) as u64;
     let record = FrameRecord {
@@ -130,13 +131,14 @@ pub(crate) fn decode(
     let Payload { variable, frame, bytes } = payload;
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let (dims, stride, threads) = (variable.frame_dims, variable.stride, codecs.threads);
-    let context = Context { dims, stride, chain, bandwidth: None, threads };
+    let VariableRecord { frame_dims: dims, stride, .. } = *variable;
+    let context = Context { dims, stride, chain, bandwidth: None, threads: codecs.threads };
     let codec = codecs.find(id)?;
     guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
 }
 
-/// A codec that panics costs a version, not the solve: most of them are other people's code.
+/// Runs a codec. One that panics costs a version, not the solve: most of them are other people's
+/// code.
 fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
     // What a panic leaves half done is a payload or a scratch buffer, and both are thrown away.
     catch_unwind(AssertUnwindSafe(work))
@@ -176,13 +178,14 @@ pub(crate) fn read_frame(
         return Ok(());
     }
     let what = format!("checksum {:08x} expected, {:08x} found", frame.crc32c, crc32c::crc32c(payload));
-    let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
+    let FrameRecord { variable, rank, run, .. } = frame.clone();
     Err(StoreError::Frame { version, variable, rank, run, what }.into())
 }
 
 fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError + use<> {
-    let (variable, rank) = (record.name.clone(), record.rank);
-    move |source| PipelineError::Codec { variable: variable.clone(), rank, source }
+    let name = record.name.clone();
+    let rank = record.rank;
+    move |source| PipelineError::Codec { variable: name.clone(), rank, source }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) struct Worker {
     /// How the next version may begin, where the one before was published, so that nothing is left
     /// that a draft could meet.
     next_begin: Option<NextBegin>,
-    /// Staged iterates are held against the residual their method reports.
+    /// Staged iterates are compared with the residual their method reports.
     checks_corruption: bool,
     cores: WorkerCores,
 }
@@ -178,7 +178,7 @@ impl Worker {
     fn write(&mut self, job: &Job, summary: &mut EncodingSummary) -> Result<Part, CheckpointFailure> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
-            let swept = self.keeper.make_room(job.progress.iteration, store.as_ref(), comm.as_ref())?;
+            let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
             self.swept(swept, summary);
         }
         let mut draft = self.begin(job)?;
