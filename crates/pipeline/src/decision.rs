@@ -117,3 +117,77 @@ fn tier_shares(store: &dyn Store) -> String {
     let shares: Vec<String> = tiers.iter().map(share).collect();
     format!("; levels: {}", shares.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use recoup_comm::Solo;
+    use recoup_core::{BoundRule, CodecId, Grain, Plan, Scheme};
+
+    use super::*;
+    use crate::Variables;
+
+    /// A policy that never saves, and passes on the bytes it sees.
+    struct Watching(Sender<Vec<(Resume, u64)>>);
+
+    impl Policy for Watching {
+        fn decide(&mut self, seen: &Observation) -> Decision {
+            self.0.send(seen.raw_bytes.clone()).unwrap();
+            let in_force = Plan {
+                scheme: Scheme::Exact,
+                codec: CodecId::Zstd,
+                rule: BoundRule::Verified,
+                theta: 0.5,
+                delta: 0.05,
+                resume: Resume::Exact,
+                grain: Grain::Usual,
+            };
+            Decision { save: None, in_force, why: None, interval_seconds: f64::INFINITY, extra_iterations: None }
+        }
+    }
+
+    fn observe() -> Observation {
+        Observation {
+            iteration: 0,
+            elapsed_seconds: 0.0,
+            since_checkpoint_seconds: 0.0,
+            since_checkpoint_iterations: 0,
+            iteration_seconds: 0.0,
+            relative_residual: 1.0,
+            tolerance: 0.0,
+            raw_bytes: Vec::new(),
+            costs: Vec::new(),
+            write_bytes_per_second: 0.0,
+            failures: 0,
+            ranks: 1,
+            profile: None,
+        }
+    }
+
+    /// Bytes remembered from version to version change decisions: gmres-dr carries other numbers of
+    /// vectors from cycle to cycle, and on sherman5 the policy then weighed schemes by the bytes of
+    /// an older cycle, and chose another one.
+    #[test]
+    fn policies_see_the_bytes_of_the_variables_as_they_are_now() {
+        let (seen, received) = channel();
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        for len in [1, 3, 2] {
+            let (mut x, mut v) = (vec![0.0; 4], vec![0.0; len]);
+            let owner = Variables::new().iterate("x", &mut x).dynamic("v", &mut v);
+            decisions.decide(&[&owner], &Solo, observe).unwrap();
+            assert_eq!(received.recv().unwrap(), RESUMES.map(|resume| (resume, 8 * (4 + len as u64))));
+        }
+    }
+
+    #[test]
+    fn a_name_used_twice_is_found_at_the_first_decision() {
+        let (seen, received) = channel();
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        let (mut x, mut y) = (vec![0.0; 4], vec![0.0; 4]);
+        let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);
+        let refused = decisions.decide(&[&owner], &Solo, observe);
+        assert!(matches!(refused, Err(PipelineError::Name { .. })), "{refused:?}");
+        assert!(received.try_recv().is_err());
+    }
+}

@@ -129,3 +129,66 @@ impl Ledger {
         self.pending.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use recoup_core::Clock;
+
+    use super::*;
+    use crate::{Saved, Timing, VirtualCosts};
+
+    /// A clock at zero.
+    struct AtZero;
+
+    impl Clock for AtZero {
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep_until(&self, _: Duration) {}
+    }
+
+    /// A version of one value is copied in 1 s and written in 4 s.
+    const COSTS: VirtualCosts = VirtualCosts {
+        iteration_seconds: 1.0,
+        product_seconds: 1.0,
+        stage_bytes_per_second: 8.0,
+        encode_bytes_per_second: 8.0,
+        decode_bytes_per_second: 8.0,
+        store_bytes_per_second: 2.0,
+    };
+
+    fn ledger(is_synchronous: bool) -> Ledger {
+        let clock = RunClock::new(Arc::new(AtZero), Timing::Virtual(COSTS));
+        Ledger::new(clock, Meter::default(), is_synchronous)
+    }
+
+    /// Makes a version whose measured times, which do not count, are zero.
+    fn blocking_seconds(ledger: &mut Ledger, version: u64) -> f64 {
+        ledger.enter(Outcome::Saved(Box::new(Saved::of_one_value(version, Spent::default()))));
+        ledger.blocking_seconds(version, Duration::ZERO, 0.0)
+    }
+
+    #[test]
+    fn a_virtual_version_waits_for_the_one_before_and_counts_after_its_drain() {
+        let mut ledger = ledger(false);
+        assert_eq!(blocking_seconds(&mut ledger, 1), 1.0);
+        // The first is drained from 1 s to 5 s.
+        assert_eq!(blocking_seconds(&mut ledger, 2), 6.0);
+        assert_eq!(ledger.take_uncounted(Duration::from_secs(5)), [2]);
+        ledger.take_back(2);
+        let outcomes = ledger.take_outcomes();
+        assert!(
+            matches!(&outcomes[..], [Outcome::Saved(saved), Outcome::Aborted { version: 2 }] if saved.version == 1)
+        );
+    }
+
+    #[test]
+    fn a_synchronous_virtual_version_counts_once_the_solver_goes_on() {
+        let mut ledger = ledger(true);
+        assert_eq!(blocking_seconds(&mut ledger, 1), 5.0);
+        assert_eq!(ledger.take_uncounted(Duration::from_secs(5)), [0_u64; 0]);
+    }
+}

@@ -114,33 +114,11 @@ fn blend(mean: &mut f64, sample: f64) {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Bound, BoundRule, CodecId, Grain, Plan, ResidualRecord, Resume, Scheme};
-
     use super::*;
     use crate::Spent;
 
     fn saved(stage_seconds: f64) -> Saved {
-        let (scheme, codec, resume) = (Scheme::Traditional, CodecId::Raw, Resume::Traditional);
-        Saved {
-            version: 1,
-            plan: Plan {
-                scheme,
-                codec,
-                rule: BoundRule::Verified,
-                theta: 0.5,
-                delta: 0.05,
-                resume,
-                grain: Grain::Usual,
-            },
-            bound: Bound::Lossless,
-            achieved_error: 0.0,
-            raw_bytes: 8,
-            payload_bytes: 8,
-            residual: ResidualRecord::default(),
-            extra_iterations: None,
-            spent: Spent { stage_seconds, ..Spent::default() },
-            dropped: Vec::new(),
-        }
+        Saved::of_one_value(1, Spent { stage_seconds, ..Spent::default() })
     }
 
     #[test]

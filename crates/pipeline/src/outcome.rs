@@ -1,6 +1,8 @@
 //! Outcomes of checkpoints, and where their time went.
 
 use recoup_core::{Bound, Plan, Prediction, ResidualRecord};
+#[cfg(test)]
+use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
 
 use crate::Suspicion;
 
@@ -57,6 +59,34 @@ pub struct Saved {
     pub spent: Spent,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
+}
+
+#[cfg(test)]
+impl Saved {
+    /// Makes a version of one raw value, for tests.
+    pub(crate) fn of_one_value(version: u64, spent: Spent) -> Self {
+        let plan = Plan {
+            scheme: Scheme::Traditional,
+            codec: CodecId::Raw,
+            rule: BoundRule::Verified,
+            theta: 0.5,
+            delta: 0.05,
+            resume: Resume::Traditional,
+            grain: Grain::Usual,
+        };
+        Self {
+            version,
+            plan,
+            bound: Bound::Lossless,
+            achieved_error: 0.0,
+            raw_bytes: 8,
+            payload_bytes: 8,
+            residual: ResidualRecord::default(),
+            extra_iterations: None,
+            spent,
+            dropped: Vec::new(),
+        }
+    }
 }
 
 /// How a checkpoint ended.
