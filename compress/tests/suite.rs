@@ -2,9 +2,9 @@
 
 use recoup_compress::{bound_holds, codec, decode_raw};
 use recoup_core::{CodecError, CodecId};
-use recoup_testkit::codec_suite::{Judge, keeps_its_promises, survives_damage};
+use recoup_testkit::codec_suite::{CodecJudge, keeps_its_promises, survives_damage};
 
-const JUDGE: Judge = Judge { bound_holds, decode_raw };
+const JUDGE: CodecJudge = CodecJudge { bound_holds, decode_raw };
 
 /// Defines a test for each codec, and the list of those that have one.
 macro_rules! suite {

@@ -244,8 +244,8 @@ impl Core {
         self.due = None;
         let owners: [&dyn Registered; 1] = [&self.protected];
         let Some(session) = &mut self.session else { return Ok(()) };
-        session.knows(std::mem::take(&mut self.known));
-        session.checkpoint(plan, at.progress(), &owners)?;
+        let known = std::mem::take(&mut self.known);
+        session.checkpoint_with_norms(plan, at.progress(), &owners, known)?;
         self.is_under_way = true;
         if options.is_synchronous {
             self.finish(&this.lent)?;

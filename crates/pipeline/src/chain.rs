@@ -20,7 +20,7 @@ const HASH_BYTES: usize = 16;
 /// What tells the payload of a parent from every other: the first bytes of its BLAKE3 hash.
 pub(crate) type PayloadHash = [u8; HASH_BYTES];
 
-/// The hash of a payload.
+/// Hashes a payload.
 pub(crate) fn payload_hash(payload: &[u8]) -> PayloadHash {
     let hash = blake3::hash(payload);
     std::array::from_fn(|i| hash.as_bytes()[i])
@@ -46,35 +46,35 @@ pub(crate) struct Base {
     pub(crate) variables: Vec<Decoded>,
 }
 
-/// How the frames of a variable are to be coded.
+/// The place of a variable's frames in a chain.
 #[derive(Clone, Copy)]
-pub(crate) enum Follow<'a> {
-    /// By themselves, and nothing will follow them.
-    Never,
-    /// By themselves; later ones may follow.
+pub(crate) enum ChainLink<'a> {
+    /// In no chain: coded alone, and no later frame is coded against them.
+    Alone,
+    /// First of a chain: coded alone, and later frames may be coded against them.
     Key,
-    /// Against these where it pays.
+    /// Coded against these where it pays.
     After(&'a Decoded),
 }
 
-impl<'a> Follow<'a> {
-    /// Whether later frames may follow these.
+impl<'a> ChainLink<'a> {
+    /// Returns whether later frames may be coded against these.
     pub(crate) fn is_chained(self) -> bool {
-        !matches!(self, Self::Never)
+        !matches!(self, Self::Alone)
     }
 
-    /// The version the frames may be coded against.
+    /// Returns the version the frames may be coded against.
     pub(crate) fn version(self) -> Option<u64> {
         match self {
             Self::After(decoded) => Some(decoded.version),
-            Self::Never | Self::Key => None,
+            Self::Alone | Self::Key => None,
         }
     }
 
-    /// The same for one frame.
+    /// Returns the same for one frame.
     pub(crate) fn chain(self, run: usize) -> Chain<'a> {
         match self {
-            Self::Never => Chain::Alone,
+            Self::Alone => Chain::Alone,
             Self::Key => Chain::Start,
             Self::After(decoded) => Chain::Follow(decoded.parent(run)),
         }
@@ -82,13 +82,13 @@ impl<'a> Follow<'a> {
 }
 
 impl Decoded {
-    /// One frame of it as a parent.
+    /// Returns one frame of it as a parent.
     fn parent(&self, run: usize) -> recoup_core::Parent<'_> {
         let len = frame_len(&self.record);
         recoup_core::Parent { values: self.values.slice(run * len, len), hash: self.hashes[run] }
     }
 
-    /// Whether frames of `record` cover the same values.
+    /// Returns whether frames of `record` cover the same values.
     fn covers(&self, record: &VariableRecord) -> bool {
         let ours = &self.record;
         (&ours.name, ours.element, ours.len) == (&record.name, record.element, record.len)
@@ -112,29 +112,29 @@ impl Chains {
         Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
     }
 
-    /// How a variable of `version` is to be coded, in a store that has to hold all it is coded
+    /// Returns the place of a variable of `version`, in a store that has to hold all it is coded
     /// against.
-    pub(crate) fn follow(
+    pub(crate) fn link(
         &self,
         version: u64,
         record: &VariableRecord,
         codec: &dyn Codec,
         store: &dyn Store,
-    ) -> Follow<'_> {
+    ) -> ChainLink<'_> {
         if self.key_every <= 1 || !codec.can_follow() {
-            return Follow::Never;
+            return ChainLink::Alone;
         }
-        // Versions ascend along a chain, so no chain is endless; a run that counts anew begins a
-        // new one.
+        // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
+        // begins a new one.
         let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
         let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
-        before.map_or(Follow::Key, Follow::After)
+        before.map_or(ChainLink::Key, ChainLink::After)
     }
 
-    /// A variable of the version under way was encoded; `decoded` is left with a buffer to be used
-    /// again.
+    /// Takes a variable of the version under way that was encoded; `decoded` is left with a buffer
+    /// to be used again.
     pub(crate) fn drafted(
         &mut self,
         version: u64,
@@ -147,7 +147,7 @@ impl Chains {
         self.draft.push(Decoded { version, record: record.clone(), values, hashes });
     }
 
-    /// The version under way counts: what follows it may be coded against it, and against no other.
+    /// Makes the version under way the one the next may be coded against, now that it counts.
     /// `follows` says whether any frame of any rank was coded against the version before.
     pub(crate) fn publish(&mut self, follows: bool) {
         let depth = if follows { self.published.depth.saturating_add(1) } else { 0 };
@@ -155,18 +155,18 @@ impl Chains {
         self.replace(Base { depth, variables });
     }
 
-    /// The next version is a key, so that those before it may go.
+    /// Makes the next version a key, so that those before it may be removed.
     pub(crate) fn end(&mut self) {
         self.published.depth = usize::MAX;
     }
 
-    /// The version under way does not count.
+    /// Drops the version under way: it does not count.
     pub(crate) fn discard(&mut self) {
         let draft = std::mem::take(&mut self.draft);
         self.recycle(draft);
     }
 
-    /// The run goes on from a restored version, or from none.
+    /// Goes on from a restored version, or from none.
     pub(crate) fn restart(&mut self, restored: Base) {
         self.replace(if self.key_every > 1 { restored } else { Base::default() });
     }

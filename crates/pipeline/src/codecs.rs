@@ -18,7 +18,7 @@ pub struct Codecs {
 }
 
 impl Codecs {
-    /// On this rank's part of the cores this process may run on, where all `ranks` share them.
+    /// Makes codecs that work on this rank's part of the process' cores, which all `ranks` share.
     #[must_use]
     pub fn shared(table: CodecTable, ranks: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);

@@ -2,7 +2,25 @@
 
 use recoup_core::{Comm, CommError, gather_bytes};
 
-/// How many ranks are on this rank's machine, itself among them. Collective.
+/// Where the worker thread runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkerCores {
+    /// Ranks on this machine.
+    pub(crate) ranks_here: usize,
+    /// The worker stays on the only core of a bound process.
+    pub(crate) stays: bool,
+}
+
+impl WorkerCores {
+    /// Moves the calling thread off the solver's only core, unless it is to stay.
+    pub(crate) fn apply(self) {
+        if !self.stays {
+            leave_the_only_one(self.ranks_here);
+        }
+    }
+}
+
+/// Counts the ranks on this rank's machine, itself among them. Collective.
 ///
 /// # Errors
 /// [`CommError`].
@@ -15,11 +33,11 @@ pub(crate) fn ranks_here(comm: &dyn Comm) -> Result<usize, CommError> {
 /// Lets the calling thread run on all cores the system gives the process, where it is bound to one:
 /// launchers of MPI bind each rank so, and a worker that inherits the solver's core takes it from
 /// the solver while others idle. Where the ranks of this machine leave no core idle it stays: the
-/// system would gather all workers on the core that hears of the disk, and every solver waits for
-/// the slowest. Threads bound to several cores stay there. Best effort: where it cannot be, nothing
-/// changes.
+/// scheduler would move all workers to the core that handles disk interrupts, and every solver
+/// waits for the slowest. Threads bound to several cores stay there. Best effort: where the system
+/// refuses, nothing changes.
 #[cfg(target_os = "linux")]
-pub(crate) fn leave_the_only_one(ranks_here: usize) {
+fn leave_the_only_one(ranks_here: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(own) = sched_getaffinity(None) else { return };
     if own.count() > 1 {
@@ -36,7 +54,7 @@ pub(crate) fn leave_the_only_one(ranks_here: usize) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn leave_the_only_one(_: usize) {}
+fn leave_the_only_one(_: usize) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

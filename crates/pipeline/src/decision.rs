@@ -1,69 +1,106 @@
-//! Decisions: what rank 0 sees of the run, what its policy says of it, and what every rank is told.
+//! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
-use recoup_core::{Decision, Observation, Progress, RankError, Registered, Resume, Store, Tier, Tiered, from_rank_0};
+use recoup_core::{
+    Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Resume, Store, Tier, Tiered,
+    from_rank_0,
+};
 
 use crate::decision_log::DecisionRecord;
-use crate::timing::since;
-use crate::{PipelineError, Session, registry};
+use crate::{PipelineError, registry};
 
-impl Session {
-    /// Rank 0 asks the policy; every rank gets its answer.
+/// The resumes a version may be saved for.
+const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+
+/// The policy of a session, and what it has decided.
+pub(crate) struct Decisions {
+    policy: Box<dyn Policy>,
+    /// The last decision that was broadcast.
+    last: Option<Decision>,
+    /// Extra iterations expected of a recovery now, by the last decision.
+    predicted: Option<Prediction>,
+    records: Vec<DecisionRecord>,
+    /// The solver's tolerance on the relative residual.
+    pub(crate) tolerance: f64,
+    /// The names of the variables were found in order.
+    are_names_checked: bool,
+}
+
+impl Decisions {
+    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64) -> Self {
+        Self { policy, last: None, predicted: None, records: Vec::new(), tolerance, are_names_checked: false }
+    }
+
+    /// Asks the policy of rank 0; every rank gets its answer. Collective.
     pub(crate) fn decide(
         &mut self,
-        progress: &Progress,
         owners: &[&dyn Registered],
+        comm: &dyn Comm,
+        observe: impl FnOnce() -> Observation,
     ) -> Result<Decision, PipelineError> {
-        if self.comm.size() == 1 {
-            return Ok(self.policy.decide(&self.observe(progress, owners)?));
-        }
-        let news = if self.comm.rank() == 0 { self.news(progress, owners) } else { Ok(None) };
-        let decision: Option<Decision> = from_rank_0(self.comm.as_ref(), || news)?;
-        match (decision, &self.told) {
-            (None, Some(told)) => Ok(Decision { save: None, why: None, ..told.clone() }),
-            (None, None) => Err(PipelineError::of_rank(0, "no decision".to_owned())),
-            (Some(decision), _) => Ok(self.told.insert(decision).clone()),
-        }
+        let decision = if comm.size() == 1 {
+            self.ask(owners, observe)?
+        } else {
+            let news = if comm.rank() == 0 { self.ask(owners, observe).map(|made| self.news(made)) } else { Ok(None) };
+            self.receive(from_rank_0(comm, || news)?)?
+        };
+        self.predicted = decision.extra_iterations;
+        Ok(decision)
     }
 
-    /// What the others have to be told of a decision: at nearly all safe points nothing, which is
+    fn ask(
+        &mut self,
+        owners: &[&dyn Registered],
+        observe: impl FnOnce() -> Observation,
+    ) -> Result<Decision, PipelineError> {
+        if !self.are_names_checked {
+            registry::collect(owners)?;
+            self.are_names_checked = true;
+        }
+        // They change from cycle to cycle of a method that carries vectors over, and decisions with
+        // them.
+        let raw_bytes = registry::raw_bytes(owners, RESUMES).to_vec();
+        Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observe() }))
+    }
+
+    /// Returns the part of a decision that must be broadcast: at most safe points nothing, which is
     /// the shortest message.
-    fn news(&mut self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Option<Decision>, PipelineError> {
-        let decision = self.policy.decide(&self.observe(progress, owners)?);
-        let is_news = decision.save.is_some() || decision.why.is_some() || self.told.is_none();
-        Ok(is_news.then_some(decision))
+    fn news(&self, decision: Decision) -> Option<Decision> {
+        let is_news = decision.save.is_some() || decision.why.is_some() || self.last.is_none();
+        is_news.then_some(decision)
     }
 
-    fn observe(&self, progress: &Progress, owners: &[&dyn Registered]) -> Result<Observation, PipelineError> {
-        let now = self.clock.now();
-        let variables = registry::collect(owners)?;
-        let kinds = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
-        Ok(Observation {
-            iteration: progress.iteration,
-            elapsed_seconds: since(now, self.marks.start),
-            since_checkpoint_seconds: since(now, self.marks.checkpoint_at),
-            since_checkpoint_iterations: progress.iteration.saturating_sub(self.marks.checkpoint_iteration),
-            iteration_seconds: self.meter.iteration_seconds(),
-            relative_residual: progress.relative_residual(),
-            tolerance: self.tolerance,
-            raw_bytes: kinds.map(|resume| (resume, registry::raw_bytes(&variables, resume))).to_vec(),
-            costs: self.meter.costs(),
-            write_bytes_per_second: self.meter.write_bytes_per_second(),
-            failures: self.marks.failures,
-            ranks: self.comm.size(),
-            profile: self.marks.profile,
-        })
+    /// Returns the decision behind a message of rank 0.
+    fn receive(&mut self, news: Option<Decision>) -> Result<Decision, PipelineError> {
+        match (news, &self.last) {
+            (None, Some(last)) => Ok(Decision { save: None, why: None, ..last.clone() }),
+            (None, None) => Err(PipelineError::of_rank(0, "no decision".to_owned())),
+            (Some(decision), _) => Ok(self.last.insert(decision).clone()),
+        }
     }
 
-    pub(crate) fn log(&mut self, progress: &Progress, decision: &Decision) {
+    /// Logs a decision that changed something, or takes a checkpoint.
+    pub(crate) fn log(&mut self, progress: &Progress, decision: &Decision, store: &dyn Store) {
         if let Some(why) = &decision.why {
-            self.decisions.push(DecisionRecord {
+            self.records.push(DecisionRecord {
                 iteration: progress.iteration,
                 plan: decision.in_force,
                 interval_seconds: decision.interval_seconds,
                 extra_iterations: decision.extra_iterations,
-                why: format!("{why}{}", tier_shares(self.store.as_ref())),
+                why: format!("{why}{}", tier_shares(store)),
             });
         }
+    }
+
+    pub(crate) fn records(&self) -> &[DecisionRecord] {
+        &self.records
+    }
+
+    pub(crate) fn predicted(&self) -> Option<Prediction> {
+        self.predicted
+    }
+
+    pub(crate) fn is_adaptive(&self) -> bool {
+        self.policy.is_adaptive()
     }
 }
 
@@ -79,4 +116,78 @@ fn tier_shares(store: &dyn Store) -> String {
     };
     let shares: Vec<String> = tiers.iter().map(share).collect();
     format!("; levels: {}", shares.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+
+    use recoup_comm::Solo;
+    use recoup_core::{BoundRule, CodecId, Grain, Plan, Scheme};
+
+    use super::*;
+    use crate::Variables;
+
+    /// A policy that never saves, and passes on the bytes it sees.
+    struct Watching(Sender<Vec<(Resume, u64)>>);
+
+    impl Policy for Watching {
+        fn decide(&mut self, seen: &Observation) -> Decision {
+            self.0.send(seen.raw_bytes.clone()).unwrap();
+            let in_force = Plan {
+                scheme: Scheme::Exact,
+                codec: CodecId::Zstd,
+                rule: BoundRule::Verified,
+                theta: 0.5,
+                delta: 0.05,
+                resume: Resume::Exact,
+                grain: Grain::Usual,
+            };
+            Decision { save: None, in_force, why: None, interval_seconds: f64::INFINITY, extra_iterations: None }
+        }
+    }
+
+    fn observe() -> Observation {
+        Observation {
+            iteration: 0,
+            elapsed_seconds: 0.0,
+            since_checkpoint_seconds: 0.0,
+            since_checkpoint_iterations: 0,
+            iteration_seconds: 0.0,
+            relative_residual: 1.0,
+            tolerance: 0.0,
+            raw_bytes: Vec::new(),
+            costs: Vec::new(),
+            write_bytes_per_second: 0.0,
+            failures: 0,
+            ranks: 1,
+            profile: None,
+        }
+    }
+
+    /// Bytes remembered from version to version change decisions: gmres-dr carries other numbers of
+    /// vectors from cycle to cycle, and on sherman5 the policy then weighed schemes by the bytes of
+    /// an older cycle, and chose another one.
+    #[test]
+    fn policies_see_the_bytes_of_the_variables_as_they_are_now() {
+        let (seen, received) = channel();
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        for len in [1, 3, 2] {
+            let (mut x, mut v) = (vec![0.0; 4], vec![0.0; len]);
+            let owner = Variables::new().iterate("x", &mut x).dynamic("v", &mut v);
+            decisions.decide(&[&owner], &Solo, observe).unwrap();
+            assert_eq!(received.recv().unwrap(), RESUMES.map(|resume| (resume, 8 * (4 + len as u64))));
+        }
+    }
+
+    #[test]
+    fn a_name_used_twice_is_found_at_the_first_decision() {
+        let (seen, received) = channel();
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        let (mut x, mut y) = (vec![0.0; 4], vec![0.0; 4]);
+        let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);
+        let refused = decisions.decide(&[&owner], &Solo, observe);
+        assert!(matches!(refused, Err(PipelineError::Name { .. })), "{refused:?}");
+        assert!(received.try_recv().is_err());
+    }
 }

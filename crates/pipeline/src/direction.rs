@@ -5,11 +5,13 @@
 //! `||p' - p||_A <= delta ||p||_A`. An error spread evenly below e has `||p' - p||_A^2` about `e^2
 //! trace(A) / 3`, which gives the first bound to try; the error found decides.
 
-use recoup_core::{Bound, Clock, Comm, Operator, agreed, summed};
+use recoup_core::{Bound, Comm, Operator, summed};
+use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
-use crate::encoding::{EncodeBuffers, Encoded, Reference, Request, Times, largest, unpadded};
-use crate::version::encode;
+use crate::encoding::{Judge, Stopwatch, largest, unpadded};
+use crate::job::Job;
+use crate::staging::Staged;
 
 /// Bounds tried before the direction is saved without loss.
 const TRIES_MAX: u32 = 4;
@@ -46,17 +48,18 @@ impl EnergyNorm {
         Ok(Self { trace, spectral, difference: Vec::new(), product: vec![0.0; operator.rows()] })
     }
 
-    /// `v . A v` over all ranks.
+    /// Measures `v . A v` over all ranks.
     fn squared(&mut self, operator: &dyn Operator, v: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
         let dot = operator.apply_dot(v, &mut self.product).map_err(PipelineError::from);
         summed(comm, dot.map(|dot| [dot])).map(|[sum]| sum)
     }
 
-    /// `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
+    /// Measures `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
     fn squared_error(
         &mut self,
         operator: &dyn Operator,
-        [p, decoded]: [&[f64]; 2],
+        p: &[f64],
+        decoded: &[f64],
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
         if let Some(spectral) = self.spectral {
@@ -71,68 +74,114 @@ impl EnergyNorm {
         self.difference = difference;
         squared
     }
+}
 
-    /// Encodes a direction, and decodes it, under the largest bound that keeps its error in the
-    /// energy norm below `delta`; without loss where the operator gives no such norm. Collective:
-    /// every rank tries the same bounds.
-    pub(crate) fn encode(
-        &mut self,
-        (request, reference): (Request<'_>, &Reference),
-        comm: &dyn Comm,
-        clock: &dyn Clock,
-        room: &mut EncodeBuffers,
-    ) -> Result<Encoded, PipelineError> {
-        let operator = reference.operator.as_ref();
-        let (mut times, delta) = (Times::new(clock), request.plan.delta);
-        let p = unpadded(&request.staged.values, request.staged);
-        let whole = match request.known.direction_squared {
-            Some(known) => known,
-            None => times.verify(|| self.squared(operator, p, comm))?,
-        };
-        let mut bound = first_bound(delta, whole, self.trace);
-        for attempt in 1.. {
-            let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
-            let done = done.and_then(|()| times.encode(|| room.decode(&request)));
-            agreed(comm, done)?;
-            let Bound::Absolute(e) = bound else { break };
-            let decoded = unpadded(&room.decoded, request.staged);
-            let error = times.verify(|| self.squared_error(operator, [p, decoded], comm))?;
-            let error = (error.max(0.0) / whole).sqrt();
-            if error <= delta {
-                break;
-            }
-            let tighter = Bound::Absolute(e * (MARGIN * delta / error).min(0.5));
-            bound = if attempt < TRIES_MAX && error.is_finite() { tighter } else { Bound::Lossless };
+/// Judges a direction: finds the largest bound that keeps its error in the energy norm below
+/// `delta`, or saves it without loss where the operator gives no such norm.
+pub(crate) struct EnergyJudge<'a> {
+    energy: &'a mut EnergyNorm,
+    operator: &'a dyn Operator,
+    p: &'a [f64],
+    delta: f64,
+    /// `p . A p`, where the program knows it.
+    known_squared: Option<f64>,
+    /// `p . A p`.
+    squared_norm: f64,
+    tries: u32,
+    comm: &'a dyn Comm,
+}
+
+impl<'a> EnergyJudge<'a> {
+    pub(crate) fn new(
+        energy: &'a mut EnergyNorm,
+        operator: &'a dyn Operator,
+        job: &Job,
+        staged: &'a Staged,
+        comm: &'a dyn Comm,
+    ) -> Self {
+        Self {
+            energy,
+            operator,
+            p: unpadded(&staged.values, staged),
+            delta: job.plan.delta,
+            known_squared: job.direction_squared(),
+            squared_norm: 0.0,
+            tries: 0,
+            comm,
         }
-        Ok(times.encoded(bound))
     }
 }
 
-/// Encodes a vector of a method's recurrences with an error of at most `delta` times its norm and
-/// times that of the residual, `||v' - v|| <= delta min(||v||, ||r||)`: a direction grows far
-/// beyond the residual it is to reduce where the operator is indefinite. Collective.
-pub(crate) fn encode_recurrence(
-    request: Request<'_>,
-    comm: &dyn Comm,
-    clock: &dyn Clock,
-    room: &mut EncodeBuffers,
-) -> Result<Encoded, PipelineError> {
-    let mut times = Times::new(clock);
-    let v = unpadded(&request.staged.values, request.staged);
-    let mut sums = [v.iter().map(|v| v * v).sum(), v.len() as f64];
-    comm.sum(&mut sums)?;
-    let [squared, n] = sums;
-    let e = request.plan.delta * squared.sqrt().min(request.progress.residual_norm) / n.sqrt();
-    let bound = if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless };
-    let mut done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
-    if done.is_ok() && request.follow.is_chained() {
-        done = times.encode(|| room.decode(&request));
+impl Judge for EnergyJudge<'_> {
+    fn comm(&self) -> Option<&dyn Comm> {
+        Some(self.comm)
     }
-    agreed(comm, done)?;
-    Ok(times.encoded(bound))
+
+    fn needs_decoded(&self) -> bool {
+        true
+    }
+
+    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+        self.squared_norm = match self.known_squared {
+            Some(known) => known,
+            None => stopwatch.verify(|| self.energy.squared(self.operator, self.p, self.comm))?,
+        };
+        Ok(first_bound(self.delta, self.squared_norm, self.energy.trace))
+    }
+
+    fn verdict(
+        &mut self,
+        tried: Bound,
+        decoded: &[f64],
+        stopwatch: &mut Stopwatch<'_>,
+    ) -> Result<Verdict, PipelineError> {
+        let Bound::Absolute(e) = tried else { return Ok(Verdict::Accepted) };
+        let squared = stopwatch.verify(|| self.energy.squared_error(self.operator, self.p, decoded, self.comm))?;
+        self.tries += 1;
+        // ||p' - p||_A / ||p||_A
+        let error = (squared.max(0.0) / self.squared_norm).sqrt();
+        if error <= self.delta {
+            return Ok(Verdict::Accepted);
+        }
+        let can_retry = self.tries < TRIES_MAX && error.is_finite();
+        let tighter = Bound::Absolute(e * (MARGIN * self.delta / error).min(0.5));
+        Ok(Verdict::Retry(if can_retry { tighter } else { Bound::Lossless }))
+    }
 }
 
-/// The bound under which errors spread evenly come to `MARGIN * delta`.
+/// Bounds a vector of a method's recurrences: an error of at most `delta` times its norm and times
+/// that of the residual, `||v' - v|| <= delta min(||v||, ||r||)`. A direction grows far beyond the
+/// residual it is to reduce where the operator is indefinite.
+pub(crate) struct RecurrenceBound<'a> {
+    v: &'a [f64],
+    delta: f64,
+    residual_norm: f64,
+    comm: &'a dyn Comm,
+}
+
+impl<'a> RecurrenceBound<'a> {
+    pub(crate) fn new(job: &Job, staged: &'a Staged, comm: &'a dyn Comm) -> Self {
+        let v = unpadded(&staged.values, staged);
+        Self { v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
+    }
+}
+
+impl Judge for RecurrenceBound<'_> {
+    fn comm(&self) -> Option<&dyn Comm> {
+        Some(self.comm)
+    }
+
+    fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+        let mut sums = [self.v.iter().map(|v| v * v).sum(), self.v.len() as f64];
+        self.comm.sum(&mut sums)?;
+        let [squared, n] = sums;
+        // e = delta min(||v||, ||r||) / sqrt(n)
+        let e = self.delta * squared.sqrt().min(self.residual_norm) / n.sqrt();
+        Ok(if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless })
+    }
+}
+
+/// Returns the bound under which errors spread evenly come to `MARGIN * delta`.
 fn first_bound(delta: f64, squared_norm: f64, trace: f64) -> Bound {
     let e = MARGIN * delta * (3.0 * squared_norm / trace).sqrt();
     if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless }

@@ -1,66 +1,111 @@
-//! What verified encodings of the iterate and of directions share.
+//! The one loop that encodes a variable: encode, decode, have a judge measure, tighten the bound.
+//!
+//! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
+//! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::borrow::Cow;
 
-use recoup_core::{
-    Bound, BoundRule, Clock, Codec, Comm, CommError, Frame, Operator, Plan, Progress, ResidualRecord, gather_words,
-};
+use recoup_core::{Bound, BoundRule, Clock, Comm, CommError, Frame, ResidualRecord, agreed, gather_words};
+use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
-use crate::chain::Follow;
-use crate::codecs::Codecs;
+use crate::context::WorkerContext;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
-use crate::version::{Coding, decode_frames, encode};
+use crate::version::{FrameCoding, decode_frames, encode, lend};
 
-/// The problem a session saves the iterate of: `A x = b`, shared with the worker thread.
-#[derive(Clone)]
-pub struct Reference {
-    /// The operator; applied by the worker while the solver applies it too.
-    pub operator: Arc<dyn Operator + Send + Sync>,
-    /// The right-hand side, this rank's rows.
-    pub rhs: Arc<[f64]>,
-}
+/// Chooses the bounds of one variable.
+pub(crate) trait Judge {
+    /// Returns the bound to try first.
+    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError>;
 
-/// What a program knows of the state it saves, so that no product is spent on it; the same on all
-/// ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct KnownNorms {
-    /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is
-    /// measured all the same.
-    pub residual_norm: Option<f64>,
-    /// `d . A d` of the direction, where there is one.
-    pub direction_squared: Option<f64>,
-}
-
-/// What is to be encoded, and under which plan.
-#[derive(Clone, Copy)]
-pub(crate) struct Request<'a> {
-    pub(crate) codecs: Codecs,
-    pub(crate) plan: &'a Plan,
-    pub(crate) progress: &'a Progress,
-    pub(crate) known: KnownNorms,
-    pub(crate) staged: &'a Staged,
-    pub(crate) codec: &'a dyn Codec,
-    pub(crate) follow: Follow<'a>,
-    /// Of the storage, where the codec may weigh it against its own time.
-    pub(crate) bandwidth: Option<f64>,
-    /// Set from outside to give up between two frames.
-    pub(crate) abort: &'a AtomicBool,
-}
-
-impl<'a> Request<'a> {
-    pub(crate) fn coding(&self, bound: Bound) -> Coding<'a> {
-        let Self { codec, follow, bandwidth, abort, codecs: Codecs { threads, .. }, .. } = *self;
-        Coding { codec, bound, follow, bandwidth, threads, abort }
+    /// Returns the ranks that try the same bounds; `None` for a bound that each rank keeps alone.
+    fn comm(&self) -> Option<&dyn Comm> {
+        None
     }
+
+    /// Returns whether the verdict needs the decoded values.
+    fn needs_decoded(&self) -> bool {
+        false
+    }
+
+    /// Accepts the values that came back under a bound, or gives a tighter bound. `decoded` is
+    /// empty where nothing was decoded.
+    fn verdict(
+        &mut self,
+        _tried: Bound,
+        _decoded: &[f64],
+        _stopwatch: &mut Stopwatch<'_>,
+    ) -> Result<Verdict, PipelineError> {
+        Ok(Verdict::Accepted)
+    }
+
+    /// Returns the residual norms that were measured.
+    fn residual(&self) -> ResidualRecord {
+        ResidualRecord::default()
+    }
+}
+
+/// A bound that is kept by the codec alone.
+pub(crate) struct FixedBound(pub(crate) Bound);
+
+impl FixedBound {
+    /// Takes the bound of a rule: without the operator only a fixed one can be kept.
+    pub(crate) fn of(rule: BoundRule) -> Result<Self, PipelineError> {
+        match rule {
+            BoundRule::Fixed(bound) => Ok(Self(bound)),
+            rule => Err(PipelineError::NeedsOperator { rule: rule.to_string() }),
+        }
+    }
+}
+
+impl Judge for FixedBound {
+    fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+        Ok(self.0)
+    }
+}
+
+/// The frames of one variable, on their way to a draft.
+pub(crate) enum VariableFrames<'a> {
+    /// The staged memory, as it is.
+    Lent(Vec<Frame<'a>>),
+    /// Payloads of their own, whose memory is used again.
+    Encoded(Vec<Frame<'static>>),
+}
+
+impl VariableFrames<'_> {
+    /// Returns the largest error any frame reports.
+    pub(crate) fn achieved_error(&self) -> f64 {
+        let errors = |frame: &Frame<'_>| frame.record.achieved_error;
+        match self {
+            Self::Lent(frames) => frames.iter().map(errors).fold(0.0, f64::max),
+            Self::Encoded(frames) => frames.iter().map(errors).fold(0.0, f64::max),
+        }
+    }
+
+    /// Applies `look` to each payload.
+    pub(crate) fn map_payloads<T>(&self, look: impl Fn(&[u8]) -> T) -> Vec<T> {
+        let look = |payload: &Cow<'_, [u8]>| look(payload);
+        match self {
+            Self::Lent(frames) => frames.iter().map(|frame| look(&frame.payload)).collect(),
+            Self::Encoded(frames) => frames.iter().map(|frame| look(&frame.payload)).collect(),
+        }
+    }
+}
+
+/// One variable of a version, encoded.
+pub(crate) struct EncodedVariable<'a> {
+    pub(crate) frames: VariableFrames<'a>,
+    pub(crate) bound: Bound,
+    pub(crate) residual: ResidualRecord,
+    pub(crate) encode_seconds: f64,
+    pub(crate) verify_seconds: f64,
 }
 
 /// Reused buffers: the frames of one variable, and their decoded values.
 #[derive(Debug)]
 pub(crate) struct EncodeBuffers {
-    pub(crate) frames: Vec<Frame<'static>>,
+    frames: Vec<Frame<'static>>,
     pub(crate) decoded: Buffer,
 }
 
@@ -69,70 +114,91 @@ impl EncodeBuffers {
         Self { frames: Vec::new(), decoded: Buffer::F64(Vec::new()) }
     }
 
-    /// Decodes what was encoded.
-    pub(crate) fn decode(&mut self, request: &Request<'_>) -> Result<(), PipelineError> {
-        decode_frames(&request.staged.record, &self.frames, request.follow, request.codecs, &mut self.decoded)
+    /// Takes frames back once they are written.
+    pub(crate) fn reuse(&mut self, frames: VariableFrames<'_>) {
+        if let VariableFrames::Encoded(frames) = frames {
+            self.frames = frames;
+        }
     }
 }
 
-/// What became of it.
-pub(crate) struct Encoded {
-    pub(crate) bound: Bound,
-    pub(crate) residual: ResidualRecord,
-    pub(crate) encode_seconds: f64,
-    pub(crate) verify_seconds: f64,
+/// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where
+/// a later version may be coded against it. Collective where the judge has ranks.
+pub(crate) fn encode_judged<'a>(
+    staged: &'a Staged,
+    coding: FrameCoding<'_>,
+    judge: &mut dyn Judge,
+    context: &WorkerContext,
+    buffers: &mut EncodeBuffers,
+) -> Result<EncodedVariable<'a>, PipelineError> {
+    let mut stopwatch = Stopwatch::new(context.clock.as_ref());
+    let mut bound = judge.first_bound(&mut stopwatch)?;
+    let is_decoded = judge.needs_decoded() || coding.link.is_chained();
+    loop {
+        let EncodeBuffers { frames, decoded } = buffers;
+        let mut done = stopwatch.encode(|| encode(staged, coding, bound, context, frames));
+        if done.is_ok() && is_decoded {
+            done = stopwatch.encode(|| decode_frames(&staged.record, frames, coding.link, context.codecs, decoded));
+        }
+        match judge.comm() {
+            Some(comm) => agreed(comm, done)?,
+            None => done?,
+        }
+        let values = if is_decoded { unpadded(&buffers.decoded, staged) } else { &[] };
+        match judge.verdict(bound, values, &mut stopwatch)? {
+            Verdict::Accepted => break,
+            Verdict::Retry(tighter) => bound = tighter,
+        }
+    }
+    let frames = VariableFrames::Encoded(std::mem::take(&mut buffers.frames));
+    Ok(stopwatch.encoded(frames, bound, judge.residual()))
 }
 
-impl Encoded {
-    /// Without the operator only a fixed bound can be kept.
-    pub(crate) fn fixed(
-        request: Request<'_>,
-        clock: &dyn Clock,
-        room: &mut EncodeBuffers,
-    ) -> Result<Self, PipelineError> {
-        let BoundRule::Fixed(bound) = request.plan.rule else {
-            return Err(PipelineError::NeedsOperator { rule: request.plan.rule.to_string() });
-        };
-        let mut times = Times::new(clock);
-        times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames))?;
-        Ok(times.encoded(bound))
-    }
+/// Lends the memory of a variable as its frames; `None` on machines where
+/// [`CodecId::Raw`](recoup_core::CodecId::Raw) is not their memory.
+pub(crate) fn lend_raw<'a>(
+    staged: &'a Staged,
+    context: &WorkerContext,
+) -> Result<Option<EncodedVariable<'a>>, PipelineError> {
+    let mut stopwatch = Stopwatch::new(context.clock.as_ref());
+    let lent = stopwatch.encode(|| lend(staged, context))?.map(VariableFrames::Lent);
+    Ok(lent.map(|frames| stopwatch.encoded(frames, Bound::Lossless, ResidualRecord::default())))
 }
 
 /// Clocks the two kinds of work.
-pub(crate) struct Times<'a> {
+pub(crate) struct Stopwatch<'a> {
     clock: &'a dyn Clock,
     encode_seconds: f64,
     verify_seconds: f64,
 }
 
-impl<'a> Times<'a> {
-    pub(crate) fn new(clock: &'a dyn Clock) -> Self {
+impl<'a> Stopwatch<'a> {
+    fn new(clock: &'a dyn Clock) -> Self {
         Self { clock, encode_seconds: 0.0, verify_seconds: 0.0 }
     }
 
-    /// What was encoded under `bound` in this time.
-    pub(crate) fn encoded(&self, bound: Bound) -> Encoded {
-        let (encode_seconds, verify_seconds) = (self.encode_seconds, self.verify_seconds);
-        Encoded { bound, residual: ResidualRecord::default(), encode_seconds, verify_seconds }
-    }
-
-    pub(crate) fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    fn encode<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = self.clock.now();
         let result = work();
         self.encode_seconds += since(self.clock.now(), start);
         result
     }
 
+    /// Clocks what a judge measures.
     pub(crate) fn verify<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let start = self.clock.now();
         let result = work();
         self.verify_seconds += since(self.clock.now(), start);
         result
     }
+
+    fn encoded<'f>(&self, frames: VariableFrames<'f>, bound: Bound, residual: ResidualRecord) -> EncodedVariable<'f> {
+        let Self { encode_seconds, verify_seconds, .. } = *self;
+        EncodedVariable { frames, bound, residual, encode_seconds, verify_seconds }
+    }
 }
 
-/// The values of the iterate without their padding; none when they are not doubles.
+/// Returns the values of the iterate without their padding; none when they are not doubles.
 pub(crate) fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
     match values {
         Buffer::F64(values) => &values[..staged.record.len as usize],
@@ -140,7 +206,7 @@ pub(crate) fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
     }
 }
 
-/// The largest value of all ranks; `None` when any rank has none.
+/// Returns the largest value of all ranks; `None` when any rank has none.
 pub(crate) fn largest(comm: &dyn Comm, value: Option<f64>) -> Result<Option<f64>, CommError> {
     let all = gather_words(comm, [u64::from(value.is_some()), value.unwrap_or_default().to_bits()])?;
     let values = all.into_iter().map(|[is_there, bits]| (is_there > 0).then_some(f64::from_bits(bits)));

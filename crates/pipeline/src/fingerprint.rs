@@ -7,7 +7,7 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::encoding::Reference;
+use crate::reference::Reference;
 
 /// The problem at hand, and what it is recognised by.
 pub(crate) struct Problem {
@@ -22,7 +22,8 @@ pub(crate) struct Problem {
 pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Fingerprint, PipelineError> {
     let operator = problem.operator.as_ref();
     let [operator_hash, rhs] = hashes(operator, &problem.rhs, comm)?;
-    let (mut sums, mut product) = ([0.0; 2 * PROBES + 2], vec![0.0; operator.rows()]);
+    let mut sums = [0.0; 2 * PROBES + 2];
+    let mut product = vec![0.0; operator.rows()];
     for vector in 0..PROBES {
         // An operator that fails on one rank fails on all, before they wait for its sums.
         agreed(comm, multiply(operator, vector, &mut product).map_err(PipelineError::from))?;
@@ -36,7 +37,7 @@ pub(crate) fn fingerprint(problem: &Reference, comm: &dyn Comm) -> Result<Finger
     Ok(Fingerprint { operator: operator_hash, rhs, rows: operator.global_rows(), probe })
 }
 
-/// Hashes of A and b over all ranks.
+/// Gathers hashes of A and b over all ranks.
 fn hashes(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<[u64; 2], CommError> {
     let local = [operator.fingerprint(), vector_fingerprint(operator.first_row(), rhs)];
     let all = gather_words(comm, local)?;
@@ -45,14 +46,14 @@ fn hashes(operator: &dyn Operator, rhs: &[f64], comm: &dyn Comm) -> Result<[u64;
         .fold([0, 0], |[a, b]: [u64; 2], [operator, rhs]| [a.wrapping_add(operator), b.wrapping_add(rhs)]))
 }
 
-/// `y = A v` for a vector of the probe.
+/// Computes `y = A v` for a vector of the probe.
 fn multiply(operator: &dyn Operator, vector: usize, y: &mut [f64]) -> Result<(), CommError> {
     let rows = (operator.first_row()..).take(operator.rows());
     let v: Vec<f64> = rows.map(|row| probe_value(vector, row)).collect();
     operator.apply(&v, y)
 }
 
-/// This rank's share of `u . y` and `||y||^2`.
+/// Returns this rank's share of `u . y` and `||y||^2`.
 fn local_sums(first_row: u64, y: &[f64]) -> [f64; 2] {
     let weighted = y.iter().zip(first_row..).map(|(y, row)| probe_value(PROBES, row) * y);
     [weighted.sum(), y.iter().map(|y| y * y).sum()]

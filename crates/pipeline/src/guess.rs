@@ -12,8 +12,8 @@ use crate::fingerprint::Problem;
 use crate::staging::Buffer;
 use crate::{PipelineError, Session};
 
-/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate fits the
-/// operator.
+/// Residual norms, for the problem at hand, of two iterates; NaN where no iterate has the
+/// rows of the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guess {
     /// Of the iterate of the version.
@@ -23,7 +23,7 @@ pub struct Guess {
 }
 
 impl Guess {
-    /// Whether the iterate of the version was taken.
+    /// Returns whether the iterate of the version was taken.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         let is_better = self.restored_norm <= self.own_norm || !self.own_norm.is_finite();
@@ -31,8 +31,8 @@ impl Guess {
     }
 }
 
-/// Whether a variable of this role is given out.
-pub(crate) fn is_given(role: Role, guess: Option<Guess>) -> bool {
+/// Returns whether a variable of this role is overwritten.
+pub(crate) fn is_restored(role: Role, guess: Option<Guess>) -> bool {
     match (guess, role) {
         (None, _) | (_, Role::Dynamic | Role::Static) => true,
         (Some(guess), Role::Iterate) => guess.is_taken(),
@@ -55,11 +55,12 @@ impl Session {
             return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
         }
         let (own, restored) = pair.unwrap_or_default();
-        let (own_norm, restored_norm) = (self.norm_of(problem, own)?, self.norm_of(problem, restored)?);
+        let own_norm = self.norm_of(problem, own)?;
+        let restored_norm = self.norm_of(problem, restored)?;
         Ok(Some(Guess { restored_norm, own_norm }))
     }
 
-    /// `||b - A x||` over all ranks. A product that fails on one rank fails on all.
+    /// Measures `||b - A x||` over all ranks. A product that fails on one rank fails on all.
     fn norm_of(&self, problem: &Problem, x: &[f64]) -> Result<f64, PipelineError> {
         let comm = self.comm.as_ref();
         let mut residual = vec![0.0; x.len()];
@@ -70,7 +71,7 @@ impl Session {
     }
 }
 
-/// The owners' iterate and that of the version: doubles, one per row of the operator.
+/// Returns the owners' iterate and that of the version: doubles, one per row of the operator.
 fn pair<'a>(variables: &[Variable<'a>], candidate: &'a Candidate, rows: usize) -> Option<(&'a [f64], &'a [f64])> {
     variables.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
         let decoded = candidate.variables.iter().find(|decoded| decoded.record.name == variable.name)?;

@@ -1,5 +1,5 @@
-//! Whether a breakdown or a suspicious state can still be put down to corruption, or is the
-//! method's own doing.
+//! Health of a solve: tells breakdowns and suspicious states that corruption may explain from those
+//! the method makes.
 //!
 //! A corrupted state is cured by going back: the solve then gets past the point where it showed. A
 //! genuine breakdown (the operator is not positive definite, the tolerance is below the attainable
@@ -23,7 +23,7 @@ const STALLED_AT_LEAST: u64 = 100;
 /// of its own, as on a ring.
 const FAR_ABOVE: f64 = 10.0;
 
-/// What to do about a state that may be corrupted.
+/// A remedy for a state that may be corrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// Go on from the last version as faithfully as it allows.
@@ -34,7 +34,7 @@ pub(crate) enum Remedy {
     None,
 }
 
-/// What is remembered to tell.
+/// The residuals and rollbacks of a run so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Health {
     /// A checkpoint was taken since the directions were last looked at.
@@ -74,7 +74,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// An iteration was done.
+    /// Takes the residual of an iteration.
     pub(crate) fn observe(&mut self, relative_residual: f64) {
         self.executed += 1;
         self.newest = relative_residual;
@@ -86,13 +86,13 @@ impl Health {
         }
     }
 
-    /// A version was restored; its recurrences may bear errors.
+    /// Takes note of a restored version: its recurrences may bear errors.
     pub(crate) fn restored(&mut self, restored: &Restored) {
         self.may_stall |= restored.scheme == Scheme::Lossy && restored.resume == Resume::Traditional;
     }
 
-    /// Whether recurrences restored with errors have kept the solve from getting on; said once, and
-    /// again after as long.
+    /// Returns whether recurrences restored with errors have kept the solve from getting on: once,
+    /// and again after as long.
     pub(crate) fn is_stalled(&mut self) -> bool {
         let patience = STALLED * self.smallest_at.max(STALLED_AT_LEAST);
         let is_stalled = self.may_stall && self.executed > patience && self.newest > FAR_ABOVE * self.smallest;
@@ -102,12 +102,12 @@ impl Health {
         is_stalled
     }
 
-    /// A bit was flipped on purpose: what comes is no repetition.
+    /// Takes note of a bit flipped on purpose: the next breakdown is no repetition.
     pub(crate) fn flipped(&mut self) {
         self.repeated = 0;
     }
 
-    /// What to do now.
+    /// Chooses a remedy.
     pub(crate) fn remedy(&mut self, why: &Corrupted) -> Remedy {
         let is_state = matches!(why, Corrupted::State(_));
         if is_state && self.is_incomparable {

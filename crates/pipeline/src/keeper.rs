@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::Retention;
 use crate::retention::Sweep;
 
-/// What a store keeps.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) keep: usize,
     pub(crate) max_bytes: Option<u64>,
 }
 
-/// What became of older versions.
+/// Older versions after a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swept {
     /// Versions that were removed for want of bytes, ascending.
@@ -43,7 +43,7 @@ impl Keeper {
         Self { limits, retention: Vec::new(), newest: None, has_warned: false }
     }
 
-    /// What was seen may no longer be so.
+    /// Forgets what was seen: versions may have been set aside.
     pub(crate) fn forget(&mut self) {
         self.retention.iter_mut().for_each(Retention::forget);
         self.newest = None;
@@ -51,8 +51,13 @@ impl Keeper {
 
     /// Removes what is no longer needed before `version` is made: a process that was killed may
     /// have left it. Collective.
-    pub(crate) fn make_room(&mut self, version: u64, store: &dyn Store, comm: &dyn Comm) -> Result<Swept, CommError> {
-        self.sweep(version, None, (store, comm))
+    pub(crate) fn sweep_before(
+        &mut self,
+        version: u64,
+        store: &dyn Store,
+        comm: &dyn Comm,
+    ) -> Result<Swept, CommError> {
+        self.sweep(version, None, store, comm)
     }
 
     /// Removes what is no longer needed now that a version counts. Collective.
@@ -62,7 +67,7 @@ impl Keeper {
         store: &dyn Store,
         comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
-        let swept = self.sweep(manifest.version, Some(&manifest), (store, comm));
+        let swept = self.sweep(manifest.version, Some(&manifest), store, comm);
         self.newest = (!tiers(store).is_empty()).then_some(manifest);
         swept
     }
@@ -70,7 +75,7 @@ impl Keeper {
     /// Removes what is no longer needed now that slower tiers have all they were to have.
     pub(crate) fn finished(&mut self, store: &dyn Store, comm: &dyn Comm) {
         if let Some(manifest) = self.newest.take() {
-            self.sweep_here(manifest.version, Some(&manifest), (store, comm));
+            self.sweep_here(manifest.version, Some(&manifest), store, comm);
         }
     }
 
@@ -78,21 +83,17 @@ impl Keeper {
         &mut self,
         newest: u64,
         published: Option<&Manifest>,
-        (store, comm): (&dyn Store, &dyn Comm),
+        store: &dyn Store,
+        comm: &dyn Comm,
     ) -> Result<Swept, CommError> {
-        let mine = self.sweep_here(newest, published, (store, comm));
+        let mine = self.sweep_here(newest, published, store, comm);
         let is_limited = self.limits.max_bytes.is_some() || tiers(store).iter().any(|tier| tier.max_bytes.is_some());
-        // Of a store that is shared rank 0 alone knows.
-        if is_limited { first_words(mine, comm) } else { Ok(mine) }
+        // Rank 0 alone sweeps a shared store, so its findings are everybody's.
+        if is_limited { broadcast_json(comm, || mine) } else { Ok(mine) }
     }
 
-    /// The part of this rank: a version that cannot be removed is no reason to lose the new one.
-    fn sweep_here(
-        &mut self,
-        newest: u64,
-        published: Option<&Manifest>,
-        (store, comm): (&dyn Store, &dyn Comm),
-    ) -> Swept {
+    /// Sweeps on this rank: a version that cannot be removed is no reason to lose the new one.
+    fn sweep_here(&mut self, newest: u64, published: Option<&Manifest>, store: &dyn Store, comm: &dyn Comm) -> Swept {
         let mut swept = Swept::default();
         let tiers = tiers(store);
         let is_alone = tiers.is_empty();
@@ -100,14 +101,14 @@ impl Keeper {
             [] => vec![(self.limits, store)],
             tiers => tiers.iter().map(|tier| (Limits::of(tier), tier.store.as_ref())).collect(),
         };
-        for (at, (limits, store)) in stores.into_iter().enumerate() {
-            if self.retention.len() == at {
+        for (index, (limits, store)) in stores.into_iter().enumerate() {
+            if self.retention.len() == index {
                 self.retention.push(Retention::new(limits.keep).within(limits.max_bytes));
             }
             if !manages_versions(store, comm) {
                 continue;
             }
-            let retention = &mut self.retention[at];
+            let retention = &mut self.retention[index];
             match published {
                 Some(manifest) if is_alone => retention.published_alone(manifest),
                 Some(manifest) => retention.published(manifest),
@@ -152,12 +153,7 @@ fn tiers(store: &dyn Store) -> Vec<Tier> {
     store.as_tiered().map(Tiered::tiers).unwrap_or_default()
 }
 
-/// What rank 0 has found, on every rank. Collective.
-fn first_words(mine: Swept, comm: &dyn Comm) -> Result<Swept, CommError> {
-    broadcast_json(comm, || mine)
-}
-
-/// Whether this rank makes the calls that change what versions there are.
+/// Returns whether this rank makes the calls that change what versions there are.
 pub(crate) fn manages_versions(store: &dyn Store, comm: &dyn Comm) -> bool {
     comm.rank() == 0 || !store.is_shared()
 }

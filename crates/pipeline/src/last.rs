@@ -6,7 +6,7 @@ use crate::{Checkpointed, PipelineError, Session};
 
 impl Session {
     /// Takes the last checkpoint of a run: as [`Session::checkpoint`], once all before it have an
-    /// outcome, and into every tier, as nobody knows which of them will be there when the run goes
+    /// outcome, and into every tier, because any of them may be missing when the run goes
     /// on. Collective.
     ///
     /// # Errors

@@ -27,12 +27,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Nothing measured yet; the storage bandwidth may be known all the same.
+    /// Makes a meter that has measured nothing yet; the storage bandwidth may be known all the
+    /// same.
     pub(crate) fn with_bandwidth(bytes_per_second: Option<f64>) -> Self {
         Self { write_bytes_per_second: bytes_per_second.unwrap_or(0.0), ..Self::default() }
     }
 
-    /// One iteration took this long, checkpoints not counted, with or without a drain beside it.
+    /// Takes the time of one iteration, checkpoints not counted, with or without a drain beside it.
     pub(crate) fn iterated(&mut self, seconds: f64, beside_drain: bool) {
         self.all = (self.all.0 + 1, self.all.1 + seconds);
         if beside_drain {
@@ -42,15 +43,15 @@ impl Meter {
         }
     }
 
-    /// Mean time of an iteration that nothing disturbs, as far as there were any.
+    /// Returns the mean time of an iteration that nothing disturbs, as far as there were any.
     pub(crate) fn iteration_seconds(&self) -> f64 {
         let (iterations, seconds) = if self.undisturbed.0 > 0 { self.undisturbed } else { self.all };
         if iterations == 0 { 0.0 } else { seconds / iterations as f64 }
     }
 
-    /// A synchronous checkpoint's drain is part of what blocked: it is counted once. A drain that
-    /// takes cores or memory bandwidth from the solver blocks it too, by what the iterations beside
-    /// it lost.
+    /// Takes the costs of a version. A synchronous checkpoint's drain is part of what blocked: it
+    /// is counted once. A drain that takes cores or memory bandwidth from the solver blocks it too,
+    /// by what the iterations beside it lost.
     pub(crate) fn saved(&mut self, saved: &Saved, synchronous: bool) {
         let ratio = saved.raw_bytes as f64 / saved.payload_bytes.max(1) as f64;
         if self.grains.len() == GRAINS_MAX {
@@ -70,8 +71,9 @@ impl Meter {
         }
     }
 
-    /// A version of this scheme was read; how coarse its bounds are is known of those saved here.
-    pub(crate) fn recovered(&mut self, version: u64, (scheme, resume): (Scheme, Resume), seconds: f64) {
+    /// Takes the cost of reading a version; how coarse its bounds are is known of versions saved
+    /// here.
+    pub(crate) fn recovered(&mut self, version: u64, scheme: Scheme, resume: Resume, seconds: f64) {
         let grain = self.grains.iter().rev().find(|(saved, _)| *saved == version).map(|(_, grain)| *grain);
         let choice = Choice { scheme, resume, grain: grain.unwrap_or_default() };
         blend(&mut self.costs.entry(choice).or_default().recovery_seconds, seconds);
@@ -81,7 +83,7 @@ impl Meter {
         self.costs.iter().map(|(&choice, &cost)| (choice, cost)).collect()
     }
 
-    /// For the process that goes on: what JSON can hold.
+    /// Returns what JSON can hold of the costs, for the process that goes on.
     pub(crate) fn measured(&self) -> Measured {
         let is_finite = |cost: &Cost| {
             let times = [cost.blocking_seconds, cost.drain_seconds, cost.recovery_seconds];
@@ -112,33 +114,11 @@ fn blend(mean: &mut f64, sample: f64) {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Bound, BoundRule, CodecId, Grain, Plan, ResidualRecord, Resume, Scheme};
-
     use super::*;
     use crate::Spent;
 
     fn saved(stage_seconds: f64) -> Saved {
-        let (scheme, codec, resume) = (Scheme::Traditional, CodecId::Raw, Resume::Traditional);
-        Saved {
-            version: 1,
-            plan: Plan {
-                scheme,
-                codec,
-                rule: BoundRule::Verified,
-                theta: 0.5,
-                delta: 0.05,
-                resume,
-                grain: Grain::Usual,
-            },
-            bound: Bound::Lossless,
-            achieved_error: 0.0,
-            raw_bytes: 8,
-            payload_bytes: 8,
-            residual: ResidualRecord::default(),
-            extra_iterations: None,
-            spent: Spent { stage_seconds, ..Spent::default() },
-            dropped: Vec::new(),
-        }
+        Saved::of_one_value(1, Spent { stage_seconds, ..Spent::default() })
     }
 
     #[test]
@@ -146,7 +126,7 @@ mod tests {
         let (mut before, mut after, mut other) = (Meter::default(), Meter::default(), Meter::with_bandwidth(Some(7.0)));
         before.saved(&saved(0.25), false);
         let Choice { scheme, resume, .. } = before.costs()[0].0;
-        before.recovered(1, (scheme, resume), 3.0);
+        before.recovered(1, scheme, resume, 3.0);
         let text = serde_json::to_string(&before.measured()).unwrap();
         let measured: Measured = serde_json::from_str(&text).unwrap();
         after.recall(Some(&measured));

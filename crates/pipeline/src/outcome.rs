@@ -1,6 +1,8 @@
-//! What became of checkpoints, and where their time went.
+//! Outcomes of checkpoints, and where their time went.
 
 use recoup_core::{Bound, Plan, Prediction, ResidualRecord};
+#[cfg(test)]
+use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
 
 use crate::Suspicion;
 
@@ -21,13 +23,13 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What the solver waited for.
+    /// Returns what the solver waited for.
     #[must_use]
     pub fn blocking_seconds(&self) -> f64 {
         self.stage_seconds + self.wait_seconds
     }
 
-    /// What ran behind it.
+    /// Returns what ran behind it.
     #[must_use]
     pub fn drain_seconds(&self) -> f64 {
         self.encode_seconds + self.verify_seconds + self.write_seconds
@@ -59,6 +61,34 @@ pub struct Saved {
     pub dropped: Vec<u64>,
 }
 
+#[cfg(test)]
+impl Saved {
+    /// Makes a version of one raw value, for tests.
+    pub(crate) fn of_one_value(version: u64, spent: Spent) -> Self {
+        let plan = Plan {
+            scheme: Scheme::Traditional,
+            codec: CodecId::Raw,
+            rule: BoundRule::Verified,
+            theta: 0.5,
+            delta: 0.05,
+            resume: Resume::Traditional,
+            grain: Grain::Usual,
+        };
+        Self {
+            version,
+            plan,
+            bound: Bound::Lossless,
+            achieved_error: 0.0,
+            raw_bytes: 8,
+            payload_bytes: 8,
+            residual: ResidualRecord::default(),
+            extra_iterations: None,
+            spent,
+            dropped: Vec::new(),
+        }
+    }
+}
+
 /// How a checkpoint ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -80,8 +110,9 @@ pub enum Outcome {
     },
 }
 
-/// Whether the last version that failed did so for the same reason, whatever numbers stand in it.
-pub(crate) fn was_told(outcomes: &[Outcome], message: &str) -> bool {
+/// Returns whether the last version that failed did so for the same reason, whatever numbers stand
+/// in it.
+pub(crate) fn is_repeated_failure(outcomes: &[Outcome], message: &str) -> bool {
     let words = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
     let last = outcomes.iter().rev().find_map(|outcome| match outcome {
         Outcome::Failed { message, .. } => Some(words(message)),

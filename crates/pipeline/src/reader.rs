@@ -38,7 +38,7 @@ struct Step {
 }
 
 impl<'a> ChainReader<'a> {
-    /// A reader of `store`.
+    /// Makes a reader of `store`.
     #[must_use]
     pub fn new(store: &'a dyn Store, codecs: Codecs) -> Self {
         Self { store, codecs, manifests: BTreeMap::new() }
@@ -59,8 +59,8 @@ impl<'a> ChainReader<'a> {
         self.walk(version, variable, frame, target).map(drop)
     }
 
-    /// The frames that are read to restore a version: its own, and all that those were coded
-    /// against.
+    /// Returns the frames that are read to restore a version: its own, and all that those were
+    /// coded against.
     ///
     /// # Errors
     /// [`PipelineError::Link`] when a manifest on the way is missing or damaged.
@@ -74,15 +74,18 @@ impl<'a> ChainReader<'a> {
         Ok(read)
     }
 
-    /// Versions that are decoded one after the other before this one; 0 for a key. Where a manifest
-    /// on the way is missing or damaged, more than any chain has.
+    /// Counts the versions that are decoded one after the other before this one; 0 for a key. Where
+    /// a manifest on the way is missing or damaged, more than any chain has.
     pub(crate) fn depth(&mut self, manifest: &Manifest) -> usize {
-        let (mut depth, mut child, mut level) = (0, manifest.version, manifest.parents());
+        let mut depth = 0;
+        let mut child = manifest.version;
+        let mut level = manifest.parents();
         while let Some(&newest) = level.last() {
             let manifests = level.iter().map(|&parent| self.manifest(parent)).collect::<Result<Vec<_>, _>>();
             let Some(manifests) = manifests.ok().filter(|_| newest < child) else { return usize::MAX };
             level = manifests.iter().flat_map(|manifest| manifest.parents()).collect();
-            (depth, child) = (depth + 1, newest);
+            depth += 1;
+            child = newest;
         }
         depth
     }
@@ -111,8 +114,12 @@ impl<'a> ChainReader<'a> {
         }
         if found != frames(record) {
             let what = format!("{} frames expected, {found} found", frames(record));
-            let (variable, rank) = (record.name.clone(), record.rank);
-            damaged.push(PipelineError::Variable { version: manifest.version, variable, rank, what });
+            damaged.push(PipelineError::Variable {
+                version: manifest.version,
+                variable: record.name.clone(),
+                rank: record.rank,
+                what,
+            });
         }
         if damaged.is_empty() { Ok(read) } else { Err(damaged) }
     }
@@ -128,13 +135,15 @@ impl<'a> ChainReader<'a> {
         piece: &Piece,
         target: &mut Buffer,
     ) -> Result<(), Vec<PipelineError>> {
-        let (record, end) = (&piece.source, piece.start + piece.len);
+        let record = &piece.source;
+        let end = piece.start + piece.len;
         let mut frame_values = Buffer::new(record.element);
         frame_values.resize(frame_len(record));
         let mut damaged = Vec::new();
         let of_part = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
         for frame in manifest.frames.iter().filter(of_part) {
-            let (from, to) = (piece.start.max(frame.start), end.min(frame.start + frame.len));
+            let from = piece.start.max(frame.start);
+            let to = end.min(frame.start + frame.len);
             if from >= to {
                 continue;
             }
@@ -160,34 +169,31 @@ impl<'a> ChainReader<'a> {
     ) -> Result<PayloadHash, PipelineError> {
         let mut ancestors = self.steps(version, variable, frame)?;
         ancestors.pop();
-        let (mut payload, mut hash) = (Vec::new(), None);
-        let (mut before, mut values) = (Buffer::new(variable.element), Buffer::new(variable.element));
+        let mut payload = Vec::new();
+        let mut hash = None;
+        let mut before = Buffer::new(variable.element);
+        let mut values = Buffer::new(variable.element);
         for step in &ancestors {
             values.resize(frame_len(variable));
             let target = values.slice_mut(0, frame_len(variable));
-            let decoded = self.step(step, variable, (&mut payload, chain(&before, hash)), target);
+            let decoded = self.read_step(step, &mut payload).and_then(|()| {
+                let payload = Payload { variable, frame: &step.frame, bytes: &payload };
+                decode(payload, chain(&before, hash), self.codecs, target)
+            });
             decoded.map_err(|source| link_lost(version, frame, step.version, source))?;
             hash = Some(payload_hash(&payload));
             std::mem::swap(&mut before, &mut values);
         }
-        let step = Step { version, frame: frame.clone() };
-        self.step(&step, variable, (&mut payload, chain(&before, hash)), target)?;
+        read_frame(self.store, version, frame, &mut payload)?;
+        decode(Payload { variable, frame, bytes: &payload }, chain(&before, hash), self.codecs, target)?;
         Ok(payload_hash(&payload))
     }
 
-    /// Reads and decodes one frame, given its parent.
-    fn step(
-        &self,
-        step: &Step,
-        variable: &VariableRecord,
-        (payload, chain): (&mut Vec<u8>, Chain<'_>),
-        target: ValuesMut<'_>,
-    ) -> Result<(), PipelineError> {
-        read_frame(self.store, step.version, &step.frame, payload)?;
-        decode(Payload { variable, frame: &step.frame, bytes: payload }, chain, self.codecs, target)
+    fn read_step(&self, step: &Step, payload: &mut Vec<u8>) -> Result<(), PipelineError> {
+        read_frame(self.store, step.version, &step.frame, payload)
     }
 
-    /// A frame and those it was coded against, the key first.
+    /// Finds a frame and those it was coded against, the key first.
     fn steps(
         &mut self,
         version: u64,
@@ -198,7 +204,7 @@ impl<'a> ChainReader<'a> {
         while let Some(child) = steps.last()
             && let Some(parent) = child.frame.parent()
         {
-            let found = self.parent(child.version, parent, (variable, frame));
+            let found = self.parent(child.version, parent, variable, frame);
             let frame = found.map_err(|source| link_lost(version, frame, parent, source))?;
             steps.push(Step { version: parent, frame });
         }
@@ -206,12 +212,13 @@ impl<'a> ChainReader<'a> {
         Ok(steps)
     }
 
-    /// The frame of an older version that covers the same values.
+    /// Finds the frame of an older version that covers the same values.
     fn parent(
         &mut self,
         child: u64,
         parent: u64,
-        (variable, frame): (&VariableRecord, &FrameRecord),
+        variable: &VariableRecord,
+        frame: &FrameRecord,
     ) -> Result<FrameRecord, PipelineError> {
         let refuse = |what: &str| PipelineError::Variable {
             version: parent,
@@ -243,12 +250,18 @@ impl<'a> ChainReader<'a> {
     }
 }
 
-/// The chain of a frame whose parent was decoded, or that has none.
+/// Returns the chain of a frame whose parent was decoded, or that has none.
 fn chain(before: &Buffer, hash: Option<PayloadHash>) -> Chain<'_> {
     hash.map_or(Chain::Alone, |hash| Chain::Follow(Parent { values: before.all(), hash }))
 }
 
 fn link_lost(version: u64, frame: &FrameRecord, parent: u64, source: PipelineError) -> PipelineError {
-    let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
-    PipelineError::Link { version, variable, rank, run, parent, source: Box::new(source) }
+    PipelineError::Link {
+        version,
+        variable: frame.variable.clone(),
+        rank: frame.rank,
+        run: frame.run,
+        parent,
+        source: Box::new(source),
+    }
 }

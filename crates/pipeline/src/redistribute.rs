@@ -9,10 +9,10 @@ use recoup_core::{Distribution, Manifest, Variable, VariableRecord};
 
 use crate::PipelineError;
 
-/// How this rank gets the values of one registered variable.
+/// Where this rank gets the values of one registered variable.
 #[derive(Debug)]
-pub(crate) enum Wanted {
-    /// This rank wrote it, just as it is wanted.
+pub(crate) enum VariableSource {
+    /// This rank wrote it, just as it is now.
     Own(VariableRecord),
     /// From the parts of others, in row order.
     Pieces {
@@ -32,7 +32,7 @@ pub(crate) struct Piece {
     pub(crate) start: u64,
     /// Values.
     pub(crate) len: u64,
-    /// Where they go: first value, counted in the part wanted.
+    /// Where they go: first value, counted in the target.
     pub(crate) at: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Place {
     pub(crate) ranks: usize,
 }
 
-/// The names of all variables a rank may find in a version.
+/// Returns the names of all variables a rank may find in a version.
 pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
     let is_ours = |v: &&VariableRecord| v.rank == place.rank || manifest.ranks != place.ranks;
     let mut names: Vec<&str> = manifest.variables.iter().filter(is_ours).map(|v| v.name.as_str()).collect();
@@ -52,7 +52,8 @@ pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
     names
 }
 
-/// The ranks of a version whose frames a rank will read, given how its variables are spread now.
+/// Returns the ranks of a version whose frames a rank will read, given how its variables are spread
+/// now.
 pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: Place) -> Vec<usize> {
     let mut ranks = vec![if place.rank < manifest.ranks { place.rank } else { 0 }];
     for &(distribution, len) in spreads {
@@ -67,13 +68,13 @@ pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], plac
     ranks
 }
 
-/// Where the values of `variable` are in a version; `target` is its record on this rank.
+/// Finds the values of `variable` in a version; `target` is its record on this rank.
 pub(crate) fn find(
     manifest: &Manifest,
     variable: &Variable<'_>,
     target: VariableRecord,
     place: Place,
-) -> Result<Wanted, PipelineError> {
+) -> Result<VariableSource, PipelineError> {
     let refuse = |what: String| PipelineError::Variable {
         version: manifest.version,
         variable: variable.name.to_owned(),
@@ -93,7 +94,7 @@ pub(crate) fn find(
         && manifest.ranks == place.ranks
         && is_same_part(own, &target)
     {
-        return Ok(Wanted::Own((*own).clone()));
+        return Ok(VariableSource::Own((*own).clone()));
     }
     let pieces = match (target.distribution, found.distribution) {
         (Distribution::Rows { first, global }, Distribution::Rows { global: saved, .. }) if global == saved => {
@@ -113,23 +114,23 @@ pub(crate) fn find(
                 found: manifest.ranks,
             });
         }
-        (wanted, saved) if std::mem::discriminant(&wanted) != std::mem::discriminant(&saved) => {
-            return Err(refuse(format!("{} registered, {} saved", spread(wanted), spread(saved))));
+        (registered, saved) if std::mem::discriminant(&registered) != std::mem::discriminant(&saved) => {
+            return Err(refuse(format!("{} registered, {} saved", spread(registered), spread(saved))));
         }
         _ => {
             let what = format!("{} {} registered, {} {} saved", target.len, target.element, found.len, found.element);
             return Err(refuse(what));
         }
     };
-    Ok(Wanted::Pieces { target, pieces })
+    Ok(VariableSource::Pieces { target, pieces })
 }
 
-/// Whether a part holds the very values wanted, in the same order.
+/// Returns whether a part holds the values of `target`, in the same order.
 fn is_same_part(found: &VariableRecord, target: &VariableRecord) -> bool {
     found.len == target.len && found.distribution == target.distribution
 }
 
-/// The pieces of `parts` that cover `len` global rows from `first` on.
+/// Returns the pieces of `parts` that cover `len` global rows from `first` on.
 fn rows(parts: &[&VariableRecord], first: u64, len: u64) -> Vec<Piece> {
     let piece = |source: &&VariableRecord| {
         let Distribution::Rows { first: theirs, .. } = source.distribution else { return None };

@@ -4,7 +4,7 @@ use recoup_core::{Distribution, Registered, Resume, Role, ValuesMut, Variable, V
 
 use crate::PipelineError;
 
-/// The variables of all owners, in order, with unique and well-formed names.
+/// Collects the variables of all owners, in order, with unique and well-formed names.
 pub(crate) fn collect<'a>(owners: &[&'a dyn Registered]) -> Result<Vec<Variable<'a>>, PipelineError> {
     let variables: Vec<Variable<'a>> = owners.iter().flat_map(|owner| owner.variables()).collect();
     for (index, variable) in variables.iter().enumerate() {
@@ -33,10 +33,16 @@ fn check_name(name: &str, is_taken: bool) -> Result<(), PipelineError> {
     Ok(())
 }
 
-/// Raw bytes of a version meant for `resume`.
-pub(crate) fn raw_bytes(variables: &[Variable<'_>], resume: Resume) -> u64 {
-    let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
-    saved.map(|v| (v.values.len() * v.values.element().size()) as u64).sum()
+/// Adds up the raw bytes of versions meant for each of these resumes. Checks no names.
+pub(crate) fn raw_bytes<const N: usize>(owners: &[&dyn Registered], resumes: [Resume; N]) -> [(Resume, u64); N] {
+    let mut totals = resumes.map(|resume| (resume, 0));
+    for variable in owners.iter().flat_map(|owner| owner.variables()) {
+        let bytes = (variable.values.len() * variable.values.element().size()) as u64;
+        for (resume, total) in &mut totals {
+            *total += if variable.role.is_saved_for(*resume) { bytes } else { 0 };
+        }
+    }
+    totals
 }
 
 /// Plain slices lent to a session, for code that has no type of its own to register.
@@ -60,39 +66,39 @@ struct Entry<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// No variables yet.
+    /// Makes a list of no variables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The vector the solver improves, all of it on one rank: the one that may be lossy.
+    /// Adds the vector the solver improves, all of it on one rank: the one that may be lossy.
     #[must_use]
     pub fn iterate(self, name: &'a str, values: &'a mut [f64]) -> Self {
         let global = values.len() as u64;
         self.iterate_rows(name, values, 0, global)
     }
 
-    /// This rank's rows of the vector the solvers improve, from global row `first` on, of `global`
-    /// in all.
+    /// Adds this rank's rows of the vector the solvers improve, from global row `first` on, of
+    /// `global` in all.
     #[must_use]
     pub fn iterate_rows(self, name: &'a str, values: &'a mut [f64], first: u64, global: u64) -> Self {
         self.with(name, Role::Iterate, ValuesMut::F64(values), Distribution::Rows { first, global })
     }
 
-    /// Doubles to be saved exactly in every version.
+    /// Adds doubles to be saved exactly in every version.
     #[must_use]
     pub fn dynamic(self, name: &'a str, values: &'a mut [f64]) -> Self {
         self.with(name, Role::Dynamic, ValuesMut::F64(values), Distribution::RankLocal)
     }
 
-    /// Integers to be saved exactly in every version.
+    /// Adds integers to be saved exactly in every version.
     #[must_use]
     pub fn counter(self, name: &'a str, values: &'a mut [i64]) -> Self {
         self.with(name, Role::Dynamic, ValuesMut::I64(values), Distribution::RankLocal)
     }
 
-    /// Any variable.
+    /// Adds any variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, role: Role, values: ValuesMut<'a>, distribution: Distribution) -> Self {
         self.entries.push(Entry { name, role, values, distribution });
@@ -131,8 +137,7 @@ mod tests {
         let saved_for = Role::Recomputed { saved_for: Resume::Traditional };
         let owner =
             Variables::new().iterate("x", &mut x).with("p", saved_for, ValuesMut::F64(&mut p), Distribution::RankLocal);
-        let variables = collect(&[&owner]).unwrap();
-        assert_eq!(raw_bytes(&variables, Resume::Restarted), 80);
-        assert_eq!(raw_bytes(&variables, Resume::Traditional), 160);
+        let kinds = [Resume::Restarted, Resume::Traditional];
+        assert_eq!(raw_bytes(&[&owner], kinds), [(Resume::Restarted, 80), (Resume::Traditional, 160)]);
     }
 }

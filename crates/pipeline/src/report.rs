@@ -49,14 +49,14 @@ pub enum EventKind {
     Checkpoint,
     /// A failure struck during this phase.
     Failure(Phase),
-    /// A bit was flipped, and nobody was told.
+    /// A bit was flipped, silently.
     Flip(Flipped),
     /// The state turned out to be corrupted.
     Corruption(Corrupted),
     /// A version was restored.
     Recovery(Box<Restored>),
-    /// The method started anew from its iterate, because the residual had not fallen for long since
-    /// lossy recurrences were restored.
+    /// The method was restarted from its iterate, because the residual had not fallen for long
+    /// since lossy recurrences were restored.
     Stall,
     /// No version was usable: the solve starts from nothing.
     StartAnew {
@@ -173,7 +173,7 @@ impl RunReport {
         }
     }
 
-    /// The version of an earlier run that this one went on from.
+    /// Returns the version of an earlier run that this one went on from.
     pub fn resumed_from(&self) -> Option<u64> {
         self.events.first().and_then(|event| match &event.kind {
             EventKind::Recovery(restored) if event.executed == 0 => Some(restored.version),

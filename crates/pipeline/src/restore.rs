@@ -1,26 +1,25 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Role, Scheme, SolveError, StoreError,
-    Tiered, VariableMut, agreed, from_rank_0, gather_json,
+    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, Tiered,
+    VariableMut, agreed, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
-use crate::guess::is_given;
+use crate::guess::is_restored;
 use crate::keeper::manages_versions;
-use crate::redistribute::{self, Place, Wanted};
+use crate::redistribute::{self, Place, VariableSource};
 use crate::staging::{self, Buffer};
-use crate::timing::since;
-use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, Timing, registry};
+use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 
 /// A version that came back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Restored {
     /// The version, and the iteration to go on from.
     pub version: u64,
-    /// Ranks that wrote it; where this job has another number, its rows were spread anew, and the
+    /// Ranks that wrote it; where this job has another number, its rows were redistributed, and the
     /// next version stands alone.
     pub ranks: usize,
     /// The scheme it was saved under.
@@ -44,7 +43,8 @@ pub struct Restored {
 }
 
 impl Restored {
-    /// The names of the tiers its frames were read from; none where the store is not made of tiers.
+    /// Returns the names of the tiers its frames were read from; none where the store is not made
+    /// of tiers.
     #[must_use]
     pub fn tiers(&self) -> Vec<&str> {
         let read = |note: &'_ Note| matches!(note, Note::Read { version, .. } if *version == self.version);
@@ -57,22 +57,48 @@ impl Restored {
 }
 
 impl Restored {
-    /// Says which newer versions were not taken, and what the first fault of each was.
-    fn tell_skipped(&self) {
+    fn of(candidate: &Candidate, guess: Option<Guess>, skipped: Vec<Skipped>) -> Self {
+        let manifest = &candidate.manifest;
+        let is_iterate_alone = guess.is_some() || candidate.other_method.is_some();
+        Self {
+            version: manifest.version,
+            ranks: manifest.ranks,
+            scheme: manifest.scheme,
+            resume: if is_iterate_alone { Resume::Restarted } else { manifest.resume },
+            other_method: candidate.other_method.clone(),
+            guess,
+            residual: manifest.residual,
+            seconds: 0.0,
+            skipped,
+            notes: Vec::new(),
+        }
+    }
+
+    /// Logs which newer versions were not taken, and what the first fault of each was.
+    fn log_skipped(&self) {
         for Skipped { version, damage } in &self.skipped {
-            let (first, rest) = (damage.first().map_or("damaged", String::as_str), damage.len().saturating_sub(1));
+            let first = damage.first().map_or("damaged", String::as_str);
+            let rest = damage.len().saturating_sub(1);
             let more = if rest > 0 { format!(" (and {rest} more faults)") } else { String::new() };
             tracing::warn!("version {version} is passed over for version {}: {first}{more}", self.version);
         }
     }
 }
 
-/// Why a version is not the one.
+/// The reason not to restore a version.
 enum Refusal {
     /// It is damaged; try an older one.
     Damaged(Vec<String>),
     /// It is not ours; older ones are not either.
     Foreign(PipelineError),
+}
+
+/// The verdict of all ranks on a version of this problem.
+enum CommonVerdict {
+    /// It is whole on every rank: this rank's part.
+    Usable(Box<Candidate>),
+    /// It is not, for what all ranks found wrong.
+    Damaged(Vec<String>),
 }
 
 impl Session {
@@ -85,7 +111,7 @@ impl Session {
     pub fn restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
         let method = solver.method();
         self.marks.method = method;
-        let Some(restored) = self.restored(&mut [solver], method)? else { return Ok(None) };
+        let Some(restored) = self.restore_variables(&mut [solver], method)? else { return Ok(None) };
         if let Some((other, method)) = restored.other_method.as_deref().zip(method) {
             let version = restored.version;
             tracing::warn!(
@@ -94,7 +120,7 @@ impl Session {
         }
         let mut how = restored.resume;
         loop {
-            match (solver.resume(restored.version, how), less_faithful(how)) {
+            match (solver.resume(restored.version, how), weaker_resume(how)) {
                 (Ok(_), _) => return Ok(Some(Restored { resume: how, ..restored })),
                 (Err(SolveError::Resume { .. }), Some(next)) => how = next,
                 (Err(error), _) => return Err(error.into()),
@@ -107,11 +133,11 @@ impl Session {
     /// # Errors
     /// As [`Session::restore`]. After an error no variable has been touched.
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
-        self.restored(owners, None)
+        self.restore_variables(owners, None)
     }
 
-    /// As [`Session::restore_with`], for the variables of a method.
-    fn restored(
+    /// Restores as [`Session::restore_with`] does, for the variables of a method.
+    fn restore_variables(
         &mut self,
         owners: &mut [&mut dyn Registered],
         method: Option<&str>,
@@ -120,41 +146,35 @@ impl Session {
         self.give_up_drains();
         // Whatever is found, nothing must be coded against a version that may be set aside.
         self.chain_from(Base::default())?;
-        let start = self.clock.now();
+        let start = self.ledger.clock.now();
         self.prepare_store(owners)?;
         let store = self.store.clone();
         let mut reader = ChainReader::new(store.as_ref(), self.codecs);
         let mut skipped = Vec::new();
         for version in self.agreed_versions()?.into_iter().rev() {
-            let candidate = self.candidate((version, method), owners, &mut reader);
+            let candidate = self.candidate(version, method, owners, &mut reader);
             match self.verdict(candidate)? {
-                Ok(candidate) => {
+                CommonVerdict::Usable(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
-                    give_out(&candidate, guess, owners);
-                    let mut restored = restored(&candidate, guess, skipped);
-                    restored.tell_skipped();
+                    overwrite_variables(&candidate, guess, owners);
+                    let mut restored = Restored::of(&candidate, guess, skipped);
+                    restored.log_skipped();
                     restored.notes = self.notes()?;
-                    restored.seconds = match self.timing {
-                        Timing::Real => since(self.clock.now(), start),
-                        Timing::Virtual(costs) => costs.recovery_seconds(&candidate.frames_read),
-                    };
-                    self.meter.recall(candidate.manifest.measured.as_ref());
-                    self.meter.recovered(version, (restored.scheme, restored.resume), restored.seconds);
-                    self.restarted(version);
-                    self.kept_best(restored.residual.norm / restored.residual.rhs_norm);
+                    restored.seconds = self.ledger.clock.recovery_seconds(start, &candidate.frames_read);
+                    self.account_for(&restored, &candidate.manifest);
                     let depth = self.agreed_depth(&mut reader, &candidate.manifest)?;
-                    self.chain_from(Base { depth, variables: followed(candidate) })?;
+                    self.chain_from(Base { depth, variables: candidate.into_parents() })?;
                     return Ok(Some(restored));
                 }
-                Err(damage) => skipped.push(Skipped { version, damage }),
+                CommonVerdict::Damaged(damage) => skipped.push(Skipped { version, damage }),
             }
         }
         for note in self.notes()? {
             tracing::warn!(%note, "nothing was restored");
         }
         self.restarted(0);
-        self.kept_best(f64::INFINITY);
+        self.marks.kept_best(f64::INFINITY);
         if skipped.is_empty() { Ok(None) } else { Err(PipelineError::NoUsable { versions: skipped }) }
     }
 
@@ -167,25 +187,35 @@ impl Session {
         self.chain_from(Base::default())?;
         self.set_aside_newer(None)?;
         self.restarted(0);
-        self.kept_best(f64::INFINITY);
+        self.marks.kept_best(f64::INFINITY);
         Ok(())
     }
 
-    /// Rank 0's list of versions, on every rank.
+    /// Takes over what the process before had measured, and starts a new interval.
+    fn account_for(&mut self, restored: &Restored, manifest: &Manifest) {
+        self.ledger.meter.recall(manifest.measured.as_ref());
+        self.ledger.meter.recovered(restored.version, restored.scheme, restored.resume, restored.seconds);
+        self.restarted(restored.version);
+        self.marks.kept_best(restored.residual.norm / restored.residual.rhs_norm);
+    }
+
+    /// Returns rank 0's list of versions, on every rank.
     fn agreed_versions(&self) -> Result<Vec<u64>, PipelineError> {
         Ok(from_rank_0(self.comm.as_ref(), || self.store.versions())?)
     }
 
-    /// The depth of a version, where one rank may fail to read what another has read. Collective.
+    /// Returns the depth of a version, where one rank may fail to read what another has read.
+    /// Collective.
     fn agreed_depth(&self, reader: &mut ChainReader<'_>, manifest: &Manifest) -> Result<usize, PipelineError> {
         let deepest = self.comm.max(i64::try_from(reader.depth(manifest)).unwrap_or(i64::MAX))?;
         Ok(usize::try_from(deepest).unwrap_or(usize::MAX))
     }
 
-    /// What this rank can make of a version.
+    /// Reads this rank's part of a version.
     fn candidate(
         &self,
-        (version, method): (u64, Option<&str>),
+        version: u64,
+        method: Option<&str>,
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
     ) -> Result<Candidate, Refusal> {
@@ -202,48 +232,41 @@ impl Session {
         let other_method = manifest.method.clone().filter(is_other);
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
-        let wanted = match wanted(&manifest, owners, place, resume) {
-            Ok(wanted) => wanted,
-            Err(error) => return Err(Refusal::Foreign(error)),
-        };
-        let mut variables = Vec::with_capacity(wanted.len());
+        let sources = locate_variables(&manifest, owners, place, resume).map_err(Refusal::Foreign)?;
+        let mut variables = Vec::with_capacity(sources.len());
         let mut damage = Vec::new();
-        let is_own = other_method.is_none() && wanted.iter().all(|wanted| matches!(wanted, Wanted::Own(_)));
-        for wanted in wanted {
-            match read(reader, &manifest, wanted) {
+        let is_own = other_method.is_none() && sources.iter().all(|source| matches!(source, VariableSource::Own(_)));
+        for source in sources {
+            match read_variable(reader, &manifest, source) {
                 Ok(decoded) => variables.push(decoded),
                 Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
             }
         }
-        let frames_read = match self.timing {
-            Timing::Virtual(_) if damage.is_empty() => reader.frames_read(&manifest),
-            _ => Ok(Vec::new()),
-        };
-        match (damage.as_slice(), frames_read) {
-            ([], Ok(frames_read)) => {
-                Ok(Candidate { manifest, variables, is_own, frames_read, difference, other_method })
-            }
-            ([], Err(error)) => Err(Refusal::Damaged(vec![error.to_string()])),
-            _ => Err(Refusal::Damaged(damage)),
+        if !damage.is_empty() {
+            return Err(Refusal::Damaged(damage));
         }
+        let is_charged = self.ledger.clock.is_virtual();
+        let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
+        let frames_read = frames_read.map_err(|error| Refusal::Damaged(vec![error.to_string()]))?;
+        Ok(Candidate { manifest, variables, is_own, frames_read, difference, other_method })
     }
 
-    /// How the problem of a version differs from this one, where it may.
+    /// Returns how the problem of a version differs from this one, where it may.
     fn check_problem(&self, manifest: &Manifest) -> Result<Option<Difference>, PipelineError> {
         let Some((problem, found)) = self.problem.as_ref().zip(manifest.fingerprint) else { return Ok(None) };
         match problem.fingerprint.difference(&found) {
             Some(difference) if problem.is_fixed || matches!(difference, Difference::Size { .. }) => {
                 let here = ProblemSize { rows: problem.fingerprint.rows, nonzeros: problem.nonzeros };
                 let there = ProblemSize { rows: found.rows, nonzeros: manifest.nonzeros };
-                let (version, name) = (manifest.version, manifest.name.clone());
-                Err(PipelineError::OtherProblem { version, name, here, there, difference })
+                let name = manifest.name.clone();
+                Err(PipelineError::OtherProblem { version: manifest.version, name, here, there, difference })
             }
             difference => Ok(difference),
         }
     }
 
-    /// The same verdict on every rank: usable by all, or what each found wrong.
-    fn verdict(&self, candidate: Result<Candidate, Refusal>) -> Result<Result<Candidate, Vec<String>>, PipelineError> {
+    /// Comes to the same verdict on every rank: usable by all, or what each found wrong.
+    fn verdict(&self, candidate: Result<Candidate, Refusal>) -> Result<CommonVerdict, PipelineError> {
         let (kind, lines) = match &candidate {
             Ok(_) => (0, Vec::new()),
             Err(Refusal::Damaged(lines)) => (1, lines.clone()),
@@ -253,13 +276,13 @@ impl Session {
         let all = gather_json(self.comm.as_ref(), &lines)?;
         let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
         match (worst, candidate) {
-            (0, Ok(candidate)) => Ok(Ok(candidate)),
+            (0, Ok(candidate)) => Ok(CommonVerdict::Usable(Box::new(candidate))),
             (2, Err(Refusal::Foreign(error))) => Err(error),
             (2, _) => {
                 let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
                 Err(PipelineError::Rank { rank, message: everywhere.join("; ") })
             }
-            _ => Ok(Err(everywhere)),
+            _ => Ok(CommonVerdict::Damaged(everywhere)),
         }
     }
 
@@ -269,7 +292,7 @@ impl Session {
         Ok(agreed(self.comm.as_ref(), mine)?)
     }
 
-    /// Every rank finds what it will read.
+    /// Has the store bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
         let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
@@ -279,7 +302,7 @@ impl Session {
         Ok(self.store.as_tiered().map_or(Ok(()), prepare)?)
     }
 
-    /// What the ranks' stores have to say, on every rank.
+    /// Gathers what the ranks' stores have to say, on every rank.
     pub(crate) fn notes(&self) -> Result<Vec<Note>, PipelineError> {
         let mine = self.store.as_tiered().map(Tiered::take_notes).unwrap_or_default();
         let all = gather_json(self.comm.as_ref(), &mine)?;
@@ -290,14 +313,14 @@ impl Session {
     }
 }
 
-/// Where this rank finds the variables the owners expect from a version for a resume, each compared
-/// with what is registered.
-fn wanted(
+/// Finds the variables the owners expect from a version for a resume, each compared with what is
+/// registered.
+fn locate_variables(
     manifest: &Manifest,
     owners: &mut [&mut dyn Registered],
     place: Place,
     resume: Resume,
-) -> Result<Vec<Wanted>, PipelineError> {
+) -> Result<Vec<VariableSource>, PipelineError> {
     let held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
@@ -308,14 +331,18 @@ fn wanted(
 
 /// Reads and decodes one variable; one put together from pieces has no hashes, so nothing is coded
 /// against it.
-fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Result<Decoded, Vec<PipelineError>> {
+fn read_variable(
+    reader: &mut ChainReader<'_>,
+    manifest: &Manifest,
+    source: VariableSource,
+) -> Result<Decoded, Vec<PipelineError>> {
     let version = manifest.version;
-    let (record, pieces) = match wanted {
-        Wanted::Own(record) => {
+    let (record, pieces) = match source {
+        VariableSource::Own(record) => {
             let read = reader.variable(manifest, &record)?;
             return Ok(Decoded { version, record, values: read.values, hashes: read.hashes });
         }
-        Wanted::Pieces { target, pieces } => (target, pieces),
+        VariableSource::Pieces { target, pieces } => (target, pieces),
     };
     let mut values = Buffer::new(record.element);
     values.resize(record.len as usize);
@@ -325,44 +352,19 @@ fn read(reader: &mut ChainReader<'_>, manifest: &Manifest, wanted: Wanted) -> Re
 }
 
 /// Copies decoded values into the owners' variables.
-fn give_out(candidate: &Candidate, guess: Option<Guess>, owners: &mut [&mut dyn Registered]) {
+fn overwrite_variables(candidate: &Candidate, guess: Option<Guess>, owners: &mut [&mut dyn Registered]) {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
-            let mut given = candidate.variables.iter().filter(|decoded| is_given(decoded.record.role, guess));
-            if let Some(decoded) = given.find(|decoded| decoded.record.name == name) {
+            let mut found = candidate.variables.iter().filter(|decoded| is_restored(decoded.record.role, guess));
+            if let Some(decoded) = found.find(|decoded| decoded.record.name == name) {
                 decoded.values.copy_to(0, values);
             }
         }
     }
 }
 
-/// What the next lossy version may be coded against: the iterate and the directions of a lossy one.
-fn followed(candidate: Candidate) -> Vec<Decoded> {
-    let is_followed = candidate.is_own && candidate.difference.is_none();
-    let is_lossy = candidate.manifest.scheme == Scheme::Lossy && is_followed;
-    let is_lossy =
-        |d: &Decoded| is_lossy && matches!(d.record.role, Role::Iterate | Role::Direction | Role::Recomputed { .. });
-    candidate.variables.into_iter().filter(is_lossy).collect()
-}
-
-fn restored(candidate: &Candidate, guess: Option<Guess>, skipped: Vec<Skipped>) -> Restored {
-    let manifest = &candidate.manifest;
-    let is_iterate_alone = guess.is_some() || candidate.other_method.is_some();
-    Restored {
-        version: manifest.version,
-        ranks: manifest.ranks,
-        scheme: manifest.scheme,
-        resume: if is_iterate_alone { Resume::Restarted } else { manifest.resume },
-        other_method: candidate.other_method.clone(),
-        guess,
-        residual: manifest.residual,
-        seconds: 0.0,
-        skipped,
-        notes: Vec::new(),
-    }
-}
-
-fn less_faithful(how: Resume) -> Option<Resume> {
+/// Returns the next less faithful resume.
+fn weaker_resume(how: Resume) -> Option<Resume> {
     match how {
         Resume::Exact => Some(Resume::Traditional),
         Resume::Traditional => Some(Resume::Deflated),

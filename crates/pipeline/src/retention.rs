@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use recoup_core::{Manifest, Store, StoreError};
 
-/// Room for a manifest's checksum, next to its text.
+/// Bytes of a manifest's checksum, next to its text.
 const ENVELOPE_BYTES: u64 = 48;
 
 /// Decides which versions of a store are no longer needed.
@@ -26,7 +26,7 @@ struct Seen {
     bytes: u64,
 }
 
-/// What retention has found in a store.
+/// The findings of retention in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
     /// The versions no other needs, newest first: removed in this order, no version is ever without
@@ -57,7 +57,7 @@ impl Retention {
         Self { max_bytes, ..self }
     }
 
-    /// A version was written: its manifest need not be read again.
+    /// Takes a version that was written: its manifest need not be read again.
     pub fn published(&mut self, manifest: &Manifest) {
         self.versions = None;
         // Stores add to the files a manifest names: how large a version is, its store says.
@@ -67,8 +67,8 @@ impl Retention {
         }
     }
 
-    /// As [`Retention::published`], to a store that has no other versions than those it had, and
-    /// this one: it is not asked again.
+    /// Takes a version as [`Retention::published`] does, of a store that has no other versions than
+    /// those it had, and this one: it is not asked again.
     pub(crate) fn published_alone(&mut self, manifest: &Manifest) {
         let mut versions = self.versions.take();
         self.published(manifest);
@@ -76,10 +76,10 @@ impl Retention {
         self.versions = versions;
     }
 
-    /// What was seen may no longer be so: versions were set aside, and others may take their
-    /// numbers.
+    /// Forgets what was seen: versions were set aside, and others may take their numbers.
     pub fn forget(&mut self) {
-        (self.versions, self.seen) = (None, BTreeMap::new());
+        self.versions = None;
+        self.seen.clear();
     }
 
     /// Finds the versions that are not among the newest, counted from `newest` downwards, and that
@@ -101,7 +101,7 @@ impl Retention {
         Ok(sweep)
     }
 
-    /// The superfluous versions of [`Retention::sweep`].
+    /// Returns the superfluous versions of [`Retention::sweep`].
     ///
     /// # Errors
     /// As [`Retention::sweep`].
@@ -112,7 +112,9 @@ impl Retention {
     fn among(&mut self, versions: &BTreeSet<u64>, store: &dyn Store, newest: u64) -> Sweep {
         self.seen.retain(|version, _| versions.contains(version));
         let newer = versions.iter().filter(|&&version| version > newest).count();
-        let (mut kept, mut bytes, mut sweep) = (BTreeSet::new(), 0, Sweep::default());
+        let mut kept = BTreeSet::new();
+        let mut bytes = 0;
+        let mut sweep = Sweep::default();
         for (position, &version) in versions.iter().rev().enumerate() {
             if kept.contains(&version) {
                 continue;
@@ -127,8 +129,8 @@ impl Retention {
                 (sweep.newest_bytes, sweep.needed_bytes) = (self.bytes([&version]), self.bytes(&chain));
             }
             let more = self.bytes(chain.difference(&kept));
-            let fits = self.max_bytes.is_none_or(|max| bytes + more <= max && sweep.dropped.is_empty());
-            if position <= newer || fits {
+            let is_within_limit = self.max_bytes.is_none_or(|max| bytes + more <= max && sweep.dropped.is_empty());
+            if position <= newer || is_within_limit {
                 bytes += more;
                 kept.extend(chain);
             } else {
@@ -139,10 +141,11 @@ impl Retention {
         sweep
     }
 
-    /// A version and all it is coded against, as far as they are there; `None` when that is not
-    /// known.
+    /// Returns a version and all it is coded against, as far as they are there; `None` when that is
+    /// not known.
     fn chain(&mut self, store: &dyn Store, version: u64, versions: &BTreeSet<u64>) -> Option<BTreeSet<u64>> {
-        let (mut chain, mut left) = (BTreeSet::from([version]), vec![version]);
+        let mut chain = BTreeSet::from([version]);
+        let mut left = vec![version];
         while let Some(version) = left.pop() {
             let parents = &self.seen(store, version)?.parents;
             left.extend(parents.iter().filter(|&parent| versions.contains(parent) && chain.insert(*parent)));
@@ -150,7 +153,7 @@ impl Retention {
         Some(chain)
     }
 
-    /// Bytes of versions that were seen.
+    /// Adds the bytes of versions that were seen.
     fn bytes<'a>(&self, versions: impl IntoIterator<Item = &'a u64>) -> u64 {
         versions.into_iter().filter_map(|version| self.seen.get(version)).map(|seen| seen.bytes).sum()
     }
@@ -159,7 +162,8 @@ impl Retention {
     /// it is named in the log, and what it needs stays.
     pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) -> Sweep {
         let mut sweep = self.sweep(store, newest).unwrap_or_default();
-        let (mut needed, mut stays) = (BTreeSet::new(), BTreeSet::new());
+        let mut needed = BTreeSet::new();
+        let mut stays = BTreeSet::new();
         for &version in &sweep.superfluous {
             let removed = if needed.contains(&version) { Ok(false) } else { remove(store, version).map(|()| true) };
             if let Err(error) = &removed {
@@ -179,7 +183,7 @@ impl Retention {
         sweep
     }
 
-    /// What the manifest of a version says; `None` when it cannot be read.
+    /// Reads what the manifest of a version says; `None` when it cannot be read.
     fn seen(&mut self, store: &dyn Store, version: u64) -> Option<&Seen> {
         if !self.seen.contains_key(&version) {
             let manifest = store.manifest(version).ok()?;
@@ -190,14 +194,14 @@ impl Retention {
     }
 }
 
-/// Bytes of a version's files; of its payloads where it has no files.
+/// Returns the bytes of a version's files; of its payloads where it has no files.
 fn stored_bytes(manifest: &Manifest) -> u64 {
     let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     let text = serde_json::to_vec(manifest).map_or(0, |text| text.len() as u64);
     files.max(manifest.payload_bytes()) + text + ENVELOPE_BYTES
 }
 
-/// Removes a version; one that somebody else has removed is gone, too.
+/// Removes a version. One that another process has removed counts as removed.
 fn remove(store: &dyn Store, version: u64) -> Result<(), StoreError> {
     match store.remove(version) {
         Err(StoreError::Missing { .. }) => Ok(()),

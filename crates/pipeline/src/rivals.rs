@@ -6,13 +6,14 @@
 //! before as the whole will be, says both; the bandwidth is declared, or the one at which this
 //! worker has written so far. Rank 0 judges, and all ranks do the same.
 
-use recoup_core::{Bound, Chain, Clock, CodecId, Comm, CommError, Context, Parent, broadcast_json};
+use recoup_core::{Bound, Chain, Clock, CodecId, CommError, Context, Parent, VariableRecord, broadcast_json};
 use recoup_model::break_even::CodecRates;
 
-use crate::chain::Follow;
-use crate::codecs::Codecs;
+use crate::chain::ChainLink;
+use crate::context::WorkerContext;
 use crate::staging::Staged;
 use crate::timing::since;
+use crate::version::FrameCoding;
 
 /// Values of a slab, at least, where a frame has them.
 const SLAB_VALUES: usize = 1 << 15;
@@ -22,7 +23,6 @@ const LOOK_EVERY: u64 = 10;
 /// The codecs a lossy variable may be coded with, and what became of it last time.
 #[derive(Debug)]
 pub(crate) struct Rivals {
-    codecs: Codecs,
     rivals: Vec<CodecId>,
     /// Bytes per second: declared, or written so far.
     pub(crate) bandwidth: Bandwidth,
@@ -50,7 +50,7 @@ impl Bandwidth {
         declared.map_or(Self::Measured { bytes: 0.0, seconds: 0.0 }, Self::Declared)
     }
 
-    /// Bytes were written.
+    /// Adds bytes that were written.
     pub(crate) fn wrote(&mut self, written: u64, took_seconds: f64) {
         if let Self::Measured { bytes, seconds } = self {
             *bytes += written as f64;
@@ -67,45 +67,50 @@ impl Bandwidth {
 }
 
 impl Rivals {
-    pub(crate) fn new(codecs: Codecs, rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
-        Self { codecs, rivals, bandwidth, seen: Vec::new() }
+    pub(crate) fn new(rivals: Vec<CodecId>, bandwidth: Bandwidth) -> Self {
+        Self { rivals, bandwidth, seen: Vec::new() }
     }
 
-    /// The codec for the next version of a variable: the planned one until its first version
-    /// counts. Collective.
-    pub(crate) fn pick(
-        &mut self,
-        (planned, staged): (CodecId, &Staged),
-        follow: Follow<'_>,
-        comm: &dyn Comm,
-        clock: &dyn Clock,
+    /// Chooses the codec for the next version of a variable: the planned one until its first
+    /// version counts. Collective.
+    pub(crate) fn choose(
+        &self,
+        planned: CodecId,
+        staged: &Staged,
+        link: ChainLink<'_>,
+        context: &WorkerContext,
     ) -> Result<CodecId, CommError> {
         let name = &staged.record.name;
-        let Some(at) = self.seen.iter().position(|seen| seen.name == *name) else { return Ok(planned) };
-        let is_due = self.seen[at].versions % LOOK_EVERY == 1;
+        let Some(seen) = self.seen.iter().find(|seen| seen.name == *name) else { return Ok(planned) };
+        let is_due = seen.versions % LOOK_EVERY == 1;
         if self.rivals.is_empty() || !is_due {
-            return Ok(self.seen[at].codec);
+            return Ok(seen.codec);
         }
         let mine = self.bandwidth.bytes_per_second().map_or(planned, |bandwidth| {
-            let judged = |id| Some((id, self.judge(id, staged, (self.seen[at].bound, follow), clock)?));
+            let sampled = |id| {
+                let codec = context.codecs.find(id).ok()?;
+                let bandwidth = self.weighed_bandwidth();
+                let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
+                Some((id, sample(coding, staged, seen.bound, context.clock.as_ref())?))
+            };
             let seconds = |coding: &CodecRates| 1.0 / coding.encode_bytes_per_second + 1.0 / (coding.ratio * bandwidth);
-            let codings = std::iter::once(planned).chain(self.rivals.iter().copied()).filter_map(judged);
+            let codings = std::iter::once(planned).chain(self.rivals.iter().copied()).filter_map(sampled);
             codings.min_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b))).map_or(planned, |(id, _)| id)
         });
-        let agreed = broadcast_json(comm, || mine)?;
-        if agreed != self.seen[at].codec {
+        let agreed = broadcast_json(context.comm.as_ref(), || mine)?;
+        if agreed != seen.codec {
             tracing::debug!(variable = %name, codec = %agreed, "another codec");
         }
         Ok(agreed)
     }
 
-    /// The bandwidth a codec weighs against its own time: none where the codec was chosen by the
-    /// user, who gets the fewest bytes.
+    /// Returns the bandwidth a codec weighs against its own time: none where the codec was chosen
+    /// by the user, who gets the fewest bytes.
     pub(crate) fn weighed_bandwidth(&self) -> Option<f64> {
         (!self.rivals.is_empty()).then(|| self.bandwidth.bytes_per_second()).flatten()
     }
 
-    /// A variable was coded.
+    /// Takes note of how a variable was coded.
     pub(crate) fn coded(&mut self, staged: &Staged, codec: CodecId, bound: Bound) {
         match self.seen.iter_mut().find(|seen| seen.name == staged.record.name) {
             Some(seen) => {
@@ -115,41 +120,32 @@ impl Rivals {
             None => self.seen.push(Seen { name: staged.record.name.clone(), bound, codec, versions: 1 }),
         }
     }
+}
 
-    /// Ratio and rate of a codec on a slab of the middle frame; `None` when the codec cannot.
-    fn judge(
-        &self,
-        id: CodecId,
-        staged: &Staged,
-        (bound, follow): (Bound, Follow<'_>),
-        clock: &dyn Clock,
-    ) -> Option<CodecRates> {
-        let codec = self.codecs.find(id).ok()?;
-        let (len, run) = (staged.frame_len(), staged.frames() / 2);
-        let frame = Context {
-            dims: staged.record.frame_dims,
-            stride: staged.record.stride,
-            chain: follow.chain(run),
-            bandwidth: self.weighed_bandwidth(),
-            threads: self.codecs.threads,
-        };
-        let (sample, dims) = frame.middle(SLAB_VALUES);
-        let source = staged.values.slice(run * len + sample.start, sample.len());
-        let chain = match frame.chain {
-            Chain::Follow(Parent { values, hash }) => {
-                Chain::Follow(Parent { values: values.slice(sample.start, sample.len()), hash })
-            }
-            chain => chain,
-        };
-        let context = Context { dims, chain, ..frame };
-        let mut payload = Vec::new();
-        let begin = clock.now();
-        codec.encode(source, bound, &context, &mut payload).ok()?;
-        let seconds = since(clock.now(), begin);
-        let bytes = (sample.len() * source.element().size()) as f64;
-        let ratio = bytes / payload.len().max(1) as f64;
-        Some(CodecRates { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
-    }
+/// Measures ratio and rate of a codec on a slab of the middle frame; `None` when it cannot encode
+/// that.
+fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Clock) -> Option<CodecRates> {
+    let FrameCoding { codec, link, bandwidth, threads } = coding;
+    let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
+    let len = staged.frame_len();
+    let run = staged.frames() / 2;
+    let frame = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
+    let (slab, dims) = frame.middle(SLAB_VALUES);
+    let source = staged.values.slice(run * len + slab.start, slab.len());
+    let chain = match frame.chain {
+        Chain::Follow(Parent { values, hash }) => {
+            Chain::Follow(Parent { values: values.slice(slab.start, slab.len()), hash })
+        }
+        chain => chain,
+    };
+    let context = Context { dims, chain, ..frame };
+    let mut payload = Vec::new();
+    let start = clock.now();
+    codec.encode(source, bound, &context, &mut payload).ok()?;
+    let seconds = since(clock.now(), start);
+    let bytes = (slab.len() * source.element().size()) as f64;
+    let ratio = bytes / payload.len().max(1) as f64;
+    Some(CodecRates { ratio, encode_bytes_per_second: bytes / seconds, decode_bytes_per_second: f64::INFINITY })
 }
 
 #[cfg(test)]

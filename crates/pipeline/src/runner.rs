@@ -11,6 +11,7 @@ use recoup_core::{
 use crate::flip::flip;
 use crate::health::{Health, Remedy};
 use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
+use crate::timing::RunClock;
 use crate::{PipelineError, Restored, Session, Timing};
 
 /// When a run gives up.
@@ -36,7 +37,7 @@ pub struct Runner<'a> {
     pub failures: Box<dyn FailureSource + 'a>,
     /// The run's clock, the session's too.
     pub clock: Arc<dyn Clock>,
-    /// Whether time passes by itself or by declared costs.
+    /// How time passes: by itself, or by declared costs.
     pub timing: Timing,
     /// Set from outside to stop after the next safe point.
     pub stop: Arc<AtomicBool>,
@@ -55,14 +56,15 @@ pub struct Runner<'a> {
 /// The state of one run.
 struct Run<'r, 'a> {
     runner: &'r mut Runner<'a>,
+    clock: RunClock,
     report: RunReport,
     start: Duration,
     health: Health,
 }
 
-/// What came of letting declared time pass.
+/// The end of a span of declared time.
 struct Passed {
-    /// What struck in it.
+    /// The failure that struck in it.
     failure: Option<Failure>,
     /// Of the declared time, what was left when it struck; 0 on a real clock.
     left_seconds: f64,
@@ -76,8 +78,9 @@ impl<'a> Runner<'a> {
     pub fn run(&mut self, make: &mut MakeSolver<'a>) -> Result<RunReport, PipelineError> {
         let mut solver = make()?;
         let report = RunReport::new(solver.progress());
-        let start = self.clock.now();
-        let run = Run { runner: &mut *self, report, start, health: Health::default() };
+        let clock = RunClock::new(self.clock.clone(), self.timing);
+        let start = clock.now();
+        let run = Run { runner: &mut *self, clock, report, start, health: Health::default() };
         let ended = run.all_of_it(make, &mut solver);
         if let (Err(_), Some(session)) = (&ended, &self.session) {
             session.abandon();
@@ -127,7 +130,7 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// A state that has converged is no state to stop in.
+    /// Returns whether to stop here; never in a state that has converged.
     fn is_to_stop(&self, progress: &Progress) -> bool {
         let is_safe = progress.is_safe_point && progress.status == Status::Running;
         is_safe && self.runner.stop.load(Ordering::Acquire)
@@ -138,20 +141,18 @@ impl<'a> Run<'_, 'a> {
         progress.iteration >= limits.iterations || self.report.executed >= limits.executed
     }
 
-    /// One iteration and, when it is time, a checkpoint; or the failure that struck meanwhile.
+    /// Does one iteration and, when it is time, a checkpoint. Returns the failure that struck
+    /// meanwhile, if one did.
     fn advance(&mut self, solver: &mut dyn Iteration) -> Result<Option<(Failure, Phase)>, PipelineError> {
         let progress = solver.step()?;
         self.report.executed += 1;
         self.health.observe(progress.relative_residual());
         (self.runner.watch)(&progress, self.report.executed);
-        let step_seconds = match self.runner.timing {
-            Timing::Real => 0.0,
-            Timing::Virtual(costs) => costs.iteration_seconds,
-        };
+        let step_seconds = self.clock.declared_iteration_seconds().unwrap_or(0.0);
         let Passed { failure, left_seconds } = self.pass(solver, step_seconds, progress.iteration, Phase::Computing);
         // The iteration counts as executed, and as lost, but did not take all its time.
         self.report.seconds_lost_work -= left_seconds;
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         let relative_residual = progress.relative_residual();
         self.report.history.push(Sample { iteration: progress.iteration, relative_residual, seconds });
         if let Some(failure) = failure {
@@ -165,7 +166,7 @@ impl<'a> Run<'_, 'a> {
         let Some(checkpoint) = session.step(solver)? else { return Ok(None) };
         self.report.seconds_blocking += checkpoint.blocking_seconds;
         self.event(checkpoint.version, EventKind::Checkpoint);
-        let blocking_seconds = self.declared(checkpoint.blocking_seconds);
+        let blocking_seconds = self.clock.uncharged_seconds(checkpoint.blocking_seconds);
         let Passed { failure, left_seconds } =
             self.pass(solver, blocking_seconds, progress.iteration, Phase::Checkpoint);
         self.report.seconds_blocking -= left_seconds;
@@ -179,7 +180,7 @@ impl<'a> Run<'_, 'a> {
     /// Lets declared time pass, up to the failure that strikes in it, if one does. On a real clock
     /// the time has passed already.
     fn pass(&mut self, solver: &mut dyn Iteration, declared_seconds: f64, iteration: u64, phase: Phase) -> Passed {
-        let end = self.runner.clock.now() + Duration::from_secs_f64(declared_seconds);
+        let end = self.clock.now() + Duration::from_secs_f64(declared_seconds);
         let failure = loop {
             let failure = self.runner.failures.due(end, iteration, phase);
             let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break failure };
@@ -193,18 +194,14 @@ impl<'a> Run<'_, 'a> {
             }
         };
         if declared_seconds > 0.0 {
-            self.runner.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
+            self.clock.sleep_until(failure.as_ref().map_or(end, |f| f.at.min(end)));
         }
-        let left = if declared_seconds > 0.0 { end.saturating_sub(self.runner.clock.now()) } else { Duration::ZERO };
+        let left = if declared_seconds > 0.0 { end.saturating_sub(self.clock.now()) } else { Duration::ZERO };
         Passed { failure, left_seconds: left.as_secs_f64() }
     }
 
-    fn declared(&self, seconds: f64) -> f64 {
-        if self.runner.timing == Timing::Real { 0.0 } else { seconds }
-    }
-
-    /// All state is lost: a fresh solver, the newest usable version, and whatever strikes
-    /// meanwhile.
+    /// Recovers from the loss of all state: a fresh solver, the newest usable version, and the same
+    /// again after a failure meanwhile.
     fn recover(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -224,7 +221,7 @@ impl<'a> Run<'_, 'a> {
             let (restored_version, seconds) = self.restore(solver.as_mut())?;
             version = restored_version;
             self.report.seconds_recovery += seconds;
-            let declared_seconds = self.declared(seconds);
+            let declared_seconds = self.clock.uncharged_seconds(seconds);
             let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
             self.report.seconds_recovery -= passed.left_seconds;
             strike = passed.failure.map(|failure| (failure, Phase::Recovery));
@@ -245,7 +242,8 @@ impl<'a> Run<'_, 'a> {
         lost
     }
 
-    /// Acts on what was found out about the state; whether it was given up for an older one.
+    /// Acts on what was found out about the state. Returns whether it was given up for an older
+    /// one.
     fn is_corrupted(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -268,7 +266,7 @@ impl<'a> Run<'_, 'a> {
         Ok(false)
     }
 
-    /// Starts the method anew from its iterate where restored recurrences keep it from getting on.
+    /// Restarts the method from its iterate where restored recurrences keep it from getting on.
     fn restarts_stalled(&mut self, solver: &mut dyn Iteration) -> Result<bool, PipelineError> {
         let progress = solver.progress();
         let can_restart = progress.status == Status::Running && progress.is_safe_point;
@@ -281,8 +279,8 @@ impl<'a> Run<'_, 'a> {
         Ok(true)
     }
 
-    /// A state that corruption may have made is given up for the last version; false where that is
-    /// no remedy.
+    /// Gives up a state that corruption may have made for the last version; returns false where
+    /// that is no remedy.
     fn roll_back(
         &mut self,
         make: &mut MakeSolver<'a>,
@@ -305,7 +303,7 @@ impl<'a> Run<'_, 'a> {
         self.report.seconds_recovery += seconds;
         let lost = self.went_back(from, version);
         self.count_rollback(&why, lost);
-        let declared_seconds = self.declared(seconds);
+        let declared_seconds = self.clock.uncharged_seconds(seconds);
         let passed = self.pass(solver.as_mut(), declared_seconds, version, Phase::Recovery);
         self.report.seconds_recovery -= passed.left_seconds;
         if let Some(failure) = passed.failure {
@@ -314,7 +312,7 @@ impl<'a> Run<'_, 'a> {
         Ok(true)
     }
 
-    /// A breakdown is put down to flips only where there were any.
+    /// Counts a rollback. A breakdown is put down to flips only where there were any.
     fn count_rollback(&mut self, why: &Corrupted, lost: u64) {
         let flips = &mut self.report.flips;
         match why {
@@ -328,7 +326,8 @@ impl<'a> Run<'_, 'a> {
         flips.lost += lost;
     }
 
-    /// The version the solver goes on from (0 for the start) and the time it took.
+    /// Restores the version the solver goes on from. Returns it (0 for the start) and the time it
+    /// took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
             self.event(0, EventKind::StartAnew { reason: None });
@@ -336,7 +335,7 @@ impl<'a> Run<'_, 'a> {
         };
         match session.restore(solver) {
             Ok(Some(restored)) => {
-                let (version, seconds) = (restored.version, restored.seconds);
+                let Restored { version, seconds, .. } = restored;
                 self.report.recoveries += 1;
                 self.health.restored(&restored);
                 self.event(version, EventKind::Recovery(Box::new(restored)));
@@ -355,15 +354,15 @@ impl<'a> Run<'_, 'a> {
         }
     }
 
-    /// At the start nothing has been lost in this process: versions are there only to go on from.
+    /// Restores at the start, where nothing has been lost in this process yet.
     fn first_restore(&mut self, solver: &mut dyn Iteration) -> Result<Option<Restored>, PipelineError> {
         let Some(session) = &mut self.runner.session else { return Ok(None) };
         let restored = session.restore(solver)?;
         if let Some(restored) = &restored {
             self.health.restored(restored);
-            let (declared_seconds, version) = (self.declared(restored.seconds), restored.version);
+            let declared_seconds = self.clock.uncharged_seconds(restored.seconds);
             self.report.seconds_recovery += restored.seconds;
-            self.pass(solver, declared_seconds, version, Phase::Recovery);
+            self.pass(solver, declared_seconds, restored.version, Phase::Recovery);
         }
         if let Some(session) = &mut self.runner.session {
             session.computing();
@@ -372,18 +371,15 @@ impl<'a> Run<'_, 'a> {
     }
 
     fn iteration_seconds(&self) -> f64 {
-        match (self.runner.timing, &self.runner.session) {
-            (Timing::Virtual(costs), _) => costs.iteration_seconds,
-            (Timing::Real, Some(session)) => session.iteration_seconds(),
-            (Timing::Real, None) => {
-                let elapsed = crate::timing::since(self.runner.clock.now(), self.start);
-                elapsed / self.report.executed.max(1) as f64
-            }
+        match (self.clock.declared_iteration_seconds(), &self.runner.session) {
+            (Some(declared), _) => declared,
+            (None, Some(session)) => session.iteration_seconds(),
+            (None, None) => self.clock.seconds_since(self.start) / self.report.executed.max(1) as f64,
         }
     }
 
     fn event(&mut self, iteration: u64, kind: EventKind) {
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         self.report.events.push(Event { iteration, seconds, executed: self.report.executed, kind });
     }
 
@@ -391,20 +387,20 @@ impl<'a> Run<'_, 'a> {
         self.report.ended = ended;
         self.report.progress = solver.progress();
         self.save_stopped(solver)?;
-        let end = self.runner.clock.now();
+        let end = self.clock.now();
         self.save_converged(solver)?;
         if let Some(session) = &mut self.runner.session {
             self.report.notes = session.finish()?;
             self.report.decisions = session.decisions().to_vec();
-            self.report.seconds_finishing = crate::timing::since(self.runner.clock.now(), end);
+            self.report.seconds_finishing = self.clock.seconds_since(end);
         }
-        let seconds = crate::timing::since(self.runner.clock.now(), self.start);
+        let seconds = self.clock.seconds_since(self.start);
         self.report.seconds_total = seconds - self.report.seconds_finishing;
         Ok(self.report)
     }
 
-    /// The version of a run that is asked to stop, unless this very state was saved already; then
-    /// all outcomes so far.
+    /// Saves the state of a run that is asked to stop, unless this very state was saved already,
+    /// and takes all outcomes so far.
     fn save_stopped(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();
         let Some(session) = &mut self.runner.session else { return Ok(()) };
@@ -422,7 +418,7 @@ impl<'a> Run<'_, 'a> {
         Ok(())
     }
 
-    /// The version of a solve that has converged in this process; one that goes on from such a
+    /// Saves the state of a solve that has converged in this process; one that goes on from such a
     /// version has it.
     fn save_converged(&mut self, solver: &mut dyn Iteration) -> Result<(), PipelineError> {
         let progress = solver.progress();

@@ -38,8 +38,7 @@ impl Buffer {
         }
     }
 
-    /// Becomes one for values of this type; what it holds and has room for is kept where it is one
-    /// already.
+    /// Becomes a buffer for values of this type; one that is already keeps its values and memory.
     pub(crate) fn retype(&mut self, element: ElementType) {
         let other = Self::new(element);
         if std::mem::discriminant(self) != std::mem::discriminant(&other) {
@@ -47,7 +46,7 @@ impl Buffer {
         }
     }
 
-    /// Zeros of the padded length: room for a decoder.
+    /// Resizes to the padded length, with zeros, for a decoder.
     pub(crate) fn resize(&mut self, padded_len: usize) {
         match self {
             Self::F64(v) => v.resize(padded_len, 0.0),
@@ -57,12 +56,12 @@ impl Buffer {
         }
     }
 
-    /// The values from `start`, `len` of them.
+    /// Returns the values from `start`, `len` of them.
     pub(crate) fn slice(&self, start: usize, len: usize) -> Values<'_> {
         self.all().slice(start, len)
     }
 
-    /// All values.
+    /// Returns all values.
     #[must_use]
     pub fn all(&self) -> Values<'_> {
         match self {
@@ -73,7 +72,7 @@ impl Buffer {
         }
     }
 
-    /// The values from `start`, `len` of them, to be overwritten.
+    /// Returns the values from `start`, `len` of them, to be overwritten.
     pub(crate) fn slice_mut(&mut self, start: usize, len: usize) -> ValuesMut<'_> {
         match self {
             Self::F64(v) => ValuesMut::F64(&mut v[start..start + len]),
@@ -123,7 +122,7 @@ impl Buffer {
     }
 }
 
-/// The first part is moved, not copied.
+/// Joins two parts; the first is moved, not copied.
 fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     source.truncate(len);
     if target.is_empty() {
@@ -161,7 +160,7 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut s
 }
 
 /// Reserves memory for this many values in all, in huge pages where it pays: a copy then finds its
-/// pages, and a device is told of few.
+/// pages, and a device maps few.
 fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     let bytes = len * size_of::<T>();
     if len <= target.capacity() {
@@ -188,12 +187,12 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Values in one frame.
+    /// Returns the number of values in one frame.
     pub(crate) fn frame_len(&self) -> usize {
         frame_len(&self.record)
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     pub(crate) fn frames(&self) -> usize {
         frames(&self.record)
     }
@@ -212,12 +211,12 @@ impl Staged {
     }
 }
 
-/// Values in one frame of a variable.
+/// Returns the number of values in one frame of a variable.
 pub(crate) fn frame_len(record: &VariableRecord) -> usize {
     record.frame_dims.iter().product()
 }
 
-/// Number of frames of a variable.
+/// Returns the number of frames of a variable.
 pub(crate) fn frames(record: &VariableRecord) -> usize {
     (record.len as usize).div_ceil(frame_len(record).max(1))
 }
@@ -253,7 +252,7 @@ impl StagingSet {
     }
 }
 
-/// What the manifest will say of a variable, frame extents included.
+/// Makes the record of a variable in the manifest, frame extents included.
 pub(crate) fn record(variable: &Variable<'_>, rank: usize) -> VariableRecord {
     VariableRecord {
         name: variable.name.to_owned(),

@@ -32,7 +32,7 @@ pub struct Suspicion {
     pub explained: f64,
 }
 
-/// What the residual norm of a method is to be held against.
+/// The residual norm a method reports, and what it may be compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ReportedResidual {
     /// What it is the norm of.
@@ -45,31 +45,31 @@ pub(crate) struct ReportedResidual {
     pub(crate) peak: f64,
 }
 
-/// What rounding explains of the difference between the residual norm claimed and the true one;
-/// `None` where nothing is known. Of `norms`, the iterate's is the largest so far;
+/// Returns what rounding explains of the difference between the residual norm reported and the true
+/// one; `None` where nothing is known. Of `norms`, the iterate's is the largest so far;
 /// `inverse_diagonal` is the largest `1 / |a_ii|`.
-pub(crate) fn explained(claim: &ReportedResidual, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
+pub(crate) fn explained(reported: &ReportedResidual, norms: &Norms, inverse_diagonal: Option<f64>) -> Option<f64> {
     let norm = [norms.spectral_bound, norms.frobenius].into_iter().flatten().reduce(f64::min)?;
     let product = norm * norms.iterate;
     // eps sqrt(N) (||A|| ||x|| + ||b||) for the true residual itself
     let measuring = MEASURING * f64::EPSILON * (product + norms.rhs);
-    match claim.kind {
+    match reported.kind {
         ResidualKind::True => Some(measuring),
         ResidualKind::Recurrence => {
-            Some(measuring + f64::EPSILON * (claim.iteration as f64).sqrt() * (product + claim.peak))
+            Some(measuring + f64::EPSILON * (reported.iteration as f64).sqrt() * (product + reported.peak))
         }
         // r' = (I - omega A D^-1) r with omega below 2 is r and at most 2 ||A|| ||D^-1|| ||r||
         // more.
-        ResidualKind::SweepBefore => Some(measuring + 2.0 * norm * inverse_diagonal? * claim.norm),
+        ResidualKind::SweepBefore => Some(measuring + 2.0 * norm * inverse_diagonal? * reported.norm),
         ResidualKind::Unknown => None,
     }
 }
 
 impl Suspicion {
-    /// The state, if its residual norms differ by more than is explained, or are no numbers.
-    pub(crate) fn of(claim: &ReportedResidual, true_norm: f64, explained: f64) -> Option<Self> {
-        let is_explained = true_norm.is_finite() && (true_norm - claim.norm).abs() <= explained;
-        let (version, recurrence_norm) = (claim.iteration, claim.norm);
+    /// Suspects a state whose residual norms differ by more than is explained, or are no numbers.
+    pub(crate) fn of(reported: &ReportedResidual, true_norm: f64, explained: f64) -> Option<Self> {
+        let is_explained = true_norm.is_finite() && (true_norm - reported.norm).abs() <= explained;
+        let ReportedResidual { iteration: version, norm: recurrence_norm, .. } = *reported;
         (!is_explained).then_some(Self { version, recurrence_norm, true_norm, explained })
     }
 }

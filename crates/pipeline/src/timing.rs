@@ -1,12 +1,13 @@
 //! What a checkpoint costs on the run's clock: as measured, or by a model of the machine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use recoup_core::{CodecId, FrameRecord};
+use recoup_core::{Clock, CodecId, FrameRecord};
 
-use crate::Spent;
+use crate::outcome::{Saved, Spent};
 
-/// Whether time passes by itself or by declared costs.
+/// How time passes: by itself, or by declared costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
     /// Costs are what the clock shows.
@@ -34,8 +35,8 @@ pub struct VirtualCosts {
 }
 
 impl VirtualCosts {
-    /// Time of one checkpoint of `raw_bytes` that became `payload_bytes`, verified by `products`
-    /// products with the operator.
+    /// Returns the time of one checkpoint of `raw_bytes` that became `payload_bytes`, verified by
+    /// `products` products with the operator.
     #[must_use]
     pub fn checkpoint(&self, codec: CodecId, raw_bytes: u64, payload_bytes: u64, products: u32) -> Spent {
         Spent {
@@ -47,7 +48,7 @@ impl VirtualCosts {
         }
     }
 
-    /// Time to read and decode the frames a version is restored from.
+    /// Returns the time to read and decode the frames a version is restored from.
     #[must_use]
     pub fn recovery_seconds(&self, frames: &[FrameRecord]) -> f64 {
         let coded = frames.iter().map(|f| (f.codec, f.len * 8));
@@ -57,11 +58,77 @@ impl VirtualCosts {
     }
 }
 
+/// The run's clock, and how costs come about on it.
+#[derive(Clone)]
+pub(crate) struct RunClock {
+    clock: Arc<dyn Clock>,
+    timing: Timing,
+}
+
+impl RunClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>, timing: Timing) -> Self {
+        Self { clock, timing }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    pub(crate) fn seconds_since(&self, start: Duration) -> f64 {
+        since(self.now(), start)
+    }
+
+    pub(crate) fn sleep_until(&self, instant: Duration) {
+        self.clock.sleep_until(instant);
+    }
+
+    fn costs(&self) -> Option<VirtualCosts> {
+        match self.timing {
+            Timing::Real => None,
+            Timing::Virtual(costs) => Some(costs),
+        }
+    }
+
+    /// Returns whether costs are declared, so that the clock stands still until they are charged.
+    pub(crate) fn is_virtual(&self) -> bool {
+        self.costs().is_some()
+    }
+
+    /// Returns how much of a cost the clock has yet to show: nothing of a measured one.
+    pub(crate) fn uncharged_seconds(&self, cost_seconds: f64) -> f64 {
+        if self.is_virtual() { cost_seconds } else { 0.0 }
+    }
+
+    /// Returns the declared time of one iteration.
+    pub(crate) fn declared_iteration_seconds(&self) -> Option<f64> {
+        self.costs().map(|costs| costs.iteration_seconds)
+    }
+
+    /// Returns the storage bandwidth as far as it is known before anything is written: a declared
+    /// one always is.
+    pub(crate) fn known_bandwidth(&self, given: Option<f64>) -> Option<f64> {
+        self.costs().map_or(given, |costs| Some(costs.store_bytes_per_second))
+    }
+
+    /// Replaces the measured times of a version by the declared ones.
+    pub(crate) fn charge(&self, saved: &mut Saved) {
+        if let Some(costs) = self.costs() {
+            let products = saved.residual.tries + u32::from(saved.residual.true_norm.is_some());
+            saved.spent = costs.checkpoint(saved.plan.codec, saved.raw_bytes, saved.payload_bytes, products);
+        }
+    }
+
+    /// Returns the time of a recovery that began at `start` and read these frames.
+    pub(crate) fn recovery_seconds(&self, start: Duration, frames_read: &[FrameRecord]) -> f64 {
+        self.costs().map_or_else(|| self.seconds_since(start), |costs| costs.recovery_seconds(frames_read))
+    }
+}
+
 fn coding_seconds(codec: CodecId, raw_bytes: u64, bytes_per_second: f64) -> f64 {
     if codec == CodecId::Raw { 0.0 } else { raw_bytes as f64 / bytes_per_second }
 }
 
-/// Seconds since `start`.
+/// Returns the seconds since `start`.
 pub(crate) fn since(now: Duration, start: Duration) -> f64 {
     now.saturating_sub(start).as_secs_f64()
 }

@@ -1,23 +1,23 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use recoup_core::{
-    Bound, BoundRule, Clock, Comm, CommError, Fingerprint, Operator, Plan, ResidualRecord, agreed, summed,
-    vector_fingerprint,
+    Bound, BoundRule, Comm, CommError, Fingerprint, Operator, Plan, ResidualRecord, agreed, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
-use crate::direction::EnergyNorm;
-use crate::encoding::{EncodeBuffers, Encoded, Reference, Request, Times, largest, unpadded};
-use crate::fingerprint::fingerprint;
+use crate::direction::{EnergyJudge, EnergyNorm};
+use crate::encoding::{Judge, Stopwatch, largest, unpadded};
+use crate::fingerprint::{Problem, fingerprint};
+use crate::job::Job;
+use crate::reference::Reference;
 use crate::staging::Staged;
 use crate::suspicion::{ReportedResidual, Suspicion, explained};
-use crate::version::encode;
 
 /// Samples of the Frobenius norm where the entries of A are not known.
 const RADEMACHER_SAMPLES: u64 = 8;
 
-/// Derives, tries and measures bounds.
+/// The problem of a run, with what is measured of it and of its iterates.
 pub(crate) struct Verifier {
     reference: Reference,
     energy: EnergyNorm,
@@ -34,10 +34,18 @@ pub(crate) struct Verifier {
     measured: Option<u64>,
 }
 
+/// An iterate whose residual was measured before it is saved.
+pub(crate) struct ExaminedIterate {
+    pub(crate) true_norm: f64,
+    /// What is wrong with it, where anything is.
+    pub(crate) suspicion: Option<Suspicion>,
+}
+
 impl Verifier {
     /// Takes the norms of the problem. Collective.
     pub(crate) fn new(reference: Reference, comm: &dyn Comm) -> Result<Self, PipelineError> {
-        let (operator, rhs) = (reference.operator.as_ref(), &reference.rhs);
+        let operator = reference.operator.as_ref();
+        let rhs = &reference.rhs;
         let frobenius = frobenius_squared(operator).map_err(PipelineError::from);
         let sums = summed(comm, frobenius.map(|squared| [rhs.iter().map(|b| b * b).sum::<f64>(), squared]))?;
         let rows = largest(comm, operator.largest_row_sum())?;
@@ -60,55 +68,54 @@ impl Verifier {
         let residual = vec![0.0; operator.rows()];
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
-        let (search, iterate_peak, measured) = (None, 0.0, None);
         Ok(Self {
             reference,
             energy,
             norms,
             fingerprint,
             nonzeros,
-            search,
+            search: None,
             residual,
             inverse_diagonal,
-            iterate_peak,
-            measured,
+            iterate_peak: 0.0,
+            measured: None,
         })
     }
 
-    /// Measures a staged iterate, and holds the residual norm its method claims against the true
-    /// one. Returns that and what is wrong with it. Collective, with the same answer on all ranks.
+    /// Measures a staged iterate, and holds the residual norm its method reports against the true
+    /// one. Collective, with the same answer on all ranks.
     pub(crate) fn examine(
         &mut self,
-        claim: &ReportedResidual,
+        reported: &ReportedResidual,
         staged: &Staged,
         comm: &dyn Comm,
-    ) -> Result<(f64, Option<Suspicion>), PipelineError> {
+    ) -> Result<ExaminedIterate, PipelineError> {
         self.measured = None;
-        self.measure(claim.iteration, unpadded(&staged.values, staged), comm)?;
+        self.measure(reported.iteration, unpadded(&staged.values, staged), comm)?;
         let true_norm = self.norms.residual;
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
-        let explained = explained(claim, &norms, self.inverse_diagonal);
-        let suspicion = explained.and_then(|explained| Suspicion::of(claim, true_norm, explained));
+        let explained = explained(reported, &norms, self.inverse_diagonal);
+        let suspicion = explained.and_then(|explained| Suspicion::of(reported, true_norm, explained));
         if suspicion.is_none() {
             self.iterate_peak = norms.iterate;
         }
-        Ok((true_norm, suspicion))
+        Ok(ExaminedIterate { true_norm, suspicion })
     }
 
-    /// `||b - A x||` and `||x||`, once for each version.
+    /// Measures `||b - A x||` and `||x||`, once for each version.
     fn measure(&mut self, version: u64, x: &[f64], comm: &dyn Comm) -> Result<(), PipelineError> {
         if self.measured.replace(version) != Some(version) {
-            self.norms.residual = residual_norm(&self.reference, &mut self.residual, x, comm)?;
+            self.norms.residual = self.residual_norm(x, comm)?;
             self.norms.iterate = norm(x, comm)?;
         }
         Ok(())
     }
 
-    /// `||b - A x||`, as the program knows it or else as measured, and `||x||`. Says whether the
-    /// former is the program's word.
-    fn take_norms(&mut self, request: &Request<'_>, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
-        let version = request.progress.iteration;
-        match request.known.residual_norm {
+    /// Takes `||b - A x||`, as the program knows it or else as measured, and `||x||`. Returns
+    /// whether the former is the program's word.
+    fn take_norms(&mut self, job: &Job, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
+        let version = job.progress.iteration;
+        match job.known.residual_norm {
             Some(known) if self.measured != Some(version) => {
                 self.norms.residual = known;
                 self.norms.iterate = norm(x, comm)?;
@@ -118,76 +125,53 @@ impl Verifier {
         }
     }
 
+    /// Returns the problem and what it is recognised by; `is_fixed` where versions of another one
+    /// are refused.
+    pub(crate) fn problem(&self, is_fixed: bool) -> Problem {
+        Problem {
+            reference: self.reference.clone(),
+            fingerprint: self.fingerprint,
+            nonzeros: self.nonzeros(),
+            is_fixed,
+        }
+    }
+
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// Nonzeros of A, of all ranks; `None` where the operator counts none.
+    /// Returns the nonzeros of A, of all ranks; `None` where the operator counts none.
     pub(crate) fn nonzeros(&self) -> Option<u64> {
         Some(self.nonzeros).filter(|&nonzeros| nonzeros > 0)
     }
 
-    /// Whether a staged variable is an iterate of this problem: doubles, one per row.
-    pub(crate) fn fits(&self, staged: &Staged) -> bool {
+    /// Returns whether a staged variable is a vector of this problem: doubles, one per row.
+    pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
         unpadded(&staged.values, staged).len() == self.reference.operator.rows()
     }
 
-    /// Encodes the iterate under the plan's rule, and decodes it; a verified bound is tried until
-    /// it holds. Collective: every rank tries the same bounds.
-    pub(crate) fn encode(
-        &mut self,
-        request: Request<'_>,
-        comm: &dyn Comm,
-        clock: &dyn Clock,
-        room: &mut EncodeBuffers,
-    ) -> Result<Encoded, PipelineError> {
-        let mut times = Times::new(clock);
-        let x = unpadded(&request.staged.values, request.staged);
-        let mut is_claimed = times.verify(|| self.take_norms(&request, x, comm))?;
-        // What is encoded next under this number is another iterate.
-        self.measured = None;
-        let mut record = ResidualRecord {
-            norm: request.progress.residual_norm,
-            rhs_norm: self.norms.rhs,
-            true_norm: Some(self.norms.residual).filter(|_| !is_claimed),
-            ..ResidualRecord::default()
-        };
-        let mut bound = self.first_bound(request.plan, x, comm)?;
-        loop {
-            let done = times.encode(|| encode(request.staged, request.coding(bound), &mut room.frames));
-            let done = done.and_then(|()| times.encode(|| room.decode(&request)));
-            agreed(comm, done)?;
-            let decoded = unpadded(&room.decoded, request.staged);
-            let verified = times.verify(|| residual_norm(&self.reference, &mut self.residual, decoded, comm))?;
-            record.tries += 1;
-            record.verified_norm = Some(verified);
-            match self.judge(request.plan.rule, self.norms.residual, bound, verified) {
-                Verdict::Accepted => {
-                    return Ok(Encoded { residual: record, ..times.encoded(bound) });
-                }
-                Verdict::Retry(tighter) => bound = tighter,
-            }
-            // The bound failed, or what the program says.
-            if std::mem::take(&mut is_claimed) {
-                let measured = || residual_norm(&self.reference, &mut self.residual, x, comm);
-                self.norms.residual = times.verify(measured)?;
-                record.true_norm = Some(self.norms.residual);
-            }
-        }
+    /// Returns the judge of a staged iterate, under the rule of the plan.
+    pub(crate) fn iterate_judge<'a>(
+        &'a mut self,
+        job: &'a Job,
+        staged: &'a Staged,
+        comm: &'a dyn Comm,
+    ) -> IterateJudge<'a> {
+        let x = unpadded(&staged.values, staged);
+        IterateJudge { verifier: self, job, x, comm, is_reported: false, record: ResidualRecord::default() }
     }
 
-    /// Encodes a direction under the plan's bound in the energy norm, and decodes it. Collective.
-    pub(crate) fn encode_direction(
-        &mut self,
-        request: Request<'_>,
-        comm: &dyn Comm,
-        clock: &dyn Clock,
-        room: &mut EncodeBuffers,
-    ) -> Result<Encoded, PipelineError> {
-        self.energy.encode((request, &self.reference), comm, clock, room)
+    /// Returns the judge of a staged direction, in the energy norm.
+    pub(crate) fn direction_judge<'a>(
+        &'a mut self,
+        job: &'a Job,
+        staged: &'a Staged,
+        comm: &'a dyn Comm,
+    ) -> EnergyJudge<'a> {
+        EnergyJudge::new(&mut self.energy, self.reference.operator.as_ref(), job, staged, comm)
     }
 
-    /// The bound to try first.
+    /// Derives the bound to try first.
     fn first_bound(&mut self, plan: &Plan, x: &[f64], comm: &dyn Comm) -> Result<Bound, PipelineError> {
         match plan.rule {
             BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x, comm)?)),
@@ -205,7 +189,7 @@ impl Verifier {
         }
     }
 
-    /// Only the verified rule refuses what was measured.
+    /// Judges a bound by the residual norm under it; only the verified rule refuses one.
     fn judge(&mut self, rule: BoundRule, true_norm: f64, tried: Bound, measured: f64) -> Verdict {
         match &mut self.search {
             Some(search) if rule == BoundRule::Verified => search.judge(true_norm, tried, measured),
@@ -213,7 +197,15 @@ impl Verifier {
         }
     }
 
-    /// `|| |A| |x| ||`, where the entries are known.
+    /// Measures `||b - A x||` over all ranks.
+    fn residual_norm(&mut self, x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+        let Reference { operator, rhs } = &self.reference;
+        let squared = operator.residual(rhs, x, &mut self.residual).map_err(PipelineError::from);
+        let [sum] = summed(comm, squared.map(|squared| [squared]))?;
+        Ok(sum.sqrt())
+    }
+
+    /// Measures `|| |A| |x| ||`, where the entries are known.
     fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
         let Some(applied) = self.reference.operator.abs_apply(x, &mut self.residual) else { return Ok(None) };
         agreed(comm, applied.map_err(PipelineError::from))?;
@@ -221,11 +213,63 @@ impl Verifier {
     }
 }
 
-/// `||b - A x||` over all ranks.
-fn residual_norm(reference: &Reference, r: &mut [f64], x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
-    let squared = reference.operator.residual(&reference.rhs, x, r).map_err(PipelineError::from);
-    let [sum] = summed(comm, squared.map(|squared| [squared]))?;
-    Ok(sum.sqrt())
+/// Judges an iterate: derives its bound from the residual norm, and tries it until it holds.
+pub(crate) struct IterateJudge<'a> {
+    verifier: &'a mut Verifier,
+    job: &'a Job,
+    x: &'a [f64],
+    comm: &'a dyn Comm,
+    /// The residual norm is the program's word.
+    is_reported: bool,
+    record: ResidualRecord,
+}
+
+impl Judge for IterateJudge<'_> {
+    fn comm(&self) -> Option<&dyn Comm> {
+        Some(self.comm)
+    }
+
+    fn needs_decoded(&self) -> bool {
+        true
+    }
+
+    fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
+        self.is_reported = stopwatch.verify(|| self.verifier.take_norms(self.job, self.x, self.comm))?;
+        // What is encoded next under this number is another iterate.
+        self.verifier.measured = None;
+        let norms = &self.verifier.norms;
+        self.record = ResidualRecord {
+            norm: self.job.progress.residual_norm,
+            rhs_norm: norms.rhs,
+            true_norm: Some(norms.residual).filter(|_| !self.is_reported),
+            ..ResidualRecord::default()
+        };
+        self.verifier.first_bound(&self.job.plan, self.x, self.comm)
+    }
+
+    fn verdict(
+        &mut self,
+        tried: Bound,
+        decoded: &[f64],
+        stopwatch: &mut Stopwatch<'_>,
+    ) -> Result<Verdict, PipelineError> {
+        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, self.comm))?;
+        self.record.tries += 1;
+        self.record.verified_norm = Some(verified);
+        let true_norm = self.verifier.norms.residual;
+        let verdict = self.verifier.judge(self.job.plan.rule, true_norm, tried, verified);
+        // The bound failed, or what the program says.
+        if matches!(verdict, Verdict::Retry(_)) && std::mem::take(&mut self.is_reported) {
+            let true_norm = stopwatch.verify(|| self.verifier.residual_norm(self.x, self.comm))?;
+            self.verifier.norms.residual = true_norm;
+            self.record.true_norm = Some(true_norm);
+        }
+        Ok(verdict)
+    }
+
+    fn residual(&self) -> ResidualRecord {
+        self.record
+    }
 }
 
 fn norm(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
@@ -234,7 +278,7 @@ fn norm(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
     Ok(sum[0].sqrt())
 }
 
-/// `max - min` of the finite values of all ranks.
+/// Returns `max - min` of the finite values of all ranks.
 fn range(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
     let finite = x.iter().copied().filter(|v| v.is_finite());
     let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -243,13 +287,14 @@ fn range(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
     Ok(if high > low { high - low } else { 0.0 })
 }
 
-/// This rank's share of `||A||_F^2`: exact where the entries are known, else the mean of
+/// Returns this rank's share of `||A||_F^2`: exact where the entries are known, else the mean of
 /// `||A z||^2` over vectors of random signs, whose expectation it is.
 fn frobenius_squared(operator: &dyn Operator) -> Result<f64, CommError> {
     if let Some(exact) = operator.frobenius_squared() {
         return Ok(exact);
     }
-    let (mut z, mut az) = (vec![0.0; operator.rows()], vec![0.0; operator.rows()]);
+    let mut z = vec![0.0; operator.rows()];
+    let mut az = vec![0.0; operator.rows()];
     let mut sum = 0.0;
     for sample in 0..RADEMACHER_SAMPLES {
         for (row, z) in z.iter_mut().enumerate() {

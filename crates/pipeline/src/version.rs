@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use recoup_core::{
     Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, Storage, Store, StoreError,
@@ -10,43 +9,34 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::chain::Follow;
+use crate::chain::ChainLink;
 use crate::codecs::Codecs;
+use crate::context::WorkerContext;
 use crate::staging::{Buffer, Staged, frame_len, frames};
 
-/// How one variable is to be encoded.
+/// How the frames of one variable are encoded, under whatever bound.
 #[derive(Clone, Copy)]
-pub(crate) struct Coding<'a> {
+pub(crate) struct FrameCoding<'a> {
     pub(crate) codec: &'a dyn Codec,
-    pub(crate) bound: Bound,
-    pub(crate) follow: Follow<'a>,
+    pub(crate) link: ChainLink<'a>,
     /// Of the storage, where the codec may weigh it against its own time.
     pub(crate) bandwidth: Option<f64>,
     pub(crate) threads: usize,
-    /// Set from outside to give up between two frames.
-    pub(crate) abort: &'a AtomicBool,
 }
 
 /// Encodes all frames of a staged variable; `frames` is used again where it holds any.
 pub(crate) fn encode(
     staged: &Staged,
-    coding: Coding<'_>,
+    coding: FrameCoding<'_>,
+    bound: Bound,
+    context: &WorkerContext,
     frames: &mut Vec<Frame<'static>>,
 ) -> Result<(), PipelineError> {
-    let (record, n_frames, len) = (&staged.record, staged.frames(), staged.frame_len());
-    frames.truncate(n_frames);
-    for run in 0..n_frames {
-        check_abort(coding.abort)?;
-        let mut payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
-        let (chain, bandwidth, threads) = (coding.follow.chain(run), coding.bandwidth, coding.threads);
-        let context = Context { dims: record.frame_dims, stride: record.stride, chain, bandwidth, threads };
-        let source = staged.values.slice(run * len, len);
-        let work = || coding.codec.encode(source, coding.bound, &context, &mut payload);
-        let encoded = guarded(coding.codec.id(), work).map_err(in_variable(record))?;
-        let crc32c = crc32c::crc32c(&payload);
-        let payload_record =
-            PayloadRecord { codec: coding.codec.id(), encoded, parent: coding.follow.version(), crc32c };
-        let frame = frame(staged, run, payload.into(), payload_record);
+    frames.truncate(staged.frames());
+    for run in 0..staged.frames() {
+        context.check_abort()?;
+        let payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
+        let frame = encode_frame(staged, run, coding, bound, payload)?;
         if run < frames.len() {
             frames[run] = frame;
         } else {
@@ -56,13 +46,32 @@ pub(crate) fn encode(
     Ok(())
 }
 
-/// The frames of a staged variable as it is, without a copy; `None` on machines where
+/// Encodes one frame into the memory of `payload`.
+fn encode_frame(
+    staged: &Staged,
+    run: usize,
+    coding: FrameCoding<'_>,
+    bound: Bound,
+    mut payload: Vec<u8>,
+) -> Result<Frame<'static>, PipelineError> {
+    let FrameCoding { codec, link, bandwidth, threads } = coding;
+    let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
+    let context = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
+    let source = staged.values.slice(run * staged.frame_len(), staged.frame_len());
+    let work = || codec.encode(source, bound, &context, &mut payload);
+    let encoded = guarded(codec.id(), work).map_err(in_variable(&staged.record))?;
+    let crc32c = crc32c::crc32c(&payload);
+    let payload_record = PayloadRecord { codec: codec.id(), encoded, parent: link.version(), crc32c };
+    Ok(frame(staged, run, payload.into(), payload_record))
+}
+
+/// Returns the frames of a staged variable as it is, without a copy; `None` on machines where
 /// [`CodecId::Raw`] is not their memory.
-pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+pub(crate) fn lend<'a>(staged: &'a Staged, context: &WorkerContext) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
     let len = staged.frame_len();
     let mut frames = Vec::with_capacity(staged.frames());
     for run in 0..staged.frames() {
-        check_abort(abort)?;
+        context.check_abort()?;
         let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
         let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
         let payload_record =
@@ -70,10 +79,6 @@ pub(crate) fn lend<'a>(staged: &'a Staged, abort: &AtomicBool) -> Result<Option<
         frames.push(frame(staged, run, payload.into(), payload_record));
     }
     Ok(Some(frames))
-}
-
-fn check_abort(abort: &AtomicBool) -> Result<(), PipelineError> {
-    if abort.load(Ordering::Acquire) { Err(PipelineError::Aborted) } else { Ok(()) }
 }
 
 /// What is known of a payload when it is made.
@@ -86,7 +91,8 @@ struct PayloadRecord {
 }
 
 fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, payload_record: PayloadRecord) -> Frame<'a> {
-    let (variable, len) = (&staged.record, staged.frame_len());
+    let variable = &staged.record;
+    let len = staged.frame_len();
     let PayloadRecord { codec, encoded, parent, crc32c } = payload_record;
     let start = (run * len) as u64;
     let record = FrameRecord {
@@ -125,24 +131,25 @@ pub(crate) fn decode(
     let Payload { variable, frame, bytes } = payload;
     let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
     let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let (dims, stride, threads) = (variable.frame_dims, variable.stride, codecs.threads);
-    let context = Context { dims, stride, chain, bandwidth: None, threads };
+    let VariableRecord { frame_dims: dims, stride, .. } = *variable;
+    let context = Context { dims, stride, chain, bandwidth: None, threads: codecs.threads };
     let codec = codecs.find(id)?;
     guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
 }
 
-/// A codec that panics costs a version, not the solve: most of them are other people's code.
+/// Runs a codec. One that panics costs a version, not the solve: most of them are other people's
+/// code.
 fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> Result<T, CodecError> {
     // What a panic leaves half done is a payload or a scratch buffer, and both are thrown away.
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(CodecError::Foreign { codec, message: "the codec panicked".to_owned() }))
 }
 
-/// The frames just encoded, decoded again: what a restore would see.
+/// Decodes the frames just encoded: what a restore would see.
 pub(crate) fn decode_frames(
     record: &VariableRecord,
     encoded: &[Frame],
-    follow: Follow<'_>,
+    link: ChainLink<'_>,
     codecs: Codecs,
     target: &mut Buffer,
 ) -> Result<(), PipelineError> {
@@ -151,7 +158,7 @@ pub(crate) fn decode_frames(
     target.retype(record.element);
     target.resize(frames(record) * len);
     encoded.iter().enumerate().try_for_each(|(run, frame)| {
-        let chain = frame.record.parent().map_or(Chain::Alone, |_| follow.chain(run));
+        let chain = frame.record.parent().map_or(Chain::Alone, |_| link.chain(run));
         let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
         decode(payload, chain, codecs, target.slice_mut(run * len, len))
     })
@@ -171,13 +178,14 @@ pub(crate) fn read_frame(
         return Ok(());
     }
     let what = format!("checksum {:08x} expected, {:08x} found", frame.crc32c, crc32c::crc32c(payload));
-    let (variable, rank, run) = (frame.variable.clone(), frame.rank, frame.run);
+    let FrameRecord { variable, rank, run, .. } = frame.clone();
     Err(StoreError::Frame { version, variable, rank, run, what }.into())
 }
 
 fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError + use<> {
-    let (variable, rank) = (record.name.clone(), record.rank);
-    move |source| PipelineError::Codec { variable: variable.clone(), rank, source }
+    let name = record.name.clone();
+    let rank = record.rank;
+    move |source| PipelineError::Codec { variable: name.clone(), rank, source }
 }
 
 #[cfg(test)]
@@ -221,9 +229,8 @@ mod tests {
             distribution: Distribution::RankLocal,
         };
         let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]), sums: Vec::new() };
-        let (bound, follow, abort) = (Bound::Lossless, Follow::Never, &AtomicBool::new(false));
-        let coding = Coding { codec: &Panicking, bound, follow, bandwidth: None, threads: 1, abort };
-        let error = encode(&staged, coding, &mut Vec::new()).unwrap_err();
+        let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
+        let error = encode_frame(&staged, 0, coding, Bound::Lossless, Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }
 }

@@ -20,7 +20,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// The type of its elements.
+    /// Returns the type of its elements.
     #[must_use]
     pub fn element(&self) -> ElementType {
         self.values.all().element()
@@ -38,10 +38,11 @@ impl ChainReader<'_> {
         let parts = parts(manifest, name);
         let Some(&first) = parts.first() else {
             let what = "the version does not hold it".to_owned();
-            let (version, variable) = (manifest.version, name.to_owned());
-            return Err(vec![PipelineError::Variable { version, variable, rank: 0, what }]);
+            let variable = name.to_owned();
+            return Err(vec![PipelineError::Variable { version: manifest.version, variable, rank: 0, what }]);
         };
-        let (mut values, mut damaged) = (Buffer::new(first.element), Vec::new());
+        let mut values = Buffer::new(first.element);
+        let mut damaged = Vec::new();
         for part in &parts {
             match self.variable(manifest, part) {
                 Ok(read) if damaged.is_empty() => values.append(read.values, part.len as usize),
@@ -58,8 +59,8 @@ impl ChainReader<'_> {
         Ok(Whole { name: first.name.clone(), role: first.role, dims, values })
     }
 
-    /// Frames whose own bytes are as written, yet do not decode: one line each. Those that fail
-    /// their checksum are what [`recoup_core::Store::inspect_damage`] finds.
+    /// Finds frames whose own bytes are as written, yet do not decode: one line each. Those that
+    /// fail their checksum are what [`recoup_core::Store::inspect_damage`] finds.
     pub fn undecodable(&mut self, manifest: &Manifest) -> Vec<String> {
         manifest.frames.iter().filter_map(|frame| self.complaint(manifest, frame)).collect()
     }
@@ -78,7 +79,7 @@ impl ChainReader<'_> {
     }
 }
 
-/// The parts of a variable that make it whole, in order.
+/// Returns the parts of a variable that make it whole, in order.
 fn parts<'a>(manifest: &'a Manifest, name: &str) -> Vec<&'a VariableRecord> {
     let mut parts: Vec<&VariableRecord> = manifest.variables.iter().filter(|v| v.name == name).collect();
     parts.sort_by_key(|part| match part.distribution {

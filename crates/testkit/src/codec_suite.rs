@@ -8,7 +8,7 @@ use recoup_core::{Bound, Codec, CodecError, Context, Encoded, Values, ValuesMut}
 
 /// The checks a codec crate lends to the suite.
 #[derive(Clone, Copy, Debug)]
-pub struct Judge {
+pub struct CodecJudge {
     /// The first value that breaks a bound, in real arithmetic.
     pub bound_holds: fn(Values<'_>, Values<'_>, Bound) -> Option<usize>,
     /// Decodes a payload that was stored raw.
@@ -27,7 +27,7 @@ struct Input {
 ///
 /// # Panics
 /// When the codec breaks a promise.
-pub fn keeps_its_promises(codec: &dyn Codec, judge: Judge) {
+pub fn keeps_its_promises(codec: &dyn Codec, judge: CodecJudge) {
     keeps_every_bound_on_doubles(codec, judge);
     keeps_every_bound_on_singles(codec, judge);
     keeps_integers_and_bytes(codec, judge);
@@ -62,7 +62,7 @@ pub fn bounds() -> Vec<Bound> {
 ///
 /// # Panics
 /// When a value breaks its bound, or the error said to be achieved is exceeded.
-pub fn keeps_every_bound_on_doubles(codec: &dyn Codec, judge: Judge) {
+pub fn keeps_every_bound_on_doubles(codec: &dyn Codec, judge: CodecJudge) {
     for input in inputs() {
         for bound in bounds() {
             let mut decoded = vec![1.5; input.values.len()];
@@ -81,7 +81,7 @@ pub fn keeps_every_bound_on_doubles(codec: &dyn Codec, judge: Judge) {
 ///
 /// # Panics
 /// When a value breaks its bound.
-pub fn keeps_every_bound_on_singles(codec: &dyn Codec, judge: Judge) {
+pub fn keeps_every_bound_on_singles(codec: &dyn Codec, judge: CodecJudge) {
     for input in inputs() {
         let values: Vec<f32> = input.values.iter().map(|&x| x as f32).collect();
         for bound in bounds() {
@@ -97,7 +97,7 @@ pub fn keeps_every_bound_on_singles(codec: &dyn Codec, judge: Judge) {
 ///
 /// # Panics
 /// When they do not.
-pub fn keeps_integers_and_bytes(codec: &dyn Codec, judge: Judge) {
+pub fn keeps_integers_and_bytes(codec: &dyn Codec, judge: CodecJudge) {
     let mut random = Random(7);
     let integers: Vec<i64> = (0..300).map(|i| if i % 3 == 0 { random.next() as i64 } else { i }).collect();
     let bytes: Vec<u8> = (0..301).map(|i| if i % 2 == 0 { random.next() as u8 } else { 65 }).collect();
@@ -202,7 +202,7 @@ fn small_payloads(codec: &dyn Codec) -> Vec<(Vec<u8>, Bound, Input)> {
 /// A codec under one bound.
 struct CodecTrial<'a> {
     codec: &'a dyn Codec,
-    judge: Judge,
+    judge: CodecJudge,
     bound: Bound,
 }
 

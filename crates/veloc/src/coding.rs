@@ -30,16 +30,16 @@ pub(crate) fn file_name(index: usize) -> String {
 }
 
 /// A variable, and its frames.
-pub(crate) type EncodedVariable = (VariableRecord, Vec<Frame<'static>>);
+pub(crate) type EncodedRegion = (VariableRecord, Vec<Frame<'static>>);
 
 /// Bytes as they are.
-pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<EncodedVariable, Error> {
+pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<EncodedRegion, Error> {
     let record = record(name, Role::Dynamic, ElementType::Bytes, bytes.len());
     encode(record, Values::Bytes(bytes), CodecId::Raw, Bound::Lossless)
 }
 
 /// Doubles under a bound; `bytes` holds whole ones.
-pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<EncodedVariable, Error> {
+pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<EncodedRegion, Error> {
     let word = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
     let values: Vec<f64> = bytes.chunks_exact(8).map(word).collect();
     let record = record(name, Role::Iterate, ElementType::F64, values.len());
@@ -61,7 +61,7 @@ fn record(name: &str, role: Role, element: ElementType, len: usize) -> VariableR
     }
 }
 
-fn encode(record: VariableRecord, values: Values<'_>, codec: CodecId, bound: Bound) -> Result<EncodedVariable, Error> {
+fn encode(record: VariableRecord, values: Values<'_>, codec: CodecId, bound: Bound) -> Result<EncodedRegion, Error> {
     let frame_len = record.frame_dims[0];
     let codec = recoup_compress::codec(codec)?;
     let mut frames = Vec::with_capacity(values.len().div_ceil(frame_len));

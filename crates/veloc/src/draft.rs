@@ -9,7 +9,7 @@ use recoup_core::{
     Resume, Role, Scheme, VariableRecord,
 };
 
-use crate::coding::{self, EncodedVariable, META, encode_bytes, encode_doubles, region_name};
+use crate::coding::{self, EncodedRegion, META, encode_bytes, encode_doubles, region_name};
 use crate::copies::Meta;
 use crate::places::NameStores;
 use crate::regions::{Regions, Selection};
@@ -159,7 +159,7 @@ impl Checkpoint {
     }
 
     /// Whatever went wrong once is in the way of the end.
-    fn put(&mut self, coded: Result<EncodedVariable, Error>) -> Result<(), Error> {
+    fn put(&mut self, coded: Result<EncodedRegion, Error>) -> Result<(), Error> {
         let lost = Error::Order { call: "VELOC_Checkpoint_mem", what: "the checkpoint is lost already" };
         let draft = self.draft.as_mut().ok_or(lost)?;
         let written = coded.and_then(|(record, mut frames)| {
@@ -183,7 +183,7 @@ impl Drop for Checkpoint {
 
 /// # Safety
 /// The program's memory is there, and nothing else writes it meanwhile.
-unsafe fn coded(id: i32, region: &MemoryRegion, bound: Bound) -> Result<EncodedVariable, Error> {
+unsafe fn coded(id: i32, region: &MemoryRegion, bound: Bound) -> Result<EncodedRegion, Error> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { region.read() };
     if bound == Bound::Lossless || bound == Bound::Absolute(0.0) {

@@ -61,7 +61,7 @@ impl Parts {
     pub(super) fn draft(&self, version: u64, rank: usize) -> Box<dyn Draft> {
         self.lock().retain(|&(sealed, of), _| sealed == version && of != rank);
         let (part, opaque) = (Part::default(), Vec::new());
-        Box::new(PartDraft { parts: self.clone(), version, rank, part, bytes: SUPERBLOCK_BYTES, opaque })
+        Box::new(SharedFileDraft { parts: self.clone(), version, rank, part, bytes: SUPERBLOCK_BYTES, opaque })
     }
 
     pub(super) fn clear(&self) {
@@ -75,7 +75,7 @@ impl Parts {
 }
 
 /// A rank's part as it grows.
-struct PartDraft {
+struct SharedFileDraft {
     parts: Parts,
     version: u64,
     rank: usize,
@@ -84,7 +84,7 @@ struct PartDraft {
     opaque: Vec<String>,
 }
 
-impl Draft for PartDraft {
+impl Draft for SharedFileDraft {
     /// The places are those of a file of the rank's own; publishing moves them.
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], _next: NextCall) -> Result<(), StoreError> {
         for frame in frames.iter_mut() {

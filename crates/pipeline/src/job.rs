@@ -1,0 +1,50 @@
+//! What a session and its worker send each other.
+
+use recoup_core::{Measured, Plan, Prediction, Progress, Role};
+
+use crate::chain::Base;
+use crate::outcome::Outcome;
+use crate::reference::KnownNorms;
+use crate::staging::StagingSet;
+use crate::suspicion::ReportedResidual;
+
+/// What the worker is asked for, in this order.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A version.
+    Make(Box<Job>),
+    /// To go on from a restored version, or from none.
+    Restart(Base),
+}
+
+/// A version to be made.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    pub(crate) progress: Progress,
+    pub(crate) reported: ReportedResidual,
+    pub(crate) known: KnownNorms,
+    /// What the run has measured, where its policy asks.
+    pub(crate) measured: Option<Measured>,
+    /// Extra iterations expected of a recovery from it.
+    pub(crate) predicted: Option<Prediction>,
+    /// The name of the method, where it has one.
+    pub(crate) method: Option<&'static str>,
+    pub(crate) staging: StagingSet,
+    pub(crate) stage_seconds: f64,
+    pub(crate) wait_seconds: f64,
+}
+
+impl Job {
+    /// Returns `d . A d` of the direction as the program knows it: it speaks of one direction.
+    pub(crate) fn direction_squared(&self) -> Option<f64> {
+        let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);
+        self.known.direction_squared.filter(|_| directions.count() == 1)
+    }
+}
+
+/// What the worker gives back: the outcome, and the buffers to be used again.
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    pub(crate) staging: StagingSet,
+}

@@ -1,0 +1,173 @@
+//! One rank's part of a version, and the manifest that all parts make.
+
+use recoup_core::{
+    Bound, BoundRule, CommError, Draft, FORMAT_VERSION, FileRecord, Fingerprint, Frame, FrameRecord, Manifest,
+    NextCall, ResidualRecord, Scheme, StoreError, VariableRecord,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::PipelineError;
+use crate::encoding::VariableFrames;
+use crate::job::Job;
+use crate::suspicion::Suspicion;
+
+/// What all manifests of a run say.
+pub(crate) struct RunIdentity {
+    pub(crate) name: String,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) nonzeros: Option<u64>,
+}
+
+/// Why a version was not made.
+pub(crate) enum CheckpointFailure {
+    /// It was given up.
+    Aborted,
+    /// Its iterate is corrupted; found before the draft was begun, on all ranks alike.
+    Suspicious(Suspicion),
+    /// An error, in its own words.
+    Failed(String),
+}
+
+impl From<PipelineError> for CheckpointFailure {
+    fn from(error: PipelineError) -> Self {
+        match error {
+            PipelineError::Aborted => Self::Aborted,
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<StoreError> for CheckpointFailure {
+    fn from(error: StoreError) -> Self {
+        PipelineError::from(error).into()
+    }
+}
+
+impl From<CommError> for CheckpointFailure {
+    fn from(error: CommError) -> Self {
+        PipelineError::from(error).into()
+    }
+}
+
+/// One rank's part of a manifest.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Part {
+    variables: Vec<VariableRecord>,
+    frames: Vec<FrameRecord>,
+    files: Vec<FileRecord>,
+    state: PartState,
+}
+
+/// How a rank's part came out.
+#[derive(Default, Serialize, Deserialize)]
+enum PartState {
+    /// Durable.
+    #[default]
+    Sealed,
+    /// Given up.
+    Aborted,
+    /// Not written, for this reason.
+    Failed(String),
+}
+
+impl From<Result<Part, CheckpointFailure>> for Part {
+    fn from(sealed: Result<Part, CheckpointFailure>) -> Self {
+        let state = match sealed {
+            Ok(part) => return part,
+            Err(CheckpointFailure::Aborted) => PartState::Aborted,
+            Err(CheckpointFailure::Suspicious(suspicion)) => PartState::Failed(suspicion.to_string()),
+            Err(CheckpointFailure::Failed(message)) => PartState::Failed(message),
+        };
+        Self { state, ..Self::default() }
+    }
+}
+
+impl Part {
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.frames.iter().map(|f| f.payload_bytes).sum()
+    }
+}
+
+/// One rank's part of a version, on its way to the store.
+pub(crate) struct PartDraft {
+    draft: Box<dyn Draft>,
+    /// Variables the version holds.
+    n_variables: usize,
+    part: Part,
+}
+
+impl PartDraft {
+    pub(crate) fn new(draft: Box<dyn Draft>, n_variables: usize) -> Self {
+        Self { draft, n_variables, part: Part::default() }
+    }
+
+    /// Writes the frames of the next variable, and takes note of where they are.
+    pub(crate) fn write(
+        &mut self,
+        variable: &VariableRecord,
+        frames: &mut VariableFrames<'_>,
+    ) -> Result<(), StoreError> {
+        match frames {
+            VariableFrames::Lent(frames) => self.write_frames(variable, frames),
+            VariableFrames::Encoded(frames) => self.write_frames(variable, frames),
+        }
+    }
+
+    fn write_frames(&mut self, variable: &VariableRecord, frames: &mut [Frame<'_>]) -> Result<(), StoreError> {
+        let next = NextCall::after(self.part.variables.len(), self.n_variables);
+        self.draft.write(variable, frames, next)?;
+        self.part.variables.push(variable.clone());
+        self.part.frames.extend(frames.iter().map(|f| f.record.clone()));
+        Ok(())
+    }
+
+    /// Makes the part durable.
+    pub(crate) fn seal(mut self) -> Result<Part, StoreError> {
+        self.part.files = self.draft.seal()?.files;
+        Ok(self.part)
+    }
+}
+
+/// Returns why the version of these parts, of all ranks, cannot be published; `None` where every
+/// rank has sealed its own.
+pub(crate) fn first_failure(parts: &[Part]) -> Option<CheckpointFailure> {
+    if parts.iter().any(|part| matches!(part.state, PartState::Aborted)) {
+        return Some(CheckpointFailure::Aborted);
+    }
+    parts.iter().enumerate().find_map(|(rank, part)| match &part.state {
+        PartState::Failed(message) => Some(PipelineError::Rank { rank, message: message.clone() }.into()),
+        PartState::Sealed | PartState::Aborted => None,
+    })
+}
+
+impl RunIdentity {
+    /// Makes the manifest of a version from the parts of all ranks.
+    pub(crate) fn manifest(&self, job: &Job, parts: Vec<Part>, residual: ResidualRecord) -> Manifest {
+        let is_lossy = job.plan.scheme == Scheme::Lossy;
+        let is_converged = job.progress.is_converged() && !is_lossy;
+        let mut manifest = Manifest {
+            format: FORMAT_VERSION,
+            name: self.name.clone(),
+            version: job.progress.iteration,
+            ranks: parts.len(),
+            fingerprint: self.fingerprint,
+            nonzeros: self.nonzeros.filter(|_| job.method.is_some()),
+            method: job.method.map(str::to_owned),
+            scheme: job.plan.scheme,
+            resume: job.plan.resume,
+            rule: if is_lossy { job.plan.rule } else { BoundRule::Fixed(Bound::Lossless) },
+            residual: ResidualRecord { is_converged, ..residual },
+            extra_iterations_predicted: job.predicted,
+            measured: job.measured.clone(),
+            variables: Vec::new(),
+            frames: Vec::new(),
+            files: Vec::new(),
+        };
+        for part in parts {
+            manifest.variables.extend(part.variables);
+            manifest.frames.extend(part.frames);
+            manifest.files.extend(part.files);
+        }
+        manifest
+    }
+}
