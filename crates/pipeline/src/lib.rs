@@ -32,6 +32,7 @@ mod marks;
 mod meter;
 mod outcome;
 mod part;
+mod profile;
 mod reader;
 mod redistribute;
 mod reference;

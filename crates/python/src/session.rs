@@ -16,7 +16,7 @@ use recoup::core::{Difference, Plan, Progress, Scheme, Status};
 use recoup::pipeline;
 
 use crate::operator::{Given, Raised};
-use crate::options::Options;
+use crate::options::{Options, profile};
 use crate::outcome::{Outcome, Restored, Said};
 use crate::protected::{Lent, Protected, Targets, Writing, not_finite, read};
 use crate::refused;
@@ -186,6 +186,13 @@ impl Session {
     /// Names of the arrays in use.
     fn used(&self) -> PyResult<Vec<String>> {
         Ok(self.state()?.protected.iter().filter(|p| p.is_used).map(|p| p.name.clone()).collect())
+    }
+
+    /// Gives the policy the numbers of a method that the library knows by name.
+    fn set_method(&self, name: &str) -> PyResult<()> {
+        let profile = profile(name)?;
+        self.state()?.session()?.set_profile(profile);
+        Ok(())
     }
 
     /// Decides, and saves when it is time.

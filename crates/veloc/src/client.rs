@@ -421,7 +421,7 @@ impl Client {
         let (scratch, first) = self.agree(name, scratch.and_then(|scratch| Ok((scratch, first?))))?;
         let persistent = first.map_or_else(|| self.places.join_persistent(name), Ok);
         let persistent = self.agree(name, persistent)?;
-        let stores = NameStores { scratch: scratch.into(), persistent: persistent.into() };
+        let stores = NameStores { scratch, persistent };
         self.stores_of.insert(name.to_owned(), stores.clone());
         Ok(stores)
     }

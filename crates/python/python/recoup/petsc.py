@@ -61,6 +61,9 @@ class Attached:
         kind = str(ksp.getType())
         self._is_cg = kind == "cg"
         self._cycle = restart if "gmres" in kind else 1
+        # Richardson's iteration is stationary, as Jacobi's is: both bear more of a lossy version than CG does.
+        method = "gmres" if "gmres" in kind else "jacobi" if kind == "richardson" else None
+        options.setdefault("method", method)
         rhs = np.array(b.getArray(readonly=True), dtype=np.float64)
         self._in, self._out = b.duplicate(), b.duplicate()
         operator: Any = self._by_rows(rhs.size)

@@ -91,6 +91,8 @@ class Callback:
         self._norm = float(np.linalg.norm(self._b))
         self._is_due = False
         self._deflation: Deflation | None = None
+        if method == "gmres":
+            session._native.set_method(method)
         session.protect("x", self._x, role="iterate")
         if method == "cg":
             self._p = np.zeros(self._b.size)
