@@ -1,5 +1,5 @@
 //! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the
-//! feature `mpi` ranks as processes of an MPI job (`Mpi`). [`survive`] is the loop of a job that
+//! feature `mpi` ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that
 //! goes on without the processes it loses.
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
