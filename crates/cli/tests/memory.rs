@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use recoup_testkit::mpirun::{self, Job};
+use recoup_testkit::mpirun::{self, EndedJob};
 use serde_json::Value;
 
 const RANKS: usize = 4;
@@ -30,7 +30,7 @@ fn run(ranks: usize, more: &str, dir: &Path) -> Value {
     told(&mpirun::job(ranks, |command| add(command, &format!("run {SOLVE} {SAVE} {more}"), dir)))
 }
 
-fn told(job: &Job) -> Value {
+fn told(job: &EndedJob) -> Value {
     let lines: Vec<&str> = job.stdout.lines().filter(|line| line.starts_with('{')).collect();
     assert_eq!(lines.len(), 1, "{job}");
     serde_json::from_str(lines[0]).unwrap()
@@ -179,7 +179,7 @@ fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_di
         wipe(dir.path(), &[1, 2]);
         let output = job.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let job = Job { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) };
+        let job = EndedJob { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) };
         let run = told(&job);
         assert_same_end(&run, &expected);
         assert!(has_note(&run, note), "{tiers}: {run}\n{job}");

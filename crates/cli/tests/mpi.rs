@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use recoup_testkit::mpirun::{self, Job};
+use recoup_testkit::mpirun::{self, EndedJob};
 use serde_json::Value;
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
 
 /// `recoup` on so many ranks.
-fn job(ranks: usize, arguments: &str, dir: &Path) -> Job {
+fn job(ranks: usize, arguments: &str, dir: &Path) -> EndedJob {
     mpirun::job(ranks, |command| add(command, arguments, dir))
 }
 

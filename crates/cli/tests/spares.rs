@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use recoup_testkit::mpirun::{self, Job};
+use recoup_testkit::mpirun::{self, EndedJob};
 use serde_json::Value;
 
 /// Kills wanted of each test by hand.
@@ -48,7 +48,7 @@ const CLOSING_UP: Kind = Kind {
 };
 
 /// One run, processes of which are killed.
-fn run(folder: &Path, kind: Kind, seed: u64, dir: &Path) -> Job {
+fn run(folder: &Path, kind: Kind, seed: u64, dir: &Path) -> EndedJob {
     std::fs::create_dir_all(dir.join("m")).unwrap();
     mpirun::surviving_job(folder, kind.processes, |command| {
         command.arg(env!("CARGO_BIN_EXE_recoup")).arg("run").args(["--mpi", "--json", "--threads", "1"]);
