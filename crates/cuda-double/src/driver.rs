@@ -1,0 +1,1 @@
+//! The driver's side: contexts, memory, streams, events, modules.
