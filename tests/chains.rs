@@ -19,12 +19,10 @@ use recoup::pipeline::{
 };
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 
-use crate::support::{Problem, fixed, plan};
+use crate::support::{Problem, fixed, following_codecs, plan};
 
 /// The absolute bound of every version here.
 const E: f64 = 1e-6;
-/// Codecs that can follow a parent, by themselves and through a difference.
-const CODECS: [CodecId; 3] = [CodecId::Qb, CodecId::Pco, CodecId::Zfp];
 const N: usize = 5000;
 
 fn progress(iteration: u64) -> Progress {
@@ -95,7 +93,8 @@ fn rank_file(dir: &Path, version: u64, rank: usize) -> PathBuf {
 fn copy(source: &Path, target: &Path) {
     fs::create_dir_all(target).unwrap();
     for entry in fs::read_dir(source).unwrap().map(Result::unwrap) {
-        let (from, to) = (entry.path(), target.join(entry.file_name()));
+        let from = entry.path();
+        let to = target.join(entry.file_name());
         if from.is_dir() {
             copy(&from, &to);
         } else {
@@ -108,7 +107,7 @@ fn copy(source: &Path, target: &Path) {
 /// again.
 #[test]
 fn every_version_of_a_chain_comes_back_within_its_bound() {
-    for codec in CODECS {
+    for codec in following_codecs() {
         for key_every in [4, 100] {
             let dir = tempfile::tempdir().unwrap();
             let builder = || recoup::open(dir.path()).plan(fixed_plan(codec)).key_every(key_every).keep(100);
@@ -182,10 +181,11 @@ fn a_damaged_link_costs_what_hangs_on_it_and_is_named() {
     }
 }
 
-/// Payloads of a chain of versions that were waited for, and the values of the last, on so many
+/// Payloads of a chain of versions that were waited for, and the values of the last, on `threads`
 /// threads.
 fn made_on(threads: usize) -> (Vec<Vec<u8>>, Vec<f64>) {
-    let (store, n) = (Arc::new(MemoryStore::new()), 60 * N);
+    let store = Arc::new(MemoryStore::new());
+    let n = 60 * N;
     let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).key_every(3).keep(100).threads(threads);
     let mut session = builder.synchronous(true).build_with(store.clone(), &Solo).unwrap();
     for version in 1..=5 {
@@ -246,7 +246,8 @@ fn assert_chains_whole(store: &dyn Store, what: &str) -> Vec<u64> {
     let mut reader = ChainReader::new(store, Codecs::shared(recoup::compress::codec, 1));
     for manifest in manifests(store) {
         assert_eq!(store.inspect_damage(manifest.version).unwrap(), [], "{what}");
-        let (variable, frame) = (&manifest.variables[0], &manifest.frames[0]);
+        let variable = &manifest.variables[0];
+        let frame = &manifest.frames[0];
         let mut x = vec![0.0; variable.frame_dims.iter().product()];
         let read = reader.frame(manifest.version, variable, frame, ValuesMut::F64(&mut x));
         read.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -408,7 +409,8 @@ fn ranks_walk_their_chains_together() {
     assert_eq!(follow, [0, RANKS, RANKS, RANKS]);
     let restore = || {
         Threads::launch(RANKS, |comm| {
-            let (mut session, mut x) = (session(&comm), vec![0.0; N]);
+            let mut session = session(&comm);
+            let mut x = vec![0.0; N];
             let restored = session.restore_with(&mut [&mut owner(comm.rank(), &mut x)]).unwrap().unwrap();
             assert_within_bound(&x, restored.version, comm.rank());
             restored.version
@@ -452,7 +454,7 @@ fn frames_of_one_variable_follow_one_by_one() {
 #[test]
 fn a_chain_of_verified_versions_gives_the_residuals_that_were_measured() {
     let problem = Problem::poisson(16);
-    for codec in CODECS {
+    for codec in following_codecs() {
         let dir = tempfile::tempdir().unwrap();
         let plan = Plan { codec, ..plan(Scheme::Lossy) };
         let session = problem.builder(dir.path(), plan, 4).keep(100).build().unwrap();
@@ -466,11 +468,15 @@ fn a_chain_of_verified_versions_gives_the_residuals_that_were_measured() {
         let mut reader = ChainReader::new(&store, Codecs::shared(recoup::compress::codec, 1));
         let norm_b = problem.b.iter().map(|b| b * b).sum::<f64>().sqrt();
         for manifest in manifests {
-            let (variable, frame, residual) = (&manifest.variables[0], &manifest.frames[0], manifest.residual);
-            let (mut x, mut r) = (vec![0.0; problem.b.len()], vec![0.0; problem.b.len()]);
+            let variable = &manifest.variables[0];
+            let frame = &manifest.frames[0];
+            let residual = manifest.residual;
+            let mut x = vec![0.0; problem.b.len()];
+            let mut r = vec![0.0; problem.b.len()];
             reader.frame(manifest.version, variable, frame, ValuesMut::F64(&mut x)).unwrap();
             let measured = problem.a.residual(&problem.b, &x, &mut r).unwrap().sqrt();
-            let (verified, exact) = (residual.verified_norm.unwrap(), residual.true_norm.unwrap());
+            let verified = residual.verified_norm.unwrap();
+            let exact = residual.true_norm.unwrap();
             assert!((measured - verified).abs() <= 1e3 * f64::EPSILON * norm_b, "{codec}: {measured} {verified}");
             assert!(verified <= 1.5 * exact, "{codec}: {verified} {exact}");
         }

@@ -10,6 +10,7 @@ use recoup::core::{Plan, Resume, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::Never;
 use recoup::pipeline::{Ended, RunLimits, RunReport, Runner, Timing};
+use recoup::solvers::METHODS;
 
 use crate::support::{Problem, plan};
 
@@ -18,7 +19,8 @@ fn last() -> Plan {
     Plan { resume: Resume::Restarted, ..plan(Scheme::Lossless) }
 }
 
-/// A lossy run in `dir` that keeps its solution, and is asked to stop after so many iterations.
+/// A lossy run in `dir` that keeps its solution, and is asked to stop after `stop_after`
+/// iterations.
 fn run(problem: &Problem, method: &str, dir: &Path, stop_after: u64) -> RunReport {
     let session = problem.builder(dir, plan(Scheme::Lossy), 10).synchronous(true).build().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
@@ -40,7 +42,7 @@ fn run(problem: &Problem, method: &str, dir: &Path, stop_after: u64) -> RunRepor
 #[test]
 fn a_converged_run_leaves_its_solution_and_needs_no_iteration_the_next_time() {
     let problem = Problem::poisson(12);
-    for method in ["cg", "pipecg", "bicgstab", "gmres", "jacobi"] {
+    for method in METHODS.iter().map(|method| method.name) {
         let dir = tempfile::tempdir().unwrap();
         let first = run(&problem, method, dir.path(), u64::MAX);
         assert_eq!(first.ended, Ended::Converged, "{method}");

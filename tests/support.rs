@@ -12,8 +12,7 @@ use recoup::core::{
 use recoup::model::failures::Never;
 use recoup::pipeline::{RunLimits, RunReport, Runner, Session, Timing};
 use recoup::solvers::{
-    Bicgstab, Cg, Csr, Gmres, GmresOptions, Jacobi, JacobiPreconditioner, PipelinedCg, Pool, RightHandSide, Side, Stop,
-    System,
+    Csr, JacobiPreconditioner, METHODS, MethodInputs, NamedMethod, Pool, RightHandSide, Side, Stop, System,
 };
 use recoup::{Builder, SystemClock};
 
@@ -22,6 +21,7 @@ pub(crate) struct Problem {
     pub(crate) a: Arc<Csr>,
     pub(crate) b: Arc<[f64]>,
     m: JacobiPreconditioner,
+    x0: Vec<f64>,
     pool: Pool,
 }
 
@@ -36,29 +36,34 @@ impl Problem {
 
     pub(crate) fn of(a: Csr, rhs: RightHandSide) -> Self {
         let a = Arc::new(a);
-        let b = rhs.build(a.as_ref()).unwrap().into();
+        let b: Arc<[f64]> = rhs.build(a.as_ref()).unwrap().into();
         let m = JacobiPreconditioner::new(a.as_ref()).unwrap();
-        Self { a, b, m, pool: Pool::new(1) }
+        let x0 = vec![0.0; b.len()];
+        Self { a, b, m, x0, pool: Pool::new(1) }
     }
 
-    fn system(&self) -> System<'_> {
-        System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool }
+    /// All that a method of the table is made from.
+    pub(crate) fn inputs(&self, stop: Stop) -> MethodInputs<'_> {
+        MethodInputs {
+            system: System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool },
+            rows: Some(&self.a),
+            preconditioner: &self.m,
+            x0: &self.x0,
+            stop,
+            omega: 1.0,
+            restart: 30,
+            side: Side::Right,
+            harvest: 8,
+        }
     }
 
-    /// A fresh solver of the named method, to a relative residual of 1e-8.
+    /// A fresh solver of the named method, to a relative residual of 1e-8; of 1e-3 if it is
+    /// stationary, as those take ten times the iterations.
     pub(crate) fn solver(&self, method: &str) -> Result<Box<dyn Iteration + '_>, SolveError> {
-        let (x0, stop) = (vec![0.0; self.b.len()], Stop::at(1e-8));
-        Ok(match method {
-            "cg" => Box::new(Cg::new(self.system(), &self.m, &x0, stop)?),
-            "pipecg" => Box::new(PipelinedCg::new(self.system(), &self.m, &x0, stop)?),
-            "bicgstab" => Box::new(Bicgstab::new(self.system(), &self.m, &x0, stop)?),
-            "gmres" => {
-                let options = GmresOptions { restart: 30, side: Side::Right, stop };
-                Box::new(Gmres::new(self.system(), &self.m, &x0, options)?)
-            }
-            "jacobi" => Box::new(Jacobi::new(self.system(), 1.0, &x0, Stop::at(1e-3))?),
-            other => panic!("no method {other}"),
-        })
+        let method = named(method);
+        let rtol = if method.profile.is_stationary { 1e-3 } else { 1e-8 };
+        let solver = (method.make)(&self.inputs(Stop::at(rtol)))?;
+        Ok(solver)
     }
 
     /// `||b - A x|| / ||b||` of the solver's iterate.
@@ -82,18 +87,19 @@ impl Problem {
         session: Option<Session>,
         failures: impl FailureSource + 'a,
     ) -> RunReport {
-        self.run_within(RunLimits { iterations: 100_000, executed: 1_000_000 }, (method, session), failures)
+        self.run_within(RunLimits { iterations: 100_000, executed: 1_000_000 }, method, session, failures)
     }
 
-    /// A CG solve given up after so many iterations.
+    /// A CG solve that is given up after `iterations`.
     pub(crate) fn run_to(&self, iterations: u64, session: Option<Session>) -> RunReport {
-        self.run_within(RunLimits { iterations, executed: iterations }, ("cg", session), Never)
+        self.run_within(RunLimits { iterations, executed: iterations }, "cg", session, Never)
     }
 
     fn run_within<'a>(
         &'a self,
         limits: RunLimits,
-        (method, session): (&'a str, Option<Session>),
+        method: &'a str,
+        session: Option<Session>,
         failures: impl FailureSource + 'a,
     ) -> RunReport {
         let mut runner = Runner {
@@ -109,6 +115,22 @@ impl Problem {
         };
         runner.run(&mut || self.solver(method)).unwrap()
     }
+}
+
+/// The line of the table for a method.
+pub(crate) fn named(method: &str) -> &'static NamedMethod {
+    METHODS.iter().find(|known| known.name == method).unwrap_or_else(|| panic!("no method {method}"))
+}
+
+/// The codecs of this build.
+pub(crate) fn built_codecs() -> Vec<CodecId> {
+    CodecId::ALL.into_iter().filter(|&id| recoup::compress::codec(id).is_ok()).collect()
+}
+
+/// The codecs of this build that can follow a parent, by themselves or through a difference.
+pub(crate) fn following_codecs() -> Vec<CodecId> {
+    let can_follow = |&id: &CodecId| recoup::compress::codec(id).is_ok_and(|codec| codec.can_follow());
+    CodecId::ALL.into_iter().filter(can_follow).collect()
 }
 
 /// A plan of each scheme, with its usual codec.

@@ -55,8 +55,10 @@ struct Sample {
 }
 
 impl Sample {
+    /// Encodes a smooth row far from 0, as an absolute bound for all values of a row is as small as
+    /// the smallest value's where the bound is pointwise.
     fn new(id: CodecId, bound: Bound) -> Self {
-        let values: Vec<f64> = (0..4000).map(|i| (f64::from(i) * 0.01).sin()).collect();
+        let values: Vec<f64> = (0..4000).map(|i| 2.0 + (f64::from(i) * 0.01).sin()).collect();
         let codec = codec(id).expect("built");
         let context = Context::flat(values.len());
         let mut payload = Vec::new();
@@ -71,29 +73,20 @@ impl Sample {
         let peak = peak_of(|| drop(self.codec.decode(payload, self.bound, &self.context, ValuesMut::F64(target))));
         assert!(peak <= allowed, "{} at {}, {damage}: {peak} bytes, {allowed} allowed", self.codec.id(), self.bound);
     }
-}
 
-/// The only test of this program, as another's allocations would be counted too. Lengths lie as far
-/// as a word can: every aligned and unaligned word of the first 256 bytes, and of the last 64, is
-/// replaced by the largest numbers.
-#[test]
-fn damaged_payloads_take_no_more_memory_than_they_earned() {
-    let lossless = [CodecId::Raw, CodecId::Zstd, CodecId::Pco, CodecId::Zfp].map(|id| (id, Bound::Lossless));
-    let lossy = [CodecId::Pco, CodecId::Zfp].map(|id| (id, Bound::Absolute(1e-4)));
-    let pointwise = (CodecId::Pco, Bound::Pointwise(1e-4));
-    for (id, bound) in lossless.into_iter().chain(lossy).chain([pointwise]) {
-        let sample = Sample::new(id, bound);
-        let mut target = vec![0.0; sample.context.dims[0]];
-        let n = sample.payload.len();
+    /// Cuts the payload, flips its bits, and overwrites its words.
+    fn check_damaged(&self) {
+        let mut target = vec![0.0; self.context.dims[0]];
+        let n = self.payload.len();
         let step = (n / 500).max(1);
-        sample.check(&sample.payload, &mut target, "undamaged");
+        self.check(&self.payload, &mut target, "undamaged");
         for length in (0..n).step_by(step).chain(0..n.min(300)) {
-            sample.check(&sample.payload[..length], &mut target, &format!("cut to {length} bytes"));
+            self.check(&self.payload[..length], &mut target, &format!("cut to {length} bytes"));
         }
-        let mut damaged = sample.payload.clone();
+        let mut damaged = self.payload.clone();
         for bit in (0..n * 8).step_by(step * 8 + 1).chain(0..n.min(300) * 8) {
             damaged[bit / 8] ^= 1 << (bit % 8);
-            sample.check(&damaged, &mut target, &format!("bit {bit} flipped"));
+            self.check(&damaged, &mut target, &format!("bit {bit} flipped"));
             damaged[bit / 8] ^= 1 << (bit % 8);
         }
         for start in (0..n.min(256)).chain(n.saturating_sub(64)..n) {
@@ -101,10 +94,25 @@ fn damaged_payloads_take_no_more_memory_than_they_earned() {
                 for forged in [u64::MAX, u64::MAX >> 1, 1 << 40, 1 << 31] {
                     let end = n.min(start + width);
                     damaged[start..end].copy_from_slice(&forged.to_le_bytes()[..end - start]);
-                    sample.check(&damaged, &mut target, &format!("{forged:x} in bytes {start}..{end}"));
-                    damaged.copy_from_slice(&sample.payload);
+                    self.check(&damaged, &mut target, &format!("{forged:x} in bytes {start}..{end}"));
+                    damaged.copy_from_slice(&self.payload);
                 }
             }
         }
+    }
+}
+
+/// The only test of this program, as another's allocations would be counted too. Lengths lie as far
+/// as a word can: every aligned and unaligned word of the first 256 bytes, and of the last 64, is
+/// replaced by the largest numbers.
+#[test]
+fn damaged_payloads_take_no_more_memory_than_they_earned() {
+    // SZ3's decoder is the one that may end the process on damaged bytes.
+    for id in CodecId::ALL.into_iter().filter(|id| *id != CodecId::Sz3) {
+        let bounds: &[Bound] = match codec(id).expect("built").is_lossy() {
+            true => &[Bound::Lossless, Bound::Absolute(1e-4), Bound::Pointwise(1e-4)],
+            false => &[Bound::Lossless],
+        };
+        bounds.iter().for_each(|&bound| Sample::new(id, bound).check_damaged());
     }
 }

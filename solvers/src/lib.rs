@@ -2,10 +2,12 @@
 //! GMRES, BiCGSTAB, with their preconditioners, on CSR matrices and matrix-free stencils, the rows
 //! of one rank or shared among many.
 //!
-//! Promises: `step` allocates nothing, sums run in a fixed order whatever the number of threads,
-//! "converged" means the true residual. Must not know checkpoints, files or codecs: a solver names
-//! its variables and its safe points (`recoup_core::Iteration`) and leaves the rest to the
-//! pipeline.
+//! Promises: `step` allocates nothing, except that GMRES with deflated restarting allocates small
+//! matrices at the end of a cycle. Sums run in a fixed order for any number of threads. "Converged"
+//! means the true residual.
+//!
+//! Must not know checkpoints, files or codecs: a solver names its variables and its safe points
+//! (`recoup_core::Iteration`) and leaves the rest to the pipeline.
 
 mod kernels;
 mod methods;

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use recoup_comm::{Solo, Threads};
 use recoup_core::{Comm, JacobiSweep, Operator, Status, gather_words};
 use recoup_solvers::{
-    Bicgstab, BlockJacobi, Cg, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, GaussSeidel, Gmres,
-    GmresOptions, Ic0, Identity, Ilu0, Jacobi, JacobiPreconditioner, LocalRows, Method, PipelinedCg, Poisson3d, Pool,
-    Preconditioner, Relaxation, RightHandSide, RowPartition, Side, SsorPreconditioner, Stop, System, read_matrix,
-    read_matrix_rows,
+    BlockJacobi, Csr, DistributedCsr, DistributedError, DistributedPoisson3d, Ic0, Identity, Ilu0,
+    JacobiPreconditioner, LocalRows, METHODS, MethodInputs, NamedMethod, Need, Poisson3d, Pool, Preconditioner,
+    RightHandSide, RowPartition, Setting, Side, SsorPreconditioner, Stop, System, read_matrix, read_matrix_rows,
 };
 
 const RANKS: [usize; 4] = [1, 2, 4, 8];
@@ -31,23 +30,32 @@ enum Source {
     File(&'static str),
 }
 
-type Shared = (Box<dyn Operator + Send + Sync>, Option<Arc<Csr>>);
+struct Shared {
+    a: Box<dyn Operator + Send + Sync>,
+    rows: Option<Arc<Csr>>,
+}
+
+impl Shared {
+    fn matrix_free(a: impl Operator + Send + Sync + 'static) -> Self {
+        Self { a: Box::new(a), rows: None }
+    }
+}
 
 impl Source {
     fn whole(self) -> Shared {
         let csr = match self {
-            Self::Stencil(n) => return (Box::new(Poisson3d::new(n)), None),
+            Self::Stencil(n) => return Shared::matrix_free(Poisson3d::new(n)),
             Self::Poisson(n) => Csr::poisson3d(n),
             Self::File(name) => read_matrix(&data(name)).unwrap(),
         };
-        (Box::new(csr.clone()), Some(Arc::new(csr)))
+        Shared { a: Box::new(csr.clone()), rows: Some(Arc::new(csr)) }
     }
 
     fn shared(self, comm: &dyn Comm, threads: usize) -> Shared {
         let own = comm.dup().unwrap();
         let pool = Arc::new(Pool::new(threads));
         let (partition, rows) = match self {
-            Self::Stencil(n) => return (Box::new(DistributedPoisson3d::new(own, n, pool)), None),
+            Self::Stencil(n) => return Shared::matrix_free(DistributedPoisson3d::new(own, n, pool)),
             Self::Poisson(n) => {
                 let partition = RowPartition::even(n * n * n, n * n, comm.size());
                 let rows = LocalRows::poisson3d(n, partition.range(comm.rank()));
@@ -63,8 +71,8 @@ impl Source {
             }
         };
         let matrix = DistributedCsr::new(own, &partition, &rows, pool).unwrap();
-        let local = matrix.local();
-        (Box::new(matrix), Some(local))
+        let rows = Some(matrix.local());
+        Shared { a: Box::new(matrix), rows }
     }
 }
 
@@ -105,12 +113,12 @@ fn wrapping_sum(comm: &dyn Comm, value: u64) -> u64 {
 #[test]
 fn shared_operators_compute_what_one_rank_computes() {
     for source in [Source::Stencil(9), Source::Poisson(9), Source::File("sherman5"), Source::File("bcsstk14")] {
-        let (whole, _) = source.whole();
+        let whole = source.whole().a;
         let (vectors, sums) = everything(whole.as_ref(), &Solo);
         let nonzeros_in_row = whole.nonzeros().div_ceil(whole.rows() as u64) as f64 + 64.0;
         for ranks in [1, 2, 3, 4, 8, 9] {
             let parts = Threads::launch(ranks, |comm| {
-                let (a, _) = source.shared(&comm, 1 + ranks % 2);
+                let a = source.shared(&comm, 1 + ranks % 2).a;
                 assert_eq!(wrapping_sum(&comm, a.fingerprint()), whole.fingerprint(), "{source:?} on {ranks}");
                 assert_eq!(wrapping_sum(&comm, a.nonzeros()), whole.nonzeros());
                 assert_eq!(a.global_rows(), whole.global_rows());
@@ -189,13 +197,31 @@ fn rows_that_make_no_matrix_are_refused_on_every_rank() {
 }
 
 /// A method, its preconditioner and the tolerance.
-type Case = (&'static str, &'static str, f64);
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    method: &'static str,
+    pc: &'static str,
+    rtol: f64,
+}
 
-fn preconditioner<'a>(name: &str, (a, local): &'a Shared) -> Box<dyn Preconditioner + 'a> {
-    let rows = || local.as_deref().unwrap();
+impl Case {
+    fn new(method: &'static str, pc: &'static str, rtol: f64) -> Self {
+        Self { method, pc, rtol }
+    }
+
+    /// A method of the table under a preconditioner that does not depend on ranks, to a tolerance
+    /// that it reaches soon.
+    fn usual(method: &NamedMethod) -> Self {
+        let pc = if method.takes(Setting::Preconditioner) { "jacobi" } else { "none" };
+        Self::new(method.name, pc, if method.profile.is_stationary { 1e-2 } else { 1e-8 })
+    }
+}
+
+fn preconditioner<'a>(name: &str, shared: &'a Shared) -> Box<dyn Preconditioner + 'a> {
+    let rows = || shared.rows.as_deref().unwrap();
     match name {
         "none" => Box::new(Identity),
-        "jacobi" => Box::new(JacobiPreconditioner::new(a.as_ref()).unwrap()),
+        "jacobi" => Box::new(JacobiPreconditioner::new(shared.a.as_ref()).unwrap()),
         "bjacobi" => Box::new(BlockJacobi::new(rows(), 16).unwrap()),
         "ssor" => Box::new(SsorPreconditioner::new(rows(), 1.0).unwrap()),
         "ilu0" => Box::new(Ilu0::new(rows()).unwrap()),
@@ -205,30 +231,23 @@ fn preconditioner<'a>(name: &str, (a, local): &'a Shared) -> Box<dyn Preconditio
 }
 
 /// The iterations of a solve, and its true relative residual.
-fn solve(operator: &Shared, comm: &dyn Comm, case: Case) -> (u64, f64) {
-    let (method, pc, rtol) = case;
-    let a = operator.0.as_ref();
+fn solve(shared: &Shared, comm: &dyn Comm, case: Case) -> (u64, f64) {
+    let a = shared.a.as_ref();
     let pool = Pool::new(1);
-    let stop = Stop::at(rtol);
     let b = RightHandSide::Random { seed: 7 }.build(a).unwrap();
-    let x = vec![0.0; a.rows()];
-    let system = System { a, b: &b, comm, pool: &pool };
-    let m = preconditioner(pc, operator);
-    let m = m.as_ref();
-    let options = GmresOptions { restart: 30, side: Side::Right, stop };
-    let mut solver: Box<dyn Method + '_> = match method {
-        "cg" => Box::new(Cg::new(system, m, &x, stop).unwrap()),
-        "pipecg" => Box::new(PipelinedCg::new(system, m, &x, stop).unwrap()),
-        "gmres" => Box::new(Gmres::new(system, m, &x, options).unwrap()),
-        "gmres-dr" => Box::new(Gmres::new(system, m, &x, options).unwrap().deflated(8).unwrap()),
-        "bicgstab" => Box::new(Bicgstab::new(system, m, &x, stop).unwrap()),
-        "jacobi" => Box::new(Jacobi::new(system, 1.0, &x, stop).unwrap()),
-        "gauss-seidel" => {
-            let rows = operator.1.as_deref().unwrap();
-            Box::new(GaussSeidel::new(system, rows, Relaxation::GaussSeidel, &x, stop).unwrap())
-        }
-        other => panic!("no method {other}"),
+    let method = METHODS.iter().find(|method| method.name == case.method).unwrap();
+    let inputs = MethodInputs {
+        system: System { a, b: &b, comm, pool: &pool },
+        rows: shared.rows.as_deref(),
+        preconditioner: &*preconditioner(case.pc, shared),
+        x0: &vec![0.0; a.rows()],
+        stop: Stop::at(case.rtol),
+        omega: 1.0,
+        restart: 30,
+        side: Side::Right,
+        harvest: 8,
     };
+    let mut solver = (method.make)(&inputs).unwrap();
     while solver.progress().status == Status::Running && solver.progress().iteration < LIMIT {
         solver.step().unwrap();
     }
@@ -245,7 +264,7 @@ fn iterations(source: Source, case: Case) -> (u64, Vec<u64>) {
         let ends = Threads::launch(ranks, |comm| solve(&source.shared(&comm, 1), &comm, case));
         assert!(ends.iter().all(|end| end == &ends[0]), "{source:?}, {case:?}: ranks differ: {ends:?}");
         // The method's own measure of the residual is summed in another order.
-        assert!(ends[0].1 <= case.2 * (1.0 + 1e-10), "{source:?}, {case:?}, {ranks} ranks: {}", ends[0].1);
+        assert!(ends[0].1 <= case.rtol * (1.0 + 1e-10), "{source:?}, {case:?}, {ranks} ranks: {}", ends[0].1);
         ends[0].0
     });
     (expected, found.to_vec())
@@ -253,47 +272,46 @@ fn iterations(source: Source, case: Case) -> (u64, Vec<u64>) {
 
 #[test]
 fn methods_take_the_iterations_of_one_rank_where_the_preconditioner_does_not_depend_on_ranks() {
-    let cases: [(Source, Case); 15] = [
-        (Source::Stencil(20), ("cg", "none", 1e-8)),
-        (Source::Poisson(20), ("cg", "jacobi", 1e-8)),
-        (Source::Stencil(20), ("pipecg", "none", 1e-8)),
-        (Source::Poisson(20), ("pipecg", "jacobi", 1e-8)),
-        (Source::File("copter2_lap"), ("pipecg", "jacobi", 1e-4)),
-        (Source::Stencil(20), ("jacobi", "none", 1e-2)),
-        (Source::Poisson(20), ("jacobi", "none", 1e-2)),
-        (Source::Poisson(20), ("gmres", "jacobi", 1e-8)),
-        (Source::Poisson(20), ("gmres-dr", "jacobi", 1e-8)),
-        (Source::File("copter2_lap"), ("gmres-dr", "jacobi", 1e-4)),
-        (Source::Poisson(20), ("bicgstab", "none", 1e-8)),
-        (Source::File("copter2_lap"), ("cg", "jacobi", 1e-4)),
-        (Source::File("copter2_lap"), ("gmres", "jacobi", 1e-4)),
-        (Source::File("orsirr_1"), ("gmres", "jacobi", 1e-6)),
-        (Source::File("add32"), ("bicgstab", "jacobi", 1e-8)),
+    let is_the_same_method = |method: &&NamedMethod| method.needs != Some(Need::Rows);
+    let every = METHODS.iter().filter(is_the_same_method).map(|method| (Source::Poisson(20), Case::usual(method)));
+    let others = [
+        (Source::Stencil(20), Case::new("cg", "none", 1e-8)),
+        (Source::Stencil(20), Case::new("pipecg", "none", 1e-8)),
+        (Source::File("copter2_lap"), Case::new("pipecg", "jacobi", 1e-4)),
+        (Source::Stencil(20), Case::new("jacobi", "none", 1e-2)),
+        (Source::File("copter2_lap"), Case::new("gmres-dr", "jacobi", 1e-4)),
+        (Source::Poisson(20), Case::new("bicgstab", "none", 1e-8)),
+        (Source::File("copter2_lap"), Case::new("cg", "jacobi", 1e-4)),
+        (Source::File("copter2_lap"), Case::new("gmres", "jacobi", 1e-4)),
+        (Source::File("orsirr_1"), Case::new("gmres", "jacobi", 1e-6)),
+        (Source::File("add32"), Case::new("bicgstab", "jacobi", 1e-8)),
     ];
-    for (source, case) in cases {
+    for (source, case) in every.chain(others) {
         let (expected, found) = iterations(source, case);
         println!("{source:?} {case:?}: {expected} iterations on one, {found:?} on {RANKS:?}");
         // The residual of BiCGSTAB jumps, and rounding decides which jump meets the tolerance.
-        let margin = if case.0 == "bicgstab" { 1 + expected / 4 } else { 1 };
+        let margin = if case.method == "bicgstab" { 1 + expected / 4 } else { 1 };
         let is_close = |found: &u64| found.abs_diff(expected) <= margin;
         assert!(found.iter().all(is_close), "{source:?}, {case:?}: {expected}, {found:?}");
-        if case.0 == "pipecg" {
-            let (cg, _) = solve(&source.whole(), &Solo, ("cg", case.1, case.2));
+        if case.method == "pipecg" {
+            let (cg, _) = solve(&source.whole(), &Solo, Case { method: "cg", ..case });
             assert!(found.iter().all(|found| found.abs_diff(cg) <= 2), "{source:?}, {case:?}: {cg} of CG, {found:?}");
         }
     }
 }
 
 #[test]
-fn methods_converge_on_any_number_of_ranks_where_the_preconditioner_depends_on_them() {
+fn methods_converge_on_any_number_of_ranks_where_blocks_depend_on_them() {
     let source = Source::Poisson(16);
-    for case in [
-        ("cg", "bjacobi", 1e-8),
-        ("cg", "ssor", 1e-8),
-        ("cg", "ic0", 1e-8),
-        ("gmres", "ilu0", 1e-8),
-        ("gauss-seidel", "none", 1e-3),
-    ] {
+    let blocks = METHODS.iter().filter(|method| method.needs == Some(Need::Rows));
+    let blocks = blocks.map(|method| Case { rtol: 1e-3, ..Case::usual(method) });
+    let others = [
+        Case::new("cg", "bjacobi", 1e-8),
+        Case::new("cg", "ssor", 1e-8),
+        Case::new("cg", "ic0", 1e-8),
+        Case::new("gmres", "ilu0", 1e-8),
+    ];
+    for case in blocks.chain(others) {
         let (expected, found) = iterations(source, case);
         println!("{source:?} {case:?}: {expected} iterations on one, {found:?} on {RANKS:?}");
         // One rank is the method itself; blocks cut off at ranks never make it better than a few

@@ -2,14 +2,20 @@
 //! alone?
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
 
+#[path = "shared/variants.rs"]
+mod variants;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use recoup_comm::Solo;
 use recoup_core::{BreakdownReason, Iteration, Registered, Resume, SolveError, Status, ValuesMut};
 use recoup_solvers::{
-    Bicgstab, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Identity, Jacobi, JacobiPreconditioner, PipelinedCg, Pool,
-    Preconditioner, Relaxation, RightHandSide, Side, Stop, System, read_matrix,
+    Bicgstab, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Identity, Jacobi, JacobiPreconditioner, METHODS, PipelinedCg,
+    Pool, Preconditioner, Relaxation, RightHandSide, Side, Stop, System, read_matrix,
 };
+
+use variants::variants;
 
 /// No solve here needs more iterations.
 const LIMIT: u64 = 6000;
@@ -126,6 +132,33 @@ impl Preconditioner for Blind {
     fn bytes(&self) -> u64 {
         0
     }
+}
+
+/// Whatever the method, the preconditioner and the side.
+#[test]
+fn no_method_goes_on_past_its_limit_and_each_reaches_it_somewhere() {
+    let mut diverged = BTreeSet::new();
+    for problem in [dominated(), skew(1.0), skew(1e6), hidden(), Problem::read("sherman5")] {
+        let x0 = problem.zeros();
+        for variant in variants(&[&Identity as &dyn Preconditioner, &Blind]) {
+            for dtol in [10.0, Stop::DTOL] {
+                let mut solver = variant.solver(problem.system(), &problem.a, &x0, Stop { rtol: 1e-8, dtol });
+                while solver.progress().status == Status::Running && solver.progress().iteration < LIMIT {
+                    let found = solver.progress().relative_residual();
+                    assert!(found < dtol, "{} goes on at {found:e}", variant.describe());
+                    solver.step().unwrap();
+                }
+                let progress = solver.progress();
+                if let Status::Breakdown(BreakdownReason::Diverged { residual_norm, limit }) = progress.status {
+                    assert_eq!(limit, dtol * progress.rhs_norm, "{}", variant.describe());
+                    assert!(residual_norm >= limit, "{}: {progress:?}", variant.describe());
+                    diverged.insert(variant.method.name);
+                }
+            }
+        }
+    }
+    let all: BTreeSet<&str> = METHODS.iter().map(|method| method.name).collect();
+    assert_eq!(diverged, all, "a method that none of these problems makes diverge needs one that does");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use recoup_comm::Solo;
 use recoup_core::{BreakdownReason, Iteration, Registered, Resume, SolveError, Status, ValuesMut};
 use recoup_solvers::{
     Bicgstab, BlockJacobi, Cg, Csr, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Ic0, Identity, Ilu0, Jacobi,
-    JacobiPreconditioner, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
+    JacobiPreconditioner, METHODS, Method, PipelinedCg, Pool, Preconditioner, Relaxation, RightHandSide, Side,
     SsorPreconditioner, Stop, System, read_matrix,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
@@ -285,6 +285,7 @@ mod resume {
             make: &|| Box::new(make()),
             true_residual: &|x| problem.true_residual(x) * rhs_norm,
             rtol: STOP.rtol,
+            profile: METHODS.iter().find(|method| method.name == make().name()).unwrap().profile,
             resumes,
         });
     }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use recoup_comm::Solo;
 use recoup_core::{BreakdownReason, Iteration, Operator, Resume, SolveError, Status};
 use recoup_solvers::{
-    Cg, Csr, Identity, Jacobi, JacobiPreconditioner, Poisson3d, Pool, Preconditioner, SsorPreconditioner, Stop, System,
+    Cg, Csr, Identity, Jacobi, JacobiPreconditioner, METHODS, Method, Poisson3d, Pool, Preconditioner,
+    SsorPreconditioner, Stop, System,
 };
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
 
@@ -50,8 +51,10 @@ impl Problem {
         self.b.iter().zip(&y).map(|(b, y)| (b - y) * (b - y)).sum::<f64>().sqrt()
     }
 
-    fn check<'s>(&self, make: &dyn Fn() -> Box<dyn Iteration + 's>, rtol: f64, resumes: &[Resume]) {
-        check_solver(&SolverCase { make, true_residual: &|x| self.true_residual(x), rtol, resumes });
+    fn check<'s>(&self, make: &dyn Fn() -> Box<dyn Method + 's>, rtol: f64, resumes: &[Resume]) {
+        let profile = METHODS.iter().find(|method| method.name == make().name()).expect("a line").profile;
+        let true_residual = |x: &[f64]| self.true_residual(x);
+        check_solver(&SolverCase { make: &|| make(), true_residual: &true_residual, rtol, profile, resumes });
     }
 }
 

@@ -5,7 +5,7 @@
 //! plain residual, so it judges all methods alike. What a version does not hold is poisoned with
 //! NaN before a resume.
 
-use recoup_core::{Iteration, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
+use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
 
 /// Iterations after which a small problem counts as not solved.
 const ITERATIONS_MAX: u64 = 20_000;
@@ -20,7 +20,9 @@ pub struct SolverCase<'c, 's> {
     pub true_residual: &'c dyn Fn(&[f64]) -> f64,
     /// The tolerance on `||r|| / ||b||` the solver was made with.
     pub rtol: f64,
-    /// Ways back the method offers beside an exact and a restarted resume.
+    /// Profile of the method in the table of methods.
+    pub profile: MethodProfile,
+    /// Resumes that the method offers in addition to an exact and a restarted one.
     pub resumes: &'c [Resume],
 }
 
@@ -29,11 +31,26 @@ pub struct SolverCase<'c, 's> {
 /// # Panics
 /// When the solver fails one.
 pub fn check_solver(case: &SolverCase<'_, '_>) {
+    provided_answers_are_replaced(case);
     converged_means_the_true_residual(case);
     variables_are_lent_in_one_order(case);
     exact_resume_is_bitwise_at_every_safe_point(case);
     every_resume_converges_from_what_its_version_holds(case);
     unknown_resumes_are_refused(case);
+}
+
+/// The solver names itself, its profile and its tolerance: the answers that the trait provides
+/// would compile, and mislead a policy.
+///
+/// # Panics
+/// When it does not.
+pub fn provided_answers_are_replaced(case: &SolverCase<'_, '_>) {
+    let solver = (case.make)();
+    assert!(solver.method().is_some(), "the solver has no name");
+    assert_eq!(solver.profile(), case.profile, "profile of {:?}", solver.method());
+    let tolerance = solver.tolerance().expect("a tolerance");
+    // It is divided by the norm of b and multiplied again: two roundings.
+    assert!((tolerance - case.rtol).abs() <= 2.0 * f64::EPSILON * case.rtol, "tolerance {tolerance}");
 }
 
 /// The solver reaches its tolerance in the true residual, and then stays as it is.
@@ -49,7 +66,7 @@ pub fn converged_means_the_true_residual(case: &SolverCase<'_, '_>) {
     assert_eq!(iterate(&*solver), x, "a converged solve keeps its iterate");
 }
 
-/// Names are unique and plain, one variable is the iterate, and both lists tell the same.
+/// Names are unique and plain, one variable is the iterate, and both lists agree.
 ///
 /// # Panics
 /// When they do not.
@@ -72,8 +89,8 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
     }
 }
 
-/// Killed at a safe point and resumed exactly, the residual history is the undisturbed one bit for
-/// bit.
+/// A solve that is killed at a safe point and resumed exactly has the residual history of the
+/// undisturbed one, bit for bit.
 ///
 /// # Panics
 /// When it is not.
@@ -100,7 +117,8 @@ pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
     }
 }
 
-/// From what a version for each resume holds, the solver starts at the true residual and converges.
+/// For every kind of resume, the solver starts at the true residual of the restored version and
+/// converges.
 ///
 /// # Panics
 /// When it does not.
@@ -126,7 +144,7 @@ pub fn every_resume_converges_from_what_its_version_holds(case: &SolverCase<'_, 
     }
 }
 
-/// A way back the method does not have is an error, and no panic.
+/// A resume that the method does not offer is an error, and no panic.
 ///
 /// # Panics
 /// When it is not.

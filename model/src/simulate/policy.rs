@@ -25,7 +25,8 @@ pub struct SimulatedMethod {
     pub tolerance: f64,
     /// Extra iterations of a lossy recovery, as a fraction of the iterations done.
     pub extra_fraction: f64,
-    /// The same where a version holds the iterate alone.
+    /// Extra iterations of a recovery from a version that holds the iterate alone, as a fraction of
+    /// the iterations done.
     pub restarted_fraction: f64,
     /// The fraction that coarse bounds add to either.
     #[serde(default)]
@@ -115,6 +116,9 @@ const FAILURES_MAX: u64 = 10_000;
 impl PolicySimulation {
     /// Simulates all runs, each with a policy of its own. The same input gives the same outcome,
     /// bit for bit.
+    ///
+    /// # Panics
+    /// When the policy takes a scheme that `costs` has no entry for.
     pub fn drive<P: Policy>(&self, mut policy: impl FnMut() -> P) -> PolicyOutcome {
         let mut seconds = Vec::with_capacity(self.trials as usize);
         let mut reasons = Vec::new();
@@ -147,7 +151,7 @@ impl PolicySimulation {
         let usual = || self.costs.iter().find(|(other, _)| *other == Choice { grain: Grain::Usual, ..choice });
         let of_scheme = || self.costs.iter().find(|(other, _)| other.scheme == choice.scheme);
         let found = self.costs.iter().find(|(other, _)| *other == choice).or_else(usual).or_else(of_scheme);
-        found.map(|(_, cost)| *cost).unwrap_or_default()
+        found.expect("a cost for every scheme that the policy takes").1
     }
 }
 

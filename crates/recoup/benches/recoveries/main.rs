@@ -14,10 +14,11 @@ mod runs;
 
 use recoup::core::{Resume, Scheme};
 use recoup::pipeline::Ended;
+use recoup::solvers::METHODS;
 
 use runs::{Bench, Case, PRODUCTIVE_SECONDS, Saving, alarms};
 
-/// Failures strike after so many tenths of the solve.
+/// Tenths of the solve after which failures strike.
 const TENTHS: std::ops::RangeInclusive<u64> = 1..=9;
 /// Seeds of the second part, unless given.
 const SEEDS: u64 = 20;
@@ -59,7 +60,8 @@ fn main() {
 
 /// Every method on every problem to every tolerance, with the iterations of its undisturbed solve.
 fn cases<'a>(options: &'a Options, benches: &'a [Bench]) -> impl Iterator<Item = (Case<'a>, Option<(u64, Resume)>)> {
-    let methods = methods::NAMES.into_iter().filter(|name| options.wants("--method", name));
+    let names = METHODS.iter().map(|method| method.name);
+    let methods = names.filter(|name| options.wants("--method", name));
     methods.flat_map(move |method| {
         benches.iter().flat_map(move |bench| {
             options.tolerances().into_iter().map(move |rtol| {
@@ -246,7 +248,8 @@ fn auto(options: &Options, benches: &[Bench]) {
         "| method | problem | to | traditional | exact | lossy | lossy x | lossy recurrence | auto | auto - best |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
-    let (mut rows, mut above) = (0, Vec::new());
+    let mut rows = 0;
+    let mut above = Vec::new();
     for (case, undisturbed) in cases(options, benches) {
         let Some((iterations, _)) = undisturbed else { continue };
         let fixed: Vec<Overheads> =

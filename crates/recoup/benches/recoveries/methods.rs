@@ -2,20 +2,16 @@
 
 use recoup::core::{Operator, SolveError};
 use recoup::solvers::{
-    Bicgstab, Cg, Csr, GaussSeidel, Gmres, GmresOptions, Identity, Jacobi, JacobiPreconditioner, Method, PipelinedCg,
-    Preconditioner, Relaxation, Side, Stop, System,
+    Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Preconditioner, Side, Stop,
+    System,
 };
 
 /// Restart length of GMRES and of restarted CG.
 const RESTART: usize = 30;
 /// Directions GMRES-DR carries over.
 const HARVEST: usize = 8;
-/// Relaxation of SOR and SSOR.
+/// Relaxation of the methods that sweep by rows.
 const OMEGA: f64 = 1.3;
-
-/// The ten methods by their names.
-pub(crate) const NAMES: [&str; 10] =
-    ["jacobi", "gauss-seidel", "sor", "ssor", "cg", "cg-restarted", "pipecg", "gmres", "gmres-dr", "bicgstab"];
 
 /// Makes solvers of one problem.
 pub(crate) struct Setup<'a> {
@@ -38,23 +34,20 @@ impl<'a> Setup<'a> {
 
     /// A fresh solver at x = 0.
     pub(crate) fn make(&self, name: &str, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
-        let (system, pc, x, stop) = (self.system, self.preconditioner.as_ref(), &self.start[..], Stop::at(rtol));
-        let gmres = || Gmres::new(system, pc, x, GmresOptions { restart: RESTART, side: Side::Left, stop });
-        Ok(match name {
-            "jacobi" => Box::new(Jacobi::new(system, 1.0, x, stop)?),
-            "gauss-seidel" => self.sweeps(Relaxation::GaussSeidel, stop)?,
-            "sor" => self.sweeps(Relaxation::Sor { omega: OMEGA }, stop)?,
-            "ssor" => self.sweeps(Relaxation::Ssor { omega: OMEGA }, stop)?,
-            "cg" => Box::new(Cg::new(system, pc, x, stop)?),
-            "cg-restarted" => Box::new(Cg::new(system, pc, x, stop)?.restarted_every(RESTART as u64)?),
-            "pipecg" => Box::new(PipelinedCg::new(system, pc, x, stop)?),
-            "gmres" => Box::new(gmres()?),
-            "gmres-dr" => Box::new(gmres()?.deflated(HARVEST)?),
-            _ => Box::new(Bicgstab::new(system, pc, x, stop)?),
-        })
-    }
-
-    fn sweeps(&self, relaxation: Relaxation, stop: Stop) -> Result<Box<dyn Method + '_>, SolveError> {
-        Ok(Box::new(GaussSeidel::new(self.system, self.matrix, relaxation, &self.start, stop)?))
+        let is_wanted = |method: &&NamedMethod| method.name == name;
+        let method = METHODS.iter().find(is_wanted).unwrap_or_else(|| panic!("no method {name}"));
+        let inputs = MethodInputs {
+            system: self.system,
+            rows: Some(self.matrix),
+            preconditioner: self.preconditioner.as_ref(),
+            x0: &self.start,
+            stop: Stop::at(rtol),
+            // Jacobi diverges far above 1.
+            omega: if method.needs == Some(Need::Rows) { OMEGA } else { 1.0 },
+            restart: RESTART,
+            side: Side::Left,
+            harvest: HARVEST,
+        };
+        (method.make)(&inputs)
     }
 }

@@ -1,0 +1,85 @@
+//! Does every method of the table pass the suite, and is it what its line says?
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise")]
+
+#[path = "shared/variants.rs"]
+mod variants;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use recoup_comm::Solo;
+use recoup_core::{Operator, Resume};
+use recoup_solvers::{
+    Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, METHODS, Need, Pool, Preconditioner, RightHandSide, Stop, System,
+    read_matrix,
+};
+use recoup_testkit::solver_suite::{SolverCase, check_solver};
+
+use variants::{Variant, variants};
+
+/// A matrix and the right-hand side of its smooth solution.
+struct Problem {
+    a: Csr,
+    b: Vec<f64>,
+    pool: Pool,
+}
+
+impl Problem {
+    fn new(a: Csr) -> Self {
+        let b = RightHandSide::Smooth.build(&a).unwrap();
+        Self { a, b, pool: Pool::new(1) }
+    }
+
+    fn read(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/data/{name}.mtx.gz"));
+        Self::new(read_matrix(&path).unwrap())
+    }
+
+    /// Runs the suite, with what the table says of the method.
+    fn check(&self, variant: &Variant<'_>) {
+        println!("{}", variant.describe());
+        let system = System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool };
+        let x0 = vec![0.0; self.b.len()];
+        let stop = Stop::at(1e-8);
+        let profile = variant.method.profile;
+        let deflated = (profile.lossy_resume == Resume::Deflated).then_some(Resume::Deflated);
+        let resumes: Vec<Resume> = [Resume::Traditional].into_iter().chain(deflated).collect();
+        assert_eq!(variant.solver(system, &self.a, &x0, stop).name(), variant.method.name);
+        check_solver(&SolverCase {
+            make: &|| variant.solver(system, &self.a, &x0, stop),
+            true_residual: &|x| self.a.residual(&self.b, x, &mut vec![0.0; x.len()]).unwrap().sqrt(),
+            rtol: stop.rtol,
+            profile,
+            resumes: &resumes,
+        });
+    }
+}
+
+#[test]
+fn every_method_passes_the_suite_with_the_profile_of_its_line() {
+    let problem = Problem::new(Csr::poisson3d(9));
+    let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+    let incomplete = Ic0::new(&problem.a).unwrap();
+    for variant in variants(&[&Identity as &dyn Preconditioner, &jacobi, &incomplete]) {
+        problem.check(&variant);
+    }
+}
+
+#[test]
+fn methods_for_any_matrix_pass_the_suite_where_it_is_not_symmetric() {
+    let problem = Problem::read("orsirr_1");
+    let incomplete = Ilu0::new(&problem.a).unwrap();
+    let is_for_any =
+        |variant: &Variant<'_>| variant.method.needs != Some(Need::Symmetry) && !variant.method.profile.is_stationary;
+    for variant in variants(&[&incomplete]).iter().filter(|variant| is_for_any(variant)) {
+        problem.check(variant);
+    }
+}
+
+#[test]
+fn names_are_unique_and_can_be_typed() {
+    let names: BTreeSet<&str> = METHODS.iter().map(|method| method.name).collect();
+    assert_eq!(names.len(), METHODS.len());
+    let is_plain = |name: &str| name.chars().all(|sign| sign.is_ascii_lowercase() || sign == '-');
+    assert!(names.iter().all(|name| is_plain(name)), "{names:?}");
+}
