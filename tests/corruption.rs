@@ -50,7 +50,7 @@ fn a_flip_in_the_iterate_before_a_save_is_caught_and_undone() {
             let run = problem.run("cg", Some(session), AtIterations::with_kinds(vec![flip(20, "x", bit)]));
             assert_eq!(run.ended, Ended::Converged, "{scheme}, bit {bit}");
             assert_eq!((run.flips.injected, run.flips.caught, run.flips.lost), (1, 1, 10), "{scheme}, bit {bit}");
-            assert_eq!(run.failures, 0, "nobody declared a failure");
+            assert_eq!(run.failures, 0, "no failure was declared");
             let caught: Vec<u64> = run.events.iter().filter_map(|event| suspicion(&event.kind)).collect();
             assert_eq!(caught, [20], "{scheme}, bit {bit}");
             assert!(run.failed.iter().any(|(version, why)| *version == 20 && why.contains("rounding")));
@@ -150,21 +150,25 @@ impl Case {
     fn new(name: &str, a: Csr, method: &'static str) -> Self {
         let a = Arc::new(a);
         let b = RightHandSide::Random { seed: 5 }.build(a.as_ref()).unwrap().into();
-        let (m, pool) = (JacobiPreconditioner::new(a.as_ref()).unwrap(), Pool::new(1));
+        let m = JacobiPreconditioner::new(a.as_ref()).unwrap();
+        let pool = Pool::new(1);
         Self { name: format!("{name} {method}"), a, b, m, pool, method, rtol: 1e-8, iterations: 20_000 }
     }
 
     /// The same with another right-hand side.
     fn with_rhs(&self, seed: u64) -> Self {
         let b = RightHandSide::Random { seed }.build(self.a.as_ref()).unwrap().into();
-        let (name, a, pool) = (self.name.clone(), self.a.clone(), Pool::new(1));
+        let name = self.name.clone();
+        let a = self.a.clone();
+        let pool = Pool::new(1);
         let m = JacobiPreconditioner::new(self.a.as_ref()).unwrap();
         Self { name, a, b, m, pool, method: self.method, rtol: self.rtol, iterations: self.iterations }
     }
 
     fn solver(&self) -> Result<Box<dyn Iteration + '_>, SolveError> {
         let system = System { a: self.a.as_ref(), b: &self.b, comm: &Solo, pool: &self.pool };
-        let (x0, stop) = (vec![0.0; self.b.len()], Stop::at(self.rtol));
+        let x0 = vec![0.0; self.b.len()];
+        let stop = Stop::at(self.rtol);
         let gmres = |side| GmresOptions { restart: 30, side, stop };
         Ok(match self.method {
             "cg" => Box::new(Cg::new(system, &self.m, &x0, stop)?),
@@ -175,7 +179,7 @@ impl Case {
         })
     }
 
-    /// Runs it with a version every so many iterations in memory, and gives the true relative
+    /// Runs it with a version every `every` iterations in memory, and gives the true relative
     /// residual at the end and what of it the arithmetic cannot get below, `10 eps ||A|| ||x|| /
     /// ||b||`.
     fn run(&self, scheme: Scheme, every: u64, failures: impl FailureSource) -> (RunReport, [f64; 2]) {
@@ -311,7 +315,8 @@ fn a_thousand_flips_end_at_the_tolerance() {
         let schemes = [Scheme::Lossy, Scheme::Exact, Scheme::Traditional, Scheme::Lossless];
         let sound = schemes.map(|scheme| case.run(scheme, 15, Never).0);
         let mut counts = FlipCounts::default();
-        let (mut extra, mut worst) = (0, 0);
+        let mut extra = 0;
+        let mut worst = 0;
         for trial in 0..250 {
             let which = trial % schemes.len();
             let undisturbed = &sound[which];
@@ -326,7 +331,8 @@ fn a_thousand_flips_end_at_the_tolerance() {
             let (run, _) = case.with_rhs(rng.next_u64()).run(schemes[which], 15, Never);
             assert_eq!(run.flips, FlipCounts::default(), "{}, sound trial {trial}: {:?}", case.name, run.events);
         }
-        let (n, absorbed) = (sound[0].executed, counts.absorbed());
+        let n = sound[0].executed;
+        let absorbed = counts.absorbed();
         println!(
             "{} ({n} iterations): {counts:?}, absorbed {absorbed}; extra iterations {:.2} each, at most {worst}",
             case.name,

@@ -157,9 +157,9 @@ fn a_damaged_frame_is_named() {
     assert!(names.iter().any(|n| n.contains("frame x/0 of rank 0")), "{names:?}");
 }
 
-/// Where nothing is usable after a failure, the run starts anew, says why, and still converges.
+/// If nothing is usable after a failure, the run starts at 0, says why, and still converges.
 #[test]
-fn a_run_without_a_usable_version_starts_anew_and_says_so() {
+fn a_run_without_a_usable_version_starts_at_0_and_says_so() {
     let fixture = Fixture::new(Scheme::Exact);
     let session = fixture.problem.builder(fixture.dir.path(), plan(Scheme::Exact), 1000).build().unwrap();
     let damage_all = || {

@@ -86,7 +86,8 @@ const WAYS: [&str; 46] = [
 
 #[test]
 fn independent_decoder_reads_every_frozen_version() {
-    let (Some(python), cases) = (python(), cases()) else { return };
+    let Some(python) = python() else { return };
+    let cases = cases();
     let output = decode(&python, &cases);
     let said = said(&output);
     assert!(output.status.success() && said.ends_with(&format!("{} cases\n", cases.len())), "{said}");
@@ -101,7 +102,8 @@ fn independent_decoder_tells_other_values_from_those_frozen() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     for name in ["pco", "zfp", "zstd", "chain-qb"] {
-        let (case, copy) = (here().join("golden/v1").join(name), dir.path().join(name));
+        let case = here().join("golden/v1").join(name);
+        let copy = dir.path().join(name);
         copy_tree(&case, &copy);
         assert!(decode(&python, std::slice::from_ref(&copy)).status.success(), "{name}");
         let expected = copy.join("expected/0-x.bin");
@@ -145,7 +147,8 @@ fn example_frame() -> Vec<u8> {
 fn example_frame_is_what_the_encoder_writes() {
     let mut values = [3.0; 20];
     values[7] = 3.5;
-    let (context, mut frame) = (Context::flat(20).chained(Chain::Start), Vec::new());
+    let context = Context::flat(20).chained(Chain::Start);
+    let mut frame = Vec::new();
     let encoded = Qb::default().encode(Values::F64(&values), Bound::Absolute(0.125), &context, &mut frame).unwrap();
     assert!(!encoded.stored_raw);
     assert_eq!(frame, example_frame());

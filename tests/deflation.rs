@@ -163,7 +163,8 @@ fn worst(values: &[f64]) -> f64 {
 fn a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth() {
     let sherman1 = Problem::of(negated(&matrix("sherman1")), RightHandSide::Smooth);
     for (name, problem) in [("40^3", Problem::poisson(40)), ("-sherman1", sherman1)] {
-        let (plain, deflated) = (extra(&problem, plan(Scheme::Lossy)), extra(&problem, deflated()));
+        let plain = extra(&problem, plan(Scheme::Lossy));
+        let deflated = extra(&problem, deflated());
         assert!(mean(&plain) > 0.05, "{name}: {plain:?}");
         assert!(mean(&deflated) <= 0.01, "{name}: {deflated:?}");
     }
@@ -174,7 +175,8 @@ fn a_deflated_restart_costs_next_to_nothing_where_a_plain_one_costs_a_tenth() {
 #[test]
 fn a_direction_is_left_aside_where_the_operator_is_not_symmetric() {
     let problem = Problem::of(matrix("add32"), RightHandSide::Random { seed: 7 });
-    let (plain, deflated) = (extra(&problem, plan(Scheme::Lossy)), extra(&problem, deflated()));
+    let plain = extra(&problem, plan(Scheme::Lossy));
+    let deflated = extra(&problem, deflated());
     assert!(mean(&plain) < 0.1 && worst(&deflated) <= worst(&plain).max(0.1), "{plain:?} {deflated:?}");
 }
 
@@ -211,7 +213,8 @@ fn every_recovery_keeps_its_direction() {
     let undisturbed = problem.run("cg", None, Never).progress.iteration;
     let failures: Vec<u64> = (1..).map(|k| 15 * k + 1).take_while(|it| *it < undisturbed).collect();
     let iterations = |plan| run(&problem, plan, 15, &failures).progress.iteration;
-    let (plain, deflated) = (iterations(plan(Scheme::Lossy)), iterations(deflated()));
+    let plain = iterations(plan(Scheme::Lossy));
+    let deflated = iterations(deflated());
     assert!(failures.len() >= 4);
     assert!(plain as f64 > 1.3 * undisturbed as f64, "{plain} after {undisturbed}");
     assert!(deflated as f64 <= 1.05 * undisturbed as f64, "{deflated} after {undisturbed}");

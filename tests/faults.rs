@@ -48,7 +48,7 @@ fn owner<'a>(comm: &dyn Comm, x: &'a mut [f64], counter: &'a mut [i64]) -> Varia
 struct Machine {
     dir: tempfile::TempDir,
     guards: Vec<Protection>,
-    /// Every so many versions go to the file system.
+    /// Versions from one that goes to the file system to the next.
     pfs_every: u64,
     /// Behind the worker.
     is_behind: bool,
@@ -58,7 +58,8 @@ struct Machine {
 
 impl Machine {
     fn new(guards: &[Protection], pfs_every: u64) -> Self {
-        let (dir, guards) = (tempfile::tempdir().unwrap(), guards.to_vec());
+        let dir = tempfile::tempdir().unwrap();
+        let guards = guards.to_vec();
         Self { dir, guards, pfs_every, is_behind: false, ranks_per_file: 1 }
     }
 
@@ -82,8 +83,12 @@ impl Machine {
         self.dir.path().join(format!("pfs/solve/v{version:012}/{file}"))
     }
 
-    fn blob(&self, rank: usize, version: u64) -> PathBuf {
-        self.node(rank).join(format!("rank-{rank:06}/v{version:012}/blob-{rank:06}"))
+    /// The file of the rank's own frames, which is the one that is named after the rank.
+    fn frames_file(&self, rank: usize, version: u64) -> PathBuf {
+        let folder = self.node(rank).join(format!("rank-{rank:06}/v{version:012}"));
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let is_named_after_rank = |file: &PathBuf| file.to_string_lossy().ends_with(&format!("-{rank:06}"));
+        files.into_iter().find(is_named_after_rank).unwrap()
     }
 
     /// Memory and file system, as one rank sees them.
@@ -117,7 +122,8 @@ impl Machine {
         Threads::launch(ranks, |comm| {
             let mut session = self.session(&comm, crash(comm.rank()));
             for &version in versions {
-                let (mut x, mut counter) = (values(&comm, version), [version as i64]);
+                let mut x = values(&comm, version);
+                let mut counter = [version as i64];
                 let owner = owner(&comm, &mut x, &mut counter);
                 session.checkpoint(fixed(CodecId::Pco, E), progress(version), &[&owner]).unwrap();
             }
@@ -130,7 +136,8 @@ impl Machine {
     fn restore(&self, ranks: usize) -> Result<(u64, usize, Vec<Note>), String> {
         let verdicts = Threads::launch(ranks, |comm| {
             let mut session = self.session(&comm, Crash::Never);
-            let (mut x, mut counter) = (vec![0.0; rows(&comm).1], [0]);
+            let mut x = vec![0.0; rows(&comm).1];
+            let mut counter = [0];
             let restored = session.restore_with(&mut [&mut owner(&comm, &mut x, &mut counter)]);
             let restored = match restored {
                 Ok(restored) => restored.expect("there are versions"),
@@ -190,7 +197,7 @@ fn a_flipped_bit_never_comes_back_as_a_value() {
     for (guards, every) in [(vec![ring()], 9), (vec![sums()], 9), (vec![], 1)] {
         let machine = Machine::new(&guards, every);
         machine.save(4, &[5, 10]);
-        flip(&machine.blob(2, 10), 40);
+        flip(&machine.frames_file(2, 10), 40);
         assert_eq!(machine.restored(4), (10, 4));
     }
     let machine = Machine::new(&[], 1);
@@ -209,7 +216,7 @@ fn a_flipped_bit_never_comes_back_as_a_value() {
 fn a_truncated_copy_in_memory_is_made_good_by_the_file_system() {
     let machine = Machine::new(&[], 1);
     machine.save(3, &[5, 10]);
-    cut(&machine.blob(1, 10));
+    cut(&machine.frames_file(1, 10));
     let (version, _, notes) = machine.restore(3).unwrap();
     assert_eq!((version, read_from(&notes, 10)), (10, "pfs".to_owned()));
     let passed = |note: &Note| matches!(note, Note::Passed { version: 10, tier, .. } if tier == "memory");
@@ -222,24 +229,24 @@ fn a_version_on_one_rank_only_is_no_version() {
     let machine = Machine::new(&[], 9);
     machine.save(3, &[5, 10]);
     for rank in [1, 2] {
-        fs::remove_dir_all(machine.blob(rank, 10).parent().unwrap()).unwrap();
+        fs::remove_dir_all(machine.frames_file(rank, 10).parent().unwrap()).unwrap();
     }
     assert_eq!(machine.restored(3), (5, 3));
 }
 
 /// Fault 4. VELOC finds the torn version newest and aborts, although an older one is whole.
 #[test]
-fn killed_in_the_flush_with_memory_lost_the_older_version_comes_back() {
-    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1));
+fn killed_in_a_blocking_drain_with_memory_lost_the_older_version_comes_back() {
+    assert_torn_drains_cost_nothing_older(&|| Machine::new(&[], 1));
 }
 
 #[test]
 fn killed_in_the_drain_with_memory_lost_the_older_version_comes_back() {
-    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1).behind());
-    assert_torn_flushes_cost_nothing_older(&|| Machine::new(&[], 1).behind().sharing_files(2));
+    assert_torn_drains_cost_nothing_older(&|| Machine::new(&[], 1).behind());
+    assert_torn_drains_cost_nothing_older(&|| Machine::new(&[], 1).behind().sharing_files(2));
 }
 
-fn assert_torn_flushes_cost_nothing_older(make: &dyn Fn() -> Machine) {
+fn assert_torn_drains_cost_nothing_older(make: &dyn Fn() -> Machine) {
     for rank in 0..3 {
         // After the first version's operations, each in turn is the last that reaches the file
         // system.
@@ -252,7 +259,7 @@ fn assert_torn_flushes_cost_nothing_older(make: &dyn Fn() -> Machine) {
             assert!(version == 5 || version == 10);
         }
     }
-    // While memory lives the newest is there, whatever became of the flush.
+    // While memory lives the newest is there, whatever became of the drain.
     let machine = make();
     machine.save(3, &[5]);
     machine.save_with(3, &[10], |rank| if rank == 1 { Crash::From(2) } else { Crash::Never });

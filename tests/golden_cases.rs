@@ -70,7 +70,8 @@ fn save_two_ranks(dir: &Path, plan: Plan) {
         let rank = comm.rank();
         let mut x: Vec<f64> = (0..40 + rank).map(|i| 1.0 / (1 + i + rank) as f64).collect();
         let mut single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-        let (mut step, mut tag) = ([VERSION as i64, -1], *b"any bytes");
+        let mut step = [VERSION as i64, -1];
+        let mut tag = *b"any bytes";
         let rows = Distribution::Rows { first: 40 * rank as u64, global: 81 };
         let owner = Variables::new()
             .with("x", Role::Iterate, ValuesMut::F64(&mut x), rows)
@@ -238,7 +239,8 @@ fn link(iteration: u64) -> Vec<f64> {
 fn save_chain(dir: &Path, plan: Plan) {
     let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
     for iteration in VERSION + 1 - CHAIN..=VERSION {
-        let (mut x, progress) = (link(iteration), Progress { iteration, ..progress() });
+        let mut x = link(iteration);
+        let progress = Progress { iteration, ..progress() };
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
     }
     session.wait().unwrap();
@@ -252,7 +254,8 @@ fn save_mixed_chain(dir: &Path, plan: Plan) {
         let mut session = recoup::open(dir).plan(plan).every(1).build().unwrap();
         let mut x = link(iteration);
         session.restore_with(&mut [&mut Variables::new().iterate("x", &mut x)]).unwrap();
-        let (mut x, progress) = (link(iteration), Progress { iteration, ..progress() });
+        let mut x = link(iteration);
+        let progress = Progress { iteration, ..progress() };
         session.checkpoint(plan, progress, &[&Variables::new().iterate("x", &mut x)]).unwrap();
         session.wait().unwrap();
     }

@@ -29,7 +29,8 @@ fn builder(problem: &Problem, folder: &Path, tiers: &str) -> Builder {
 #[ignore = "the other process of a_killed_process_goes_on_from_memory"]
 fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let (folder, problem) = (PathBuf::from(folder), Problem::poisson(12));
+    let folder = PathBuf::from(folder);
+    let problem = Problem::poisson(12);
     let tiers = std::fs::read_to_string(folder.join("tiers")).unwrap();
     let mut session = builder(&problem, &folder, &tiers).build().unwrap();
     let mut solver = problem.solver("cg").unwrap();

@@ -80,7 +80,9 @@ fn live(session: Result<Session, recoup::Error>, comm: &dyn Comm, is_faulty: boo
             let doubled = Variables::new().counter("x", &mut []);
             let owners: &[&dyn recoup::core::Registered] =
                 if is_faulty && round == 1 { &[&owner, &doubled] } else { &[&owner] };
-            let (residual_norm, rhs_norm, status) = (1.0, 1.0, Status::Running);
+            let residual_norm = 1.0;
+            let rhs_norm = 1.0;
+            let status = Status::Running;
             let progress = Progress { iteration, residual_norm, rhs_norm, status, is_safe_point: true };
             let taken = session.step_with(progress, owners).and_then(|_| session.wait());
             if !tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session))) {
@@ -131,7 +133,8 @@ fn strike_everywhere(what: &str, make: impl Fn() -> Box<Open>) {
         assert!(*operations > 10, "{what}: rank {victim} uses its store {operations} times");
         for n in 0..*operations {
             for crash in [Crash::At(n), Crash::From(n)] {
-                let (what, open) = (format!("{what}, rank {victim}, {crash:?}"), make());
+                let what = format!("{what}, rank {victim}, {crash:?}");
+                let open = make();
                 let of = move |rank: usize| if rank == victim { crash } else { Crash::Never };
                 let ended = watched(&what, move |comm| run_with(&*open, comm, of(comm.rank()), false).0);
                 assert_agreed(&what, &ended);
@@ -171,7 +174,8 @@ fn a_directory_that_fails_one_rank_fails_all_ranks_alike() {
 fn tiers_that_fail_one_rank_fail_all_ranks_alike() {
     for is_behind in [false, true] {
         strike_everywhere(if is_behind { "tiers behind" } else { "tiers" }, move || {
-            let (dir, slower) = (tempfile::tempdir().unwrap(), MemoryStore::new());
+            let dir = tempfile::tempdir().unwrap();
+            let slower = MemoryStore::new();
             Box::new(move |comm, crash| {
                 let node = dir.path().join(format!("node-{}", comm.rank()));
                 let memory = Arc::new(CrashingStore::new(NodeStore::new(node, comm.rank()), crash));
@@ -288,9 +292,9 @@ impl Operator for Doubling {
     }
 }
 
-/// Opens a session that measures what it saves, and saves; the verdicts, and the products that are
-/// left.
-fn measured(comm: &Threads, (rule, products): (BoundRule, u64)) -> (Vec<String>, u64) {
+/// Opens a session that measures what it saves, and saves. Returns the verdicts, and the number of
+/// products that are left.
+fn measured(comm: &Threads, rule: BoundRule, products: u64) -> (Vec<String>, u64) {
     let operator = Arc::new(Doubling { first_row: (comm.rank() * N) as u64, left: AtomicU64::new(products) });
     let rhs: Arc<[f64]> = vec![1.0; N].into();
     let plan = Plan { codec: CodecId::Qb, rule, resume: Resume::Deflated, ..plan(Scheme::Lossy) };
@@ -305,7 +309,9 @@ fn measured(comm: &Threads, (rule, products): (BoundRule, u64)) -> (Vec<String>,
         let mut p: Vec<f64> = x.iter().map(|x| x - 0.5).collect();
         let owner = Variables::new().with("x", Role::Iterate, ValuesMut::F64(&mut x), rows);
         let owner = owner.with("p", Role::Direction, ValuesMut::F64(&mut p), rows);
-        let (residual_norm, rhs_norm, status) = (1e-2, 1.0, Status::Running);
+        let residual_norm = 1e-2;
+        let rhs_norm = 1.0;
+        let status = Status::Running;
         let progress = Progress { iteration, residual_norm, rhs_norm, status, is_safe_point: true };
         let taken = session.step_with(progress, &[&owner]).and_then(|_| session.wait());
         tell(&mut verdicts, "step", taken.map(|()| outcomes(&mut session)));
@@ -318,13 +324,13 @@ fn measured(comm: &Threads, (rule, products): (BoundRule, u64)) -> (Vec<String>,
 fn a_product_that_fails_on_one_rank_fails_on_all() {
     const PLENTY: u64 = 1000;
     for rule in [BoundRule::Verified, BoundRule::Corrected] {
-        let undisturbed = watched("undisturbed", move |comm| measured(comm, (rule, PLENTY)));
+        let undisturbed = watched("undisturbed", move |comm| measured(comm, rule, PLENTY));
         let products = PLENTY - undisturbed[0].1;
         assert!(products > 5 && undisturbed[0].0.iter().all(|verdict| verdict.ends_with("saved")), "{undisturbed:?}");
         for (victim, nth) in (0..RANKS).flat_map(|victim| (1..=products).map(move |nth| (victim, nth))) {
             let what = format!("{rule}, product {nth} of rank {victim}");
             let of = move |rank: usize| if rank == victim { nth } else { PLENTY };
-            let ended = watched(&what, move |comm| measured(comm, (rule, of(comm.rank()))).0);
+            let ended = watched(&what, move |comm| measured(comm, rule, of(comm.rank())).0);
             assert_agreed(&what, &ended);
             assert!(ended[0].iter().any(|verdict| !verdict.ends_with("saved")), "{what}: {ended:?}");
         }

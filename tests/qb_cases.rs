@@ -152,7 +152,8 @@ fn scattered(n: usize) -> impl Iterator<Item = u64> {
 /// Parabolas of both signs with a little noise, moved by `shift`.
 fn arcs(n: usize, shift: f64) -> Vec<f64> {
     let arc = |(i, noise): (usize, u64)| {
-        let (x, sign) = ((i % 120) as f64 / 120.0, if i / 120 % 2 == 0 { 1.0 } else { -1.0 });
+        let x = (i % 120) as f64 / 120.0;
+        let sign = if i / 120 % 2 == 0 { 1.0 } else { -1.0 };
         sign * 4.0 * x * (1.0 - x) + shift * x + noise as f64 / 2f64.powi(43)
     };
     scattered(n).enumerate().map(arc).collect()
@@ -189,7 +190,8 @@ fn first() -> Vec<Case> {
 
 /// Every type in every mode and arrangement.
 fn plain() -> Vec<Case> {
-    let (n, three) = (GRID_VALUES, interleaved(300));
+    let n = GRID_VALUES;
+    let three = interleaved(300);
     let three_singles = Floats::F32(three.iter().map(|x| *x as f32).collect());
     let three = Floats::F64(three);
     let case = Case::new;
@@ -233,10 +235,11 @@ fn steps_in_single(n: usize) -> Floats {
     Floats::F32((0..n).map(|i| -1.0 - (i / 8) as f32 / 2f32.powi(20)).collect())
 }
 
-/// Frames against a parent: coded anew, with half the step, unchanged, and with a parent no code
+/// Frames against a parent: coded alone, with half the step, unchanged, and with a parent no code
 /// fits.
 fn chained() -> Vec<Case> {
-    let (n, case) = (GRID_VALUES, Case::new);
+    let n = GRID_VALUES;
+    let case = Case::new;
     vec![
         case("f64-absolute-start", doubles(n, 0.0), ABSOLUTE).starting(),
         case("f64-absolute-follow", doubles(n, 0.01), ABSOLUTE).following("f64-absolute-start"),
@@ -377,7 +380,8 @@ fn special() -> Vec<Case> {
 
 /// Groups of every kind of field.
 fn fields() -> Vec<Case> {
-    let (case, unit) = (Case::new, Bound::Absolute(0.5));
+    let case = Case::new;
+    let unit = Bound::Absolute(0.5);
     let near = |i: u64, x: u64| (x % 4 + if i % 41 == 40 { x % 200 * 16 } else { 0 }) as f64;
     let middle = |i: u64, x: u64| (x % 4 + if i % 61 == 60 { x % 50_000 * 64 } else { 0 }) as f64;
     let large = |i: u64, x: u64| (x % 4 + if i % 61 == 60 { x % (1 << 27) } else { 0 }) as f64;
@@ -424,7 +428,9 @@ const TWO_TILES: [usize; 3] = [20, 16, 12];
 fn field([nx, ny, nz]: [usize; 3], slope: f64) -> Vec<f64> {
     let arch = |i: usize, n: usize| (i * (2 * n - i)) as f64 / 64.0;
     let at = |(i, noise): (usize, u64)| {
-        let (x, y, z) = (i % nx, i / nx % ny, i / (nx * ny));
+        let x = i % nx;
+        let y = i / nx % ny;
+        let z = i / (nx * ny);
         arch(x, 2 * nx) + arch(y, 2 * ny) - arch(z, 2 * nz) + slope * x as f64 + noise as f64 / 2f64.powi(38)
     };
     scattered(nx * ny * nz).enumerate().map(at).collect()

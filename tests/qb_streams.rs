@@ -208,7 +208,9 @@ fn head_features(block: &[u8], groups: usize, has_classes: bool) -> BTreeSet<Str
     let mut found = BTreeSet::from([format!("base {base}")]);
     let heads = &block[4 + 4 * base..];
     for head in heads.as_chunks::<2>().0.iter().take(groups).map(|head| u16::from_le_bytes(*head)) {
-        let (width, patches, wide) = (head & 63, head >> 6 & 31, head >> 15);
+        let width = head & 63;
+        let patches = head >> 6 & 31;
+        let wide = head >> 15;
         let width = ["0", "to 32", "above 32"][usize::from(width > 0) + usize::from(width > 32)];
         found.extend([format!("order {} wide {wide}", head >> 11 & 3), format!("width {width}")]);
         if patches > 0 {

@@ -141,7 +141,8 @@ impl Job {
     fn with<T>(&self, comm: &dyn Comm, work: impl FnOnce(&mut Cg<'_>) -> T) -> T {
         let range = range(self.b.len(), comm.rank(), comm.size());
         let a = Rows { whole: &self.a, range: range.clone(), comm };
-        let (m, pool) = (JacobiPreconditioner::new(&a).unwrap(), Pool::new(1));
+        let m = JacobiPreconditioner::new(&a).unwrap();
+        let pool = Pool::new(1);
         let system = System { a: &a, b: &self.b[range.clone()], comm, pool: &pool };
         work(&mut Cg::new(system, &m, &vec![0.0; range.len()], Stop::at(1e-8)).unwrap())
     }

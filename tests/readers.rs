@@ -69,7 +69,8 @@ fn plugins() -> tempfile::TempDir {
 #[test]
 fn h5py_reads_what_restore_restores() {
     let Some(python) = python() else { return };
-    let (problem, plugins) = (Problem::poisson(24), plugins());
+    let problem = Problem::poisson(24);
+    let plugins = plugins();
     let raw = plan(Scheme::Traditional);
     let zstd = plan(Scheme::Exact);
     let qb = fixed(CodecId::Qb, 1e-6);
@@ -86,7 +87,8 @@ fn h5py_reads_what_restore_restores() {
 #[test]
 fn h5py_reads_files_that_ranks_share() {
     let Some(python) = python() else { return };
-    let (rows, plugins) = ([700_000, 1, 600_000, 250_000], plugins());
+    let rows = [700_000, 1, 600_000, 250_000];
+    let plugins = plugins();
     let global: u64 = rows.iter().sum();
     let value = |row: u64| (row as f64 * 1e-3).sin();
     let expected: Vec<f64> = (0..global).map(value).collect();
@@ -139,7 +141,8 @@ fn save_half_coded(dir: &Path, n: usize) -> [(&'static str, Vec<u8>); 2] {
     let mut session = recoup::open(dir).plan(plan).every(5).build().unwrap();
     session.checkpoint(plan, progress(5), &[&spread(&mut x, &mut single)]).unwrap();
     session.wait().unwrap();
-    let (mut x, mut single) = (vec![0.0; n], vec![0.0; n]);
+    let mut x = vec![0.0; n];
+    let mut single = vec![0.0; n];
     session.restore_with(&mut [&mut spread(&mut x, &mut single)]).unwrap().unwrap();
     [("x", to_bytes(&x)), ("single", single.iter().flat_map(|v| v.to_le_bytes()).collect())]
 }
@@ -158,7 +161,8 @@ fn progress(iteration: u64) -> Progress {
 /// plugin.
 #[test]
 fn h5py_and_h5dump_read_coded_and_raw_frames_of_qb_through_the_plugin() {
-    let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = plugins();
     let restored = save_half_coded(dir.path(), 4_500_000);
     let manifest = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap().manifest(5).unwrap();
     for (name, expected) in restored {
@@ -190,7 +194,8 @@ fn h5dump(dir: &Path, plugins: &Path, variable: &str) -> (Output, Vec<u8>) {
 /// to do.
 #[test]
 fn frame_coded_against_a_parent_is_refused_by_the_plugin_with_a_way_out() {
-    let (dir, plugins) = (tempfile::tempdir().unwrap(), plugins());
+    let dir = tempfile::tempdir().unwrap();
+    let plugins = plugins();
     let plan = fixed(CodecId::Qb, 1e-6);
     let mut session = recoup::open(dir.path()).plan(plan).keep(2).build().unwrap();
     let mut x = half_coded(20_000);

@@ -32,7 +32,9 @@ fn another_problems_checkpoint_is_refused_by_fingerprint() {
 
 /// `A + shift I` for the Laplacian A, and the right-hand side of `of`.
 fn shifted(of: &Problem, shift: f64) -> Problem {
-    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut starts = vec![0];
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for row in 0..of.a.n() {
         let (ours, entries) = of.a.row(row);
         columns.extend_from_slice(ours);
@@ -78,7 +80,8 @@ fn iterate_of_another_matrix_is_taken_only_where_it_is_no_worse() {
         save(&ours, dir.path());
         let theirs = shifted(&ours, shift);
         let builder = theirs.builder(dir.path(), plan(Scheme::Exact), 5).same_operator(false);
-        let (mut session, mut solver) = (builder.build().unwrap(), theirs.solver("cg").unwrap());
+        let mut session = builder.build().unwrap();
+        let mut solver = theirs.solver("cg").unwrap();
         let before = theirs.true_residual(solver.as_ref());
         let restored = session.restore(solver.as_mut()).unwrap().unwrap();
         let guess = restored.guess.unwrap();

@@ -21,7 +21,8 @@ fn codecs(dir: &Path, bytes_per_second: f64) -> Vec<CodecId> {
 
 #[test]
 fn the_codec_follows_the_bandwidth_from_the_second_version_on() {
-    let (slow, fast) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let slow = tempfile::tempdir().unwrap();
+    let fast = tempfile::tempdir().unwrap();
     let on_slow = codecs(slow.path(), 5e4);
     assert_eq!(on_slow[0], CodecId::Qb);
     assert!(on_slow[1..].iter().all(|codec| *codec == CodecId::Pco), "{on_slow:?}");

@@ -46,7 +46,8 @@ fn lossy_recovery_keeps_the_residual_and_converges() {
         assert!(run.recoveries > 0, "{method}");
         for saved in &run.saved {
             let residual = saved.residual;
-            let (exact, verified) = (residual.true_norm.unwrap(), residual.verified_norm.unwrap());
+            let exact = residual.true_norm.unwrap();
+            let verified = residual.verified_norm.unwrap();
             assert!(verified <= 1.5 * exact, "{method} {}: {verified} {exact}", saved.version);
         }
     }

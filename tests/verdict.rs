@@ -38,7 +38,8 @@ fn save(dir: &Path) {
     Threads::launch(RANKS, |comm| {
         let mut session = session(dir, &comm).unwrap();
         for iteration in 1..=15 {
-            let (mut x, mut step) = (values(comm.rank(), iteration), [iteration as i64]);
+            let mut x = values(comm.rank(), iteration);
+            let mut step = [iteration as i64];
             session.step_with(progress(iteration), &[&owner(comm.rank(), &mut x, &mut step)]).unwrap();
         }
         session.wait().unwrap();
@@ -49,7 +50,8 @@ fn save(dir: &Path) {
 fn restore(dir: &Path, ranks: usize) -> Vec<Result<(u64, i64), String>> {
     Threads::launch(ranks, |comm| {
         let mut session = session(dir, &comm).map_err(|e| e.to_string())?;
-        let (mut x, mut step) = (values(comm.rank(), 0), [0]);
+        let mut x = values(comm.rank(), 0);
+        let mut step = [0];
         let restored = {
             let mut owner = owner(comm.rank(), &mut x, &mut step);
             session.restore_with(&mut [&mut owner]).map_err(|e| e.to_string())?.unwrap()

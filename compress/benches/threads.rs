@@ -84,7 +84,7 @@ fn now() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// So many chains of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) side by side, which touch
+/// `CHAINS` chains of shifts (Marsaglia 2003, doi:10.18637/jss.v008.i14) side by side, which touch
 /// no memory.
 fn chains<const CHAINS: usize>(steps: u64) -> u64 {
     let step = |mut chains: [u64; CHAINS], _| {

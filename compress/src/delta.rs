@@ -28,11 +28,11 @@ use crate::{Verified, bytes, effective_bound};
 const MAGIC: [u8; 8] = *b"RECOUPDX";
 const VERSION: u8 = 1;
 const HEADER: usize = 40;
-/// At least this part of the bound must be left for the difference.
+/// Least part of the bound that must be left for the difference.
 const LEFT_MIN: f64 = 0.5;
-/// Frames are judged by one slice of this many, from their middle.
+/// Slices of a frame, of which the middle one judges it.
 const SLICES: usize = 8;
-/// Values of such a slice, at least.
+/// Least number of values of such a slice.
 const SLICE_VALUES: usize = 1 << 15;
 
 /// A verified codec that follows a parent where that takes fewer bytes.

@@ -14,7 +14,7 @@ use crate::least_squares::Normal;
 /// Neighbours of a code with a plane before it: three in each of the rows y - 1, (y - 1, z - 1),
 /// (y, z - 1), (y + 1, z - 1), and the code before it in its own row.
 pub(crate) const SPACE: usize = 13;
-/// Of a code in the first plane: three in the row y - 1, and the code before it.
+/// Neighbours of a code in the first plane: three in the row y - 1, and the code before it.
 pub(crate) const PLANE: usize = 4;
 /// Numbers of a predictor.
 pub(crate) const COEFFICIENTS: usize = SPACE + PLANE;

@@ -82,13 +82,13 @@ impl Default for Qb {
 }
 
 impl Qb {
-    /// The same at another level of vector instructions; the bytes are the same at all.
+    /// Sets the level of vector instructions; the bytes are the same at all levels.
     #[must_use]
     pub fn at_level(self, level: SimdLevel) -> Self {
         Self { level, ..self }
     }
 
-    /// The same, coding in one arrangement wherever that is possible, instead of choosing: for
+    /// Sets the arrangement to code in wherever that is possible, instead of choosing one: for
     /// measuring and for frozen files.
     #[must_use]
     pub fn with_arrangement(self, arrangement: Arrangement) -> Self {

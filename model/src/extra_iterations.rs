@@ -24,9 +24,9 @@ pub struct Stationary {
 /// A range of expected extra iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExtraIterations {
-    /// At the mean restart, `t = (N + 1) / 2`.
+    /// Extra iterations for the mean restart, `t = (N + 1) / 2`.
     pub low: f64,
-    /// At the last one, `t = N`.
+    /// Extra iterations for the last one, `t = N`.
     pub high: f64,
 }
 

@@ -32,7 +32,7 @@ pub struct CheckpointSchedule {
 }
 
 impl CheckpointSchedule {
-    /// Of a run that saves nothing any more.
+    /// Schedule of a run that takes no more checkpoints.
     #[must_use]
     pub fn none(overhead_fraction: f64) -> Self {
         Self { checkpoints: 0.0, interval_seconds: f64::INFINITY, overhead_fraction }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::overhead::overhead_of_share;
 
-/// One level, weakest first in a list of them.
+/// A level; in a list, the weakest is first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointLevel {
     /// Mean time between failures that need just this level.
@@ -25,11 +25,11 @@ pub struct CheckpointLevel {
 /// A level that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActiveLevel {
-    /// Its place in the list given.
+    /// Position in the list given.
     pub level: usize,
-    /// Failures per second it answers for: its own and those of unused levels below.
+    /// Failures per second that the level covers: its own and those of unused levels below.
     pub failures_per_second: f64,
-    /// Its optimal interval to first order, `sqrt(2 C / lambda)`.
+    /// Optimal interval to first order, `sqrt(2 C / lambda)`.
     pub interval_seconds: f64,
     /// Time of one checkpoint.
     pub checkpoint_seconds: f64,

@@ -97,7 +97,7 @@ impl CheckpointTiming {
         recovery.exp() * segment.exp_m1() * self.mtti_seconds / interval_seconds - 1.0
     }
 
-    /// The same scheme with all of a checkpoint in the solver's way.
+    /// Returns the same scheme with checkpoints that block the solver to their end.
     #[must_use]
     pub fn blocking_all(mut self) -> Self {
         self.blocking_seconds += std::mem::take(&mut self.drain_seconds);

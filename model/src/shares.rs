@@ -27,7 +27,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// All of them, mildest first.
+    /// All losses, mildest first.
     pub const ALL: [Self; 3] = [Self::Process, Self::Node, Self::Job];
 }
 
@@ -44,11 +44,11 @@ impl fmt::Display for Loss {
 /// The share of all failures that each loss has; they add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureShares {
-    /// Of [`Loss::Process`].
+    /// Share of [`Loss::Process`].
     pub process: f64,
-    /// Of [`Loss::Node`].
+    /// Share of [`Loss::Node`].
     pub node: f64,
-    /// Of [`Loss::Job`].
+    /// Share of [`Loss::Job`].
     pub job: f64,
 }
 
@@ -71,10 +71,10 @@ pub enum ParseSharesError {
         /// The part.
         part: String,
     },
-    /// They do not add up.
+    /// The shares do not add up to 1.
     #[error("shares add up to {sum}, expected 1")]
     Sum {
-        /// Their sum.
+        /// The sum of the shares.
         sum: f64,
     },
 }

@@ -1,7 +1,7 @@
 //! Right-hand sides: ones, random from a seed, or made from a smooth solution.
 //!
-//! Promises: the same values on every machine and for every partition of the rows, for ever. Never
-//! judge compression with `b = A 1`: codecs return the constant solution exactly.
+//! Promises: the same values on every machine, for every partition of the rows, and in every
+//! release. Never judge compression with `b = A 1`: codecs return the constant solution exactly.
 
 use std::fmt;
 use std::str::FromStr;

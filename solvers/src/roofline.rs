@@ -54,7 +54,7 @@ impl<'a> Triad<'a> {
     }
 }
 
-/// A solver's speed beside the triad's, medians of all repeats.
+/// The speed of a solver and of the triad, medians of all repeats.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
     /// Speed of the triad, on the same threads in the same run.

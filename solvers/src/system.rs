@@ -4,7 +4,7 @@ use recoup_core::{Comm, Iteration, Operator, SolveError};
 
 use crate::Pool;
 
-/// `A x = b`, the rows of it this rank owns, and who computes with it.
+/// The rows of `A x = b` that this rank owns, and the ranks and threads that compute with them.
 #[derive(Clone, Copy)]
 pub struct System<'a> {
     /// The operator.
@@ -58,7 +58,7 @@ impl Stop {
 
 /// An iterative method as the program sees it.
 pub trait Method: Iteration {
-    /// Its name on the command line.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
 
     /// The iterate as it stands.

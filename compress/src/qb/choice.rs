@@ -40,7 +40,7 @@ pub(super) struct FrameInput<'a, T> {
     /// The decoded parent and the hash of its payload.
     pub(super) parent: Option<TypedParent<'a, T>>,
     is_chained: bool,
-    /// Bytes per second of the storage, where they count.
+    /// Bytes per second of the storage; `None` if the encoding time does not count.
     bandwidth: Option<f64>,
     dims: [usize; 3],
     stride: usize,
@@ -51,14 +51,14 @@ pub(super) struct FrameInput<'a, T> {
 /// The arrangement that [`super::Qb::with_arrangement`] asks for, where QB would choose one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrangement {
-    /// In tiles of a grid, not as a line.
+    /// Values in tiles of a grid, not in a line.
     pub in_tiles: bool,
-    /// In tiles whose codes are predicted by weights fitted to them: absolute bounds alone.
+    /// Values in tiles whose codes are predicted by weights fitted to them; absolute bounds only.
     pub is_fitted: bool,
-    /// Against the parent.
+    /// Codes relative to the parent.
     pub follows: bool,
-    /// With half the step, and a band in which the parent's codes are kept: against a parent,
-    /// absolute bounds alone.
+    /// Half the step, and a band in which the parent's codes are kept; with a parent and absolute
+    /// bounds only.
     pub is_halved: bool,
 }
 
@@ -66,9 +66,9 @@ pub struct Arrangement {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CodingPlan {
     pub(super) shape: FrameShape,
-    /// Against the parent.
+    /// Codes relative to the parent.
     pub(super) follows: bool,
-    /// With half the step, and a band in which the parent's codes are kept.
+    /// Half the step, and a band in which the parent's codes are kept.
     pub(super) is_halved: bool,
 }
 
@@ -194,7 +194,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         plans
     }
 
-    /// Bits a value takes on a sample of blocks, coded by each plan.
+    /// Bits per value on a sample of blocks, coded by each plan.
     fn sampled_bits(&self, plans: &[CodingPlan], level: SimdLevel) -> Vec<f64> {
         let of_plan =
             |plan: usize| spread(plans[plan].shape, SAMPLES, SAMPLED).map(move |block| SampledBlock { plan, block });
@@ -237,7 +237,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
     }
 }
 
-/// A plan, and the bits it takes a value on a sample.
+/// A plan, and its bits per value on a sample.
 #[derive(Clone, Copy, Debug)]
 struct JudgedPlan {
     bits: f64,
@@ -250,7 +250,7 @@ impl JudgedPlan {
     }
 }
 
-/// A block to be tried, and the number of the plan it is tried with.
+/// A block of the sample, and the number of the plan it is tried with.
 #[derive(Clone, Copy, Debug)]
 struct SampledBlock {
     plan: usize,

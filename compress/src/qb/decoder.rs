@@ -44,9 +44,9 @@ struct DecodeTarget<'a, T> {
 
 /// The target of a restored group.
 enum GroupTarget<'a, T> {
-    /// As codes, to which those of a parent are still added.
+    /// Codes, to which those of a parent are still added.
     Codes(&'a mut [i64; GROUP]),
-    /// As values.
+    /// Values.
     Values(&'a mut [T; GROUP]),
 }
 
@@ -265,7 +265,7 @@ struct BlockPayload<'a> {
     at: usize,
 }
 
-/// One of them.
+/// An encoded group of a block.
 #[derive(Clone, Copy)]
 struct EncodedGroup<'a> {
     head: GroupHead,

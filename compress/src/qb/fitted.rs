@@ -170,7 +170,7 @@ pub(super) fn fitted_codes<I: Int>(weights: &Weights, residuals: &[I::Unsigned; 
     }
 }
 
-/// One row in so many is looked at.
+/// Distance between the rows that a fit looks at.
 const ROWS_APART: usize = 8;
 
 /// The fit to one tile: places behind others along each axis that matters, of the first plane and

@@ -31,7 +31,7 @@ static SPARE: Mutex<Vec<BlockRun>> = Mutex::new(Vec::new());
 const SPARE_RUNS: usize = 64;
 
 impl BlockRun {
-    /// One without blocks; one that was given back where there is one.
+    /// Returns a run without blocks, reusing one that was given back if there is one.
     fn empty() -> Self {
         SPARE.lock().ok().and_then(|mut spare| spare.pop()).unwrap_or_default()
     }
@@ -44,7 +44,7 @@ impl BlockRun {
         }
     }
 
-    /// Puts the blocks of another run behind its own, and leaves that without any.
+    /// Moves the blocks of another run behind its own.
     fn append(&mut self, next: &mut Self) {
         self.bytes.extend_from_slice(&next.bytes);
         next.bytes.clear();
@@ -93,10 +93,10 @@ pub(super) fn encode<T: Scalar, L: Lattice>(
             // others have coded is put behind it.
             let behind = Mutex::new(BTreeMap::new());
             let keep = |made: RunAt| {
-                behind.lock().expect("nobody panics holding it").insert(made.first, made.run);
+                behind.lock().expect("no thread panics while it holds the lock").insert(made.first, made.run);
             };
             let put = |all: &mut BlockRun| {
-                let next = |first| behind.lock().expect("nobody panics holding it").remove(&first);
+                let next = |first| behind.lock().expect("no thread panics while it holds the lock").remove(&first);
                 while let Some(mut run) = next(all.table.len()) {
                     all.append(&mut run);
                     run.give_back();

@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 /// at once.
 const SPINS: usize = 1000;
 
-/// Threads of a team, at most: a larger number is a typing error.
+/// Largest number of threads of a team: a larger number is a typing error.
 const MOST_THREADS: usize = 256;
 
 /// Teams by process and number of threads: a forked process has none of its parent's threads.
@@ -20,15 +20,15 @@ static TEAMS: Mutex<BTreeMap<(u32, usize), Arc<CodecTeam>>> = Mutex::new(BTreeMa
 /// Threads that work off pieces together with the caller's.
 #[derive(Debug)]
 pub(super) struct CodecTeam {
-    /// The threads beside the caller's.
+    /// The threads in addition to the caller's.
     pool: ThreadPool,
     /// Calls of [`CodecTeam::share`] so far.
     calls: Arc<AtomicUsize>,
 }
 
 impl CodecTeam {
-    /// The team of so many threads, the caller's among them; `None` of one, or where the operating
-    /// system grants no more.
+    /// The team of `threads` threads, the caller's among them; `None` of one, or where the
+    /// operating system grants no more.
     pub(super) fn of(threads: usize) -> Option<Arc<Self>> {
         let threads = threads.min(MOST_THREADS);
         if threads <= 1 {
@@ -73,7 +73,7 @@ impl CodecTeam {
         let far = pieces.split_off(pieces.iter().map(is_near).take_while(|is_near| *is_near).count()).into_iter();
         let pieces = Mutex::new(SharedPieces { near: pieces.into_iter(), far });
         let busy = AtomicUsize::new(0);
-        let locked = || pieces.lock().expect("nobody panics holding it");
+        let locked = || pieces.lock().expect("no thread panics while it holds the lock");
         let next = || {
             let SharedPieces { near, far } = &mut *locked();
             near.next().or_else(|| far.next_back())
@@ -128,7 +128,7 @@ pub(super) fn map<P: Send, R: Send, S>(
         return pieces.into_iter().map(|(_, piece)| work(own.get_or_insert_with(&scratch), piece)).collect();
     };
     let done = Mutex::new(BTreeMap::new());
-    let note = |at: usize, result: R| done.lock().expect("nobody panics holding it").insert(at, result);
+    let note = |at: usize, result: R| done.lock().expect("no thread panics while it holds the lock").insert(at, result);
     team.share(
         pieces,
         |(_, piece): &(usize, P)| weight(piece),
@@ -140,5 +140,5 @@ pub(super) fn map<P: Send, R: Send, S>(
             }
         },
     );
-    done.into_inner().expect("nobody panics holding it").into_values().collect()
+    done.into_inner().expect("no thread panics while it holds the lock").into_values().collect()
 }

@@ -160,7 +160,8 @@ fn measure(
     comm.sum(&mut square).unwrap();
     let mut session = session(name, operator, (memory, comm));
     let mut target = residual;
-    let (mut copies, mut blocked) = (Vec::new(), Vec::new());
+    let mut copies = Vec::new();
+    let mut blocked = Vec::new();
     for round in 0..ROUNDS.0 + ROUNDS.1 {
         comm.barrier().unwrap();
         let start = clock.now();
@@ -190,7 +191,8 @@ fn measure(
     let behind = |part: fn(&recoup::pipeline::Spent) -> f64| slowest(median(spent.iter().map(part).collect()));
     let [encode, verify, write] =
         [behind(|s| s.encode_seconds), behind(|s| s.verify_seconds), behind(|s| s.write_seconds)];
-    let (copy, blocked) = (median(copies.split_off(ROUNDS.0)), median(blocked.split_off(ROUNDS.0)));
+    let copy = median(copies.split_off(ROUNDS.0));
+    let blocked = median(blocked.split_off(ROUNDS.0));
     if comm.rank() == 0 {
         let ms = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
         println!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use recoup_core::Clock;
 
-/// A clock moved by [`FakeClock::advance`] and by sleeping, and by nothing else.
+/// A clock that only [`FakeClock::advance`] and sleeping move.
 #[derive(Debug, Default)]
 pub struct FakeClock {
     nanoseconds: AtomicU64,

@@ -270,7 +270,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Now and then a value that is special.
+/// A value that is special now and then.
 fn special(i: usize) -> Option<f64> {
     match i % 97 {
         5 => Some(f64::INFINITY),

@@ -9,7 +9,7 @@ use recoup_core::{
     agreed,
 };
 
-/// Which operations fail, counted from 0 over all ranks and drafts.
+/// The operations that fail, counted from 0 over all ranks and drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
     /// None; to count them.

@@ -40,20 +40,20 @@ const CALLS: [&str; 19] = [
     "seal",
 ];
 
-/// A store that answers as no default does, and takes note of what it is asked.
+/// A store whose answers differ from every default, and that records the calls it receives.
 #[derive(Clone, Default)]
 pub struct Recorder {
     calls: Arc<Mutex<BTreeSet<&'static str>>>,
 }
 
 impl Recorder {
-    /// A store that was not asked yet.
+    /// A store without recorded calls.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether a call of this name was made.
+    /// Returns whether a call of this name was made.
     #[must_use]
     pub fn was_asked(&self, call: &str) -> bool {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).contains(call)
@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(declared, CALLS.into_iter().collect());
     }
 
-    /// It used to answer for its store where the trait has a default, so no crash test ever wrote
-    /// as a directory does.
+    /// The decorator used to answer for its store where the trait has a default, so no crash test
+    /// ever wrote as a directory does.
     #[test]
     fn a_crashing_store_passes_every_call_on() {
         decorator_suite(|recorder| CrashingStore::new(recorder, Crash::Never));

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use recoup_core::{Failure, FailureKind, FailureSource, Phase};
 
-/// Fails at chosen questions, so that a test can strike at every step of a run in turn.
+/// A source that fails at chosen questions, so that a test can strike at every step of a run in
+/// turn.
 #[derive(Clone, Debug, Default)]
 pub struct Scripted {
     strikes: Vec<(Option<Phase>, u64)>,
@@ -21,14 +22,14 @@ impl Scripted {
         Self::default()
     }
 
-    /// Also fails at question number `nth`, counted from 0 over all phases.
+    /// Adds a failure at question number `nth`, counted from 0 over all phases.
     #[must_use]
     pub fn at_question(mut self, nth: u64) -> Self {
         self.strikes.push((None, nth));
         self
     }
 
-    /// Also fails at the `nth` question, counted from 0, asked in `phase`.
+    /// Adds a failure at the `nth` question, counted from 0, asked in `phase`.
     #[must_use]
     pub fn in_phase(mut self, phase: Phase, nth: u64) -> Self {
         self.strikes.push((Some(phase), nth));

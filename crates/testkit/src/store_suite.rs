@@ -16,7 +16,7 @@ use recoup_core::{
 /// A small version of several ranks that has one variable of every kind a store treats differently.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its number.
+    /// Number of the version.
     pub version: u64,
     /// Ranks that write it.
     pub ranks: usize,
@@ -27,15 +27,15 @@ pub struct Sample {
 /// One variable of one rank, with its frames.
 #[derive(Clone, Debug)]
 pub struct SamplePart {
-    /// What the manifest says of it.
+    /// Record of the variable in the manifest.
     pub record: VariableRecord,
-    /// Its values; empty where they are not doubles.
+    /// Values of the variable; empty if they are not doubles.
     pub values: Vec<f64>,
-    /// Its frames, not yet placed.
+    /// Frames of the variable, not yet placed.
     pub frames: Vec<Frame<'static>>,
 }
 
-/// How the frames of a sample variable are made.
+/// Encoding of the frames of a sample variable.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     /// Raw values.
@@ -66,7 +66,7 @@ impl Sample {
         Self { version, ranks, parts: parts.collect() }
     }
 
-    /// A sample of one variable of raw values, so many on each rank.
+    /// A sample of one variable of raw values, `len` on each rank.
     #[must_use]
     pub fn of_one_variable(version: u64, ranks: usize, len: usize) -> Self {
         let parts = (0..ranks).map(|rank| {
@@ -109,7 +109,7 @@ impl Sample {
         self.seal_drafts(drafts?)
     }
 
-    /// Writes, seals and publishes what the ranks have begun.
+    /// Writes, seals and publishes the drafts that the ranks have begun.
     ///
     /// # Errors
     /// What the store reports.
@@ -157,7 +157,7 @@ impl Sample {
     }
 }
 
-/// What a sample variable looks like.
+/// Encoding, extents and distribution of a sample variable.
 struct Shape {
     kind: Kind,
     dims: [usize; 3],

@@ -50,7 +50,7 @@ pub struct AutoPolicy {
     history: ResidualHistory,
     recoveries: RecoveryHistory,
     safe_points: SafePoints,
-    /// The version a failure now would fall back to.
+    /// The version that a failure now would roll back to.
     fallback: Option<Choice>,
     in_force: Option<InForce>,
     has_probed: bool,
@@ -261,7 +261,7 @@ impl AutoPolicy {
         why
     }
 
-    /// Adds the reason why versions hold what they do, where there was a choice.
+    /// Adds the reason for the contents of versions, if there was a choice.
     fn tell_state(&self, why: &mut String, ballot: &Ballot, next: Choice) {
         let cheaper = |candidate: &&PricedChoice| {
             ballot.answer.expected(candidate.choice.scheme) < ballot.answer.expected(next.scheme)

@@ -18,20 +18,20 @@ const GRAIN_CHANGE: f64 = 0.98;
 /// A part of all time too small to be worth a less faithful recovery.
 const FAITHFUL: f64 = 0.001;
 
-/// One choice, and what it is expected to cost.
+/// A choice, and its expected cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PricedChoice {
     pub(super) choice: Choice,
-    /// Its extra iterations are those predicted.
+    /// Cost with the extra iterations that are predicted.
     pub(super) cost: Cost,
     pub(super) extra: Prediction,
-    /// It was measured, not guessed.
+    /// The cost was measured, not guessed.
     pub(super) is_measured: bool,
 }
 
-/// Returns the choices there are. The exact state is one only where it is more than the traditional
-/// one, and the iterate alone where the usual lossy version holds more. Bounds may be finer and
-/// coarser where they follow the residual and were not asked for.
+/// Returns all choices. The exact state is one only where it is more than the traditional one, and
+/// the iterate alone where the usual lossy version holds more. Bounds may be finer and coarser
+/// where they follow the residual and were not asked for.
 pub(super) fn choices(config: &PolicyConfig, seen: &Observation) -> Vec<Choice> {
     let usual = |scheme| config.plan(scheme).choice();
     let mut choices = vec![usual(Scheme::Traditional), usual(Scheme::Lossless)];
@@ -116,9 +116,9 @@ pub(super) fn best_states(
 pub(super) struct Ballot {
     pub(super) question: Question,
     pub(super) answer: Answer,
-    /// One for each scheme.
+    /// A candidate for each scheme.
     pub(super) candidates: Vec<PricedChoice>,
-    /// All of them.
+    /// All candidates.
     pub(super) all: Vec<PricedChoice>,
     pub(super) fallback_seconds: f64,
     /// The time of the run so far and that which remains, over the latter.

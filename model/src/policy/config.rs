@@ -30,7 +30,7 @@ pub struct PolicyConfig {
     /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of the
     /// iterations done; `None` for the method's.
     pub extra_fraction: Option<f64>,
-    /// The method's own numbers, until a solver says others ([`Observation::profile`]).
+    /// The profile of the method, until a solver reports another ([`Observation::profile`]).
     pub profile: MethodProfile,
 }
 
@@ -83,12 +83,13 @@ impl PolicyConfig {
         self.extra_fraction.unwrap_or(self.profile.restarted_fraction)
     }
 
-    /// The same of a recovery from the iterate and a direction.
+    /// Extra iterations to expect of a recovery from the iterate and a direction, as a fraction of
+    /// those done.
     pub(super) fn deflated_fraction(&self) -> f64 {
         self.restarted_fraction().min(self.profile.deflated_fraction)
     }
 
-    /// Takes the solver's word for what its method costs.
+    /// Takes over the profile that a solver reports.
     pub(super) fn learn_profile(&mut self, seen: &Observation) {
         self.profile = seen.profile.unwrap_or(self.profile);
     }

@@ -46,11 +46,10 @@ impl SafePoints {
         self.apart as f64 * seen.iteration_seconds
     }
 
-    /// Returns whether this safe point costs less than the next, and never twice for one iteration.
+    /// Returns whether this safe point costs less than the next; true at most once per iteration.
     /// With C seconds for a version, a failure every M seconds and the optimal interval `T = sqrt(2
-    /// C M)`,
-    /// `C / t + t / (2 M)` is the same for t as for `T^2 / t`: the better of t and the next one,
-    /// t', is t from `t t' = T^2` on. No version is taken while the one before still drains.
+    /// C M)`, `C / t + t / (2 M)` is the same for t as for `T^2 / t`: the better of t and the next
+    /// one, t', is t from `t t' = T^2` on. No version is taken while the one before still drains.
     pub(super) fn is_due(&self, seen: &Observation, spacing: Spacing) -> bool {
         let Spacing { interval_seconds, drain_seconds } = spacing;
         let since = seen.since_checkpoint_seconds;

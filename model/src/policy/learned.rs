@@ -19,7 +19,7 @@ const SAVED_MAX: usize = 32;
 /// b, 0.1 to 0.4 on bcsstk14 and sherman1 (measured by the test
 /// `grain_of_the_bounds_in_extra_iterations`).
 const COARSE_SHARE: f64 = 0.2;
-/// The same of methods that a restart costs nothing: 0.1 of them for Jacobi on 24^3, none for
+/// The same part for methods that a restart costs nothing: 0.1 of them for Jacobi on 24^3, none for
 /// GMRES(10) on 32^3.
 const COARSE_SHARE_RESTARTED: f64 = 0.1;
 

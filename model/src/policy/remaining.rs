@@ -46,7 +46,7 @@ impl ResidualHistory {
         self.newest
     }
 
-    /// Takes in one state; iterations at or beyond it are lost work, and forgotten.
+    /// Records one state; iterations at or beyond it are lost work, and forgotten.
     pub(super) fn see(&mut self, seen: &Observation) {
         let log = seen.relative_residual.ln();
         while self.samples.last().is_some_and(|(iteration, _)| *iteration >= seen.iteration) {

@@ -47,7 +47,7 @@ impl MultilevelSimulation {
 /// The run was interrupted by a failure of this level.
 struct InterruptedBy(usize);
 
-/// One run under way. All times are seconds.
+/// The state of one run. All times are seconds.
 struct MultilevelRun<'a> {
     simulation: &'a MultilevelSimulation,
     rng: Rng,

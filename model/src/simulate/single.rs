@@ -73,7 +73,7 @@ struct Draining {
     progress: f64,
 }
 
-/// One run under way. All times are seconds.
+/// The state of one run. All times are seconds.
 struct SimulatedRun<'a> {
     simulation: &'a Simulation,
     rng: Rng,

@@ -37,7 +37,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::kernels::sys::{RowSlices, for_chunks, for_slabs, run_on, sum_blocks};
 pub use crate::kernels::team::{BLOCK, CHUNKS_MAX};
-use crate::kernels::team::{Crew, Job, Partition, Team, add, sum_alone};
+use crate::kernels::team::{Crew, PartJob, Partition, Team, add, sum_alone};
 
 /// Sums of one pass that need no [`Pool::reserve_sums`].
 const SUMS_RESERVED: usize = 8;
@@ -90,7 +90,7 @@ impl Pool {
         for_slabs(self, Partition::new(n, BLOCK), vectors, &mut [], |rows, view, _scratch| body(rows, view));
     }
 
-    /// As [`Pool::for_rows`] with parts that are whole slabs of `unit` rows, and a piece of
+    /// Works as [`Pool::for_rows`] with parts that are whole slabs of `unit` rows, and a piece of
     /// `scratch` for each thread: `scratch.len() / threads()` values.
     ///
     /// # Panics
@@ -125,7 +125,7 @@ impl Pool {
         sums
     }
 
-    /// As [`Pool::sum_rows`] for a number of sums known at run time: `body` adds to its last
+    /// Works as [`Pool::sum_rows`] for a number of sums known at run time: `body` adds to its last
     /// argument.
     ///
     /// # Panics
@@ -145,7 +145,7 @@ impl Pool {
         if self.threads() == 1 || chunks < 2 { None } else { self.try_partials() }
     }
 
-    /// The room for partial sums, unless somebody is using it.
+    /// The room for partial sums, unless another thread is using it.
     fn try_partials(&self) -> Option<MutexGuard<'_, Vec<f64>>> {
         match self.partials.try_lock() {
             Ok(guard) => Some(guard),
@@ -160,7 +160,7 @@ impl Crew for Pool {
         self.team.threads()
     }
 
-    fn run(&self, chunks: usize, job: Job<'_>) {
+    fn run(&self, chunks: usize, job: PartJob<'_>) {
         match self.enter(chunks) {
             Some(_entered) => run_on(&self.team, job),
             None => (0..self.threads()).for_each(job),

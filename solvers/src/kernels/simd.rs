@@ -69,7 +69,7 @@ packed_kernels! {
 
     /// `target = x + step r` with `r = b - A x` on a line of a grid; squares of r are added to
     /// `lanes`, in turn.
-    fn sweep_line = sweep(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair);
+    fn sweep_line = sweep(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut CacheLine);
 }
 
 kernels! {
@@ -146,7 +146,7 @@ kernels! {
     }
 
     /// `y = A x` on a segment, for the 7-point Laplacian.
-    fn multiply_line(line: &Line<'_>, y: &mut [f64]) {
+    fn multiply_line(line: &GridSegment<'_>, y: &mut [f64]) {
         let n = y.len();
         let centre = &line.centre[..n];
         let below = &line.below[..n];
@@ -253,17 +253,17 @@ impl Pack for std::arch::x86_64::__m256d {
 }
 
 /// A cache line, as two packs.
-pub(crate) type Pair = [[f64; 4]; 2];
+pub(crate) type CacheLine = [[f64; 4]; 2];
 
-/// All of `values` that fill cache lines.
+/// The cache lines that `values` fill.
 #[inline(always)]
-fn pairs(values: &[f64]) -> &[Pair] {
+fn pairs(values: &[f64]) -> &[CacheLine] {
     values.as_chunks::<4>().0.as_chunks::<2>().0
 }
 
 /// As [`pairs`].
 #[inline(always)]
-fn pairs_mut(values: &mut [f64]) -> &mut [Pair] {
+fn pairs_mut(values: &mut [f64]) -> &mut [CacheLine] {
     values.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0
 }
 
@@ -287,7 +287,7 @@ fn dot_four<P: Pack>(w: &[f64], vectors: [&[f64]; 4]) -> [f64; 4] {
     let first = lines.len() * LINE;
     let mut sums = [0.0; 4];
     for j in 0..4 {
-        let mut parts: Pair = [[0.0; 4]; 2];
+        let mut parts: CacheLine = [[0.0; 4]; 2];
         lanes[j][0].store(&mut parts[0]);
         lanes[j][1].store(&mut parts[1]);
         for ((part, w), v) in parts.as_flattened_mut().iter_mut().zip(&w[first..]).zip(&vectors[j][first..]) {
@@ -327,22 +327,22 @@ fn axpy_four<P: Pack>(h: [f64; 4], vectors: [&[f64]; 4], w: &mut [f64]) {
 
 /// Input of a sweep for one line of a grid.
 pub(crate) struct Star<'a> {
-    /// One plane down.
+    /// The line in the plane below.
     pub(crate) below: &'a [f64],
-    /// One line back within the plane.
+    /// The previous line within the plane.
     pub(crate) front: &'a [f64],
     /// The line, with one more value before and after it.
     pub(crate) centre: &'a [f64],
-    /// One line on within the plane.
+    /// The next line within the plane.
     pub(crate) back: &'a [f64],
-    /// One plane up.
+    /// The line in the plane above.
     pub(crate) above: &'a [f64],
     /// The right-hand side.
     pub(crate) b: &'a [f64],
 }
 
 #[inline(always)]
-fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut Pair) {
+fn sweep<P: Pack>(step: f64, star: &Star<'_>, target: &mut [f64], lanes: &mut CacheLine) {
     let whole = pairs_mut(target);
     let lines = whole.len();
     let below = &pairs(star.below)[..lines];
@@ -427,20 +427,20 @@ pub(crate) fn sum_lanes<const N: usize>(mut lanes: [f64; N]) -> f64 {
 }
 
 /// A segment of a line of a grid, and its neighbours in the other directions.
-pub(crate) struct Line<'a> {
+pub(crate) struct GridSegment<'a> {
     /// The value before the segment; 0 at the boundary.
     pub(crate) before: f64,
     /// The value after the segment; 0 at the boundary.
     pub(crate) after: f64,
     /// The segment.
     pub(crate) centre: &'a [f64],
-    /// One plane down.
+    /// The line in the plane below.
     pub(crate) below: &'a [f64],
-    /// One plane up.
+    /// The line in the plane above.
     pub(crate) above: &'a [f64],
-    /// One line back within the plane.
+    /// The previous line within the plane.
     pub(crate) front: &'a [f64],
-    /// One line on within the plane.
+    /// The next line within the plane.
     pub(crate) back: &'a [f64],
 }
 

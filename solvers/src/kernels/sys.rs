@@ -11,19 +11,19 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::kernels::team::{Alone, BLOCK, Crew, Job, Partition, Team};
+use crate::kernels::team::{Alone, BLOCK, Crew, PartJob, Partition, Team};
 
-/// Forgets how long `job` lives.
+/// Erases the lifetime of `job`.
 ///
 /// # Safety
 /// The caller returns only when no thread can call the job any more.
-pub(crate) unsafe fn forget_lifetime(job: Job<'_>) -> Job<'static> {
+pub(crate) unsafe fn forget_lifetime(job: PartJob<'_>) -> PartJob<'static> {
     // SAFETY: only the lifetime changes; the caller guarantees that it is not outlived.
-    unsafe { std::mem::transmute::<Job<'_>, Job<'static>>(job) }
+    unsafe { std::mem::transmute::<PartJob<'_>, PartJob<'static>>(job) }
 }
 
 /// Runs `job` for parts `0..parts` on the workers of `team` and the calling thread.
-pub(crate) fn run_on(team: &Team, job: Job<'_>) {
+pub(crate) fn run_on(team: &Team, job: PartJob<'_>) {
     // SAFETY: `Finish` waits for every worker before the job's borrow ends, also when part 0 panics
     // here.
     let _finish = Finish { team: team.start(unsafe { forget_lifetime(job) }) };
@@ -130,7 +130,8 @@ unsafe impl<'a> RowSlices for PerUnit<'a> {
         (Disjoint::new(self.values), self.unit)
     }
 
-    unsafe fn view((values, unit): &Self::Lent, rows: &Range<usize>) -> Self::View {
+    unsafe fn view(lent: &Self::Lent, rows: &Range<usize>) -> Self::View {
+        let (values, unit) = lent;
         assert!(rows.start.is_multiple_of(*unit), "parts are whole units");
         // SAFETY: disjoint rows of whole units have disjoint values.
         unsafe { values.range(rows.start / unit..rows.end.div_ceil(*unit)) }
@@ -159,7 +160,7 @@ unsafe impl RowSlices for () {
 
     fn lend(self, _n: usize) -> Self::Lent {}
 
-    unsafe fn view((): &Self::Lent, _rows: &Range<usize>) -> Self::View {}
+    unsafe fn view(_lent: &Self::Lent, _rows: &Range<usize>) -> Self::View {}
 }
 
 macro_rules! row_slices_of_tuples {
@@ -260,7 +261,7 @@ const SLOT_BYTES: usize = 4096 + 256;
 
 /// Zeroed memory for `len` numbers, staggered by `slot`, in huge pages where it pays, first touched
 /// by the pool.
-pub(crate) struct Buffer<T: Plain> {
+pub(crate) struct AlignedBuffer<T: Plain> {
     base: NonNull<u8>,
     layout: Layout,
     start: NonNull<T>,
@@ -269,11 +270,11 @@ pub(crate) struct Buffer<T: Plain> {
 }
 
 // SAFETY: owns its memory; shared access is to plain values.
-unsafe impl<T: Plain> Send for Buffer<T> {}
-// SAFETY: `&Buffer` gives `&[T]` only.
-unsafe impl<T: Plain> Sync for Buffer<T> {}
+unsafe impl<T: Plain> Send for AlignedBuffer<T> {}
+// SAFETY: `&AlignedBuffer` gives `&[T]` only.
+unsafe impl<T: Plain> Sync for AlignedBuffer<T> {}
 
-impl<T: Plain> Buffer<T> {
+impl<T: Plain> AlignedBuffer<T> {
     /// `len` zeros whose address differs from that of the next slot's buffer modulo 4 KiB and 64
     /// KiB.
     ///
@@ -298,7 +299,7 @@ impl<T: Plain> Buffer<T> {
 
     /// Writes the zeros with the threads that will use them.
     fn touch(&mut self, pool: &impl Crew) {
-        // SAFETY: the allocation holds `len` values here, nobody else knows it yet, and any bytes
+        // SAFETY: the allocation holds `len` values here, no other code knows it yet, and any bytes
         // are a `MaybeUninit`.
         let room = unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast::<MaybeUninit<T>>(), self.len) };
         for_slabs(pool, Partition::new(self.len, BLOCK), room, &mut [], |_rows, room, _scratch| {
@@ -317,20 +318,20 @@ impl<T: Plain> Buffer<T> {
     }
 }
 
-impl<T: Plain> Buffer<T> {
-    /// The same values in memory the threads of `pool` touch first.
+impl<T: Plain> AlignedBuffer<T> {
+    /// Copies the values to memory that the threads of `pool` touch first.
     pub(crate) fn copied_by(&self, pool: &impl Crew) -> Self {
         Self::copy_of(pool, self, self.slot)
     }
 }
 
-impl<T: Plain> Clone for Buffer<T> {
+impl<T: Plain> Clone for AlignedBuffer<T> {
     fn clone(&self) -> Self {
         self.copied_by(&Alone)
     }
 }
 
-impl<T: Plain> std::ops::Deref for Buffer<T> {
+impl<T: Plain> std::ops::Deref for AlignedBuffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -339,14 +340,14 @@ impl<T: Plain> std::ops::Deref for Buffer<T> {
     }
 }
 
-impl<T: Plain> std::ops::DerefMut for Buffer<T> {
+impl<T: Plain> std::ops::DerefMut for AlignedBuffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as for `deref`, and exclusive through `&mut self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
 
-impl<T: Plain> Drop for Buffer<T> {
+impl<T: Plain> Drop for AlignedBuffer<T> {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, freed once.
         unsafe { dealloc(self.base.as_ptr(), self.layout) }

@@ -12,8 +12,8 @@ pub const CHUNKS_MAX: usize = 256;
 /// Number of times a thread looks before it sleeps: some tens of microseconds.
 const SPINS: u32 = 2000;
 
-/// A job lent to threads: called once for each part.
-pub(crate) type Job<'a> = &'a (dyn Fn(usize) + Sync);
+/// A job that threads share: called once for each part.
+pub(crate) type PartJob<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Threads that share the parts of a job.
 pub(crate) trait Crew {
@@ -21,7 +21,7 @@ pub(crate) trait Crew {
     fn threads(&self) -> usize;
 
     /// Calls `job` once for each part, on the workers when they are free and there is work for two.
-    fn run(&self, chunks: usize, job: Job<'_>);
+    fn run(&self, chunks: usize, job: PartJob<'_>);
 
     /// Calls `body` once for each chunk with zeros to add to, and adds these up in the order of the
     /// chunks.
@@ -36,7 +36,7 @@ impl Crew for Alone {
         1
     }
 
-    fn run(&self, _chunks: usize, job: Job<'_>) {
+    fn run(&self, _chunks: usize, job: PartJob<'_>) {
         job(0);
     }
 
@@ -109,14 +109,14 @@ impl Partition {
 
 /// The calling thread and its workers.
 pub(crate) struct Team {
-    shared: Arc<Shared>,
+    shared: Arc<TeamState>,
     workers: Vec<JoinHandle<()>>,
 }
 
 /// State that the calling thread and the workers share. Threads look at the atomics for a while,
 /// then sleep on the condition variables.
 #[derive(Default)]
-struct Shared {
+struct TeamState {
     /// Counts the jobs; a worker runs the job when it sees a new count.
     epoch: AtomicUsize,
     /// Workers that have not finished the job.
@@ -132,13 +132,13 @@ struct Shared {
 enum Order {
     #[default]
     Wait,
-    Run(Job<'static>),
+    Run(PartJob<'static>),
     Stop,
 }
 
 impl Team {
     pub(crate) fn new(threads: usize) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(TeamState::default());
         let worker = |part| {
             let shared = Arc::clone(&shared);
             let builder = std::thread::Builder::new().name(format!("rows-{part}"));
@@ -154,7 +154,7 @@ impl Team {
     }
 
     /// Gives `job` to the workers. [`Team::finish`] must follow before the job goes.
-    pub(crate) fn start(&self, job: Job<'static>) -> &Self {
+    pub(crate) fn start(&self, job: PartJob<'static>) -> &Self {
         self.shared.unfinished.store(self.workers.len(), Ordering::Relaxed);
         self.shared.give(Order::Run(job));
         self
@@ -182,7 +182,7 @@ impl Drop for Team {
     }
 }
 
-impl Shared {
+impl TeamState {
     fn order(&self) -> MutexGuard<'_, Order> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,17 +6,17 @@
 
 use crate::Pool;
 use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
-use crate::kernels::sys::Buffer;
+use crate::kernels::sys::AlignedBuffer;
 
 /// `n` values in aligned, staggered memory in huge pages, zero at first. Use it as a slice.
 #[derive(Clone)]
-pub struct Vector(Buffer<f64>);
+pub struct Vector(AlignedBuffer<f64>);
 
 impl Vector {
     /// `n` zeros. Vectors used in one pass should differ in `slot` (0 to 15).
     #[must_use]
     pub fn zeros(pool: &Pool, n: usize, slot: usize) -> Self {
-        Self(Buffer::zeros(pool, n, slot))
+        Self(AlignedBuffer::zeros(pool, n, slot))
     }
 
     /// A copy of `values`.

@@ -2,8 +2,8 @@
 //!
 //! Source: H. A. van der Vorst 1992, doi 10.1137/0913035. Departure: the next direction p is formed
 //! at the end of a step, so neither v nor alpha nor omega outlive it. When the recurrence's
-//! residual meets the tolerance, `b - A x` is computed; if that does not meet it, the method starts
-//! anew from there, and has stagnated when this no longer halves it.
+//! residual meets the tolerance, `b - A x` is computed; if that does not meet it, the method
+//! restarts from there, and has stagnated when this no longer halves it.
 //!
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
@@ -29,7 +29,7 @@ use recoup_core::{
 use crate::kernels::simd::dot_block;
 use crate::kernels::vector::{axpy, copy, dot, norm_squared};
 use crate::methods::named::{NamedMethod, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, global_norm, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, global_norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
@@ -58,11 +58,11 @@ pub(super) const BICGSTAB: NamedMethod = NamedMethod {
     make: |of| Ok(Box::new(Bicgstab::new(of.system, of.preconditioner, of.x0, of.stop)?)),
 };
 
-/// BiCGSTAB.
+/// Stabilised bi-conjugate gradients.
 pub struct Bicgstab<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
-    limits: Limits,
+    limits: ResidualLimits,
     x: Vector,
     r: Vector,
     shadow: Vector,
@@ -96,7 +96,7 @@ impl<'a> Bicgstab<'a> {
         let preconditioned_len = if preconditioner.is_identity() { 0 } else { n };
         let mut solver = Self {
             preconditioner,
-            limits: Limits::new(stop, rhs_norm)?,
+            limits: ResidualLimits::new(stop, rhs_norm)?,
             x: iterate,
             r,
             shadow,
@@ -118,7 +118,7 @@ impl<'a> Bicgstab<'a> {
         Ok(self.progress)
     }
 
-    /// Starts anew from x: `r = b - A x`, shadow residual and direction the same.
+    /// Restarts from x: `r = b - A x`, shadow residual and direction the same.
     fn restart(&mut self) -> Result<(), SolveError> {
         let pool = self.system.pool;
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;

@@ -37,19 +37,19 @@ use crate::kernels::simd::reduce_block;
 use crate::kernels::vector::{copy, dot};
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
 use crate::methods::named::{NamedMethod, Need, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// Largest sound relative defect of what is 0 in exact arithmetic: far above what rounding makes of
-/// it, far below what slows the method down.
+/// Largest sound relative defect of products that are 0 in exact arithmetic: far above the effect
+/// of rounding, far below defects that slow the method down.
 const DIRECTION_DEFECT_MAX: f64 = 0.01;
 
 /// Times the true residual may replace the recurrence's before the solve counts as stagnated.
 const REPLACEMENTS_MAX: u32 = 10;
 
-/// Largest factor between true and recurred residual with which the recurrence goes on; beyond, it
-/// starts anew.
+/// Largest factor between true and recurred residual with which the recurrence goes on; beyond, the
+/// method restarts from x.
 const REPLACEMENT_GAP: f64 = 2.0;
 
 /// The plain method.
@@ -73,7 +73,7 @@ pub(super) const CG: NamedMethod = NamedMethod {
 /// The restarted method.
 pub(super) const CG_RESTARTED: NamedMethod = NamedMethod {
     name: "cg-restarted",
-    summary: "Conjugate gradients, started anew every --restart iterations",
+    summary: "Conjugate gradients, restarted every --restart iterations",
     profile: MethodProfile {
         theta: 0.5,
         lossy_resume: Resume::Deflated,
@@ -96,7 +96,7 @@ pub struct Cg<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
     inverse: Inverse<'a>,
-    limits: Limits,
+    limits: ResidualLimits,
     x: Vector,
     r: Vector,
     p: Vector,
@@ -149,7 +149,7 @@ impl<'a> Cg<'a> {
         let mut cg = Self {
             preconditioner,
             inverse: Inverse::new(preconditioner, system.pool, x0.len()),
-            limits: Limits::new(stop, rhs_norm)?,
+            limits: ResidualLimits::new(stop, rhs_norm)?,
             x,
             r,
             p,
@@ -166,7 +166,7 @@ impl<'a> Cg<'a> {
         Ok(cg)
     }
 
-    /// Makes the solve start anew from x after every `period` iterations.
+    /// Makes the solve restart from x after every `period` iterations.
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for a period of 0.
@@ -178,7 +178,7 @@ impl<'a> Cg<'a> {
         Ok(self)
     }
 
-    /// Starts anew from x and the deflated directions: x optimal over these, r = b - A x, p = z,
+    /// Restarts from x and the deflated directions: x optimal over these, r = b - A x, p = z,
     /// rho = r . z.
     fn restart(&mut self) -> Result<(), SolveError> {
         self.recompute_residual()?;
@@ -298,7 +298,7 @@ impl<'a> Cg<'a> {
         Ok(())
     }
 
-    /// The restarted method starts anew after each period.
+    /// Restarts after each period, in the restarted method.
     fn restart_if_due(&mut self) -> Result<(), SolveError> {
         let is_due = self.safeguards.period.is_some_and(|period| self.progress.iteration.is_multiple_of(period));
         if is_due && self.progress.status == Status::Running { self.restart() } else { Ok(()) }
@@ -398,11 +398,11 @@ impl Iteration for Cg<'_> {
         self.limits.relative(&self.progress)
     }
 
-    /// Compares two products with what exact arithmetic makes of them. With p' the direction
-    /// before, `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A
-    /// p'`. The defect of the first relative to rho stays what it is from step to step and scales
-    /// all later step lengths: a large one makes the method crawl, one below -1/2 diverge. That of
-    /// the second, relative to `beta (p' . q)`, is `r . z' / rho`. A defect that rounding or an
+    /// Compares two products with their values in exact arithmetic. With p' the direction before,
+    /// `p = z + beta p'`: r is orthogonal to p', so that `r . p = rho`, and p to `q = A p'`. The
+    /// defect of the first relative to rho stays what it is from step to step and scales all later
+    /// step lengths: a large one makes the method crawl, one below -1/2 diverge. That of the
+    /// second, relative to `beta (p' . q)`, is `r . z' / rho`. A defect that rounding or an
     /// operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
         let pool = self.system.pool;

@@ -15,7 +15,7 @@ use crate::kernels::simd::{axpy_block, dot_block};
 use crate::kernels::vector::{axpy, multi_axpy, multi_dot};
 use crate::{Pool, Preconditioner, System, Vector};
 
-/// Directions kept at most; the oldest makes room.
+/// Largest number of directions kept; the oldest makes room.
 pub const DIRECTIONS_MAX: usize = 8;
 
 /// Names of the directions as variables.

@@ -24,7 +24,7 @@ use recoup_core::{
 
 use crate::kernels::vector::{axpy, copy};
 use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
-use crate::methods::shared::{Limits, residual, rhs_norm, start};
+use crate::methods::shared::{ResidualLimits, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Csr, Method, Stop, System, Vector};
 
@@ -101,7 +101,7 @@ pub struct GaussSeidel<'a> {
     system: System<'a>,
     matrix: &'a Csr,
     relaxation: Relaxation,
-    limits: Limits,
+    limits: ResidualLimits,
     inverse_diagonal: Vec<f64>,
     x: Vector,
     r: Vector,
@@ -138,7 +138,7 @@ impl<'a> GaussSeidel<'a> {
             inverse_diagonal: inverse_diagonal(matrix, relaxation)?,
             matrix,
             relaxation,
-            limits: Limits::new(stop, rhs_norm)?,
+            limits: ResidualLimits::new(stop, rhs_norm)?,
             x: iterate,
             r,
             own_rhs: has_other_ranks.then(|| Vector::zeros(system.pool, x.len(), OWN_RHS_SLOT)),
@@ -230,7 +230,7 @@ impl Iteration for GaussSeidel<'_> {
         Ok(self.progress)
     }
 
-    /// Goes on from x alone: exact, traditional and restarted are the same here.
+    /// Continues from x alone: exact, traditional and restarted are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {
             return Err(SolveError::Resume { method: self.name(), how });

@@ -20,7 +20,7 @@
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
-//! | v (deflated restarting) | k + 1 | exact and traditional: with them the cycle begins anew; else given up |
+//! | v (deflated restarting) | k + 1 | exact and traditional: with them the cycle begins again; else given up |
 //! | basis, r, work | m + 3 | rebuilt from x (and v) at a cycle end |
 //! | b, A, M | - | static |
 //!
@@ -40,7 +40,7 @@ use harvest::Start;
 
 use crate::kernels::vector::{copy, xpay};
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{FOR_TRADITIONAL, Limits, norm, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_TRADITIONAL, ResidualLimits, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Side, Stop, System, Vector};
 
@@ -51,11 +51,11 @@ const SLOTS_BEHIND_BASIS: usize = 13;
 const LOOK_EARLY: f64 = 2.0;
 /// A cycle that lowers the residual by less than this fraction will never end.
 const LEAST_GAIN: f64 = 1e-12;
-/// A residual carried over from the last cycle is taken for the true one when their norms differ by
-/// no more than this part. What they differ by themselves is then a twentieth at most, and a cycle
-/// that gains a factor of twenty is rare.
+/// Largest relative difference of the norms of a residual carried over from the last cycle and of
+/// the true one, with which the former is used. What they differ by themselves is then a twentieth
+/// at most, and a cycle that gains a factor of twenty is rare.
 const RESIDUAL_GAP: f64 = 1e-3;
-/// Directions carried over at most.
+/// Largest number of directions carried over.
 pub const HARVEST_MAX: usize = 16;
 /// Names of the carried vectors as variables: a pair more than asked for, and the residual's.
 const NAMES: [&str; HARVEST_MAX + 2] = [
@@ -105,7 +105,7 @@ pub struct Gmres<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
     side: Side,
-    limits: Limits,
+    limits: ResidualLimits,
     x: Vector,
     r: Vector,
     work: Vector,
@@ -175,7 +175,7 @@ impl<'a> Gmres<'a> {
         let mut gmres = Self {
             preconditioner,
             side: options.side,
-            limits: Limits::new(options.stop, rhs_norm)?,
+            limits: ResidualLimits::new(options.stop, rhs_norm)?,
             x: iterate,
             r,
             work,
@@ -344,7 +344,8 @@ impl<'a> Gmres<'a> {
         Ok(())
     }
 
-    /// The iterate formed aside becomes x, and the next cycle starts unless all is done.
+    /// Makes the iterate formed in `work` the new x, and starts the next cycle unless the solve has
+    /// ended.
     fn end_cycle(&mut self, residual_norm: f64) -> Result<(), SolveError> {
         std::mem::swap(&mut self.x, &mut self.work);
         self.record_safe_point(residual_norm);
@@ -402,7 +403,7 @@ impl Iteration for Gmres<'_> {
         Ok(self.progress)
     }
 
-    /// Goes on from x alone, or with the vectors carried over where there are any and an exact or
+    /// Continues from x alone, or with the vectors carried over where there are any and an exact or
     /// traditional resume is asked for: these two are the same here.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         if how == Resume::Deflated {

@@ -22,7 +22,7 @@ use recoup_core::{
 
 use crate::kernels::vector::copy;
 use crate::methods::named::{NamedMethod, Setting};
-use crate::methods::shared::{Limits, global_norm, residual, rhs_norm, start};
+use crate::methods::shared::{ResidualLimits, global_norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
 use crate::{Method, Stop, System, Vector};
@@ -42,7 +42,7 @@ pub struct Jacobi<'a> {
     system: System<'a>,
     omega: f64,
     inverse_diagonal: Vector,
-    limits: Limits,
+    limits: ResidualLimits,
     x: Vector,
     target: Vector,
     progress: Progress,
@@ -70,7 +70,7 @@ impl<'a> Jacobi<'a> {
         let mut jacobi = Self {
             omega,
             inverse_diagonal,
-            limits: Limits::new(stop, rhs_norm)?,
+            limits: ResidualLimits::new(stop, rhs_norm)?,
             x,
             target,
             progress: start(rhs_norm),

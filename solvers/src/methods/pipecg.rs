@@ -2,11 +2,11 @@
 //! with the preconditioner and the product done while it is on its way.
 //!
 //! Source: P. Ghysels, W. Vanroose 2014, algorithm 4, doi 10.1016/j.parco.2013.06.001. The iterates
-//! are those of CG in exact arithmetic. What CG multiplies anew in every step is carried along by
+//! are those of CG in exact arithmetic. What CG multiplies in every step is carried along by
 //! recurrences here (u, w, s, q, z). Rounding errors grow in them, so the plain method ends at a
 //! larger residual. Departures: `||r||` goes through the same reduction; when the
 //! residual has fallen by [`FALL`], and when it meets the tolerance but the true one does not, r
-//! and all that follows from x and p are computed anew, which brings the accuracy of CG back (S.
+//! and all that follows from x and p are recomputed, which brings the accuracy of CG back (S.
 //! Cools, E. F. Yetkin, E. Agullo, L. Giraud, W. Vanroose 2018, doi 10.1137/17M1117872, replace by
 //! an estimate of the gap instead).
 //!
@@ -39,11 +39,11 @@ use crate::kernels::simd::{dot_block, pursue_block};
 use crate::kernels::vector::copy;
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
 use crate::methods::named::{NamedMethod, Need, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, Limits, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// After a fall of the residual norm by this factor the residual is computed anew: its error is a
+/// After a fall of the residual norm by this factor the residual is recomputed: its error is a
 /// multiple of eps times the largest one since.
 const FALL: f64 = 1e-4;
 
@@ -84,7 +84,7 @@ pub(super) const PIPECG: NamedMethod = NamedMethod {
 pub struct PipelinedCg<'a> {
     system: System<'a>,
     preconditioner: &'a dyn Preconditioner,
-    limits: Limits,
+    limits: ResidualLimits,
     x: Vector,
     r: Vector,
     w: Vector,
@@ -133,7 +133,7 @@ impl<'a> PipelinedCg<'a> {
         let mut solver = Self {
             system,
             preconditioner,
-            limits: Limits::new(stop, rhs_norm)?,
+            limits: ResidualLimits::new(stop, rhs_norm)?,
             x,
             r,
             w,
@@ -159,7 +159,7 @@ impl<'a> PipelinedCg<'a> {
         }
     }
 
-    /// Starts anew from x alone: nothing came before.
+    /// Restarts from x alone: nothing came before.
     fn restart(&mut self) -> Result<(), SolveError> {
         for vector in [&mut self.s, &mut self.p, &mut self.z] {
             vector.fill(0.0);
@@ -272,7 +272,7 @@ impl<'a> PipelinedCg<'a> {
         match self.progress.status {
             Status::Running if residual_norm < FALL * self.scalars[PEAK] => self.replace(),
             Status::Converged => {
-                // n is made anew if the solve goes on.
+                // n is recomputed if the solve goes on.
                 let true_norm = residual(&self.system, &self.x, &mut self.n)?;
                 self.limits.record(true_norm, &mut self.progress);
                 if self.progress.status != Status::Running {

@@ -62,17 +62,17 @@ pub(crate) fn start(rhs_norm: f64) -> Progress {
 
 /// The residual norms between which a solve goes on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// At or below it the solve has converged.
+pub(crate) struct ResidualLimits {
+    /// Residual norm at or below which the solve has converged.
     pub(crate) tolerance: f64,
-    /// At or above it the solve has diverged.
+    /// Residual norm at or above which the solve has diverged.
     divergence: f64,
     dtol: f64,
 }
 
-impl Limits {
-    /// For a right-hand side of this norm. There is no divergence limit before
-    /// [`Limits::set_start`].
+impl ResidualLimits {
+    /// The limits for a right-hand side of this norm. There is no divergence limit before
+    /// [`ResidualLimits::set_start`].
     ///
     /// # Errors
     /// [`SolveError::Parameter`] for a `dtol` that is not above 1.
@@ -90,7 +90,7 @@ impl Limits {
         (progress.rhs_norm > 0.0).then(|| self.tolerance / progress.rhs_norm)
     }
 
-    /// Takes the initial guess, and no later iterate, as what divergence is measured against.
+    /// Measures divergence against the initial guess, which no later iterate replaces.
     pub(crate) fn set_start(&mut self, start: &Progress) {
         self.divergence = self.dtol * start.rhs_norm.max(start.residual_norm);
     }

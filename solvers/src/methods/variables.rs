@@ -18,14 +18,14 @@ macro_rules! lend_variables {
     (|$solver:ident| $($list:tt)+) => {
         fn variables(&self) -> Vec<recoup_core::Variable<'_>> {
             let $solver = self;
-            let mut lent = $crate::methods::variables::Lent::new(&$solver.system);
+            let mut lent = $crate::methods::variables::LentVariables::new(&$solver.system);
             lend_variables!(@lend lent [] $($list)+);
             lent.variables
         }
 
         fn variables_mut(&mut self) -> Vec<recoup_core::VariableMut<'_>> {
             let $solver = self;
-            let mut lent = $crate::methods::variables::LentMut::default();
+            let mut lent = $crate::methods::variables::LentVariablesMut::default();
             lend_variables!(@lend lent [mut] $($list)+);
             lent.variables
         }
@@ -45,13 +45,13 @@ macro_rules! lend_variables {
 pub(crate) use lend_variables;
 
 /// Variables lent to be read.
-pub(crate) struct Lent<'v> {
+pub(crate) struct LentVariables<'v> {
     distribution: Distribution,
     dims: [usize; 3],
     pub(crate) variables: Vec<Variable<'v>>,
 }
 
-impl<'v> Lent<'v> {
+impl<'v> LentVariables<'v> {
     pub(crate) fn new(system: &System<'_>) -> Self {
         let distribution = Distribution::Rows { first: system.a.first_row(), global: system.a.global_rows() };
         Self { distribution, dims: system.a.grid(), variables: Vec::new() }
@@ -73,13 +73,13 @@ impl<'v> Lent<'v> {
     }
 }
 
-/// The same variables lent to be overwritten; their roles are known already.
+/// Variables lent to be overwritten; their roles are known already.
 #[derive(Default)]
-pub(crate) struct LentMut<'v> {
+pub(crate) struct LentVariablesMut<'v> {
     pub(crate) variables: Vec<VariableMut<'v>>,
 }
 
-impl<'v> LentMut<'v> {
+impl<'v> LentVariablesMut<'v> {
     pub(crate) fn rows(&mut self, name: &'v str, _role: Role, values: &'v mut [f64]) {
         self.variables.push(VariableMut { name, values: ValuesMut::F64(values) });
     }

@@ -8,7 +8,7 @@ use sprs::{CsMatI, SpIndex};
 
 use crate::{Csr, CsrError};
 
-/// Rows of sorted (column, value) pairs become a matrix.
+/// Makes a matrix of rows of sorted (column, value) pairs.
 fn collect<R, E>(shape: (usize, usize), rows: R) -> Result<Csr, CsrError>
 where
     R: Iterator<Item = E>,
@@ -35,7 +35,7 @@ where
 impl<I: SpIndex, P: SpIndex> TryFrom<&CsMatI<f64, I, P>> for Csr {
     type Error = CsrError;
 
-    /// From compressed rows or columns, any index types.
+    /// Converts compressed rows or columns of any index types.
     fn try_from(source: &CsMatI<f64, I, P>) -> Result<Self, CsrError> {
         if source.is_csc() {
             return Self::try_from(&source.to_csr());

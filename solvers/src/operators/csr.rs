@@ -18,7 +18,7 @@ pub use self::error::CsrError;
 use self::simd::Pattern;
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
-use crate::kernels::sys::Buffer;
+use crate::kernels::sys::AlignedBuffer;
 use crate::{LocalRows, Pool};
 
 /// Slot of the values among the arrays of a product: apart from those of x and y.
@@ -28,7 +28,7 @@ const VALUES_SLOT: usize = 3;
 #[derive(Clone)]
 pub struct Csr {
     pattern: Pattern,
-    values: Buffer<f64>,
+    values: AlignedBuffer<f64>,
     grid: [usize; 3],
     pool: Arc<Pool>,
 }
@@ -46,7 +46,7 @@ impl Csr {
         }
         let pattern = Pattern::new(&pool, &row_starts, &columns)?;
         let rows = pattern.rows();
-        let values = Buffer::copy_of(&*pool, &values, VALUES_SLOT);
+        let values = AlignedBuffer::copy_of(&*pool, &values, VALUES_SLOT);
         let matrix = Self { pattern, values, grid: [rows, 1, 1], pool };
         if let Some(entry) = matrix.values.iter().position(|value| !value.is_finite()) {
             let row = row_starts.partition_point(|&start| start <= entry) - 1;

@@ -6,7 +6,7 @@
 //! number of ranks; sums over the rows of a rank do not depend on its threads; right-hand sides
 //! made by [`crate::RightHandSide`] have the same bits for any number of ranks. Each operator has a
 //! communicator of its own, so that several threads of a rank can apply it at once, each its own
-//! copy (`over`). Two short lists of partners are made anew in every product.
+//! copy (`over`). Every product allocates two short lists of partners.
 //!
 //! Must not know what connects the ranks.
 

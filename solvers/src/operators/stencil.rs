@@ -15,7 +15,7 @@ use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 
 use crate::Pool;
 use crate::kernels::BLOCK;
-use crate::kernels::simd::{Line, dot_block, multiply_line, residual_block};
+use crate::kernels::simd::{GridSegment, dot_block, multiply_line, residual_block};
 
 /// The Laplacian on `n^3` points, or some planes of it, and the threads that apply it.
 #[derive(Debug)]
@@ -96,8 +96,8 @@ impl Poisson3d {
         }
     }
 
-    /// A segment of a line of `x` and what lies around it.
-    fn line<'a>(&self, rows: Range<usize>, x: &'a [f64], around: Around<'a>) -> Line<'a> {
+    /// A segment of a line of `x`, and its neighbours.
+    fn line<'a>(&self, rows: Range<usize>, x: &'a [f64], around: Around<'a>) -> GridSegment<'a> {
         let n = self.n;
         let plane = self.n * self.n;
         let len = rows.len();
@@ -107,7 +107,7 @@ impl Poisson3d {
         let outside =
             |values: &'a [f64]| if values.is_empty() { &BEYOND[..len] } else { &values[offset..offset + len] };
         let shifted = |exists: bool, first: usize| if exists { &x[first..first + len] } else { &BEYOND[..len] };
-        Line {
+        GridSegment {
             before: if rows.start.is_multiple_of(n) { 0.0 } else { x[rows.start - 1] },
             after: if rows.end.is_multiple_of(n) { 0.0 } else { x[rows.end] },
             centre: &x[rows.clone()],

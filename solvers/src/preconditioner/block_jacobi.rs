@@ -24,7 +24,7 @@ pub struct BlockJacobi {
 }
 
 impl BlockJacobi {
-    /// Rows of a block when nobody says otherwise.
+    /// Default number of rows of a block.
     pub const SIZE_DEFAULT: usize = 16;
     /// Most rows a block may have.
     pub const SIZE_MAX: usize = 1024;

@@ -76,7 +76,7 @@ impl Preconditioner for Ic0 {
         self.lower.bytes() + 8 * self.inverse_diagonal.len() as u64
     }
 
-    /// L forth, and L back.
+    /// L forward, and L backward.
     fn bytes_per_apply(&self) -> u64 {
         2 * self.bytes()
     }

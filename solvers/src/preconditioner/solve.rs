@@ -6,7 +6,7 @@ use crate::Pool;
 
 /// An approximation of A that is cheap to solve with. Static: a restore builds it again from A.
 pub trait Preconditioner {
-    /// Its name on the command line.
+    /// Name on the command line.
     fn name(&self) -> &'static str;
 
     /// `z = M^-1 r`.
@@ -25,7 +25,7 @@ pub trait Preconditioner {
         false
     }
 
-    /// Bytes it keeps.
+    /// Bytes that the preconditioner keeps.
     fn bytes(&self) -> u64;
 
     /// Bytes of its own, and of A, that [`Preconditioner::apply`] reads; r and z not counted.

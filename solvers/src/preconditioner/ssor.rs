@@ -87,8 +87,8 @@ impl Preconditioner for SsorPreconditioner<'_> {
         12 * self.inverse_diagonal.len() as u64
     }
 
-    /// A's lower rows forth and its upper rows back; what it keeps, and where rows start, both
-    /// times.
+    /// The lower rows of A forward and the upper ones backward; the kept arrays, and the starts of
+    /// the rows, both times.
     fn bytes_per_apply(&self) -> u64 {
         self.a.bytes() + 4 * self.inverse_diagonal.len() as u64 + 2 * self.bytes()
     }

@@ -36,7 +36,7 @@ impl Triangle {
         self.columns[range.clone()].iter().map(|&column| column as usize).zip(self.values[range].iter().copied())
     }
 
-    /// Bytes it keeps.
+    /// Bytes that the triangle keeps.
     pub(super) fn bytes(&self) -> u64 {
         (8 * self.starts.len() + 12 * self.columns.len()) as u64
     }

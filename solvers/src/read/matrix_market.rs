@@ -36,7 +36,7 @@ pub enum MatrixMarketError {
         /// Why not.
         source: io::Error,
     },
-    /// Something stands where something else is expected.
+    /// A part of a line is not what the format has there.
     #[error("{path}, line {line}: {what}: {expected} expected, {found} found")]
     Unexpected {
         /// The file.
@@ -45,9 +45,9 @@ pub enum MatrixMarketError {
         line: usize,
         /// Part of the line.
         what: &'static str,
-        /// Text that may stand there.
+        /// Text expected there.
         expected: String,
-        /// Text that does.
+        /// Text found there.
         found: String,
     },
     /// The file ends before everything it announces.
@@ -149,7 +149,7 @@ fn parse_rows(
         return lines.unexpected("size line", "at most 4294967295 rows", &rows.to_string());
     }
     let chosen = choose(rows);
-    let triplets = read_triplets(&mut lines, &header, (rows, &chosen), stored)?;
+    let triplets = read_triplets(&mut lines, &header, rows, &chosen, stored)?;
     lines.finish("entries", stored)?;
     Ok(assemble(&chosen, &triplets))
 }
@@ -257,7 +257,8 @@ type Triplet = (u32, u32, f64);
 fn read_triplets<R: BufRead>(
     lines: &mut Lines<'_, R>,
     header: &Header,
-    (rows, chosen): (usize, &Range<usize>),
+    rows: usize,
+    chosen: &Range<usize>,
     stored: usize,
 ) -> Result<Vec<Triplet>, MatrixMarketError> {
     let mut triplets = Vec::new();

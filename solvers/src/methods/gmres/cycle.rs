@@ -46,7 +46,7 @@ impl Carried {
 
 /// Squared lengths of the two parts of a new vector.
 #[derive(Clone, Copy)]
-struct Parts {
+struct SplitNorms {
     /// Squared length of the part orthogonal to the basis.
     left: f64,
     /// Squared length of the part removed, along the basis.
@@ -120,7 +120,7 @@ impl Cycle {
     pub(super) fn extend(&mut self, system: &System<'_>, work: &mut Vector) -> Result<bool, SolveError> {
         let j = self.columns();
         self.products[..=j].fill(0.0);
-        let Parts { mut left, removed } = self.orthogonalise(system)?;
+        let SplitNorms { mut left, removed } = self.orthogonalise(system)?;
         let whole = left + removed;
         if left < REORTHOGONALISE_BELOW.powi(2) * whole {
             left = self.orthogonalise(system)?.left;
@@ -139,7 +139,7 @@ impl Cycle {
     }
 
     /// Removes from the next vector its part along the basis, and adds that part to `products`.
-    fn orthogonalise(&mut self, system: &System<'_>) -> Result<Parts, SolveError> {
+    fn orthogonalise(&mut self, system: &System<'_>) -> Result<SplitNorms, SolveError> {
         let j = self.columns();
         let (known, rest) = self.basis.split_at_mut(j + 1);
         let w = &mut rest[0];
@@ -156,7 +156,7 @@ impl Cycle {
         // w = w - sum_i c_i v_i
         let mut left = [multi_axpy(system.pool, -1.0, known, coefficients, w)];
         system.comm.sum(&mut left)?;
-        Ok(Parts { left: left[0], removed })
+        Ok(SplitNorms { left: left[0], removed })
     }
 
     /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or

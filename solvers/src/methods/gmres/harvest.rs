@@ -30,7 +30,7 @@ pub(crate) struct Harvest {
     pub(crate) start: Start,
 }
 
-/// A least-squares problem to begin a cycle with.
+/// The least-squares problem that a cycle begins with.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Start {
     /// `A V_k = V_(k+1) H`, of one row more than columns.
@@ -50,8 +50,8 @@ impl Start {
         self.hessenberg.iter().chain(&self.residual).copied().collect()
     }
 
-    /// Makes it from the numbers in a row for so many vectors kept; `None` for another number of
-    /// them.
+    /// Makes it from the numbers in a row for `kept` vectors; `None` if `numbers` is not as long as
+    /// they need.
     pub(crate) fn from_slice(kept: usize, numbers: &[f64]) -> Option<Self> {
         let (h, residual) = numbers.split_at_checked((kept + 1) * kept)?;
         (residual.len() == kept + 1).then(|| Self {
@@ -154,7 +154,7 @@ fn swap(q: &mut DMatrix<Complex<f64>>, t: &mut DMatrix<Complex<f64>>, i: usize) 
     t[(i + 1, i)] = Complex::new(0.0, 0.0);
 }
 
-/// The unit vector of what of `left` is outside the space of orthonormal `columns`.
+/// The unit vector along the part of `left` outside the space of orthonormal `columns`.
 fn outside(columns: &DMatrix<f64>, left: &DVector<f64>) -> Option<DVector<f64>> {
     let mut rest = left.clone();
     for _ in 0..2 {

@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {
-    /// Not as many columns as rows.
+    /// The numbers of rows and columns differ.
     #[error("matrix has {rows} rows and {columns} columns, expected a square one")]
     NotSquare {
         /// Rows.

@@ -7,7 +7,7 @@ use super::error::CsrError;
 use crate::Pool;
 use crate::kernels::BLOCK;
 use crate::kernels::simd::prefetch;
-use crate::kernels::sys::Buffer;
+use crate::kernels::sys::AlignedBuffer;
 
 /// Entries ahead of the one in use that are fetched: 2 KiB of values.
 const PREFETCH_ENTRIES: usize = 256;
@@ -29,8 +29,8 @@ pub(super) struct Pattern {
     /// First entry of each block, and the number of entries.
     block_starts: Vec<usize>,
     /// `BLOCK + 1` starts for each block, counted from its first entry.
-    row_starts: Buffer<u32>,
-    columns: Buffer<u32>,
+    row_starts: AlignedBuffer<u32>,
+    columns: AlignedBuffer<u32>,
 }
 
 impl Pattern {
@@ -58,17 +58,22 @@ impl Pattern {
         if block_starts.windows(2).any(|w| u32::try_from(w[1] - w[0]).is_err()) {
             return layout("a block of rows has more than 2^32 entries");
         }
-        let mut local_starts = Buffer::zeros(pool, (block_starts.len() - 1) * (BLOCK + 1), STARTS_SLOT);
+        let mut local_starts = AlignedBuffer::zeros(pool, (block_starts.len() - 1) * (BLOCK + 1), STARTS_SLOT);
         for (block, local) in local_starts.chunks_exact_mut(BLOCK + 1).enumerate() {
             let starts = &row_starts[block * BLOCK..=rows.min((block + 1) * BLOCK)];
             for (local, &start) in local.iter_mut().zip(starts) {
                 *local = (start - block_starts[block]) as u32;
             }
         }
-        Ok(Self { rows, block_starts, row_starts: local_starts, columns: Buffer::copy_of(pool, columns, COLUMNS_SLOT) })
+        Ok(Self {
+            rows,
+            block_starts,
+            row_starts: local_starts,
+            columns: AlignedBuffer::copy_of(pool, columns, COLUMNS_SLOT),
+        })
     }
 
-    /// The same pattern in memory the threads of `pool` touch first.
+    /// Copies the pattern to memory that the threads of `pool` touch first.
     pub(super) fn moved_to(self, pool: &Pool) -> Self {
         let row_starts = self.row_starts.copied_by(pool);
         let columns = self.columns.copied_by(pool);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use recoup_core::{Comm, CommError, JacobiSweep, Operator, gather_json, row_hash};
 
-use super::halo::{Halo, Plan};
+use super::halo::{Halo, HaloPlan};
 use super::{LocalRows, RowPartition};
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
@@ -41,12 +41,12 @@ pub enum DistributedError {
 
 /// This rank's rows of a square sparse matrix.
 pub struct DistributedCsr {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRows>,
     halo: Halo,
 }
 
 /// State that all copies of an operator use.
-struct Shared {
+struct SharedRows {
     /// The entries between rows of this rank.
     local: Arc<Csr>,
     beyond: Beyond,
@@ -62,7 +62,7 @@ struct Shared {
 /// The entries in columns of other ranks.
 #[derive(Default)]
 struct Beyond {
-    /// Rows that have some, ascending, counted from this rank's first.
+    /// Rows that have entries beyond, ascending, counted from this rank's first.
     rows: Vec<u32>,
     /// First entry of each, and the number of entries.
     starts: Vec<usize>,
@@ -99,7 +99,7 @@ impl DistributedCsr {
         }
         let plan = Arc::new(plan(comm.as_ref(), partition, &beyond.globals)?);
         let largest_column_sum = largest_column_sum(comm.as_ref(), &plan, &local, &beyond)?;
-        let shared = Shared {
+        let shared = SharedRows {
             inside: beyond.longest_run_without(own.len()),
             local: Arc::new(local.with_pool(Arc::clone(&pool))),
             beyond,
@@ -123,7 +123,7 @@ impl DistributedCsr {
         self
     }
 
-    /// The same matrix on another communicator of the same ranks; the entries are shared.
+    /// Returns the same matrix on another communicator of the same ranks; the entries are shared.
     #[must_use]
     pub fn over(&self, comm: Box<dyn Comm>) -> Self {
         Self { shared: Arc::clone(&self.shared), halo: self.halo.over(comm) }
@@ -135,7 +135,7 @@ impl DistributedCsr {
         Arc::clone(&self.shared.local)
     }
 
-    /// As [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
+    /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
     fn sum(
         &self,
         x: &[f64],
@@ -143,7 +143,7 @@ impl DistributedCsr {
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
     ) -> Result<f64, CommError> {
         let shared = &*self.shared;
-        self.halo.sum((&shared.pool, x), shared.inside.clone(), target, |rows, halo, y| {
+        self.halo.sum(&shared.pool, x, shared.inside.clone(), target, |rows, halo, y| {
             shared.local.multiply(&rows, x, y);
             shared.beyond.add(&rows, halo, y);
             finish(rows, y)
@@ -151,7 +151,7 @@ impl DistributedCsr {
     }
 }
 
-impl Shared {
+impl SharedRows {
     /// Global columns and values of a row, ascending.
     fn row(&self, row: usize) -> impl Iterator<Item = (u64, f64)> {
         let (columns, values) = self.local.row(row);
@@ -257,8 +257,9 @@ fn split(rows: &LocalRows, own: &Range<usize>, n: usize) -> Result<(Csr, Beyond)
     Ok((Csr::new(row_starts, columns, values)?, beyond))
 }
 
-/// Tells the owners of the columns `wanted` that they are wanted, and hears what others want.
-fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Plan, CommError> {
+/// Sends the owners of the columns `wanted` their numbers, and receives the numbers of the columns
+/// that others want.
+fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<HaloPlan, CommError> {
     let mut asks: Vec<(usize, Vec<u8>)> = Vec::new();
     for &column in wanted {
         let owner = partition.owner(column as usize);
@@ -280,11 +281,11 @@ fn plan(comm: &dyn Comm, partition: &RowPartition, wanted: &[u32]) -> Result<Pla
     let asked = comm.exchange_bytes(&sends, &from)?;
     let rows = asked.iter().map(|bytes| bytes.chunks_exact(4).map(number).collect());
     let receives = asks.iter().map(|(owner, bytes)| (*owner, bytes.len() / 4)).collect();
-    Ok(Plan { sends: from.iter().copied().zip(rows).collect(), receives })
+    Ok(HaloPlan { sends: from.iter().copied().zip(rows).collect(), receives })
 }
 
 /// Largest sum of `|a_ij|` over a column of this rank, the rows of all ranks counted.
-fn largest_column_sum(comm: &dyn Comm, plan: &Plan, local: &Csr, beyond: &Beyond) -> Result<f64, CommError> {
+fn largest_column_sum(comm: &dyn Comm, plan: &HaloPlan, local: &Csr, beyond: &Beyond) -> Result<f64, CommError> {
     let mut sums = vec![0.0; local.n()];
     let mut outside = vec![0.0; beyond.globals.len()];
     for row in 0..local.n() {

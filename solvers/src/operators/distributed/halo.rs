@@ -7,36 +7,36 @@ use recoup_core::{Comm, CommError};
 
 use crate::Pool;
 
-/// Rows of this rank that others get, and numbers of values that come from others.
+/// The rows that this rank sends, and the numbers of values that it receives.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct HaloPlan {
     /// Partner, and the rows it gets, ascending.
     pub(super) sends: Vec<(usize, Vec<u32>)>,
     /// Partner, and how many values it sends.
     pub(super) receives: Vec<(usize, usize)>,
 }
 
-/// A plan and the communicator it is carried out on.
+/// A plan, and the communicator that carries it out.
 pub(super) struct Halo {
-    plan: Arc<Plan>,
-    link: Mutex<Link>,
+    plan: Arc<HaloPlan>,
+    link: Mutex<HaloLink>,
 }
 
-struct Link {
+struct HaloLink {
     comm: Box<dyn Comm>,
     outgoing: Vec<f64>,
     incoming: Vec<f64>,
 }
 
 impl Halo {
-    pub(super) fn new(plan: Arc<Plan>, comm: Box<dyn Comm>) -> Self {
+    pub(super) fn new(plan: Arc<HaloPlan>, comm: Box<dyn Comm>) -> Self {
         let outgoing = plan.sends.iter().map(|(_, rows)| rows.len()).sum();
         let incoming = plan.receives.iter().map(|(_, count)| count).sum();
-        let link = Link { comm, outgoing: vec![0.0; outgoing], incoming: vec![0.0; incoming] };
+        let link = HaloLink { comm, outgoing: vec![0.0; outgoing], incoming: vec![0.0; incoming] };
         Self { plan, link: Mutex::new(link) }
     }
 
-    /// The same plan on another communicator of the same ranks.
+    /// Returns the same halo on another communicator of the same ranks.
     pub(super) fn over(&self, comm: Box<dyn Comm>) -> Self {
         Self::new(Arc::clone(&self.plan), comm)
     }
@@ -69,7 +69,8 @@ impl Halo {
     /// `inside` begins and ends.
     pub(super) fn sum(
         &self,
-        (pool, x): (&Pool, &[f64]),
+        pool: &Pool,
+        x: &[f64],
         inside: Range<usize>,
         target: &mut [f64],
         block: impl Fn(Range<usize>, &[f64], &mut [f64]) -> f64 + Sync,
@@ -88,8 +89,8 @@ impl Halo {
     }
 }
 
-impl Link {
-    fn exchange(&mut self, plan: &Plan, x: &[f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
+impl HaloLink {
+    fn exchange(&mut self, plan: &HaloPlan, x: &[f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
         let Self { comm, outgoing, incoming } = self;
         let rows = plan.sends.iter().flat_map(|(_, rows)| rows);
         outgoing.iter_mut().zip(rows).for_each(|(value, &row)| *value = x[row as usize]);

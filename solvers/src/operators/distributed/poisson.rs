@@ -6,7 +6,7 @@ use std::sync::Arc;
 use recoup_core::{Comm, CommError, JacobiSweep, Operator};
 
 use super::RowPartition;
-use super::halo::{Halo, Plan};
+use super::halo::{Halo, HaloPlan};
 use crate::kernels::simd::{dot_block, residual_block};
 use crate::operators::stencil::Around;
 use crate::{Poisson3d, Pool};
@@ -36,7 +36,7 @@ impl DistributedPoisson3d {
         let has_below = rank > 0;
         let has_above = rank + 1 < ranks;
         let n_rows = slab.rows();
-        let mut plan = Plan::default();
+        let mut plan = HaloPlan::default();
         for (partner, sent) in
             [(has_below, rank.wrapping_sub(1), 0..plane), (has_above, rank + 1, n_rows - plane..n_rows)]
                 .into_iter()
@@ -50,13 +50,13 @@ impl DistributedPoisson3d {
         Self { slab: Arc::new(slab), inside, halo: Halo::new(Arc::new(plan), comm) }
     }
 
-    /// The same operator on another communicator of the same ranks.
+    /// Returns the same operator on another communicator of the same ranks.
     #[must_use]
     pub fn over(&self, comm: Box<dyn Comm>) -> Self {
         Self { slab: Arc::clone(&self.slab), inside: self.inside.clone(), halo: self.halo.over(comm) }
     }
 
-    /// As [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
+    /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
     fn sum(
         &self,
         x: &[f64],
@@ -64,7 +64,7 @@ impl DistributedPoisson3d {
         finish: impl Fn(Range<usize>, &mut [f64]) -> f64 + Sync,
     ) -> Result<f64, CommError> {
         let slab = &*self.slab;
-        self.halo.sum((slab.pool(), x), self.inside.clone(), target, |rows, halo, y| {
+        self.halo.sum(slab.pool(), x, self.inside.clone(), target, |rows, halo, y| {
             slab.multiply(&rows, x, slab.around(halo), y);
             finish(rows, y)
         })

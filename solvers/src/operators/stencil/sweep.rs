@@ -50,7 +50,7 @@ struct Ring<'a> {
 }
 
 /// Sweeps, and returns the sum of squares of the residual before, formed plane by plane. A slab of
-/// less than about four planes has no room in the target and gets it anew.
+/// less than about four planes has no room in the target, and allocates it.
 pub(super) fn sweep_in_place(cube: &Poisson3d, sweep: JacobiSweep<'_>, around: Around<'_>) -> f64 {
     let JacobiSweep { b, omega, x, target, .. } = sweep;
     let n = cube.n;
