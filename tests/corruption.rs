@@ -326,7 +326,8 @@ fn a_thousand_flips_end_at_the_tolerance() {
             let context = format!("{}, {}, trial {trial}: {:?}", case.name, schemes[which], run.events);
             assert!(reached <= case.rtol.max(attainable), "{context}: {reached:e} {:?}", run.ended);
             let cost = run.executed.saturating_sub(undisturbed.executed);
-            (extra, worst) = (extra + cost, worst.max(cost));
+            extra += cost;
+            worst = worst.max(cost);
             counts = sum(counts, run.flips);
             let (run, _) = case.with_rhs(rng.next_u64()).run(schemes[which], 15, Never);
             assert_eq!(run.flips, FlipCounts::default(), "{}, sound trial {trial}: {:?}", case.name, run.events);

@@ -16,7 +16,7 @@ fn for_each_codec(check: impl Fn(&dyn Codec) + Sync) {
                 Err(CodecError::NotBuilt { .. }) => {}
                 Err(error) => panic!("{error}"),
             };
-            std::thread::Builder::new().name(id.name().to_owned()).spawn_scoped(scope, work).unwrap();
+            std::thread::Builder::new().name(id.name().to_owned()).spawn_scoped(scope, work).expect("a thread");
         }
     });
 }

@@ -239,7 +239,8 @@ fn shape<W: UnsignedWord>(level: SimdLevel, z: &[W; GROUP]) -> Option<GroupHead>
         let class = (full - width).div_ceil(8).next_power_of_two().trailing_zeros();
         let cost = 32 * width + patches * (1 + (1 << class));
         if cost < least {
-            (best, least) = (GroupHead { width, patches, class, ..best }, cost);
+            best = GroupHead { width, patches, class, ..best };
+            least = cost;
         }
     }
     (best.width < 64).then_some(best)

@@ -51,7 +51,8 @@ impl PolicyConfig {
             found.drain_seconds = moved(cost.drain_seconds);
         } else {
             let all = cost.blocking_seconds + cost.drain_seconds;
-            (found.blocking_seconds, found.drain_seconds) = (moved(all), 0.0);
+            found.blocking_seconds = moved(all);
+            found.drain_seconds = 0.0;
         }
         Some(found)
     }
@@ -92,7 +93,8 @@ impl PolicyConfig {
             found.drain_seconds = moved(cost.drain_seconds, ours.drain_seconds, theirs.drain_seconds);
         } else {
             let all = |cost: &Cost| cost.blocking_seconds + cost.drain_seconds;
-            (found.blocking_seconds, found.drain_seconds) = (moved(all(cost), all(&ours), all(&theirs)), 0.0);
+            found.blocking_seconds = moved(all(cost), all(&ours), all(&theirs));
+            found.drain_seconds = 0.0;
         }
         Some(found)
     }

@@ -68,7 +68,8 @@ impl FixedPolicy {
         } else {
             self.evidence_of_recoveries(seen)?
         };
-        (self.config.lossy_resume, self.may_hold_more) = (Some(Resume::Traditional), false);
+        self.config.lossy_resume = Some(Resume::Traditional);
+        self.may_hold_more = false;
         Some(format!("lossy versions hold what the recurrences need from now on: {evidence}"))
     }
 

@@ -182,7 +182,8 @@ fn near_the_end_no_scheme_is_measured_that_is_worth_no_checkpoint_there() {
             let decision = policy.decide(&seen);
             let Some(plan) = decision.save else { continue };
             assert_eq!(plan.scheme, Scheme::Lossy, "at {iteration}: {:?}", decision.why);
-            (last, lossy_saved) = (iteration, lossy_saved + 1);
+            last = iteration;
+            lossy_saved += 1;
         }
         assert!(lossy_saved > 10, "{lossy_saved}");
     }

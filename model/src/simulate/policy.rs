@@ -313,7 +313,8 @@ impl<'a> PolicyRun<'a> {
         self.count_drained();
         self.draining = None;
         let Some(version) = self.kept else {
-            (self.progress, self.seen.iteration) = (0.0, 0);
+            self.progress = 0.0;
+            self.seen.iteration = 0;
             self.begin_interval();
             return self.seen.failures < FAILURES_MAX;
         };

@@ -4,8 +4,10 @@
 //!
 //! ```
 //! use recoup_solvers::Pool;
-//! let (pool, x) = (Pool::new(2), vec![1.0; 5000]);
-//! let (mut y, mut z) = (vec![0.0; 5000], vec![0.0; 5000]);
+//! let pool = Pool::new(2);
+//! let x = vec![1.0; 5000];
+//! let mut y = vec![0.0; 5000];
+//! let mut z = vec![0.0; 5000];
 //! // each thread sees its rows of y and z: y = 2 x, z = -x
 //! pool.for_rows(5000, (&mut y[..], &mut z[..]), |rows, (y, z)| {
 //!     for ((y, z), x) in y.iter_mut().zip(z).zip(&x[rows]) {
