@@ -238,10 +238,10 @@ impl Session {
     }
 
     /// Puts all versions out of the way.
-    fn start_anew(&self, py: Python<'_>) -> PyResult<()> {
+    fn start_over(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.start_anew()).map_err(refused)
+        py.detach(|| session.start_over()).map_err(refused)
     }
 
     /// Waits until every checkpoint taken has an outcome.

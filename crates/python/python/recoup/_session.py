@@ -213,7 +213,7 @@ class Session:
 
     def start_anew(self) -> None:
         """Puts all versions aside, to start from nothing where none is usable."""
-        self._native.start_anew()
+        self._native.start_over()
 
     def wait(self) -> None:
         """Waits until every version taken counts or has failed."""
