@@ -38,7 +38,10 @@ impl<'a> Setup<'a> {
 
     /// A fresh solver at x = 0.
     pub(crate) fn make(&self, name: &str, rtol: f64) -> Result<Box<dyn Method + '_>, SolveError> {
-        let (system, pc, x, stop) = (self.system, self.preconditioner.as_ref(), &self.start[..], Stop::at(rtol));
+        let system = self.system;
+        let pc = self.preconditioner.as_ref();
+        let x = &self.start[..];
+        let stop = Stop::at(rtol);
         let gmres = || Gmres::new(system, pc, x, GmresOptions { restart: RESTART, side: Side::Left, stop });
         Ok(match name {
             "jacobi" => Box::new(Jacobi::new(system, 1.0, x, stop)?),

@@ -76,7 +76,9 @@ fn matrix_of_tests(name: &str) -> Csr {
 
 /// A matrix from its entries by rows, which need not be in order.
 fn from_rows(rows: impl Iterator<Item = Vec<(usize, f64)>>) -> Csr {
-    let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut starts = vec![0];
+    let mut columns = Vec::new();
+    let mut values = Vec::new();
     for mut row in rows {
         row.sort_by_key(|(column, _)| *column);
         columns.extend(row.iter().map(|(column, _)| *column as u32));
@@ -96,7 +98,8 @@ fn negated(matrix: &Csr) -> Csr {
 
 /// The neighbours of a point of an m by m grid: west, east, south, north.
 fn neighbours(m: usize, point: usize) -> [Option<usize>; 4] {
-    let (i, j) = (point % m, point / m);
+    let i = point % m;
+    let j = point / m;
     [
         (i > 0).then(|| point - 1),
         (i + 1 < m).then(|| point + 1),

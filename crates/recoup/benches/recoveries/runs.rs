@@ -17,7 +17,8 @@ use recoup::{Builder, SystemClock, VirtualClock};
 use crate::methods::Setup;
 use crate::problems::Problem;
 
-/// An undisturbed solve may take so many iterations; a disturbed one so many times as many.
+/// Iterations that an undisturbed solve may take, and the factor by which a disturbed one may take
+/// more.
 const ITERATIONS_MAX: u64 = 6000;
 const EXECUTED_FACTOR: u64 = 8;
 /// The published experiments: one raw vector takes 120 s to write, a failure strikes once an hour.
@@ -86,7 +87,8 @@ pub(crate) struct Case<'a> {
 
 impl Bench {
     pub(crate) fn new(problem: Problem) -> Self {
-        let (name, kind) = (problem.name, problem.kind.name());
+        let name = problem.name;
+        let kind = problem.kind.name();
         Self { name, kind, a: Arc::new(problem.matrix), b: problem.rhs.into(), pool: Pool::new(1) }
     }
 
