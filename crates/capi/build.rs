@@ -1,5 +1,5 @@
 //! Names the shared library as programs ask for it: `librecoup.so.` and the number that changes
-//! when they must be built anew.
+//! when they must be built again.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

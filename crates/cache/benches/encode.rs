@@ -1,4 +1,4 @@
-//! Rows of erasure codes, and what a mirrored version costs beside a plain copy of the same bytes.
+//! Rows of erasure codes, and the cost of a guarded version next to a plain copy of the same bytes.
 //!
 //! `cargo bench -p recoup-cache`; encoding rates are of data, on one core.
 
@@ -132,7 +132,7 @@ fn copy(node: &Path) {
     });
 }
 
-fn mirror(criterion: &mut Criterion) {
+fn guard(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("2 ranks, 64 MiB each");
     group.sample_size(10).throughput(Throughput::Bytes((RANKS * VERSION_BYTES) as u64));
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -145,5 +145,5 @@ fn mirror(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, encode, mirror);
+criterion_group!(benches, encode, guard);
 criterion_main!(benches);

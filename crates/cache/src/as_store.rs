@@ -6,8 +6,8 @@ use recoup_core::{
 };
 
 use crate::repair::repair;
-use crate::shelf::{Part, PartFile, Shelf};
-use crate::store::{NodeStore, check_frame, lie, open_manifest};
+use crate::shelf::{PartFile, Shelf, ShelfPart};
+use crate::store::{NodeStore, check_frame, open_manifest, unreadable};
 
 impl Store for NodeStore {
     fn begin(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
@@ -17,7 +17,10 @@ impl Store for NodeStore {
         if rank == self.rank || !self.shelf.has_place(version)? {
             self.shelf.clear(version)?;
         }
-        Ok(Box::new(NodeDraft { file: self.shelf.start(version, Part::Blob(rank))?, name: Part::Blob(rank).file() }))
+        Ok(Box::new(NodeDraft {
+            file: self.shelf.start(version, ShelfPart::Payloads(rank))?,
+            name: ShelfPart::Payloads(rank).file(),
+        }))
     }
 
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
@@ -35,7 +38,7 @@ impl Store for NodeStore {
         state.guarded.insert(version, mask);
         for rank in std::mem::take(&mut state.adopted) {
             if let Err(error) = Shelf::new(&self.node, rank).remove_all() {
-                tracing::warn!(rank, %error, "the shelf of a rank that is no more is left over");
+                tracing::warn!(rank, %error, "the shelf of a rank that is gone is left over");
             }
         }
         Ok(NextBegin::RankZeroFirst)
@@ -51,7 +54,7 @@ impl Store for NodeStore {
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.require(version)?;
-        let text = self.shelf.get(version, Part::Manifest).map_err(|what| lie(version, what))?;
+        let text = self.shelf.get(version, ShelfPart::Manifest).map_err(|what| unreadable(version, what))?;
         open_manifest(&text, version)
     }
 
@@ -70,7 +73,7 @@ impl Store for NodeStore {
             other => other?,
         };
         let held = self.shelf.parts(version)?;
-        let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&Part::Blob(frame.rank));
+        let is_here = |frame: &&FrameRecord| frame.rank == self.rank || held.contains(&ShelfPart::Payloads(frame.rank));
         let mut payload = Vec::new();
         let damage = |frame: &FrameRecord| {
             let what = read(&self.shelf, version, frame, &mut payload).err()?;
@@ -79,7 +82,7 @@ impl Store for NodeStore {
         Ok(manifest.frames.iter().filter(is_here).filter_map(damage).collect())
     }
 
-    /// What is set aside in memory is gone: nobody will look at it.
+    /// Removes the versions: no one would look at those set aside in memory.
     fn set_aside_newer(&self, version: Option<u64>) -> Result<Vec<u64>, StoreError> {
         let newer: Vec<u64> =
             self.shelf.versions()?.into_iter().filter(|&v| version.is_none_or(|kept| v > kept)).collect();

@@ -28,28 +28,29 @@ pub fn encode_row(row: usize, columns: &[&[u8]], target: &mut [u8]) {
 
 /// One part of a stripe: a column of data or a row of parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum StripePart {
     Column(usize),
     Row(usize),
 }
 
 /// The constants by which `parts`, as many as there are columns, are to be multiplied to sum up to
 /// `column`.
-pub(crate) fn constants(column: usize, parts: &[Part]) -> Option<Vec<u8>> {
+pub(crate) fn constants(column: usize, parts: &[StripePart]) -> Option<Vec<u8>> {
     let data = parts.len();
-    let known = |c: usize| parts.contains(&Part::Column(c));
+    let known = |c: usize| parts.contains(&StripePart::Column(c));
     let missing: Vec<usize> = (0..data).filter(|&c| !known(c)).collect();
-    let rows: Vec<usize> = parts.iter().filter_map(|p| if let Part::Row(r) = p { Some(*r) } else { None }).collect();
+    let rows: Vec<usize> =
+        parts.iter().filter_map(|p| if let StripePart::Row(r) = p { Some(*r) } else { None }).collect();
     let matrix = rows.iter().map(|&r| missing.iter().map(|&c| coefficient(r, c, data)).collect()).collect();
     let Some(at) = missing.iter().position(|&c| c == column) else {
-        return Some(parts.iter().map(|part| u8::from(*part == Part::Column(column))).collect());
+        return Some(parts.iter().map(|part| u8::from(*part == StripePart::Column(column))).collect());
     };
     // x_missing = inverse (rows - sum over known columns), of which only the line of `column` is
     // needed.
     let line = &inverse(matrix)?[at];
-    let constant = |part: &Part| match *part {
-        Part::Row(row) => rows.iter().position(|&r| r == row).map_or(0, |i| line[i]),
-        Part::Column(c) => {
+    let constant = |part: &StripePart| match *part {
+        StripePart::Row(row) => rows.iter().position(|&r| r == row).map_or(0, |i| line[i]),
+        StripePart::Column(c) => {
             rows.iter().zip(line).fold(0, |sum, (&row, l)| sum ^ multiply(*l, coefficient(row, c, data)))
         }
     };
@@ -62,9 +63,10 @@ pub(crate) fn constants(column: usize, parts: &[Part]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn decode_column(column: usize, parts: &[(usize, &[u8])], target: &mut [u8]) -> Option<()> {
     let data = parts.len();
-    let part =
-        |&(number, _): &(usize, &[u8])| if number < data { Part::Column(number) } else { Part::Row(number - data) };
-    let names: Vec<Part> = parts.iter().map(part).collect();
+    let part = |&(number, _): &(usize, &[u8])| {
+        if number < data { StripePart::Column(number) } else { StripePart::Row(number - data) }
+    };
+    let names: Vec<StripePart> = parts.iter().map(part).collect();
     let constants = constants(column, &names)?;
     let sources: Vec<(u8, &[u8])> = constants.into_iter().zip(parts.iter().map(|(_, bytes)| *bytes)).collect();
     combine(target, &sources);

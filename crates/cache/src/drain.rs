@@ -1,5 +1,5 @@
-//! The drain: what the fastest tier has goes on to the slower ones behind the worker, one version
-//! at a time.
+//! The drain: moves versions from the fastest tier on to the slower ones behind the worker, one at
+//! a time.
 //!
 //! Its thread has a communicator of its own, so its collective calls never meet those of the
 //! worker, and all ranks hand it the same versions in the same order. It is given the encoded
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::notes::Notes;
 
-/// This rank's part of a version, and what the version is.
+/// A rank's part of a version, and the version's manifest.
 #[derive(Debug)]
 pub(crate) struct Cargo {
     pub(crate) manifest: Manifest,
@@ -29,59 +29,61 @@ pub(crate) struct Cargo {
 
 /// A version on its way to the tiers at these positions.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct DrainedVersion {
     pub(crate) tiers: Vec<(usize, Tier)>,
     pub(crate) cargo: Cargo,
 }
 
-/// How a version fared in the tier at `tier`, the same on all ranks but for the time it took.
+/// The end of a version's way to the tier at `tier`: the same on all ranks but for the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Landed {
     pub(crate) version: u64,
     pub(crate) tier: usize,
     pub(crate) is_there: bool,
-    /// What it took on this rank.
+    /// Time on this rank.
     pub(crate) seconds: f64,
 }
 
-/// The thread that drains, as those who hand it versions see it.
+/// A handle to the thread that drains.
 #[derive(Debug)]
-pub(crate) struct Drain {
+pub(crate) struct TierDrain {
     /// Rank and size of its communicator.
     place: (usize, usize),
-    jobs: Option<Sender<Job>>,
-    shared: Arc<Shared>,
+    jobs: Option<Sender<DrainedVersion>>,
+    shared: Arc<DrainShared>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    slot: Mutex<Slot>,
+struct DrainShared {
+    slot: Mutex<DrainState>,
     changed: Condvar,
     is_given_up: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct DrainState {
     /// The positions of the tiers a version is on its way to; none when nothing is.
     tiers: Vec<usize>,
     landed: Vec<Landed>,
 }
 
-impl Shared {
-    fn slot(&self) -> MutexGuard<'_, Slot> {
+impl DrainShared {
+    fn slot(&self) -> MutexGuard<'_, DrainState> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drain {
-    /// A drain of the ranks of `comm`; what cannot be written is named in `notes`. Collective.
+impl TierDrain {
+    /// Starts a drain of the ranks of `comm`; versions it cannot write are named in `notes`.
+    /// Collective.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when there is no thread to be had on some rank, [`StoreError::Comm`].
+    /// [`StoreError::Io`] when no thread is available on some rank, [`StoreError::Comm`].
     pub(crate) fn start(comm: &dyn Comm, notes: Notes) -> Result<Self, StoreError> {
-        let (ours, place) = (comm.dup()?, (comm.rank(), comm.size()));
-        let shared = Arc::new(Shared::default());
+        let ours = comm.dup()?;
+        let place = (comm.rank(), comm.size());
+        let shared = Arc::new(DrainShared::default());
         let (jobs, received) = mpsc::channel();
         let theirs = shared.clone();
         let spawned = std::thread::Builder::new()
@@ -92,18 +94,18 @@ impl Drain {
         Ok(Self { place, jobs: Some(jobs), shared, thread: Some(spawned?) })
     }
 
-    /// Whether it serves the ranks of `comm`.
+    /// Returns whether it serves the ranks of `comm`.
     pub(crate) fn serves(&self, comm: &dyn Comm) -> bool {
         self.place == (comm.rank(), comm.size())
     }
 
-    /// The positions of the tiers it writes to now.
+    /// Returns the positions of the tiers it writes to now.
     pub(crate) fn tiers(&self) -> Vec<usize> {
         self.shared.slot().tiers.clone()
     }
 
     /// Hands over a version; nothing may be on its way.
-    pub(crate) fn give(&self, job: Job) {
+    pub(crate) fn give(&self, job: DrainedVersion) {
         let tiers: Vec<usize> = job.tiers.iter().map(|(index, _)| *index).collect();
         let mut slot = self.shared.slot();
         assert!(slot.tiers.is_empty(), "one version at a time");
@@ -121,20 +123,21 @@ impl Drain {
         drop(self.shared.changed.wait_while(slot, |slot| !slot.tiers.is_empty()));
     }
 
-    /// As [`Drain::finish`], but what is on its way is given up where it is not done yet.
+    /// Gives up the version on its way where it is not done yet, and returns when nothing is on its
+    /// way.
     pub(crate) fn give_up(&self) {
         self.shared.is_given_up.store(true, Ordering::Release);
         self.finish();
         self.shared.is_given_up.store(false, Ordering::Release);
     }
 
-    /// What has ended since the last call, in that order.
+    /// Takes the versions that have ended since the last call, in that order.
     pub(crate) fn take_landed(&self) -> Vec<Landed> {
         std::mem::take(&mut self.shared.slot().landed)
     }
 }
 
-impl Drop for Drain {
+impl Drop for TierDrain {
     /// Finishes what was handed over, then ends the thread.
     fn drop(&mut self) {
         self.jobs = None;
@@ -146,14 +149,14 @@ impl Drop for Drain {
     }
 }
 
-/// What a rank that failed tells the others.
+/// The error of this rank, as the others report it.
 fn words(comm: &dyn Comm, error: &StoreError) -> StoreError {
     StoreError::Rank { rank: comm.rank(), message: error.to_string() }
 }
 
-/// The thread: version after version, until nobody hands over any more.
-fn run(jobs: &Receiver<Job>, comm: &dyn Comm, shared: &Shared, notes: &Notes) {
-    for Job { tiers, mut cargo } in jobs {
+/// The thread: version after version, until the last handle is gone.
+fn run(jobs: &Receiver<DrainedVersion>, comm: &dyn Comm, shared: &DrainShared, notes: &Notes) {
+    for DrainedVersion { tiers, mut cargo } in jobs {
         let mut landing = Landing { shared, landed: Vec::new() };
         let version = cargo.manifest.version;
         for (index, tier) in tiers {
@@ -170,7 +173,7 @@ fn run(jobs: &Receiver<Job>, comm: &dyn Comm, shared: &Shared, notes: &Notes) {
 
 /// Tells those who wait when a version is done, however it ends.
 struct Landing<'a> {
-    shared: &'a Shared,
+    shared: &'a DrainShared,
     landed: Vec<Landed>,
 }
 
@@ -183,7 +186,7 @@ impl Drop for Landing<'_> {
     }
 }
 
-/// Where one tier put this rank's frames, in their order.
+/// Places of this rank's frames in one tier, in their order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Placed {
     places: Vec<Option<Place>>,
@@ -231,14 +234,14 @@ fn write_and_publish(
     tier.store.publish(&manifest, comm).map(drop)
 }
 
-/// A version without those it is coded against would be of no use.
+/// Refuses a version whose parents the tier lacks: it could not be decoded there.
 fn check_parents(tier: &Tier, manifest: &Manifest) -> Result<(), StoreError> {
     let held = tier.store.versions()?;
     let missing = manifest.parents().into_iter().find(|parent| held.binary_search(parent).is_err());
     missing.map_or(Ok(()), |version| Err(StoreError::Missing { version }))
 }
 
-/// Writes frames to a draft and seals it; where it put them.
+/// Writes frames to a draft and seals it. Returns their places.
 fn write_all(
     mut draft: Box<dyn Draft>,
     variables: &mut [(VariableRecord, Vec<Frame>)],
@@ -265,17 +268,17 @@ mod tests {
     use super::*;
 
     /// One rank's part of a sample, as a job for one tier.
-    fn job(pfs: &MemoryStore, comm: &dyn Comm, parents: &[u64]) -> Job {
+    fn job(pfs: &MemoryStore, comm: &dyn Comm, parents: &[u64]) -> DrainedVersion {
         let mut sample = Sample::new(5, comm.size());
         sample.parts.iter_mut().flat_map(|part| &mut part.frames).for_each(|f| f.record.parents = parents.to_vec());
         let manifest = sample.manifest(Vec::new());
         let ours = sample.parts.into_iter().filter(|part| part.record.rank == comm.rank());
         let variables = ours.map(|part| (part.record, part.frames)).collect();
         let tier = Tier { name: "pfs".to_owned(), store: Arc::new(pfs.clone()), every: 1, keep: 1, max_bytes: None };
-        Job { tiers: vec![(1, tier)], cargo: Cargo { manifest, variables } }
+        DrainedVersion { tiers: vec![(1, tier)], cargo: Cargo { manifest, variables } }
     }
 
-    fn landed(drain: &Drain) -> Vec<(u64, usize, bool)> {
+    fn landed(drain: &TierDrain) -> Vec<(u64, usize, bool)> {
         drain.take_landed().into_iter().map(|landed| (landed.version, landed.tier, landed.is_there)).collect()
     }
 
@@ -284,7 +287,7 @@ mod tests {
         let pfs = MemoryStore::new();
         let notes = Threads::launch(3, |comm| {
             let notes = Notes::default();
-            let drain = Drain::start(&comm, notes.clone()).unwrap();
+            let drain = TierDrain::start(&comm, notes.clone()).unwrap();
             drain.shared.is_given_up.store(comm.rank() == 2, Ordering::Release);
             drain.give(job(&pfs, &comm, &[]));
             drain.give_up();
@@ -305,7 +308,7 @@ mod tests {
     fn a_version_does_not_come_to_a_tier_that_lacks_what_it_is_coded_against() {
         let pfs = MemoryStore::new();
         Threads::launch(2, |comm| {
-            let drain = Drain::start(&comm, Notes::default()).unwrap();
+            let drain = TierDrain::start(&comm, Notes::default()).unwrap();
             drain.give(job(&pfs, &comm, &[4]));
             drain.finish();
             assert_eq!(landed(&drain), [(5, 1, false)]);

@@ -28,7 +28,8 @@ pub(crate) fn invert(a: u8) -> u8 {
     assert!(a != 0, "zero has no inverse");
     let square = |x| multiply(x, x);
     // 254 = 2 + 4 + ... + 128.
-    let (mut power, mut inverse) = (square(a), 1);
+    let mut power = square(a);
+    let mut inverse = 1;
     for _ in 0..7 {
         inverse = multiply(inverse, power);
         power = square(power);

@@ -1,5 +1,5 @@
-//! How an erasure set lies over the ranks of a group: each rank keeps its own bytes whole, and a
-//! share of the parity.
+//! The layout of an erasure set over the ranks of a group: each rank keeps its own bytes whole, and
+//! a share of the parity.
 //!
 //! A group of n = k + m ranks has n stripes. In stripe t the ranks t .. t + m - 1 (modulo n) hold
 //! the m parity rows, and the k ranks behind them give one segment of their bytes each. So every
@@ -44,7 +44,7 @@ impl Layout {
     }
 }
 
-/// The bytes of segment `column`; what lies beyond the end counts as zeros and is left out.
+/// Returns the bytes of segment `column`; those beyond the end count as zeros and are left out.
 pub(crate) fn segment(bytes: &[u8], column: usize, segment_bytes: usize) -> &[u8] {
     let end = bytes.len().min((column + 1) * segment_bytes);
     bytes.get(column * segment_bytes..end).unwrap_or_default()

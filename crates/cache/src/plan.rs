@@ -1,11 +1,12 @@
-//! Who sends what to whom, so that every rank gets the parts of a version it will read: a pure
-//! function of what all ranks hold, so all of them find the same.
+//! The plan of a repair: which rank sends which bytes to which, so that every rank gets the parts
+//! of a version that it will read. A pure function of the parts all ranks hold, so all ranks find
+//! the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::{Part as CodePart, constants};
+use crate::code::{StripePart, constants};
 use crate::layout::Layout;
 
 /// The parity rows a rank holds of its group.
@@ -27,20 +28,20 @@ impl ParityHead {
     }
 }
 
-/// What all ranks hold of one version.
+/// The parts of one version that all ranks hold.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// By the rank that wrote it: who has it, ascending.
-    pub(crate) blobs: BTreeMap<usize, Vec<usize>>,
-    /// By the number of the guard and the rank whose rows they are: who has them.
+    /// The holders of each rank's payloads, ascending.
+    pub(crate) payloads: BTreeMap<usize, Vec<usize>>,
+    /// The holder of parity rows, by the number of the guard and the rank whose rows they are.
     pub(crate) parities: BTreeMap<(usize, usize), (usize, ParityHead)>,
 }
 
-/// Bytes that travel.
+/// The bytes of a transfer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Piece {
-    /// All bytes of a rank.
-    Blob { rank: usize },
+pub(crate) enum TransferContent {
+    /// All payloads of a rank.
+    Payloads { rank: usize },
     /// One segment of them.
     Segment { rank: usize, column: usize, segment_bytes: usize },
     /// One parity row held for a guard by a rank of its group.
@@ -52,25 +53,26 @@ pub(crate) enum Piece {
 pub(crate) struct Transfer {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    pub(crate) piece: Piece,
+    pub(crate) content: TransferContent,
 }
 
-/// How a rank gets a blob.
+/// The way a rank gets the payloads of another, or its own back.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Way {
-    /// It has it.
+    /// The rank has them.
     Held,
     /// A copy.
     Copy(Transfer),
     /// Column by column from sums.
     Rebuilt {
-        /// For each column: what to add up, each times its constant.
+        /// The transfers to add up for each column, each times its constant.
         columns: Vec<Vec<(u8, Transfer)>>,
         segment_bytes: usize,
     },
 }
 
-/// Who sends whom copies of a blob, so that so many nodes have it, or all there are.
+/// Returns the copies to send of a rank's payloads, as (from, to), so that `wanted` nodes have
+/// them, or all nodes there are.
 pub(crate) fn more_copies(holders: &[usize], nodes: &[usize], wanted: usize) -> Vec<(usize, usize)> {
     let Some(&from) = holders.first() else { return Vec::new() };
     let mut have: BTreeSet<usize> = holders.iter().map(|&rank| nodes[rank]).collect();
@@ -90,14 +92,14 @@ impl Way {
 }
 
 impl Held {
-    /// How rank `to` gets the blob of `rank`; `None` when it is lost.
+    /// Returns the way rank `to` gets the payloads of `rank`; `None` when they are lost.
     pub(crate) fn way(&self, rank: usize, to: usize) -> Option<Way> {
-        if let Some(holders) = self.blobs.get(&rank) {
+        if let Some(holders) = self.payloads.get(&rank) {
             if holders.contains(&to) {
                 return Some(Way::Held);
             }
             let from = *holders.first()?;
-            return Some(Way::Copy(Transfer { from, to, piece: Piece::Blob { rank } }));
+            return Some(Way::Copy(Transfer { from, to, content: TransferContent::Payloads { rank } }));
         }
         let guards: Vec<usize> = self.parities.keys().map(|(guard, _)| *guard).collect();
         guards.into_iter().find_map(|guard| self.rebuilt(guard, rank, to))
@@ -111,7 +113,7 @@ impl Held {
             let stripe = head.layout().stripe_of_segment(member, column);
             let available = self.available(guard, &head, stripe, to);
             let chosen = available.get(..head.data)?;
-            let parts: Vec<CodePart> = chosen.iter().map(|(part, _)| *part).collect();
+            let parts: Vec<StripePart> = chosen.iter().map(|(part, _)| *part).collect();
             let constants = constants(column, &parts)?;
             Some(constants.into_iter().zip(chosen.iter().map(|(_, transfer)| transfer.clone())).collect())
         });
@@ -119,21 +121,22 @@ impl Held {
         Some(Way::Rebuilt { columns: columns?, segment_bytes: head.segment_bytes })
     }
 
-    /// The parts of a stripe that are still there, columns first.
-    fn available(&self, guard: usize, head: &ParityHead, stripe: usize, to: usize) -> Vec<(CodePart, Transfer)> {
-        let (layout, segment_bytes) = (head.layout(), head.segment_bytes);
+    /// Returns the parts of a stripe that are still there, columns first.
+    fn available(&self, guard: usize, head: &ParityHead, stripe: usize, to: usize) -> Vec<(StripePart, Transfer)> {
+        let layout = head.layout();
+        let segment_bytes = head.segment_bytes;
         let column = |column: usize| {
             let rank = head.members[layout.column_giver(stripe, column)];
-            let from = *self.blobs.get(&rank)?.first()?;
-            let piece = Piece::Segment { rank, column, segment_bytes };
-            Some((CodePart::Column(column), Transfer { from, to, piece }))
+            let from = *self.payloads.get(&rank)?.first()?;
+            let content = TransferContent::Segment { rank, column, segment_bytes };
+            Some((StripePart::Column(column), Transfer { from, to, content }))
         };
         let row = |row: usize| {
             let rank = head.members[layout.row_holder(stripe, row)];
             let (from, theirs) = self.parities.get(&(guard, rank))?;
-            let piece = Piece::Row { guard, rank, row, segment_bytes };
+            let content = TransferContent::Row { guard, rank, row, segment_bytes };
             let alike = theirs.members == head.members && theirs.segment_bytes == segment_bytes;
-            alike.then_some((CodePart::Row(row), Transfer { from: *from, to, piece }))
+            alike.then_some((StripePart::Row(row), Transfer { from: *from, to, content }))
         };
         (0..head.data).filter_map(column).chain((0..head.parity).filter_map(row)).collect()
     }

@@ -1,8 +1,8 @@
-//! What guards a version against lost ranks: copies on partners, and erasure sets.
+//! Guards of a version against lost ranks: copies on partners, and erasure sets.
 //!
 //! Both follow from the number of ranks and from which of them share a node, so all ranks find the
-//! same without asking. Partner copies as split-phase, double-buffered mirrors: GPI-2's checkpoint
-//! extension is where the design comes from.
+//! same without asking. The design of partner copies, split-phase and double-buffered, comes from
+//! GPI-2's checkpoint extension.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use recoup_core::StoreError;
 
 use crate::layout::Layout;
 
-/// How a version is guarded.
+/// A guard of a version against lost ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Every rank's part rests on one more rank too.
+    /// A copy of every rank's part rests on another rank.
     Partner(Partners),
     /// Groups of ranks hold sums of their parts, by which any `parity` lost ranks of a group are
     /// won back.
@@ -26,21 +26,21 @@ pub enum Protection {
     },
 }
 
-/// Who keeps whose copy.
+/// The choice of the rank that keeps each rank's copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partners {
-    /// The rank so many places further, or the next after it that is on another node.
+    /// The rank this many places further, or the next after it that is on another node.
     Ring(usize),
-    /// For each rank its partner.
+    /// A partner given for each rank.
     Given(Vec<usize>),
 }
 
 /// A protection, and how often it is applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// What guards.
+    /// The guard.
     pub protection: Protection,
-    /// The first version and every so many after it are guarded; at least 1.
+    /// The interval in versions, counted from the first; at least 1.
     pub every: u64,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Protection {
 impl FromStr for Protection {
     type Err = String;
 
-    /// `partner:ringD`, `partner:R,R,...` joined by `/` as `partner:1/2/0`, or `rs:K+M`.
+    /// Reads `partner:ringD`, `partner:R/R/..` as in `partner:1/2/0`, or `rs:K+M`.
     fn from_str(text: &str) -> Result<Self, String> {
         let refuse = || format!("{text:?}: expected partner:ringD, partner:R/R/.. or rs:K+M");
         let number = |text: &str| text.parse::<usize>().ok();
@@ -71,7 +71,8 @@ impl FromStr for Protection {
             }
             .map(Self::Partner),
             ("rs", code) => code.split_once('+').and_then(|(data, parity)| {
-                let (data, parity) = (number(data)?, number(parity)?);
+                let data = number(data)?;
+                let parity = number(parity)?;
                 (data > 0 && parity > 0 && data + parity <= 128).then_some(Self::Erasure { data, parity })
             }),
             _ => None,
@@ -81,7 +82,7 @@ impl FromStr for Protection {
 }
 
 impl Partners {
-    /// The partner of every rank; `nodes` says on which node each rank is.
+    /// Returns the partner of every rank; `nodes` holds the node of each rank.
     pub(crate) fn resolve(&self, nodes: &[usize]) -> Result<Vec<usize>, StoreError> {
         let ranks = nodes.len();
         let partners: Vec<usize> = match self {
@@ -97,8 +98,8 @@ impl Partners {
     }
 }
 
-/// All ranks shift by the same number where one leads every rank to another node; else each goes on
-/// to the next that does.
+/// Returns partners at one common shift if some shift leads every rank to another node; otherwise
+/// each rank takes the next shift that does.
 fn ring(distance: usize, nodes: &[usize]) -> Result<Vec<usize>, StoreError> {
     let ranks = nodes.len();
     let is_other = |rank: usize, shift: usize| nodes[(rank + shift) % ranks] != nodes[rank];
@@ -111,7 +112,7 @@ fn ring(distance: usize, nodes: &[usize]) -> Result<Vec<usize>, StoreError> {
     found.ok_or_else(|| StoreError::Ranks { what: "partner copies: nodes".to_owned(), needed: 2, found: 1 })
 }
 
-/// The groups of an erasure set, of data + parity ranks or nearly so, from as many nodes as
+/// Returns the groups of an erasure set, of about data + parity ranks each, from as many nodes as
 /// possible.
 pub(crate) fn groups(data: usize, parity: usize, nodes: &[usize]) -> Result<Vec<Group>, StoreError> {
     let ranks = nodes.len();

@@ -1,5 +1,5 @@
-//! Repair: before a restore the ranks agree who holds what of which version, and bring parts back
-//! to who reads them.
+//! Repair: before a restore, the ranks agree on the parts of each version that each rank holds, and
+//! bring them back to the ranks that read them.
 //!
 //! All ranks see the same list of what is there and follow the same plan, so their verdicts cannot
 //! differ. A version with a lost part that nothing brings back is dropped on all ranks; what was
@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::combine;
 use crate::layout::segment;
-use crate::plan::{Held, ParityHead, Piece, Transfer, Way, more_copies};
-use crate::shelf::{Part, Shelf};
-use crate::store::{Mark, NodeStore, blob_bytes, check_frame, open_manifest, open_parity};
+use crate::plan::{Held, ParityHead, Transfer, TransferContent, Way, more_copies};
+use crate::shelf::{Shelf, ShelfPart};
+use crate::store::{CommitMark, NodeStore, check_frame, open_manifest, open_parity, rank_payload_bytes};
 
-/// What one rank found of a version on one shelf, all of it whole.
+/// The whole parts of a version that one rank found on one shelf.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Holding {
     version: u64,
     /// Tells this version from another of the same number.
     id: u32,
-    mark: Mark,
+    mark: CommitMark,
     /// The rank whose shelf it is.
     shelf: usize,
-    blobs: Vec<usize>,
+    payloads: Vec<usize>,
     parities: Vec<(usize, ParityHead)>,
 }
 
@@ -33,7 +33,7 @@ struct Holding {
 struct AgreedVersion {
     version: u64,
     id: u32,
-    mark: Mark,
+    mark: CommitMark,
     held: Held,
     manifest: Manifest,
     text: Vec<u8>,
@@ -73,7 +73,8 @@ pub(crate) fn repair(store: &NodeStore, comm: &dyn Comm, reads: &Reads<'_>) -> R
     agreed(comm, removed)
 }
 
-/// The shelves on this rank's node whose ranks are not on it, when this rank is the first there.
+/// Returns the shelves on this rank's node whose ranks are not on it, if this rank is the first
+/// there.
 fn orphans(store: &NodeStore, nodes: &[usize], rank: usize) -> Vec<usize> {
     let is_here = |other: usize| nodes.get(other) == Some(&nodes[rank]);
     if nodes[rank] != rank {
@@ -82,7 +83,7 @@ fn orphans(store: &NodeStore, nodes: &[usize], rank: usize) -> Vec<usize> {
     passed_over(Shelf::ranks(&store.node)).into_iter().filter(|&other| !is_here(other)).collect()
 }
 
-/// Everything on this rank's shelf and those it looks after that is whole.
+/// Returns all whole parts on this rank's shelf and on those it has adopted.
 fn look(store: &NodeStore, adopted: &[usize]) -> Vec<Holding> {
     let shelves = std::iter::once(store.rank).chain(adopted.iter().copied());
     shelves.flat_map(|rank| look_at(&Shelf::new(&store.node, rank), rank)).collect()
@@ -90,22 +91,26 @@ fn look(store: &NodeStore, adopted: &[usize]) -> Vec<Holding> {
 
 fn look_at(shelf: &Shelf, rank: usize) -> Vec<Holding> {
     let holding = |version: u64| {
-        let mark = serde_json::from_slice(&shelf.get(version, Part::Commit).ok()?).ok()?;
-        let text = shelf.get(version, Part::Manifest).ok()?;
-        let (mut blobs, mut parities) = (Vec::new(), Vec::new());
+        let mark = serde_json::from_slice(&shelf.get(version, ShelfPart::Commit).ok()?).ok()?;
+        let text = shelf.get(version, ShelfPart::Manifest).ok()?;
+        let mut payloads = Vec::new();
+        let mut parities = Vec::new();
         for part in passed_over(shelf.parts(version)) {
             match (part, shelf.get(version, part)) {
-                (Part::Blob(rank), Ok(_)) => blobs.push(rank),
-                (Part::Parity(guard), Ok(bytes)) => parities.extend(open_parity(&bytes).map(|(head, _)| (guard, head))),
+                (ShelfPart::Payloads(rank), Ok(_)) => payloads.push(rank),
+                (ShelfPart::Parity(guard), Ok(bytes)) => {
+                    parities.extend(open_parity(&bytes).map(|(head, _)| (guard, head)))
+                }
                 _ => {}
             }
         }
-        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: rank, blobs, parities })
+        Some(Holding { version, id: crc32c::crc32c(&text), mark, shelf: rank, payloads, parities })
     };
     passed_over(shelf.versions()).into_iter().filter_map(holding).collect()
 }
 
-/// Nothing, and a warning, where a directory is refused: the rank's own was looked at before.
+/// Returns an empty result, and logs a warning, for a refused directory: the rank's own was looked
+/// at before.
 fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
     found.unwrap_or_else(|error| {
         tracing::warn!(%error, "passed over");
@@ -113,8 +118,8 @@ fn passed_over<T: Default>(found: Result<T, StoreError>) -> T {
     })
 }
 
-/// Every version some rank has, with the manifest on all ranks. Of two of the same number the one
-/// more ranks have counts.
+/// Returns every version that some rank has, with its manifest, on all ranks. Of two versions of
+/// the same number, the one that more ranks have counts.
 fn agree_on_versions(
     store: &NodeStore,
     holdings: &[Vec<Holding>],
@@ -134,7 +139,8 @@ fn agree_on_versions(
         let mut text = Vec::new();
         if comm.rank() == root {
             let shelf = with(root).map_or(store.rank, |holding| holding.shelf);
-            text = Shelf::new(&store.node, shelf).get(version, Part::Manifest).unwrap_or_default();
+            // Text that cannot be read any more opens as no manifest, on all ranks alike.
+            text = Shelf::new(&store.node, shelf).get(version, ShelfPart::Manifest).unwrap_or_default();
         }
         let text = broadcast_bytes(comm, root, text)?;
         if let Ok(manifest) = open_manifest(&text, version) {
@@ -150,8 +156,8 @@ fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
         if (holding.version, holding.id) != (version, id) {
             continue;
         }
-        for &blob in &holding.blobs {
-            held.blobs.entry(blob).or_default().push(rank);
+        for &owner in &holding.payloads {
+            held.payloads.entry(owner).or_default().push(rank);
         }
         for (guard, head) in &holding.parities {
             held.parities.entry((*guard, head.members[head.member])).or_insert_with(|| (rank, head.clone()));
@@ -160,7 +166,7 @@ fn held(holdings: &[Vec<Holding>], version: u64, id: u32) -> Held {
     held
 }
 
-/// Brings one version to who reads it; whether it is whole now.
+/// Brings one version to the ranks that read it. Returns whether it is whole now.
 fn repair_version(
     store: &NodeStore,
     agreed_version: &AgreedVersion,
@@ -168,10 +174,10 @@ fn repair_version(
     comm: &dyn Comm,
 ) -> Result<bool, StoreError> {
     let version = agreed_version.version;
-    let all = wants.iter().enumerate().flat_map(|(to, blobs)| blobs.iter().map(move |&blob| (to, blob)));
+    let all = wants.iter().enumerate().flat_map(|(to, owners)| owners.iter().map(move |&owner| (to, owner)));
     let ways: Vec<(usize, usize, Option<Way>)> =
-        all.map(|(to, blob)| (to, blob, agreed_version.held.way(blob, to))).collect();
-    let lost: BTreeSet<usize> = ways.iter().filter(|(_, _, way)| way.is_none()).map(|(_, blob, _)| *blob).collect();
+        all.map(|(to, owner)| (to, owner, agreed_version.held.way(owner, to))).collect();
+    let lost: BTreeSet<usize> = ways.iter().filter(|(_, _, way)| way.is_none()).map(|(_, owner, _)| *owner).collect();
     if !lost.is_empty() {
         let lost: Vec<String> = lost.iter().map(usize::to_string).collect();
         let what = format!("the part of rank {} is lost", lost.join(", "));
@@ -179,7 +185,7 @@ fn repair_version(
         return Ok(false);
     }
     let ways: Vec<(usize, usize, Way)> =
-        ways.into_iter().filter_map(|(to, blob, way)| Some((to, blob, way?))).collect();
+        ways.into_iter().filter_map(|(to, owner, way)| Some((to, owner, way?))).collect();
     let transfers: Vec<&Transfer> = ways.iter().flat_map(|(_, _, way)| way.transfers()).collect();
     let arrived = carry(store, agreed_version, &transfers, comm)?;
     let placed = place(store, agreed_version, &ways, arrived, comm);
@@ -198,7 +204,7 @@ fn repair_version(
     Ok(true)
 }
 
-/// The transfers to this rank, in the order of the plan. Collective.
+/// Makes the transfers, and returns those to this rank in the order of the plan. Collective.
 fn carry(
     store: &NodeStore,
     agreed_version: &AgreedVersion,
@@ -206,23 +212,24 @@ fn carry(
     comm: &dyn Comm,
 ) -> Result<Vec<Vec<u8>>, StoreError> {
     let rank = comm.rank();
-    let mut parts = Parts { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
+    let mut parts = PartCache { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
     for transfer in transfers.iter().filter(|t| t.from == rank) {
-        parts.load(&transfer.piece);
+        parts.load(&transfer.content);
     }
     let sent = transfers.iter().filter(|t| t.from == rank && t.to != rank);
-    let sends: Vec<(usize, &[u8])> = sent.map(|t| (t.to, parts.bytes(&t.piece))).collect();
+    let sends: Vec<(usize, &[u8])> = sent.map(|t| (t.to, parts.bytes(&t.content))).collect();
     let ours = || transfers.iter().filter(|t| t.to == rank);
     let from: Vec<usize> = ours().filter(|t| t.from != rank).map(|t| t.from).collect();
     let mut received = comm.exchange_bytes(&sends, &from)?.into_iter();
+    // As many came as `from` names; a message too few would be empty, which no checksum accepts.
     let arrived = ours().map(|t| match t.from == rank {
-        true => parts.bytes(&t.piece).to_vec(),
+        true => parts.bytes(&t.content).to_vec(),
         false => received.next().unwrap_or_default(),
     });
     Ok(arrived.collect())
 }
 
-/// Puts what arrived on this rank's shelf, and makes the version count there.
+/// Puts the parts that arrived on this rank's shelf, and makes the version count there.
 fn place(
     store: &NodeStore,
     agreed_version: &AgreedVersion,
@@ -230,75 +237,84 @@ fn place(
     arrived: Vec<Vec<u8>>,
     comm: &dyn Comm,
 ) -> Result<(), StoreError> {
-    let (version, shelf) = (agreed_version.version, &store.shelf);
-    let is_here = shelf.get(version, Part::Manifest).is_ok_and(|text| text == agreed_version.text);
+    let version = agreed_version.version;
+    let shelf = &store.shelf;
+    let is_here = shelf.get(version, ShelfPart::Manifest).is_ok_and(|text| text == agreed_version.text);
     if !is_here {
         shelf.clear(version)?;
-        shelf.put(version, Part::Manifest, &agreed_version.text)?;
+        shelf.put(version, ShelfPart::Manifest, &agreed_version.text)?;
     }
+    // One for each transfer to this rank, in the order of `ways`; none too few passes
+    // `check_payloads`.
     let mut arrived = arrived.into_iter();
-    for (_, blob, way) in ways.iter().filter(|(to, _, _)| *to == comm.rank()) {
+    for (_, owner, way) in ways.iter().filter(|(to, _, _)| *to == comm.rank()) {
         let (bytes, source) = match way {
-            Way::Held if shelf.get(version, Part::Blob(*blob)).is_ok() => continue,
+            Way::Held if shelf.get(version, ShelfPart::Payloads(*owner)).is_ok() => continue,
             Way::Held => {
-                (adopted_blob(store, agreed_version, *blob)?, "the shelf of a rank that is no more".to_owned())
+                (adopted_payloads(store, agreed_version, *owner)?, "the shelf of a rank that is gone".to_owned())
             }
             Way::Copy(transfer) => (arrived.next().unwrap_or_default(), format!("a copy on rank {}", transfer.from)),
             Way::Rebuilt { columns, segment_bytes } => {
-                let bytes = rebuild(columns, *segment_bytes, blob_bytes(&agreed_version.manifest, *blob), &mut arrived);
+                let bytes = rebuild(
+                    columns,
+                    *segment_bytes,
+                    rank_payload_bytes(&agreed_version.manifest, *owner),
+                    &mut arrived,
+                );
                 (bytes, "its erasure set".to_owned())
             }
         };
-        check_blob(&agreed_version.manifest, *blob, &bytes)?;
-        shelf.put(version, Part::Blob(*blob), &bytes)?;
+        check_payloads(&agreed_version.manifest, *owner, &bytes)?;
+        shelf.put(version, ShelfPart::Payloads(*owner), &bytes)?;
         // On another number of ranks parts move, which is no repair.
         if agreed_version.manifest.ranks == comm.size() {
-            store.lock().notes.push(Note::Repaired { version, rank: *blob, source });
+            store.lock().notes.push(Note::Repaired { version, rank: *owner, source });
         }
     }
     store.commit(version, agreed_version.mark)
 }
 
-fn adopted_blob(store: &NodeStore, agreed_version: &AgreedVersion, blob: usize) -> Result<Vec<u8>, StoreError> {
-    let mut parts = Parts { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
-    parts.load(&Piece::Blob { rank: blob });
-    Ok(parts.bytes(&Piece::Blob { rank: blob }).to_vec())
+fn adopted_payloads(store: &NodeStore, agreed_version: &AgreedVersion, owner: usize) -> Result<Vec<u8>, StoreError> {
+    let mut parts = PartCache { store, version: agreed_version.version, id: agreed_version.id, read: BTreeMap::new() };
+    parts.load(&TransferContent::Payloads { rank: owner });
+    Ok(parts.bytes(&TransferContent::Payloads { rank: owner }).to_vec())
 }
 
-/// All columns of a blob, each the sum of what arrived for it.
+/// Rebuilds the payloads of a rank: each column is the sum of the transfers that arrived for it.
 fn rebuild(
     columns: &[Vec<(u8, Transfer)>],
     segment_bytes: usize,
     bytes: usize,
     arrived: &mut impl Iterator<Item = Vec<u8>>,
 ) -> Vec<u8> {
-    let mut blob = vec![0; columns.len() * segment_bytes];
-    for (column, target) in columns.iter().zip(blob.chunks_mut(segment_bytes)) {
+    let mut payloads = vec![0; columns.len() * segment_bytes];
+    for (column, target) in columns.iter().zip(payloads.chunks_mut(segment_bytes)) {
         let pieces: Vec<(u8, Vec<u8>)> =
             column.iter().map(|(constant, _)| (*constant, arrived.next().unwrap_or_default())).collect();
         let sources: Vec<(u8, &[u8])> = pieces.iter().map(|(constant, bytes)| (*constant, bytes.as_slice())).collect();
         combine(target, &sources);
     }
-    blob.truncate(bytes);
-    blob
+    payloads.truncate(bytes);
+    payloads
 }
 
-/// Every frame of a blob is as the manifest says.
-fn check_blob(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), StoreError> {
+/// Checks every frame of a rank's payloads against the manifest.
+fn check_payloads(manifest: &Manifest, rank: usize, bytes: &[u8]) -> Result<(), StoreError> {
     let version = manifest.version;
     for frame in manifest.frames.iter().filter(|frame| frame.rank == rank) {
         let start = frame.place.as_ref().map_or(usize::MAX, |place| place.offset as usize);
         let payload = bytes.get(start..start.saturating_add(frame.payload_bytes as usize)).unwrap_or_default();
         check_frame(frame, payload).map_err(|what| {
-            let (variable, run) = (frame.variable.clone(), frame.run);
+            let variable = frame.variable.clone();
+            let run = frame.run;
             StoreError::Frame { version, variable, rank, run, what }
         })?;
     }
     Ok(())
 }
 
-/// A version of another number of ranks has no partners or sets here; it gets copies instead, so
-/// that it stands as many losses as its guards would. Collective.
+/// Copies a version of another number of ranks, which has no partners or sets here, to as many
+/// nodes as it takes to survive the losses that its guards would. Collective.
 fn copy_again(
     store: &NodeStore,
     agreed_version: &AgreedVersion,
@@ -310,18 +326,18 @@ fn copy_again(
     let transfers = |rank: usize| {
         let has_it = |&holder: &usize| {
             wants[holder].contains(&rank)
-                || agreed_version.held.blobs.get(&rank).is_some_and(|held| held.contains(&holder))
+                || agreed_version.held.payloads.get(&rank).is_some_and(|held| held.contains(&holder))
         };
         let holders: Vec<usize> = (0..comm.size()).filter(has_it).collect();
         let copies = more_copies(&holders, &nodes, 1 + losses);
-        copies.into_iter().map(move |(from, to)| Transfer { from, to, piece: Piece::Blob { rank } })
+        copies.into_iter().map(move |(from, to)| Transfer { from, to, content: TransferContent::Payloads { rank } })
     };
     let transfers: Vec<Transfer> = (0..agreed_version.manifest.ranks).flat_map(transfers).collect();
     let arrived = carry(store, agreed_version, &transfers.iter().collect::<Vec<_>>(), comm)?;
     let ours = transfers.iter().filter(|t| t.to == comm.rank());
     for (transfer, bytes) in ours.zip(arrived) {
-        let Piece::Blob { rank } = transfer.piece else { continue };
-        if let Err(error) = store.shelf.put(agreed_version.version, Part::Blob(rank), &bytes) {
+        let TransferContent::Payloads { rank } = transfer.content else { continue };
+        if let Err(error) = store.shelf.put(agreed_version.version, ShelfPart::Payloads(rank), &bytes) {
             // The version is whole without it.
             tracing::warn!(version = agreed_version.version, %error, "not copied again");
         }
@@ -329,11 +345,12 @@ fn copy_again(
     Ok(())
 }
 
-/// A version that lost some of what guards it gets it back. Collective.
+/// Guards a version again that has lost a part of its guards. Collective.
 fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Comm) -> Result<(), StoreError> {
-    let (version, guards) = (agreed_version.version, agreed_version.mark.guards & store.kept(&store.lock().nodes));
+    let version = agreed_version.version;
+    let guards = agreed_version.mark.guards & store.kept(&store.lock().nodes);
     let expected = |index: usize| guards >> index & 1 == 1;
-    let is_held = |rank: usize| agreed_version.held.blobs.get(&rank).is_some_and(|holders| holders.contains(&rank));
+    let is_held = |rank: usize| agreed_version.held.payloads.get(&rank).is_some_and(|holders| holders.contains(&rank));
     // A rank that had lost its own part has lost what it held for others, too.
     let is_whole = (0..comm.size()).all(is_held);
     let is_damaged = (0..store.guards.len()).filter(|&i| expected(i)).any(|i| is_short(store, agreed_version, i));
@@ -342,7 +359,7 @@ fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Com
         match store.guard(&agreed_version.manifest, guards, comm) {
             Err(error @ StoreError::Comm(_)) => return Err(error),
             Err(error) => {
-                // The version is whole, but stands alone from here on.
+                // The version is whole, but no longer guarded.
                 tracing::warn!(version, %error, "not guarded again");
                 return Ok(());
             }
@@ -353,62 +370,64 @@ fn guard_again(store: &NodeStore, agreed_version: &AgreedVersion, comm: &dyn Com
     Ok(())
 }
 
-/// Whether a part this rank should hold for a guard is missing or damaged.
+/// Returns whether a part this rank should hold for a guard is missing or damaged.
 fn is_short(store: &NodeStore, agreed_version: &AgreedVersion, guard: usize) -> bool {
     use crate::protection::Protection;
     match &store.guards[guard].protection {
-        Protection::Erasure { .. } => store.shelf.get(agreed_version.version, Part::Parity(guard)).is_err(),
+        Protection::Erasure { .. } => store.shelf.get(agreed_version.version, ShelfPart::Parity(guard)).is_err(),
         Protection::Partner(partners) => {
             let nodes = store.lock().nodes.clone();
             let Ok(partners) = partners.resolve(&nodes) else { return true };
             let ours = (0..partners.len()).filter(|&rank| partners[rank] == store.rank);
-            ours.into_iter().any(|rank| store.shelf.get(agreed_version.version, Part::Blob(rank)).is_err())
+            ours.into_iter().any(|rank| store.shelf.get(agreed_version.version, ShelfPart::Payloads(rank)).is_err())
         }
     }
 }
 
-/// Parts of a version, each read once, wherever on this node they are.
-struct Parts<'a> {
+/// The parts of a version that were read from the shelves of this node, each once.
+struct PartCache<'a> {
     store: &'a NodeStore,
     version: u64,
     id: u32,
-    read: BTreeMap<(Part, usize), Vec<u8>>,
+    read: BTreeMap<(ShelfPart, usize), Vec<u8>>,
 }
 
-impl Parts<'_> {
-    fn key(piece: &Piece) -> (Part, usize) {
-        match piece {
-            Piece::Blob { rank } | Piece::Segment { rank, .. } => (Part::Blob(*rank), 0),
-            Piece::Row { guard, rank, .. } => (Part::Parity(*guard), *rank),
+impl PartCache<'_> {
+    fn key(content: &TransferContent) -> (ShelfPart, usize) {
+        match content {
+            TransferContent::Payloads { rank } | TransferContent::Segment { rank, .. } => {
+                (ShelfPart::Payloads(*rank), 0)
+            }
+            TransferContent::Row { guard, rank, .. } => (ShelfPart::Parity(*guard), *rank),
         }
     }
 
-    fn load(&mut self, piece: &Piece) {
-        let key = Self::key(piece);
+    fn load(&mut self, content: &TransferContent) {
+        let key = Self::key(content);
         if self.read.contains_key(&key) {
             return;
         }
         let adopted = self.store.lock().adopted.clone();
         let shelves = std::iter::once(self.store.rank).chain(adopted);
         let found = shelves.map(|rank| Shelf::new(&self.store.node, rank)).find_map(|shelf| {
-            let text = shelf.get(self.version, Part::Manifest).ok()?;
+            let text = shelf.get(self.version, ShelfPart::Manifest).ok()?;
             let bytes = shelf.get(self.version, key.0).ok().filter(|_| crc32c::crc32c(&text) == self.id)?;
             let is_it = match key.0 {
-                Part::Parity(_) => open_parity(&bytes).is_some_and(|(head, _)| head.members[head.member] == key.1),
+                ShelfPart::Parity(_) => open_parity(&bytes).is_some_and(|(head, _)| head.members[head.member] == key.1),
                 _ => true,
             };
             is_it.then_some(bytes)
         });
-        // What has vanished since it was seen arrives as nothing, which no checksum accepts.
+        // A part that has vanished since arrives empty, which no checksum accepts.
         self.read.insert(key, found.unwrap_or_default());
     }
 
-    fn bytes(&self, piece: &Piece) -> &[u8] {
-        let bytes = self.read.get(&Self::key(piece)).map(Vec::as_slice).unwrap_or_default();
-        match *piece {
-            Piece::Blob { .. } => bytes,
-            Piece::Segment { column, segment_bytes, .. } => segment(bytes, column, segment_bytes),
-            Piece::Row { row, segment_bytes, .. } => {
+    fn bytes(&self, content: &TransferContent) -> &[u8] {
+        let bytes = self.read.get(&Self::key(content)).map(Vec::as_slice).unwrap_or_default();
+        match *content {
+            TransferContent::Payloads { .. } => bytes,
+            TransferContent::Segment { column, segment_bytes, .. } => segment(bytes, column, segment_bytes),
+            TransferContent::Row { row, segment_bytes, .. } => {
                 let rows = open_parity(bytes).map(|(_, rows)| rows).unwrap_or_default();
                 segment(rows, row, segment_bytes)
             }

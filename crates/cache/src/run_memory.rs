@@ -1,13 +1,13 @@
-//! Where a run's memory is: `<memory-dir>/recoup-<user>/<run>/<node>/`, from which the same command
-//! goes on after a kill.
+//! The place of a run's memory, `<memory-dir>/recoup-<user>/<run>/<node>/`, from which the same
+//! command goes on after a kill.
 //!
-//! Anybody can guess these names, and anybody may write to `/dev/shm`. So `recoup-<user>` and every
-//! directory below it is a [`PrivateDir`]: made with mode 0700, refused by name if it is a link,
-//! another user's or open to others, and entered from above, never by its path. The memory
-//! directory itself is the user's own choice: it may be a link and belong to anybody. If others may
-//! write there, it should have the sticky bit, as `/dev/shm` has. Without it they cannot read or
-//! exchange what a run keeps, but they can move `recoup-<user>` away, and a killed run then starts
-//! from its directory or from the beginning.
+//! Any user can guess these names, and any user may write to `/dev/shm`. So `recoup-<user>` and
+//! every directory below it is a [`PrivateDir`]: made with mode 0700, refused by name if it is a
+//! link, another user's or open to others, and entered from above, never by its path. The memory
+//! directory itself is the user's own choice: it may be a link and belong to any user. If others
+//! may write there, it should have the sticky bit, as `/dev/shm` has. Without it they cannot read
+//! or exchange what a run keeps, but they can move `recoup-<user>` away, and a killed run then
+//! starts from its directory or from the beginning.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct RunPlace<'a> {
 /// The memory of one run on this machine, by its names; nothing is open.
 #[derive(Clone, Debug)]
 pub struct RunMemory {
-    /// What all runs of this user share.
+    /// The directory that all runs of this user share.
     of_user: PathBuf,
     key: String,
 }

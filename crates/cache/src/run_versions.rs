@@ -1,11 +1,11 @@
-//! The versions a run has in memory on this machine, over all its shelves, to be looked at and
-//! verified as those of a directory are.
+//! The versions that a run has in memory on this machine, over all its shelves, for `inspect` and
+//! `verify`.
 
 use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError};
 
 use crate::RankShelf;
 
-/// What the shelves of a run hold together, read-only.
+/// The versions that the shelves of a run hold together, read-only.
 #[derive(Debug)]
 pub struct RunVersions {
     shelves: Vec<RankShelf>,

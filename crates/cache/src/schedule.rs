@@ -1,7 +1,8 @@
-//! Which tiers take the next version, and which hold the ones before: known to all ranks alike.
+//! The tiers that take the next version, and those that hold the versions before: the same on all
+//! ranks.
 //!
-//! What one rank alone has found out comes in through [`Schedule::learn`] and [`Schedule::agree`]
-//! once all know of it.
+//! Findings of one rank alone come in through [`Schedule::learn`] and [`Schedule::agree`], once all
+//! ranks have them.
 
 use std::collections::BTreeMap;
 
@@ -15,63 +16,64 @@ const PLACED_MAX: usize = 1000;
 /// Tiers by their positions, fastest first; the first takes every version.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// How often each tier takes a version.
+    /// The interval of each tier, in versions.
     every: Vec<u64>,
-    /// What versions took in each tier on this rank, newer ones counting more.
+    /// Seconds that versions took in each tier on this rank, newer ones counting more.
     seconds: Vec<Option<f64>>,
     /// Versions that count so far.
     sequence: u64,
     /// Tiers that failed to take the version they were due for.
     overdue: Vec<bool>,
-    /// Which tiers hold each version, or are to hold it when the drain is done.
+    /// The tiers that hold each version, or will hold it when the drain is done.
     placed: BTreeMap<u64, Vec<bool>>,
 }
 
 impl Schedule {
-    /// Tiers of which each takes a version so often.
+    /// Makes the schedule of tiers with these intervals.
     pub(crate) fn new(every: Vec<u64>) -> Self {
-        let (seconds, overdue) = (vec![None; every.len()], vec![false; every.len()]);
+        let seconds = vec![None; every.len()];
+        let overdue = vec![false; every.len()];
         Self { every, seconds, overdue, sequence: 0, placed: BTreeMap::new() }
     }
 
-    /// The tiers the next version goes to, ascending.
+    /// Returns the tiers that the next version goes to, ascending.
     pub(crate) fn due(&self) -> Vec<usize> {
         let is_due = |&i: &usize| self.overdue[i] || self.sequence.is_multiple_of(self.every[i]);
         (0..self.every.len()).filter(is_due).collect()
     }
 
-    /// The next version goes to all tiers.
+    /// Makes the next version due in all tiers.
     pub(crate) fn call_all(&mut self) {
         // The first takes every version; to call it overdue would say that it lacks the one before.
         self.overdue.iter_mut().skip(1).for_each(|overdue| *overdue = true);
     }
 
-    /// How often a tier takes a version.
+    /// Returns the interval of a tier, in versions.
     pub(crate) fn every(&self, tier: usize) -> u64 {
         self.every.get(tier).copied().unwrap_or(1)
     }
 
-    /// What versions took in each tier on this rank; `None` where none was written yet.
+    /// Returns the seconds that versions took in each tier on this rank; `None` before the first.
     pub(crate) fn seconds(&self) -> &[Option<f64>] {
         &self.seconds
     }
 
-    /// Whether a version is in a tier, or will be before a later one is.
+    /// Returns whether a version is in a tier, or will be before a later one is.
     pub(crate) fn holds(&self, tier: usize, version: u64) -> bool {
         self.placed.get(&version).is_some_and(|placed| placed[tier])
     }
 
-    /// A version took so long in a tier.
+    /// Records the time that a version took in a tier.
     pub(crate) fn took(&mut self, tier: usize, seconds: f64) {
         self.seconds[tier] = Some(self.seconds[tier].map_or(seconds, |before| 0.5 * (before + seconds)));
     }
 
-    /// A tier got what it was due to have, or is due again.
+    /// Records whether a tier got the version that was due there; if not, it is due again.
     pub(crate) fn wrote(&mut self, tier: usize, is_there: bool) {
         self.overdue[tier] = !is_there;
     }
 
-    /// A version counts, in the tiers where `placed` says so.
+    /// Records a version that counts, and the tiers that hold it.
     pub(crate) fn count(&mut self, version: u64, placed: Vec<bool>) {
         self.sequence += 1;
         self.placed.insert(version, placed);
@@ -80,8 +82,8 @@ impl Schedule {
         }
     }
 
-    /// These tiers will hold a version that counts: the next one may be coded against it, as it
-    /// comes after it.
+    /// Records the tiers that will hold a version that counts. The next version may be coded
+    /// against it, because it reaches them later.
     pub(crate) fn promise(&mut self, tiers: &[usize], version: u64) {
         for &tier in tiers {
             self.overdue[tier] = false;
@@ -91,7 +93,7 @@ impl Schedule {
         }
     }
 
-    /// What the drain has done, known to all ranks now.
+    /// Records the versions that the drain has ended, once all ranks know of them.
     pub(crate) fn learn(&mut self, landed: &[Landed]) {
         for landed in landed {
             if landed.is_there {
@@ -105,8 +107,8 @@ impl Schedule {
         }
     }
 
-    /// Intervals chosen anew, the first tier's excepted. What differs by a quarter at most stays:
-    /// measurements differ by as much.
+    /// Adopts new intervals, but for the first tier. An interval that differs by a quarter at most
+    /// stays: measurements differ by as much.
     pub(crate) fn adopt(&mut self, chosen: &[u64]) {
         for (every, &chosen) in self.every.iter_mut().zip(chosen).skip(1) {
             if 4 * chosen.abs_diff(*every) > *every {
@@ -115,13 +117,13 @@ impl Schedule {
         }
     }
 
-    /// Ranks that may have come at different times agree, on tiers that hold these versions.
-    /// Collective.
+    /// Agrees on the schedule with ranks that may have joined at different times; `placed` holds
+    /// the tiers of each version. Collective.
     pub(crate) fn agree(&mut self, placed: BTreeMap<u64, Vec<bool>>, comm: &dyn Comm) -> Result<(), CommError> {
         let sequence = comm.max(i64::try_from(self.sequence).unwrap_or(i64::MAX))?;
         self.sequence = u64::try_from(sequence).unwrap_or(0);
         for overdue in &mut self.overdue {
-            // A rank that came later knows of no tier that is overdue.
+            // A rank that joined later knows of no tier that is overdue.
             *overdue = comm.max(i64::from(*overdue))? > 0;
         }
         self.placed = placed;
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tier_takes_every_so_many_versions_and_what_it_missed_next_time() {
+    fn a_tier_takes_versions_at_its_interval_and_one_it_missed_next_time() {
         let mut schedule = Schedule::new(vec![1, 3]);
         let mut taken = Vec::new();
         for version in 0..7 {

@@ -1,12 +1,12 @@
 //! A shelf: the parts of versions one rank keeps, as files in memory that outlive the process.
 //!
 //! Promises: a part is there as it was written or not at all, since each carries its length and
-//! checksum; a version is on the shelf once its commit mark is, and what lies there without one is
-//! a draft. Nothing is synced: these files live as long as the machine's memory does. Must not know
-//! who else holds what.
+//! checksum. A version is on the shelf once its commit mark is; without one it is a draft. Nothing
+//! is synced: these files live as long as the machine's memory does. Must not know the shelves of
+//! other ranks.
 //!
-//! Checksums find accidents, not intent: whoever can write a part can write its checksum. So what
-//! another user might have written is never read. Every directory from the node's down is a
+//! Checksums find accidents, not intent: whoever can write a part can write its checksum. So a file
+//! that another user might have written is never read. Every directory from the node's down is a
 //! [`PrivateDir`], and its owner, its mode and the way there are checked whenever it is opened, at
 //! a restore as at a save. Keyed checksums would add nothing. Their key would lie in a file that
 //! only the same checks protect, and they hide nothing and keep nothing from being removed.
@@ -23,12 +23,14 @@ use crate::node::Node;
 
 const MAGIC: [u8; 4] = *b"rcpt";
 const TRAILER_BYTES: usize = 16;
+/// The name of a file of payloads, before the rank. Versions that are in memory now have it.
+const PAYLOADS: &str = "blob-";
 
 /// One file of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
+pub(crate) enum ShelfPart {
     /// All payloads of a rank, back to back.
-    Blob(usize),
+    Payloads(usize),
     /// Parity rows, for the guard of this number.
     Parity(usize),
     Manifest,
@@ -36,10 +38,10 @@ pub(crate) enum Part {
     Commit,
 }
 
-impl Part {
+impl ShelfPart {
     pub(crate) fn file(self) -> String {
         match self {
-            Self::Blob(rank) => format!("blob-{rank:06}"),
+            Self::Payloads(rank) => format!("{PAYLOADS}{rank:06}"),
             Self::Parity(guard) => format!("parity-{guard}"),
             Self::Manifest => "manifest".to_owned(),
             Self::Commit => "commit".to_owned(),
@@ -47,8 +49,10 @@ impl Part {
     }
 
     fn of_file(name: &str) -> Option<Self> {
+        if let Some(rank) = name.strip_prefix(PAYLOADS) {
+            return rank.parse().ok().map(Self::Payloads);
+        }
         match name.split_once('-') {
-            Some(("blob", rank)) => rank.parse().ok().map(Self::Blob),
             Some(("parity", guard)) => guard.parse().ok().map(Self::Parity),
             None if name == "manifest" => Some(Self::Manifest),
             None if name == "commit" => Some(Self::Commit),
@@ -65,12 +69,12 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// The shelf of `rank` on a node; made when first written to.
+    /// Names the shelf of `rank` on a node; the first write makes it.
     pub(crate) fn new(node: &Node, rank: usize) -> Self {
         Self { node: node.clone(), name: format!("rank-{rank:06}") }
     }
 
-    /// The ranks that have shelves on a node.
+    /// Returns the ranks that have shelves on a node.
     pub(crate) fn ranks(node: &Node) -> Result<Vec<usize>, StoreError> {
         let rank = |name: &String| name.strip_prefix("rank-")?.parse().ok();
         let mut ranks: Vec<usize> = names(node.open()?)?.iter().filter_map(rank).collect();
@@ -82,7 +86,7 @@ impl Shelf {
         self.node.open()?.map_or(Ok(None), |node| node.open_dir(&self.name))
     }
 
-    /// The place of a version or draft.
+    /// Opens the directory of a version or draft.
     fn open_version(&self, version: u64) -> Result<Option<PrivateDir>, StoreError> {
         self.open()?.map_or(Ok(None), |shelf| shelf.open_dir(&version_name(version)))
     }
@@ -91,45 +95,47 @@ impl Shelf {
         self.open_version(version)?.ok_or(StoreError::Missing { version })
     }
 
-    /// Whether there is a version of this number, or a draft.
+    /// Returns whether there is a version of this number, or a draft.
     pub(crate) fn has_place(&self, version: u64) -> Result<bool, StoreError> {
         Ok(self.open_version(version)?.is_some())
     }
 
-    /// An empty place for a draft.
+    /// Makes an empty directory for a draft.
     pub(crate) fn clear(&self, version: u64) -> Result<(), StoreError> {
         self.remove(version)?;
         self.node.make()?.make_dir(&self.name)?.make_dir(&version_name(version)).map(drop)
     }
 
-    /// Starts a part of a version; it is none until it is finished.
-    pub(crate) fn start(&self, version: u64, part: Part) -> Result<PartFile, StoreError> {
-        let (place, name) = (self.require_version(version)?, part.file());
-        let (file, path) = (place.create_file(&name)?, place.path().join(name));
+    /// Starts a part of a version, which is damaged until it is finished.
+    pub(crate) fn start(&self, version: u64, part: ShelfPart) -> Result<PartFile, StoreError> {
+        let place = self.require_version(version)?;
+        let name = part.file();
+        let file = place.create_file(&name)?;
+        let path = place.path().join(name);
         Ok(PartFile { file, path, bytes: 0, crc32c: 0 })
     }
 
     /// Writes a whole part.
-    pub(crate) fn put(&self, version: u64, part: Part, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(crate) fn put(&self, version: u64, part: ShelfPart, bytes: &[u8]) -> Result<(), StoreError> {
         let mut file = self.start(version, part)?;
         file.append(bytes)?;
         file.finish()
     }
 
-    /// A whole part, its checksum verified.
-    pub(crate) fn get(&self, version: u64, part: Part) -> Result<Vec<u8>, String> {
+    /// Reads a whole part, and verifies its checksum.
+    pub(crate) fn get(&self, version: u64, part: ShelfPart) -> Result<Vec<u8>, String> {
         part_in(&self.require_version(version).map_err(|e| e.to_string())?, part)
     }
 
-    /// `len` bytes of a part, unverified.
+    /// Reads bytes of a part, unverified.
     pub(crate) fn get_at(&self, version: u64, file: &str, at: (u64, u64), target: &mut Vec<u8>) -> Result<(), String> {
-        let part = Part::of_file(file).ok_or_else(|| format!("file {file}: not a part"))?;
+        let part = ShelfPart::of_file(file).ok_or_else(|| format!("file {file}: not a part"))?;
         let place = self.require_version(version).map_err(|e| e.to_string())?;
         let source = place.open_file(&part.file()).map_err(|e| e.to_string())?;
         let failed = |e: io::Error| format!("file {file}: {e}");
         let held = source.metadata().map_err(failed)?.len().saturating_sub(TRAILER_BYTES as u64);
         let (offset, len) = at;
-        // Nothing is allocated on the word of a record that lies.
+        // Nothing is allocated for a length that the file cannot hold.
         if offset.checked_add(len).is_none_or(|end| end > held) {
             return Err(format!("file {file}: {len} bytes at {offset} expected, it holds {held}"));
         }
@@ -139,19 +145,19 @@ impl Shelf {
         source.read_exact_at(target, offset).map_err(failed)
     }
 
-    /// The files of a version that have the names of parts; they may be damaged.
-    pub(crate) fn parts(&self, version: u64) -> Result<Vec<Part>, StoreError> {
+    /// Returns the parts of a version, by the names of its files; they may be damaged.
+    pub(crate) fn parts(&self, version: u64) -> Result<Vec<ShelfPart>, StoreError> {
         let names = names(self.open_version(version)?)?;
-        let mut parts: Vec<Part> = names.iter().filter_map(|name| Part::of_file(name)).collect();
+        let mut parts: Vec<ShelfPart> = names.iter().filter_map(|name| ShelfPart::of_file(name)).collect();
         parts.sort_unstable();
         Ok(parts)
     }
 
-    /// The versions with a commit mark, ascending.
+    /// Returns the versions with a commit mark, ascending.
     pub(crate) fn versions(&self) -> Result<Vec<u64>, StoreError> {
         let mut versions = Vec::new();
         for version in self.places()? {
-            let has_mark = |place: PrivateDir| part_in(&place, Part::Commit).is_ok();
+            let has_mark = |place: PrivateDir| part_in(&place, ShelfPart::Commit).is_ok();
             if self.open_version(version)?.is_some_and(has_mark) {
                 versions.push(version);
             }
@@ -159,7 +165,7 @@ impl Shelf {
         Ok(versions)
     }
 
-    /// All versions and drafts, ascending.
+    /// Returns all versions and drafts, ascending.
     fn places(&self) -> Result<Vec<u64>, StoreError> {
         let version = |name: &String| name.strip_prefix('v')?.parse().ok();
         let mut versions: Vec<u64> = names(self.open()?)?.iter().filter_map(version).collect();
@@ -172,14 +178,14 @@ impl Shelf {
         let Some(shelf) = self.open()? else { return Ok(()) };
         let name = version_name(version);
         if let Some(place) = shelf.open_dir(&name)? {
-            place.remove(&Part::Commit.file())?;
+            place.remove(&ShelfPart::Commit.file())?;
         }
         shelf.remove(&name)
     }
 
-    /// Removes what has no commit mark.
+    /// Removes all drafts: versions without a commit mark.
     pub(crate) fn remove_drafts(&self) -> Result<(), StoreError> {
-        let is_draft = |version: &u64| self.get(*version, Part::Commit).is_err();
+        let is_draft = |version: &u64| self.get(*version, ShelfPart::Commit).is_err();
         self.places()?.into_iter().filter(is_draft).try_for_each(|version| self.remove(version))
     }
 
@@ -194,13 +200,13 @@ fn version_name(version: u64) -> String {
     format!("v{version:012}")
 }
 
-fn part_in(place: &PrivateDir, part: Part) -> Result<Vec<u8>, String> {
+fn part_in(place: &PrivateDir, part: ShelfPart) -> Result<Vec<u8>, String> {
     let name = part.file();
     let file = place.open_file(&name).map_err(|e| e.to_string())?;
     read_whole(&file).map_err(|what| format!("{name}: {what}"))
 }
 
-/// The bytes before the trailer, if that confirms them.
+/// Reads the bytes before the trailer, if that confirms them.
 fn read_whole(file: &File) -> Result<Vec<u8>, String> {
     let failed = |e: io::Error| e.to_string();
     let held = file.metadata().map_err(failed)?.len();
@@ -227,7 +233,7 @@ pub(crate) struct PartFile {
 }
 
 impl PartFile {
-    /// Bytes so far.
+    /// Returns the bytes so far.
     pub(crate) fn len(&self) -> u64 {
         self.bytes
     }
@@ -253,7 +259,7 @@ fn trailer_of(bytes: u64, crc32c: u32) -> [u8; TRAILER_BYTES] {
     trailer
 }
 
-/// The names in a directory; none where there is no directory.
+/// Returns the names in a directory; none if there is no directory.
 fn names(directory: Option<PrivateDir>) -> Result<Vec<String>, StoreError> {
     directory.map_or(Ok(Vec::new()), |directory| directory.names())
 }
@@ -279,57 +285,60 @@ mod tests {
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 3);
         shelf.clear(7).unwrap();
         let bytes: Vec<u8> = (0..50).collect();
-        shelf.put(7, Part::Blob(3), &bytes).unwrap();
-        assert_eq!(shelf.get(7, Part::Blob(3)).unwrap(), bytes);
+        shelf.put(7, ShelfPart::Payloads(3), &bytes).unwrap();
+        assert_eq!(shelf.get(7, ShelfPart::Payloads(3)).unwrap(), bytes);
         let path = dir.path().join("node/rank-000003/v000000000007/blob-000003");
         let written = fs::read(&path).unwrap();
         for bit in 0..written.len() * 8 {
             let mut flipped = written.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, flipped).unwrap();
-            assert!(shelf.get(7, Part::Blob(3)).is_err(), "bit {bit}");
+            assert!(shelf.get(7, ShelfPart::Payloads(3)).is_err(), "bit {bit}");
         }
         for len in 0..written.len() {
             fs::write(&path, &written[..len]).unwrap();
-            assert!(shelf.get(7, Part::Blob(3)).is_err(), "length {len}");
+            assert!(shelf.get(7, ShelfPart::Payloads(3)).is_err(), "length {len}");
         }
     }
 
-    /// The allocation of so many bytes used to fail, or to succeed and exhaust the machine's
-    /// memory.
+    /// The allocation of that length used to fail, or to succeed and exhaust the machine's memory.
     #[test]
     fn a_part_of_absurd_length_is_refused_by_name_and_not_read() {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         shelf.clear(7).unwrap();
-        shelf.put(7, Part::Manifest, b"m").unwrap();
+        shelf.put(7, ShelfPart::Manifest, b"m").unwrap();
         let path = dir.path().join("node/rank-000000/v000000000007/manifest");
         let file = File::options().write(true).open(path).unwrap();
         file.set_len(1 << 40).unwrap();
-        assert!(shelf.get(7, Part::Manifest).unwrap_err().starts_with("manifest: not as it was written"));
+        assert!(shelf.get(7, ShelfPart::Manifest).unwrap_err().starts_with("manifest: not as it was written"));
         // More than any process can address.
-        let (cut, held) = (1_u64 << 50, (1_u64 << 50) + TRAILER_BYTES as u64);
+        let cut = 1_u64 << 50;
+        let held = (1_u64 << 50) + TRAILER_BYTES as u64;
         if file.set_len(held).and_then(|()| file.write_all_at(&trailer_of(cut, 0), cut)).is_ok() {
-            let words = shelf.get(7, Part::Manifest).unwrap_err();
+            let words = shelf.get(7, ShelfPart::Manifest).unwrap_err();
             assert!(words.starts_with("manifest: no memory for"), "{words}");
         }
     }
 
     #[test]
-    fn what_has_no_commit_mark_is_a_draft() {
+    fn version_without_a_commit_mark_is_a_draft() {
         let dir = tempfile::tempdir().unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         for version in [4, 9] {
             shelf.clear(version).unwrap();
-            shelf.put(version, Part::Manifest, b"m").unwrap();
+            shelf.put(version, ShelfPart::Manifest, b"m").unwrap();
         }
-        shelf.put(4, Part::Commit, b"").unwrap();
+        shelf.put(4, ShelfPart::Commit, b"").unwrap();
         assert_eq!(shelf.versions().unwrap(), [4]);
         shelf.remove_drafts().unwrap();
-        assert_eq!((shelf.places().unwrap(), shelf.parts(4).unwrap()), (vec![4], vec![Part::Manifest, Part::Commit]));
+        assert_eq!(
+            (shelf.places().unwrap(), shelf.parts(4).unwrap()),
+            (vec![4], vec![ShelfPart::Manifest, ShelfPart::Commit])
+        );
     }
 
-    /// An empty shelf would have the run start anew without a word.
+    /// An empty shelf would have let the run start over without a word.
     #[test]
     fn a_shelf_that_others_may_reach_is_refused_and_not_taken_for_an_empty_one() {
         for below in ["", "rank-000000", "rank-000000/v000000000007"] {
@@ -337,7 +346,7 @@ mod tests {
             let node = dir.path().join("node");
             let shelf = Shelf::new(&Node::at(&node), 0);
             shelf.clear(7).unwrap();
-            shelf.put(7, Part::Commit, b"m").unwrap();
+            shelf.put(7, ShelfPart::Commit, b"m").unwrap();
             fs::set_permissions(node.join(below), fs::Permissions::from_mode(0o770)).unwrap();
             let refusals = [
                 shelf.versions().map(drop),
@@ -345,7 +354,7 @@ mod tests {
                 shelf.parts(7).map(drop),
                 shelf.clear(7),
                 shelf.remove_all(),
-                shelf.get(7, Part::Commit).map(drop).map_err(|what| StoreError::Manifest { version: 7, what }),
+                shelf.get(7, ShelfPart::Commit).map(drop).map_err(|what| StoreError::Manifest { version: 7, what }),
             ];
             for refusal in refusals {
                 let words = refusal.unwrap_err().to_string();
@@ -359,14 +368,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let shelf = Shelf::new(&Node::at(&dir.path().join("node")), 0);
         shelf.clear(7).unwrap();
-        shelf.put(7, Part::Manifest, b"m").unwrap();
-        let (part, other) = (dir.path().join("node/rank-000000/v000000000007/manifest"), dir.path().join("other"));
+        shelf.put(7, ShelfPart::Manifest, b"m").unwrap();
+        let part = dir.path().join("node/rank-000000/v000000000007/manifest");
+        let other = dir.path().join("other");
         fs::copy(&part, &other).unwrap();
         fs::remove_file(&part).unwrap();
         symlink(&other, &part).unwrap();
-        assert!(shelf.get(7, Part::Manifest).unwrap_err().contains("is a link"));
+        assert!(shelf.get(7, ShelfPart::Manifest).unwrap_err().contains("is a link"));
         let whole = fs::read(&other).unwrap();
-        shelf.put(7, Part::Manifest, b"another").unwrap();
-        assert_eq!((shelf.get(7, Part::Manifest).unwrap(), fs::read(&other).unwrap()), (b"another".to_vec(), whole));
+        shelf.put(7, ShelfPart::Manifest, b"another").unwrap();
+        assert_eq!(
+            (shelf.get(7, ShelfPart::Manifest).unwrap(), fs::read(&other).unwrap()),
+            (b"another".to_vec(), whole)
+        );
     }
 }

@@ -9,12 +9,12 @@
 use crate::gf256::multiply;
 
 /// The products of a constant with the low and the high half of a byte.
-struct Table {
+struct ProductTable {
     low: [u8; 16],
     high: [u8; 16],
 }
 
-impl Table {
+impl ProductTable {
     fn new(constant: u8) -> Self {
         Self {
             low: std::array::from_fn(|half| multiply(constant, half as u8)),
@@ -32,7 +32,7 @@ pub(crate) fn add_product(target: &mut [u8], constant: u8, source: &[u8]) {
     match constant {
         0 => {}
         1 => add(target, source),
-        _ => add_table(target, &Table::new(constant), source),
+        _ => add_table(target, &ProductTable::new(constant), source),
     }
 }
 
@@ -46,7 +46,7 @@ fn add(target: &mut [u8], source: &[u8]) {
     rest.iter_mut().zip(other_rest).for_each(|(t, s)| *t ^= s);
 }
 
-fn add_table(target: &mut [u8], table: &Table, source: &[u8]) {
+fn add_table(target: &mut [u8], table: &ProductTable, source: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
@@ -56,7 +56,7 @@ fn add_table(target: &mut [u8], table: &Table, source: &[u8]) {
     portable(target, table, source);
 }
 
-fn portable(target: &mut [u8], table: &Table, source: &[u8]) {
+fn portable(target: &mut [u8], table: &ProductTable, source: &[u8]) {
     target.iter_mut().zip(source).for_each(|(t, s)| *t ^= table.product(*s));
 }
 
@@ -67,11 +67,11 @@ mod wide {
         _mm256_set1_epi8, _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
     };
 
-    use super::Table;
+    use super::ProductTable;
 
-    /// As many whole lines of 32 bytes as both have; the bytes done.
+    /// Adds the whole lines of 32 bytes that both have. Returns the bytes done.
     #[target_feature(enable = "avx2")]
-    pub(super) fn add_table(target: &mut [u8], table: &Table, source: &[u8]) -> usize {
+    pub(super) fn add_table(target: &mut [u8], table: &ProductTable, source: &[u8]) -> usize {
         let (lines, _) = target.as_chunks_mut::<32>();
         let (other, _) = source.as_chunks::<32>();
         // SAFETY: both tables are 16 bytes long.

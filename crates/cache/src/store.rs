@@ -1,25 +1,25 @@
-//! The store: each rank's frames on a shelf in its node's memory, and what guards them on the
-//! shelves of others.
+//! The store: each rank's frames on a shelf in its node's memory, and their guards on the shelves
+//! of other ranks.
 //!
-//! A version of one rank is one blob, its payloads back to back, compressed as the codec left them:
-//! that is what partners hold copies of and what erasure sets sum up. Publishing starts the
-//! transfers and commits when all ranks have what they are to hold; until then nothing of the
+//! The payloads of one rank lie in one file, back to back, as the codec encoded them. Partners hold
+//! copies of that file, and erasure sets hold sums over the files of several ranks. Publishing
+//! starts the transfers, and commits when all ranks have their parts; until then nothing of the
 //! version before has been touched.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed, gather_bytes};
+use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed, gathered};
 use recoup_io::PrivateDir;
 use serde::{Deserialize, Serialize};
 
 use crate::code::encode_row;
 use crate::layout::segment;
-use crate::node::Node;
+use crate::node::{Node, host_name};
 use crate::plan::ParityHead;
 use crate::protection::{Group, Guard, Protection, groups};
-use crate::shelf::{Part, Shelf};
+use crate::shelf::{Shelf, ShelfPart};
 
 /// Versions in the memory of a node, guarded against its loss.
 ///
@@ -32,44 +32,44 @@ pub struct NodeStore {
     pub(crate) rank: usize,
     pub(crate) shelf: Shelf,
     pub(crate) guards: Vec<Guard>,
-    /// Guards that the ranks cannot keep are left out.
+    /// Leaves out guards that the ranks cannot keep.
     is_forgiving: bool,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<NodeState>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct NodeState {
     /// The node each rank is on, by number.
     pub(crate) nodes: Vec<usize>,
     /// Versions that were to be guarded so far, on all ranks alike.
     pub(crate) sequence: u64,
-    /// Which guards each version has.
+    /// The guards of each version, a bit each.
     pub(crate) guarded: BTreeMap<u64, u64>,
     pub(crate) notes: Vec<Note>,
-    /// Shelves of ranks that are no more, which this one looks after.
+    /// Shelves of ranks that are gone, which this one looks after.
     pub(crate) adopted: Vec<usize>,
 }
 
-/// What the commit mark says.
+/// The commit mark of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Mark {
+pub(crate) struct CommitMark {
     pub(crate) sequence: u64,
     /// Bit i: guard i.
     pub(crate) guards: u64,
 }
 
 impl NodeStore {
-    /// The store of `rank` under `node`, the directory that all ranks of one node share and no
-    /// other: what is lost together with it is a failure domain. It is made with mode 0700 when
-    /// first written to. One that another user may reach is refused; what is above it is taken as
-    /// it is (see [`NodeStore::within`]).
+    /// Names the store of `rank` under `node`, a directory that all ranks of one node share and no
+    /// others: they are a failure domain. The first write makes it, with mode 0700. A directory
+    /// that another user may reach is refused; those above it are taken as they are (see
+    /// [`NodeStore::within`]).
     #[must_use]
     pub fn new(node: impl AsRef<Path>, rank: usize) -> Self {
         Self::on(Node::at(node.as_ref()), rank)
     }
 
-    /// The same with the node's directory in one that is held open: no link and no exchange of a
-    /// directory above it leads elsewhere.
+    /// As [`NodeStore::new`], with the node's directory in one that is held open: no link and no
+    /// exchange of a directory above it leads elsewhere.
     #[must_use]
     pub fn within(directory: Arc<PrivateDir>, node: &str, rank: usize) -> Self {
         Self::on(Node::within(directory, node), rank)
@@ -80,28 +80,28 @@ impl NodeStore {
         Self { node, rank, shelf, guards: Vec::new(), is_forgiving: false, state: Mutex::default() }
     }
 
-    /// The same store with versions guarded; all ranks give the same guards.
+    /// Adds a guard for every `every`-th version; all ranks give the same guards.
     #[must_use]
     pub fn guarded(mut self, protection: Protection, every: u64) -> Self {
         self.guards.push(Guard { protection, every: every.max(1) });
         self
     }
 
-    /// The same store, which leaves out guards that the ranks are too few for instead of refusing
-    /// versions: after a loss less may be possible than was asked for.
+    /// Leaves out guards that the ranks are too few for, instead of refusing versions: after a
+    /// loss, fewer guards may be possible than were asked for.
     #[must_use]
     pub fn forgiving(mut self) -> Self {
         self.is_forgiving = true;
         self
     }
 
-    /// What guards the versions here.
+    /// Returns the guards of the versions here.
     #[must_use]
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
 
-    /// Whether the guards can be kept on ranks that are on these nodes.
+    /// Checks that the guards can be kept on ranks that are on these nodes.
     ///
     /// # Errors
     /// [`StoreError::Ranks`] with the first that cannot.
@@ -109,13 +109,14 @@ impl NodeStore {
         self.guards.iter().try_for_each(|guard| check_guard(guard, nodes))
     }
 
-    /// The guards that can be kept on these nodes, or on any while they are not known.
+    /// Returns the guards that can be kept on these nodes, a bit each; all while no nodes are
+    /// known.
     pub(crate) fn kept(&self, nodes: &[usize]) -> u64 {
         let is_kept = |guard: &Guard| !self.is_forgiving || nodes.is_empty() || check_guard(guard, nodes).is_ok();
         self.guards.iter().enumerate().filter(|(_, guard)| is_kept(guard)).fold(0, |mask, (i, _)| mask | 1 << i)
     }
 
-    /// Losses at once that the strongest of these guards stands.
+    /// Returns the number of simultaneous losses that the strongest of these guards survives.
     pub(crate) fn losses_stood(&self, mask: u64) -> usize {
         let stood = |guard: &Guard| match guard.protection {
             Protection::Partner(_) => 1,
@@ -125,17 +126,17 @@ impl NodeStore {
         guards.map(|(_, guard)| stood(guard)).max().unwrap_or(0)
     }
 
-    /// The parts of a version this rank holds, as the names of their files.
+    /// Returns the parts of a version that this rank holds, as the names of their files.
     #[must_use]
     pub fn parts(&self, version: u64) -> Vec<String> {
-        self.shelf.parts(version).unwrap_or_default().into_iter().map(Part::file).collect()
+        self.shelf.parts(version).unwrap_or_default().into_iter().map(ShelfPart::file).collect()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The guards the next version gets.
+    /// Returns the guards of the next version, a bit each.
     pub(crate) fn due(&self) -> u64 {
         let state = self.lock();
         let is_due = |guard: &Guard| state.sequence.is_multiple_of(guard.every);
@@ -144,7 +145,8 @@ impl NodeStore {
         due & self.kept(&state.nodes)
     }
 
-    /// The node of every rank, found anew when their number has changed. Collective.
+    /// Returns the node of every rank, found again when the number of ranks has changed.
+    /// Collective.
     fn nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
         let known = self.lock().nodes.clone();
         if known.len() == comm.size() {
@@ -157,23 +159,22 @@ impl NodeStore {
 
     /// Numbers the nodes by their first ranks. Collective.
     pub(crate) fn find_nodes(&self, comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let name = format!("{}:{}", host.trim(), self.node.path().display());
-        let names = gather_bytes(comm, name.as_bytes())?;
-        let first = |name: &Vec<u8>| names.iter().position(|other| other == name).unwrap_or(0);
+        let name = host_name().map(|host| format!("{host}:{}", self.node.path().display()));
+        let names: Vec<String> = gathered(comm, name)?;
+        let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
         Ok(names.iter().map(first).collect())
     }
 
-    /// Puts what guards a version on the shelves of all ranks. Collective; what a rank could not do
-    /// is its own error.
+    /// Puts the guards of a version on the shelves of all ranks. Collective; a rank that fails
+    /// returns its own error.
     pub(crate) fn guard(&self, manifest: &Manifest, mask: u64, comm: &dyn Comm) -> Result<(), StoreError> {
         let nodes = self.nodes(comm)?;
         if mask == 0 {
             return Ok(());
         }
         let version = manifest.version;
-        let own = self.shelf.get(version, Part::Blob(comm.rank())).map_err(|what| lie(version, what));
-        agreed(comm, own.as_ref().map(drop).map_err(|e| lie(version, e.to_string())))?;
+        let own = self.shelf.get(version, ShelfPart::Payloads(comm.rank())).map_err(|what| unreadable(version, what));
+        agreed(comm, own.as_ref().map(drop).map_err(|e| unreadable(version, e.to_string())))?;
         let own = own?;
         for (index, guard) in self.guards.iter().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
             match &guard.protection {
@@ -183,35 +184,41 @@ impl NodeStore {
                     let Some(group) = groups.iter().find(|group| group.members.contains(&comm.rank())) else {
                         continue;
                     };
-                    self.sum(manifest, (index, group), &own, comm)?;
+                    self.sum(manifest, index, group, &own, comm)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Sends this rank's blob to its partner, and shelves those of the ranks whose partner it is.
+    /// Sends this rank's payloads to its partner, and shelves those of the ranks whose partner it
+    /// is.
     fn copy(&self, version: u64, own: &[u8], partners: &[usize], comm: &dyn Comm) -> Result<(), StoreError> {
         let from: Vec<usize> = (0..partners.len()).filter(|&rank| partners[rank] == comm.rank()).collect();
         let received = comm.exchange_bytes(&[(partners[comm.rank()], own)], &from)?;
-        let shelved =
-            from.iter().zip(&received).try_for_each(|(rank, blob)| self.shelf.put(version, Part::Blob(*rank), blob));
+        let shelved = from
+            .iter()
+            .zip(&received)
+            .try_for_each(|(rank, payloads)| self.shelf.put(version, ShelfPart::Payloads(*rank), payloads));
         agreed(comm, shelved)
     }
 
-    /// Sends segments to those who sum them up, and shelves the sums that are this rank's to hold.
+    /// Sends segments to the ranks that sum them up, and shelves the sums that this rank holds.
     fn sum(
         &self,
         manifest: &Manifest,
-        (index, group): (usize, &Group),
+        guard: usize,
+        group: &Group,
         own: &[u8],
         comm: &dyn Comm,
     ) -> Result<(), StoreError> {
-        let (layout, members) = (group.layout, &group.members);
-        let longest = members.iter().map(|&rank| blob_bytes(manifest, rank)).max().unwrap_or(0);
+        let layout = group.layout;
+        let members = &group.members;
+        let longest = members.iter().map(|&rank| rank_payload_bytes(manifest, rank)).max().unwrap_or(0);
         let segment_bytes = layout.segment_bytes(longest);
         let member = members.iter().position(|&m| m == comm.rank()).unwrap_or(0);
-        let (mut sends, mut from) = (Vec::new(), Vec::new());
+        let mut sends = Vec::new();
+        let mut from = Vec::new();
         for row in 0..layout.parity {
             for column in 0..layout.data {
                 let stripe = layout.stripe_of_segment(member, column);
@@ -222,18 +229,18 @@ impl NodeStore {
         let received = comm.exchange_bytes(&sends, &from)?;
         let head =
             ParityHead { data: layout.data, parity: layout.parity, members: members.clone(), member, segment_bytes };
-        agreed(comm, self.shelve_sums(manifest.version, index, &head, &received))
+        agreed(comm, self.shelve_sums(manifest.version, guard, &head, &received))
     }
 
     fn shelve_sums(
         &self,
         version: u64,
-        index: usize,
+        guard: usize,
         head: &ParityHead,
         received: &[Vec<u8>],
     ) -> Result<(), StoreError> {
-        let mut file = self.shelf.start(version, Part::Parity(index))?;
-        file.append(&parity_head(head))?;
+        let mut file = self.shelf.start(version, ShelfPart::Parity(guard))?;
+        file.append(&parity_head(head).map_err(|e| unreadable(version, e.to_string()))?)?;
         let mut sums = vec![0; head.segment_bytes];
         for (row, columns) in received.chunks(head.data).enumerate() {
             let columns: Vec<&[u8]> = columns.iter().map(Vec::as_slice).collect();
@@ -243,37 +250,37 @@ impl NodeStore {
         file.finish()
     }
 
-    /// What can be done before other ranks are involved.
+    /// Does the part of publishing that involves no other rank.
     fn prepare(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<(), StoreError> {
         let version = manifest.version;
-        recoup_io::manifest::check(manifest, version).map_err(|what| lie(version, what))?;
-        if !self.shelf.parts(version)?.contains(&Part::Blob(comm.rank())) {
+        recoup_io::manifest::check(manifest, version).map_err(|what| unreadable(version, what))?;
+        if !self.shelf.parts(version)?.contains(&ShelfPart::Payloads(comm.rank())) {
             return Err(StoreError::Missing { version });
         }
-        let text = recoup_io::manifest::seal(manifest).map_err(|what| lie(version, what))?;
-        self.shelf.put(version, Part::Manifest, text.as_bytes())
+        let text = recoup_io::manifest::seal(manifest).map_err(|what| unreadable(version, what))?;
+        self.shelf.put(version, ShelfPart::Manifest, text.as_bytes())
     }
 
-    /// Start and commit of one version.
+    /// Starts and commits one version. Returns its guards, a bit each.
     pub(crate) fn publish_on_all(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<u64, StoreError> {
         agreed(comm, self.prepare(manifest, comm))?;
         self.nodes(comm)?;
         let mask = self.due();
         self.guard(manifest, mask, comm)?;
-        let mark = Mark { sequence: self.lock().sequence, guards: mask };
-        // All ranks hold what they should. Until every one has made its mark, the version before
-        // stays untouched.
+        let mark = CommitMark { sequence: self.lock().sequence, guards: mask };
+        // All ranks hold their parts. Until every one has made its mark, the version before stays
+        // untouched.
         agreed(comm, self.commit(manifest.version, mark))?;
         Ok(mask)
     }
 
-    pub(crate) fn commit(&self, version: u64, mark: Mark) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(&mark).map_err(|e| lie(version, e.to_string()))?;
-        self.shelf.put(version, Part::Commit, &text)
+    pub(crate) fn commit(&self, version: u64, mark: CommitMark) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(&mark).map_err(|e| unreadable(version, e.to_string()))?;
+        self.shelf.put(version, ShelfPart::Commit, &text)
     }
 
     pub(crate) fn require(&self, version: u64) -> Result<(), StoreError> {
-        match self.shelf.get(version, Part::Commit) {
+        match self.shelf.get(version, ShelfPart::Commit) {
             Ok(_) => Ok(()),
             Err(_) => Err(StoreError::Missing { version }),
         }
@@ -295,18 +302,18 @@ pub(crate) fn check_frame(frame: &FrameRecord, payload: &[u8]) -> Result<(), Str
     Err(format!("checksum {:08x} expected, {found:08x} found", frame.crc32c))
 }
 
-/// Bytes of a rank's payloads together.
-pub(crate) fn blob_bytes(manifest: &Manifest, rank: usize) -> usize {
+/// Returns the bytes of a rank's payloads together.
+pub(crate) fn rank_payload_bytes(manifest: &Manifest, rank: usize) -> usize {
     manifest.frames.iter().filter(|f| f.rank == rank).map(|f| f.payload_bytes as usize).sum()
 }
 
-/// The head of a parity part: its length, then JSON.
-fn parity_head(head: &ParityHead) -> Vec<u8> {
-    let text = serde_json::to_vec(head).unwrap_or_default();
-    [&(text.len() as u32).to_le_bytes()[..], &text].concat()
+/// Encodes the head of a parity part: its length, then JSON.
+fn parity_head(head: &ParityHead) -> Result<Vec<u8>, serde_json::Error> {
+    let text = serde_json::to_vec(head)?;
+    Ok([&(text.len() as u32).to_le_bytes()[..], &text].concat())
 }
 
-/// A parity part taken apart: its head and its rows.
+/// Takes a parity part apart: its head and its rows.
 pub(crate) fn open_parity(part: &[u8]) -> Option<(ParityHead, &[u8])> {
     let (len, rest) = part.split_first_chunk::<4>()?;
     let (text, rows) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
@@ -319,11 +326,11 @@ pub(crate) fn open_parity(part: &[u8]) -> Option<(ParityHead, &[u8])> {
 }
 
 pub(crate) fn open_manifest(text: &[u8], version: u64) -> Result<Manifest, StoreError> {
-    let manifest = recoup_io::manifest::open(text).map_err(|what| lie(version, what))?;
-    recoup_io::manifest::check(&manifest, version).map_err(|what| lie(version, what))?;
+    let manifest = recoup_io::manifest::open(text).map_err(|what| unreadable(version, what))?;
+    recoup_io::manifest::check(&manifest, version).map_err(|what| unreadable(version, what))?;
     Ok(manifest)
 }
 
-pub(crate) fn lie(version: u64, what: String) -> StoreError {
+pub(crate) fn unreadable(version: u64, what: String) -> StoreError {
     StoreError::Manifest { version, what }
 }

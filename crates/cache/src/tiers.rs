@@ -1,12 +1,12 @@
 //! Tiers: stores in a row, fastest first, each with its own interval and its own versions.
 //!
 //! A version is coded once. It counts as soon as the first tier that takes it has published it, and
-//! goes on from there to the others that are due, before `publish` returns or behind it; a tier
-//! that did not get it is named, and due again next time. It is read frame by frame from the
+//! goes on from there to the others that are due, before `publish` returns or behind it. A tier
+//! that fails to take it is named, and is due again next time. It is read frame by frame from the
 //! fastest tier that has it whole, so damage in one is made good by the next.
 //!
-//! What the drain has done counts for decisions only after all ranks were found to know of it, in
-//! `publish` or `prepare_restore`.
+//! The end of a drain counts for decisions only after a collective confirmed that all ranks have
+//! seen it, in `publish` or `prepare_restore`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -19,59 +19,60 @@ use recoup_core::{
 
 use recoup_io::SystemClock;
 
-use crate::drain::{Cargo, Drain, Job, carry};
+use crate::drain::{Cargo, DrainedVersion, TierDrain, carry};
 use crate::notes::Notes;
 use crate::schedule::Schedule;
 
 /// Several stores as one.
 pub struct Tiers {
     tiers: Vec<Tier>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TiersState>>,
     notes: Notes,
-    /// What happens to a version that finds the drain busy; without it nothing is written behind.
+    /// The choice for a version that finds the drain busy; `None` if nothing is written behind.
     when_busy: Option<WhenBusy>,
-    pace: Option<Arc<Pace>>,
-    drain: Mutex<Option<Arc<Drain>>>,
+    pace: Option<Arc<TierPacing>>,
+    drain: Mutex<Option<Arc<TierDrain>>>,
 }
 
-/// Says how often each tier takes a version, from the seconds versions took in each; `None` where
-/// none was written yet.
-pub type Pace = dyn Fn(&[Option<f64>]) -> Vec<u64> + Send + Sync;
+/// Returns the interval of each tier, in versions, from the seconds that versions took in each;
+/// `None` before the first.
+pub type TierPacing = dyn Fn(&[Option<f64>]) -> Vec<u64> + Send + Sync;
 
-/// What happens to a version that is due in a slower tier while the one before is still on its way
+/// The choice for a version that is due in a slower tier while the one before is still on its way
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenBusy {
-    /// That tier does not get it, which is noted, and gets the next one.
+    /// That tier skips it, which is noted, and gets the next one.
     Skip,
-    /// It waits, and what comes after it waits too.
+    /// It waits, and the versions after it wait too.
     Wait,
 }
 
 #[derive(Debug)]
-struct State {
+struct TiersState {
     rank: usize,
     schedule: Schedule,
     sealed: BTreeMap<u64, Pending>,
-    /// Of versions being read, by tier.
+    /// The manifests of versions being read, by tier and version.
     manifests: BTreeMap<(String, u64), Arc<Manifest>>,
 }
 
-/// This rank's part of a version between seal and publish.
+/// A rank's part of a version between seal and publish.
 #[derive(Debug, Default)]
 struct Pending {
     /// Tiers that take it, ascending.
     due: Vec<usize>,
-    /// How the first of them fared.
+    /// The error of the first of them.
     failure: Option<StoreError>,
-    /// What the others get.
+    /// The variables that the others get.
     variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,
     /// Time spent in the first.
     seconds: f64,
 }
 
 impl Tiers {
-    /// The stores of `rank`, fastest first; the first takes every version. All ranks give the same.
+    /// Makes one store of the stores of `rank`, fastest first; the first takes every version. All
+    /// ranks give the same.
     ///
     /// # Panics
     /// For no tiers.
@@ -80,40 +81,41 @@ impl Tiers {
         assert!(!tiers.is_empty(), "at least one tier");
         tiers[0].every = 1;
         let schedule = Schedule::new(tiers.iter().map(|tier| tier.every.max(1)).collect());
-        let state = State { rank, schedule, sealed: BTreeMap::new(), manifests: BTreeMap::new() };
-        let (notes, drain) = (Notes::default(), Mutex::default());
+        let state = TiersState { rank, schedule, sealed: BTreeMap::new(), manifests: BTreeMap::new() };
+        let notes = Notes::default();
+        let drain = Mutex::default();
         Self { tiers, state: Arc::new(Mutex::new(state)), notes, when_busy: None, pace: None, drain }
     }
 
-    /// The same row with its intervals chosen anew whenever a slower tier was written to, by rank 0
-    /// for all.
+    /// Lets rank 0 choose the intervals again, for all ranks, whenever a slower tier was written
+    /// to.
     #[must_use]
-    pub fn paced(self, pace: Arc<Pace>) -> Self {
+    pub fn paced(self, pace: Arc<TierPacing>) -> Self {
         Self { pace: Some(pace), ..self }
     }
 
-    /// The same row with its slower tiers written behind [`Store::publish`], one version at a time:
-    /// a version counts once the fastest tier that takes it has it. All ranks give the same.
+    /// Writes slower tiers behind [`Store::publish`], one version at a time: a version counts once
+    /// the fastest tier that takes it has it. All ranks give the same.
     #[must_use]
     pub fn behind(self, when_busy: WhenBusy) -> Self {
         Self { when_busy: Some(when_busy), ..self }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, TiersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn drain(&self) -> Option<Arc<Drain>> {
+    fn drain(&self) -> Option<Arc<TierDrain>> {
         self.drain.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The tiers in which this rank makes the calls that change what there is.
+    /// Returns the tiers in which this rank removes versions: all but those that rank 0 serves.
     fn acting(&self) -> impl Iterator<Item = (usize, &Tier)> {
         let rank = self.lock().rank;
         self.tiers.iter().enumerate().filter(move |(_, tier)| rank == 0 || !tier.store.is_shared())
     }
 
-    /// The tiers that hold a version, fastest first.
+    /// Returns the tiers that hold a version, fastest first.
     fn holding(&self, version: u64) -> impl Iterator<Item = &Tier> {
         self.tiers.iter().filter(move |tier| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok()))
     }
@@ -132,7 +134,7 @@ impl Tiers {
         self.notes.passed(version, &tier.name, &error.to_string());
     }
 
-    /// A version into the tier its draft was written to. Collective.
+    /// Publishes a version in the tier its draft was written to. Collective.
     fn publish_first(
         &self,
         tier: &Tier,
@@ -149,21 +151,20 @@ impl Tiers {
         })
     }
 
-    /// A version into another tier, now. Collective.
+    /// Publishes a version in another tier, now. Collective.
     fn publish_next(&self, tier: &Tier, cargo: &mut Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
         // One draft at a time: the drain may be writing there.
         self.finish();
         carry(tier, cargo, comm, &AtomicBool::new(false))
     }
 
-    /// Leaves a version that counts to the drain for the tiers at these positions, and takes note
-    /// of what the drain has done. Collective.
+    /// Gives a version that counts to the drain for the tiers at these positions, and records the
+    /// versions that the drain has ended. Collective.
     fn hand_over(&self, tiers: &[usize], cargo: Cargo, comm: &dyn Comm) -> Result<(), StoreError> {
         let Some(when_busy) = self.when_busy else { return Ok(()) };
         let mut drain = self.drain();
         if let Some(drain) = &drain {
-            // Ranks see the drain's end at different instants: as long as one does not, it has not
-            // come.
+            // Ranks see the drain's end at different instants: it is busy until all have seen it.
             let is_busy = comm.max(i64::from(!drain.tiers().is_empty()))? > 0;
             match when_busy {
                 WhenBusy::Skip if is_busy => {
@@ -183,19 +184,19 @@ impl Tiers {
             return Ok(());
         }
         if drain.as_ref().is_none_or(|drain| !drain.serves(comm)) {
-            let started = Arc::new(Drain::start(comm, self.notes.clone())?);
+            let started = Arc::new(TierDrain::start(comm, self.notes.clone())?);
             *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = Some(started.clone());
             drain = Some(started);
         }
         self.lock().schedule.promise(tiers, cargo.manifest.version);
         let tiers = tiers.iter().map(|&index| (index, self.tiers[index].clone())).collect();
         if let Some(drain) = drain {
-            drain.give(Job { tiers, cargo });
+            drain.give(DrainedVersion { tiers, cargo });
         }
         Ok(())
     }
 
-    /// These tiers are still busy with an older version.
+    /// Notes that these tiers are still busy with an older version.
     fn skip(&self, tiers: &[usize], version: u64) {
         for &index in tiers {
             self.lock().schedule.wrote(index, false);
@@ -203,7 +204,7 @@ impl Tiers {
         }
     }
 
-    /// Rank 0 chooses the intervals anew; every rank gets them. Collective.
+    /// Lets rank 0 choose the intervals again; every rank gets them. Collective.
     fn choose(&self, comm: &dyn Comm) -> Result<(), StoreError> {
         let Some(pace) = &self.pace else { return Ok(()) };
         let chosen = broadcast_json(comm, || {
@@ -214,7 +215,7 @@ impl Tiers {
         Ok(())
     }
 
-    /// Which tiers hold each version.
+    /// Returns the tiers that hold each version.
     fn placed(&self) -> Result<BTreeMap<u64, Vec<bool>>, StoreError> {
         let mut placed: BTreeMap<u64, Vec<bool>> = BTreeMap::new();
         for (index, tier) in self.tiers.iter().enumerate() {
@@ -225,7 +226,7 @@ impl Tiers {
         Ok(placed)
     }
 
-    /// A version counts in the tiers where `placed` says so.
+    /// Records a version that counts, and the tiers that hold it.
     fn count(&self, version: u64, placed: Vec<bool>) {
         let mut state = self.lock();
         state.manifests.clear();
@@ -250,9 +251,9 @@ impl Store for Tiers {
         Ok(Box::new(TiersDraft { state: self.state.clone(), version, first, pending }))
     }
 
-    /// A version is begun in the first tier; the others get theirs later, rank 0 first. So the next
-    /// version may begin in any order where the first tier allows it, but not if that tier lacks
-    /// this version, which counts if any tier has it.
+    /// Publishes a version, which was begun in the first tier; the others get theirs later, rank 0
+    /// first. So the next version may begin in any order if the first tier allows it, but not if
+    /// that tier lacks this version, which counts if any tier has it.
     fn publish(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
         let version = manifest.version;
         let pending = self.lock().sealed.remove(&version);
@@ -267,7 +268,8 @@ impl Store for Tiers {
             if placed.contains(&true) && self.when_busy.is_some() {
                 break;
             }
-            let (tier, clock) = (&self.tiers[index], SystemClock::new());
+            let tier = &self.tiers[index];
+            let clock = SystemClock::new();
             let is_first = left.len() == due.len();
             let published = match is_first {
                 true => self.publish_first(tier, failure.take(), manifest, comm),
@@ -311,6 +313,7 @@ impl Store for Tiers {
         let mut idle = self.acting().filter(|(index, _)| !drained.contains(index));
         idle.try_for_each(|(_, tier)| tier.store.discard_drafts())
     }
+
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
         let mut versions = BTreeSet::new();
         for tier in &self.tiers {
@@ -337,7 +340,7 @@ impl Store for Tiers {
         let mut errors = Vec::new();
         for tier in self.holding(version) {
             let manifest = self.manifest_in(tier, version);
-            match manifest.and_then(|manifest| read_in((tier, &manifest), version, frame, payload)) {
+            match manifest.and_then(|manifest| read_in(tier, &manifest, version, frame, payload)) {
                 Ok(()) => {
                     self.notes.add(Note::Read { version, tier: tier.name.clone() });
                     return Ok(());
@@ -377,6 +380,7 @@ impl Store for Tiers {
         let holds = |(_, tier): &(usize, &Tier)| tier.store.versions().is_ok_and(|v| v.binary_search(&version).is_ok());
         self.acting().filter(holds).try_for_each(|(_, tier)| tier.store.remove(version))
     }
+
     fn as_tiered(&self) -> Option<&dyn Tiered> {
         Some(self)
     }
@@ -398,7 +402,8 @@ impl Tiered for Tiers {
         schedule.agree(placed, comm)?;
         let mut state = self.lock();
         state.manifests.clear();
-        (state.rank, state.schedule) = (comm.rank(), schedule);
+        state.rank = comm.rank();
+        state.schedule = schedule;
         Ok(())
     }
 
@@ -449,9 +454,10 @@ impl Tiered for Tiers {
     }
 }
 
-/// A frame as one tier has it: the same bytes, at a place of its own.
+/// Reads a frame from one tier: the same bytes, at a place of its own.
 fn read_in(
-    (tier, manifest): (&Tier, &Manifest),
+    tier: &Tier,
+    manifest: &Manifest,
     version: u64,
     frame: &FrameRecord,
     payload: &mut Vec<u8>,
@@ -465,9 +471,9 @@ fn read_in(
     }
 }
 
-/// This rank's part of a version: written to the first tier that takes it, kept for the others.
+/// A rank's part of a version: written to the first tier that takes it, kept for the others.
 struct TiersDraft {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<TiersState>>,
     version: u64,
     first: Result<Box<dyn Draft>, StoreError>,
     pending: Pending,

@@ -19,7 +19,8 @@ fn row(fast: Arc<dyn Store>, slow: Arc<dyn Store>) -> Tiers {
 #[test]
 fn every_tier_learns_which_variable_is_the_last() {
     for is_behind in [false, true] {
-        let (fast, slow) = (Recorder::new(), Recorder::new());
+        let fast = Recorder::new();
+        let slow = Recorder::new();
         let tiers = row(Arc::new(fast.clone()), Arc::new(slow.clone()));
         let tiers = if is_behind { tiers.behind(WhenBusy::Wait) } else { tiers };
         assert_eq!(Sample::new(1, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);

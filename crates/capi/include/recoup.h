@@ -19,23 +19,23 @@
 
 #include <stdint.h>
 
-// Done.
+// The call succeeded.
 #define RECOUP_OK 0
 
-// There is no version yet: start from the beginning. No error.
+// No version exists yet: start from the beginning. Not an error.
 #define RECOUP_NO_VERSION 1
 
 // A pointer is NULL, a size or a number is out of its range, or regions overlap.
 #define RECOUP_E_ARGUMENT -1
 
-// Not an open handle.
+// The number is not an open handle.
 #define RECOUP_E_HANDLE -2
 
 // The options have an unknown key or an impossible value.
 #define RECOUP_E_OPTIONS -3
 
-// Not now: variables and operator come before the first restore or step, and callbacks must not
-// call their handle.
+// The call is not allowed now: variables and operator come before the first restore or step, and
+// callbacks must not call their handle.
 #define RECOUP_E_ORDER -4
 
 // The name is taken, too long or has characters that are not allowed.
@@ -44,7 +44,7 @@
 // The directory is not ours, not writable, full or used by another process.
 #define RECOUP_E_STORE -6
 
-// There are versions, but none is whole.
+// Versions exist, but none is whole.
 #define RECOUP_E_DAMAGED -7
 
 // The versions belong to another problem: another size, another operator or another right-hand
@@ -69,78 +69,80 @@
 // A mistake of the library.
 #define RECOUP_E_INTERNAL -99
 
-// The vector the solver improves: saved in every version, and the one that may be lossy.
+// The vector that the solver improves: saved in every version, lossy if the scheme is.
 #define RECOUP_ITERATE 0
 
 // A search direction that a restarted method is deflated with, or that its recurrence needs; may
 // be lossy.
 #define RECOUP_DIRECTION 1
 
-// Saved exactly in every version.
+// A variable that is saved exactly in every version.
 #define RECOUP_DYNAMIC 2
 
-// Never changes: saved once, exactly, beside the versions.
+// A variable that never changes: saved once, exactly, next to the versions.
 #define RECOUP_STATIC 3
 
-// What the recurrence needs to go on: saved by the schemes traditional, lossless and exact.
+// A variable that the recurrence needs to go on: saved by the schemes traditional, lossless and
+// exact.
 #define RECOUP_RECURRENCE 4
 
-// Rebuilt from the others after a restore; saved by the scheme exact alone.
+// A variable that is rebuilt from the others after a restore; saved by the scheme exact alone.
 #define RECOUP_RECOMPUTED 5
 
-// double, real(c_double).
+// Values of type double, real(c_double).
 #define RECOUP_F64 0
 
-// float, real(c_float).
+// Values of type float, real(c_float).
 #define RECOUP_F32 1
 
-// int64_t, integer(c_int64_t).
+// Values of type int64_t, integer(c_int64_t).
 #define RECOUP_I64 2
 
-// Bytes without meaning to us.
+// Bytes without a meaning to the library.
 #define RECOUP_BYTES 3
 
-// For `first`: each rank has its own values, of no common shape.
+// Value of `first`: each rank has its own values, of no common shape.
 #define RECOUP_RANK_LOCAL UINT64_MAX
 
-// For `first`: the same values on every rank.
+// Value of `first`: every rank has the same values.
 #define RECOUP_REPLICATED (UINT64_MAX - 1)
 
 // Callbacks of a communicator may be made from a thread of the library, at the same time as the
 // program's own calls of other communicators: `MPI_THREAD_MULTIPLE`.
 //
-// Without it they are made inside calls of the library only, on the thread that makes the call:
-// versions then get on a piece at a time, in each recoup_step.
+// Without it, they are made inside calls of the library only, on the thread that makes the call:
+// versions then advance a piece at a time, in each recoup_step.
 #define RECOUP_COMM_ANY_THREAD 1
 
-// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as
-// the solver works.
+// Flag of recoup_operator: `apply` may be called from a thread of the library while the solver
+// works.
 //
-// Without it, it is called inside calls of the library only, on the thread that makes the call,
-// and what it takes is part of what the solver waits for.
+// Without it, `apply` is called inside calls of the library only, on the thread that makes the
+// call, and the solver waits for it.
 #define RECOUP_OPERATOR_ANY_THREAD 1
 
-// For `how`: the version belongs to another problem, and its iterate came back only if its
-// residual for this one is not above that of the program's own. Directions and what a recurrence
-// needs are as they were. Only with the option same_operator=no.
+// Value of `how`: the version belongs to another problem, and its iterate came back only if its
+// residual for this one is not above that of the program's own. Directions and recurrences are as
+// they were. Only with the option same_operator=no.
 #define RECOUP_FIRST_GUESS -1
 
-// For `how`: from the iterate alone; the method starts anew from there.
+// Value of `how`: only the iterate is back; the method restarts from it.
 #define RECOUP_RESTARTED 0
 
-// For `how`: the directions are back too, for a deflated restart.
+// Value of `how`: the directions are back too, for a deflated restart.
 #define RECOUP_DEFLATED 1
 
-// For `how`: what the recurrence needs is back; the residual is recomputed.
+// Value of `how`: all that the recurrence needs is back; the residual is recomputed.
 #define RECOUP_TRADITIONAL 2
 
-// For `how`: everything is back, bit for bit.
+// Value of `how`: everything is back, bit for bit.
 #define RECOUP_EXACT 3
 
-// recoup_due: it is time to save, and the iterate is enough.
+// Result of recoup_due: it is time to save, and the iterate is enough.
 #define RECOUP_DUE_ITERATE 1
 
-// recoup_due: it is time to save, with directions and what else is protected for such a resume.
+// Result of recoup_due: it is time to save, with directions and all else that is protected for
+// such a resume.
 #define RECOUP_DUE_DIRECTION 2
 
 // One message of an exchange.
@@ -151,7 +153,7 @@ typedef struct recoup_part {
     int32_t tag;
     // Bytes of the message; both sides know them.
     uint64_t bytes;
-    // Where they are, or where they go; NULL for none.
+    // Address they are read from, or written to; NULL for none.
     void *data;
 } recoup_part;
 
@@ -161,9 +163,9 @@ typedef struct recoup_part {
 typedef struct recoup_comm {
     // Handed to every callback.
     void *ctx;
-    // This rank, from 0.
+    // Number of this rank, from 0.
     int32_t rank;
-    // Ranks there are.
+    // Number of ranks.
     int32_t size;
     // 0 or RECOUP_COMM_ANY_THREAD.
     uint32_t flags;
@@ -181,21 +183,21 @@ typedef struct recoup_comm {
                     uint64_t n_receives);
     // Fills `copy` with a communicator of the same ranks whose calls never mix with this one's.
     int (*dup)(void *ctx, struct recoup_comm *copy);
-    // Frees what `dup` made; the communicator given to recoup_open remains the program's.
+    // Frees a communicator made by `dup`; the one given to recoup_open remains the program's.
     void (*free)(void *ctx);
 } recoup_comm;
 
 // A handle: one run's checkpoints. 0 is none. Handles are not used again after recoup_close.
 typedef uint64_t recoup_handle;
 
-// y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
+// Computes y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
 typedef int (*recoup_apply)(void *ctx, const double *x, double *y);
 
-// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of
-// the program's own.
+// Rebuilds state that a version does not hold. `how` is as for recoup_restore. Returns 0, or a
+// code of the program's own.
 typedef int (*recoup_rebuild)(void *ctx, uint64_t iteration, int how);
 
-// What became of the versions of a handle so far.
+// Counts, bytes and seconds of the versions of a handle so far.
 typedef struct recoup_stats_t {
     // Versions that count.
     uint64_t versions;
@@ -221,14 +223,14 @@ typedef struct recoup_stats_t {
 extern "C" {
 #endif // __cplusplus
 
-// The message of the last call of this thread that returned a code below 0; empty when none did.
-// Valid until the next call of this thread that fails.
+// Returns the message of the last call of this thread that returned a code below 0; empty if none
+// did. Valid until the next call of this thread that fails.
 const char *recoup_message(void);
 
-// What a code means, in a few words. Valid for ever.
+// Returns the meaning of a code, in a few words. The text stays valid.
 const char *recoup_strerror(int32_t code);
 
-// The library's version, as in "0.1.0". Valid for ever.
+// Returns the version of the library, as in "0.1.0". The text stays valid.
 const char *recoup_version(void);
 
 // Opens a handle, and writes it to `handle`. Nothing is read or written yet.
@@ -250,7 +252,7 @@ const char *recoup_version(void);
 // `options` is NULL or a C string, `comm` and `handle` are NULL or point to such a thing.
 int32_t recoup_open(const char *options, const struct recoup_comm *comm, recoup_handle *handle);
 
-// Lends a variable: `count` values of `type` at `values`, this rank's share.
+// Lends a variable to the handle: `count` values of `type` at `values`, this rank's share.
 //
 // `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all
 // ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
@@ -270,7 +272,7 @@ int32_t recoup_protect(recoup_handle handle,
                        uint64_t first,
                        uint64_t global);
 
-// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
+// Declares that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
 // fastest: they are then encoded in fewer bytes. The product is the variable's count.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
@@ -279,12 +281,12 @@ int32_t recoup_protect(recoup_handle handle,
 int32_t recoup_grid(recoup_handle handle, const char *name, uint64_t nx, uint64_t ny, uint64_t nz);
 
 // Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
-// from `first` of `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A
-// x'|| <= (1 + theta) ||r|| by measurement, and another problem's versions are refused by
-// recoup_restore.
+// from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A
+// x'|| <= (1 + theta) ||r|| by measurement, and recoup_restore refuses the versions of another
+// problem.
 //
-// Problems are told apart by b and by two products with fixed vectors, taken once; a relative
-// difference of 1024 eps sqrt(global) is put down to rounding and to another number of ranks. With
+// Problems are told apart by b and by two products with fixed vectors, taken once. A relative
+// difference of 1024 eps sqrt(global) counts as rounding, or as another number of ranks. With
 // same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 //
 // `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
@@ -304,32 +306,33 @@ int32_t recoup_operator(recoup_handle handle,
                         double frobenius,
                         uint32_t flags);
 
-// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known:
-// directions are then encoded without a product where recoup_operator has no
-// RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+// Gives ||A||_inf and ||A||_1 of the operator given before, each 0 if it is not known. Directions
+// are then encoded without a product if recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and
+// bound=guaranteed is available. The same on all ranks.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
 // RECOUP_E_ORDER.
 int32_t recoup_operator_norms(recoup_handle handle, double infinity_norm, double one_norm);
 
-// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves,
-// if it does: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
-// 0 where it is not known. Each spares a verified version a product. The bound is then held to the
-// residual norm given, and measured anew only where the first one fails. The same on all ranks.
+// Gives norms of the state that the next recoup_step or recoup_checkpoint saves, if the program
+// knows them: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
+// 0 if it is not known. Each saves a verified version a product. The bound is then held to the
+// residual norm given, and measured again only if the first one fails. The same on all ranks.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 int32_t recoup_known(recoup_handle handle, double residual_norm, double direction_squared);
 
-// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the
-// program need not find out what it knows. The same on all ranks, after the same calls.
+// Writes 1 to `wants` if recoup_known would save the next version a product, else 0: then the
+// program need not compute the norms. The same on all ranks, after the same calls.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 //
 // `wants` is NULL or can be written.
 int32_t recoup_wants_known(recoup_handle handle, int32_t *wants);
 
-// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those
-// given before it: for what is recomputed from the variables, or on a device.
+// Registers `rebuild`, which is called at the end of every recoup_restore that brought a version
+// back, after those given before it: for state that is recomputed from the variables, or on a
+// device.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 //
@@ -348,39 +351,39 @@ int32_t recoup_on_restore(recoup_handle handle, recoup_rebuild rebuild, void *ct
 // `iteration` and `how` are NULL or can be written.
 int32_t recoup_restore(recoup_handle handle, uint64_t *iteration, int32_t *how);
 
-// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-// and ||b||, in any norm, or 0 where there is no such thing. Returns after a copy; the version is
-// made behind the program. Collective.
+// Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
+// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
+// made in the background. Collective.
 //
-// A version that cannot be made is no error here: the solver goes on, and recoup_wait tells.
+// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
 // RECOUP_E_COMM, RECOUP_E_OPERATOR.
 int32_t recoup_step(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
-// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or
+// Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or
 // RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
 // made ready before it can be saved; recoup_checkpoint then saves it, at this or a later
 // iteration. Collective.
 //
-// As recoup_step.
+// Codes as of recoup_step.
 //
 // `due` is NULL or can be written.
 int32_t recoup_due(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm, int32_t *due);
 
-// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be
-// decided). Collective.
+// Saves now, as recoup_due decided last; otherwise by the scheme, lossless if that is to be
+// decided. Collective.
 //
-// As recoup_step.
+// Codes as of recoup_step.
 int32_t recoup_checkpoint(recoup_handle handle, uint64_t iteration, double residual_norm, double rhs_norm);
 
 // Waits until all versions taken are made. Collective.
 //
-// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE,
+// RECOUP_E_NOT_SAVED if one could not be made since the last call; RECOUP_E_HANDLE,
 // RECOUP_E_ORDER, RECOUP_E_COMM.
 int32_t recoup_wait(recoup_handle handle);
 
-// Writes what became of the versions so far.
+// Writes the counts, bytes and seconds of the versions so far.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 //

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 /// Callbacks of a communicator may be made from a thread of the library, at the same time as the
 /// program's own calls of other communicators: `MPI_THREAD_MULTIPLE`.
 ///
-/// Without it they are made inside calls of the library only, on the thread that makes the call:
-/// versions then get on a piece at a time, in each recoup_step.
+/// Without it, they are made inside calls of the library only, on the thread that makes the call:
+/// versions then advance a piece at a time, in each recoup_step.
 pub const RECOUP_COMM_ANY_THREAD: u32 = 1;
 
 /// One message of an exchange.
@@ -19,7 +19,7 @@ pub struct RecoupPart {
     pub tag: i32,
     /// Bytes of the message; both sides know them.
     pub bytes: u64,
-    /// Where they are, or where they go; NULL for none.
+    /// Address they are read from, or written to; NULL for none.
     pub data: *mut c_void,
 }
 
@@ -31,9 +31,9 @@ pub struct RecoupPart {
 pub struct RecoupComm {
     /// Handed to every callback.
     pub ctx: *mut c_void,
-    /// This rank, from 0.
+    /// Number of this rank, from 0.
     pub rank: i32,
-    /// Ranks there are.
+    /// Number of ranks.
     pub size: i32,
     /// 0 or RECOUP_COMM_ANY_THREAD.
     pub flags: u32,
@@ -57,29 +57,15 @@ pub struct RecoupComm {
     >,
     /// Fills `copy` with a communicator of the same ranks whose calls never mix with this one's.
     pub dup: Option<unsafe extern "C" fn(ctx: *mut c_void, copy: *mut RecoupComm) -> c_int>,
-    /// Frees what `dup` made; the communicator given to recoup_open remains the program's.
+    /// Frees a communicator made by `dup`; the one given to recoup_open remains the program's.
     pub free: Option<unsafe extern "C" fn(ctx: *mut c_void)>,
 }
 
-// SAFETY: the struct is plain data; the flags say from which thread the callbacks may be made, and
-// `Home` sees to it.
-unsafe impl Send for RecoupComm {}
-// SAFETY: as above; calls of one handle exclude each other.
-unsafe impl Sync for RecoupComm {}
-
 impl RecoupComm {
-    /// Whether ranks are in order and every callback is there.
+    /// Returns whether rank and size are in order and every callback is there.
     pub(crate) fn is_whole(&self) -> bool {
         let in_order = 0 <= self.rank && self.rank < self.size && self.flags & !RECOUP_COMM_ANY_THREAD == 0;
         let transfers = self.broadcast.is_some() && self.allgatherv.is_some() && self.exchange.is_some();
         in_order && transfers && self.dup.is_some() && self.free.is_some()
-    }
-
-    pub(crate) fn free_now(self) {
-        if let Some(free) = self.free {
-            // SAFETY: the program made `ctx` for its own callbacks; ours is the only copy and is
-            // used no more.
-            unsafe { free(self.ctx) }
-        }
     }
 }

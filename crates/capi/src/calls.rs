@@ -1,21 +1,23 @@
 //! The calls of recoup.h.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
 
 use recoup::core::Resume;
 use recoup::pipeline::KnownNorms;
 
 use crate::callbacks::RecoupComm;
 use crate::handle::{At, Handle, RecoupHandle, RecoupStats};
-use crate::lent::Lent;
+use crate::lent::lent_comm;
 use crate::operator::{CallbackOperator, RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
-use crate::options::Options;
+use crate::options::HandleOptions;
 use crate::protected::{RECOUP_STATIC, RecoupRebuild, Region};
-use crate::status::{Failure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
+use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_NO_VERSION, RECOUP_OK, guarded};
 
-/// recoup_due: it is time to save, and the iterate is enough.
+/// Result of recoup_due: it is time to save, and the iterate is enough.
 pub const RECOUP_DUE_ITERATE: i32 = 1;
-/// recoup_due: it is time to save, with directions and what else is protected for such a resume.
+/// Result of recoup_due: it is time to save, with directions and all else that is protected for
+/// such a resume.
 pub const RECOUP_DUE_DIRECTION: i32 = 2;
 /// Opens a handle, and writes it to `handle`. Nothing is read or written yet.
 ///
@@ -44,19 +46,20 @@ pub unsafe extern "C" fn recoup_open(
     guarded(|| {
         let target = out("handle", handle)?;
         // SAFETY: as the caller promises.
-        let options: Options = unsafe { text("options", options) }?.parse()?;
+        let options: HandleOptions = unsafe { text("options", options) }?.parse()?;
         // SAFETY: as the caller promises.
         let raw = unsafe { comm.as_ref() }.copied();
         // SAFETY: the program lends its callbacks as long as the handle lives.
-        let lent = unsafe { Lent::new(raw) };
-        let lent = lent.ok_or_else(|| Failure::argument("comm: a callback is missing, or rank and size do not fit"))?;
+        let lent = unsafe { lent_comm(raw) };
+        let lent =
+            lent.ok_or_else(|| CallFailure::argument("comm: a callback is missing, or rank and size do not fit"))?;
         // SAFETY: not NULL, and the caller's to be written.
         unsafe { target.write(Handle::open(options, lent)) };
         Ok(RECOUP_OK)
     })
 }
 
-/// Lends a variable: `count` values of `type` at `values`, this rank's share.
+/// Lends a variable to the handle: `count` values of `type` at `values`, this rank's share.
 ///
 /// `name` has 1 to 64 letters, digits, '_', '-' and '.', the last not first, and is the same on all
 /// ranks. The share starts at element `first` of `global`; or `first` is RECOUP_RANK_LOCAL or
@@ -84,7 +87,7 @@ pub unsafe extern "C" fn recoup_protect(
         // SAFETY: as the caller promises.
         let name = unsafe { text("name", name) }?;
         check_name(name)?;
-        let region = Region::new(name, (role, r#type), (values, count), (first, global))?;
+        let region = Region::new(name, role, r#type, values, count, first, global)?;
         handle.with(|_, core| {
             let is_started = core.is_started();
             let (this, other) = match role {
@@ -92,7 +95,7 @@ pub unsafe extern "C" fn recoup_protect(
                 _ => (&mut core.protected, &core.statics),
             };
             if other.holds(name) {
-                return Err(Failure::new(RECOUP_E_NAME, format!("variable {name}: taken")));
+                return Err(CallFailure::new(RECOUP_E_NAME, format!("variable {name}: taken")));
             }
             this.add(region, is_started)
         })?;
@@ -100,7 +103,7 @@ pub unsafe extern "C" fn recoup_protect(
     })
 }
 
-/// Says that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
+/// Declares that the values of a variable lie on a grid of nx x ny x nz points on this rank, nx
 /// fastest: they are then encoded in fewer bytes. The product is the variable's count.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_NAME.
@@ -119,12 +122,12 @@ pub unsafe extern "C" fn recoup_grid(handle: RecoupHandle, name: *const c_char, 
 }
 
 /// Gives the problem A x = b: `apply` computes this rank's `rows` rows of y = A x, which are those
-/// from `first` of `global`; `rhs` is b and is copied. With it lossy versions are held to ||b - A
-/// x'|| <= (1 + theta) ||r|| by measurement, and another problem's versions are refused by
-/// recoup_restore.
+/// from `first` of `global`; `rhs` is b and is copied. With it, lossy versions are held to ||b - A
+/// x'|| <= (1 + theta) ||r|| by measurement, and recoup_restore refuses the versions of another
+/// problem.
 ///
-/// Problems are told apart by b and by two products with fixed vectors, taken once; a relative
-/// difference of 1024 eps sqrt(global) is put down to rounding and to another number of ranks. With
+/// Problems are told apart by b and by two products with fixed vectors, taken once. A relative
+/// difference of 1024 eps sqrt(global) counts as rounding, or as another number of ranks. With
 /// same_operator=no such a version is a first guess, RECOUP_FIRST_GUESS.
 ///
 /// `frobenius` is ||A||_F over all ranks, or 0 when it is not known: it is then estimated, by eight
@@ -149,33 +152,34 @@ pub unsafe extern "C" fn recoup_operator(
 ) -> i32 {
     guarded(|| {
         let handle = Handle::of(handle)?;
-        let apply = apply.ok_or_else(|| Failure::argument("apply is NULL"))?;
+        let apply = apply.ok_or_else(|| CallFailure::argument("apply is NULL"))?;
         let is_inside = first.checked_add(rows).is_some_and(|end| end <= global) && global > 0;
         let is_memory = rows < (isize::MAX / 8) as u64 && (rows == 0 || (!rhs.is_null() && rhs.is_aligned()));
         let is_norm = frobenius >= 0.0 && frobenius.is_finite();
         if !is_inside || !is_memory || !is_norm || flags & !RECOUP_OPERATOR_ANY_THREAD != 0 {
             let what =
                 format!("operator: rows {first} + {rows} of {global}, rhs {rhs:p}, norm {frobenius}, flags {flags}");
-            return Err(Failure::argument(what));
+            return Err(CallFailure::argument(what));
         }
         let rows = rows as usize;
         // SAFETY: as the caller promises.
         let rhs = if rows == 0 { &[] } else { unsafe { std::slice::from_raw_parts(rhs, rows) } };
-        let (home, is_free_threaded) = (handle.lent.home().clone(), flags & RECOUP_OPERATOR_ANY_THREAD != 0);
+        let thread = Arc::clone(handle.lent.thread());
+        let is_free_threaded = flags & RECOUP_OPERATOR_ANY_THREAD != 0;
         // One rank gives all of it, as shares are added.
         let share = if handle.lent.comm().rank() == 0 { frobenius * frobenius } else { 0.0 };
         let frobenius_squared = (frobenius > 0.0).then_some(share);
         let norms = [None, None];
         let operator =
-            CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, norms, home };
+            CallbackOperator { apply, ctx, rows, first, global, is_free_threaded, frobenius_squared, norms, thread };
         handle.with(|_, core| core.set_operator(operator, rhs))?;
         Ok(RECOUP_OK)
     })
 }
 
-/// Says ||A||_inf and ||A||_1 of the operator given before, each 0 where it is not known:
-/// directions are then encoded without a product where recoup_operator has no
-/// RECOUP_OPERATOR_ANY_THREAD, and bound=guaranteed can be had. The same on all ranks.
+/// Gives ||A||_inf and ||A||_1 of the operator given before, each 0 if it is not known. Directions
+/// are then encoded without a product if recoup_operator has no RECOUP_OPERATOR_ANY_THREAD, and
+/// bound=guaranteed is available. The same on all ranks.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_OPERATOR when no operator was given,
 /// RECOUP_E_ORDER.
@@ -190,10 +194,10 @@ pub extern "C" fn recoup_operator_norms(handle: RecoupHandle, infinity_norm: f64
     })
 }
 
-/// Says what the program knows of the state that the next recoup_step or recoup_checkpoint saves,
-/// if it does: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
-/// 0 where it is not known. Each spares a verified version a product. The bound is then held to the
-/// residual norm given, and measured anew only where the first one fails. The same on all ranks.
+/// Gives norms of the state that the next recoup_step or recoup_checkpoint saves, if the program
+/// knows them: ||b - A x||_2 of the iterate and d . A d of the one direction, over all ranks, each
+/// 0 if it is not known. Each saves a verified version a product. The bound is then held to the
+/// residual norm given, and measured again only if the first one fails. The same on all ranks.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 #[unsafe(no_mangle)]
@@ -210,8 +214,8 @@ pub extern "C" fn recoup_known(handle: RecoupHandle, residual_norm: f64, directi
     })
 }
 
-/// Writes 1 to `wants` where recoup_known would spare the next version a product, else 0: then the
-/// program need not find out what it knows. The same on all ranks, after the same calls.
+/// Writes 1 to `wants` if recoup_known would save the next version a product, else 0: then the
+/// program need not compute the norms. The same on all ranks, after the same calls.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
@@ -229,8 +233,9 @@ pub unsafe extern "C" fn recoup_wants_known(handle: RecoupHandle, wants: *mut i3
     })
 }
 
-/// Has `rebuild` called at the end of every recoup_restore that brought a version back, after those
-/// given before it: for what is recomputed from the variables, or on a device.
+/// Registers `rebuild`, which is called at the end of every recoup_restore that brought a version
+/// back, after those given before it: for state that is recomputed from the variables, or on a
+/// device.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT.
 ///
@@ -241,7 +246,7 @@ pub unsafe extern "C" fn recoup_on_restore(handle: RecoupHandle, rebuild: Recoup
     guarded(|| {
         let handle = Handle::of(handle)?;
         if rebuild.is_none() {
-            return Err(Failure::argument("rebuild is NULL"));
+            return Err(CallFailure::argument("rebuild is NULL"));
         }
         handle.with(|_, core| {
             core.add_rebuild(rebuild, ctx);
@@ -280,11 +285,11 @@ pub unsafe extern "C" fn recoup_restore(handle: RecoupHandle, iteration: *mut u6
     })
 }
 
-/// After an iteration: decides whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
-/// and ||b||, in any norm, or 0 where there is no such thing. Returns after a copy; the version is
-/// made behind the program. Collective.
+/// Decides after an iteration whether to save, and saves. `residual_norm` and `rhs_norm` are ||r||
+/// and ||b||, in any norm, or 0 if there is no such thing. Returns after a copy; the version is
+/// made in the background. Collective.
 ///
-/// A version that cannot be made is no error here: the solver goes on, and recoup_wait tells.
+/// A version that cannot be made is no error here: the solver goes on, and recoup_wait reports it.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER, RECOUP_E_NAME, RECOUP_E_STORE,
 /// RECOUP_E_COMM, RECOUP_E_OPERATOR.
@@ -304,12 +309,12 @@ pub extern "C" fn recoup_step(handle: RecoupHandle, iteration: u64, residual_nor
     })
 }
 
-/// The first half of recoup_step: decides only, and writes RECOUP_DUE_ITERATE or
+/// Decides only, as the first half of recoup_step: writes RECOUP_DUE_ITERATE or
 /// RECOUP_DUE_DIRECTION to `due` when it is time to save, else 0. For methods whose state must be
 /// made ready before it can be saved; recoup_checkpoint then saves it, at this or a later
 /// iteration. Collective.
 ///
-/// As recoup_step.
+/// Codes as of recoup_step.
 ///
 /// # Safety
 /// `due` is NULL or can be written.
@@ -337,10 +342,10 @@ pub unsafe extern "C" fn recoup_due(
     })
 }
 
-/// Saves now: what recoup_due decided, or else as the scheme has it (lossless where that is to be
-/// decided). Collective.
+/// Saves now, as recoup_due decided last; otherwise by the scheme, lossless if that is to be
+/// decided. Collective.
 ///
-/// As recoup_step.
+/// Codes as of recoup_step.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residual_norm: f64, rhs_norm: f64) -> i32 {
     guarded(|| {
@@ -353,7 +358,7 @@ pub extern "C" fn recoup_checkpoint(handle: RecoupHandle, iteration: u64, residu
 
 /// Waits until all versions taken are made. Collective.
 ///
-/// RECOUP_E_NOT_SAVED when one could not be, since this was asked last; RECOUP_E_HANDLE,
+/// RECOUP_E_NOT_SAVED if one could not be made since the last call; RECOUP_E_HANDLE,
 /// RECOUP_E_ORDER, RECOUP_E_COMM.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
@@ -367,7 +372,7 @@ pub extern "C" fn recoup_wait(handle: RecoupHandle) -> i32 {
     })
 }
 
-/// Writes what became of the versions so far.
+/// Writes the counts, bytes and seconds of the versions so far.
 ///
 /// RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_ORDER.
 ///
@@ -394,44 +399,44 @@ pub extern "C" fn recoup_close(handle: RecoupHandle) -> i32 {
     guarded(|| Handle::close(handle).map(|()| RECOUP_OK))
 }
 
-fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<At, Failure> {
+fn at(iteration: u64, residual_norm: f64, rhs_norm: f64) -> Result<At, CallFailure> {
     let is_norm = |norm: f64| norm >= 0.0 && norm.is_finite();
     if !is_norm(residual_norm) || !is_norm(rhs_norm) || iteration > i64::MAX as u64 {
         let what = format!("iteration {iteration}, ||r|| {residual_norm}, ||b|| {rhs_norm}");
-        return Err(Failure::argument(what));
+        return Err(CallFailure::argument(what));
     }
     Ok(At { iteration, residual_norm, rhs_norm })
 }
 
-/// A number the program knows, or does not: 0.
-fn known(what: &str, number: f64) -> Result<Option<f64>, Failure> {
+/// A number that the program knows; 0 is one that it does not know.
+fn known(what: &str, number: f64) -> Result<Option<f64>, CallFailure> {
     let is_one = number >= 0.0 && number.is_finite();
-    if is_one { Ok(Some(number).filter(|n| *n > 0.0)) } else { Err(Failure::argument(format!("{what}: {number}"))) }
+    if is_one { Ok(Some(number).filter(|n| *n > 0.0)) } else { Err(CallFailure::argument(format!("{what}: {number}"))) }
 }
 
-/// Where a result goes.
-fn out<T>(what: &str, target: *mut T) -> Result<*mut T, Failure> {
+/// Checks the place of a result.
+fn out<T>(what: &str, target: *mut T) -> Result<*mut T, CallFailure> {
     let is_place = !target.is_null() && target.is_aligned();
-    if is_place { Ok(target) } else { Err(Failure::argument(format!("{what} is NULL or not aligned"))) }
+    if is_place { Ok(target) } else { Err(CallFailure::argument(format!("{what} is NULL or not aligned"))) }
 }
 
 /// # Safety
 /// `text` is NULL or a C string that lives as long as the call.
-unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, Failure> {
+unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str, CallFailure> {
     if text.is_null() {
-        return Err(Failure::argument(format!("{what} is NULL")));
+        return Err(CallFailure::argument(format!("{what} is NULL")));
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(text) };
-    text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
+    text.to_str().map_err(|_| CallFailure::argument(format!("{what} is not UTF-8")))
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+fn check_name(name: &str) -> Result<(), CallFailure> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(is_allowed) {
         let what =
             format!("variable name {name:?}: expected 1 to 64 letters, digits, '_', '-' and '.', the last not first");
-        return Err(Failure::new(RECOUP_E_NAME, what));
+        return Err(CallFailure::new(RECOUP_E_NAME, what));
     }
     Ok(())
 }

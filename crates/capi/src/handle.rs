@@ -1,4 +1,4 @@
-//! What stands behind a handle: a session that starts with its first use, and its rounds on the
+//! The state behind a handle: a session that starts with its first use, and its rounds on the
 //! program's threads.
 
 use std::collections::BTreeMap;
@@ -6,23 +6,23 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use recoup::comm::LentComm;
 use recoup::core::{Plan, Progress, Registered, Scheme, Status};
 use recoup::pipeline::{KnownNorms, Outcome, Session};
 
 use crate::how::RECOUP_FIRST_GUESS;
-use crate::lent::Lent;
 use crate::operator::CallbackOperator;
-use crate::options::Options;
-use crate::protected::{Protected, RecoupRebuild};
+use crate::options::HandleOptions;
+use crate::protected::{ProtectedRegions, RecoupRebuild};
 use crate::statics;
 use crate::status::{
-    Failure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR, RECOUP_E_ORDER,
+    CallFailure, RECOUP_E_CALLBACK, RECOUP_E_HANDLE, RECOUP_E_NOT_SAVED, RECOUP_E_OPERATOR, RECOUP_E_ORDER,
 };
 
 /// A handle: one run's checkpoints. 0 is none. Handles are not used again after recoup_close.
 pub type RecoupHandle = u64;
 
-/// What became of the versions of a handle so far.
+/// Counts, bytes and seconds of the versions of a handle so far.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecoupStats {
@@ -48,30 +48,30 @@ pub struct RecoupStats {
 
 /// An open handle.
 pub(crate) struct Handle {
-    pub(crate) lent: Lent,
-    options: Options,
+    pub(crate) lent: LentComm,
+    options: HandleOptions,
     core: Mutex<Core>,
 }
 
-/// What its calls change.
+/// The state that its calls change.
 #[derive(Default)]
 pub(crate) struct Core {
-    pub(crate) protected: Protected,
-    pub(crate) statics: Protected,
+    pub(crate) protected: ProtectedRegions,
+    pub(crate) statics: ProtectedRegions,
     operator: Option<CallbackOperator>,
     rhs: Arc<[f64]>,
-    /// What was said of the state to be saved.
+    /// The norms given for the state to be saved.
     pub(crate) known: KnownNorms,
     rebuilds: Vec<Rebuild>,
     session: Option<Session>,
-    /// Versions are on their way, on some rank.
+    /// Versions are being made, on some rank.
     is_under_way: bool,
     are_statics_saved: bool,
     due: Option<Plan>,
     stats: RecoupStats,
     failed: Option<String>,
     is_closed: bool,
-    /// Where the solve stood at the last call that said so.
+    /// The place of the solve at the last call that gave it.
     last: Option<At>,
 }
 
@@ -84,7 +84,7 @@ struct Rebuild {
 // only.
 unsafe impl Send for Rebuild {}
 
-/// Where a solve stands, as the program says.
+/// The place of a solve, as the program gives it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct At {
     pub(crate) iteration: u64,
@@ -107,7 +107,7 @@ fn handles() -> MutexGuard<'static, BTreeMap<RecoupHandle, Arc<Handle>>> {
 }
 
 impl Handle {
-    pub(crate) fn open(mut options: Options, lent: Lent) -> RecoupHandle {
+    pub(crate) fn open(mut options: HandleOptions, lent: LentComm) -> RecoupHandle {
         if !lent.is_free_threaded() {
             options.drain_at_once();
         }
@@ -116,27 +116,31 @@ impl Handle {
         number
     }
 
-    /// The handle of a number.
-    pub(crate) fn of(number: RecoupHandle) -> Result<Arc<Self>, Failure> {
+    /// Returns the handle of a number.
+    pub(crate) fn of(number: RecoupHandle) -> Result<Arc<Self>, CallFailure> {
         let handle = handles().get(&number).cloned();
-        let handle = handle.ok_or_else(|| Failure::new(RECOUP_E_HANDLE, format!("{number} is not an open handle")))?;
-        if handle.lent.home().is_inside() {
-            return Err(Failure::new(RECOUP_E_ORDER, "a callback called the handle it belongs to"));
+        let handle =
+            handle.ok_or_else(|| CallFailure::new(RECOUP_E_HANDLE, format!("{number} is not an open handle")))?;
+        if handle.lent.thread().is_inside() {
+            return Err(CallFailure::new(RECOUP_E_ORDER, "a callback called the handle it belongs to"));
         }
         Ok(handle)
     }
 
     /// Runs `body` alone on this handle, as a call of the program.
-    pub(crate) fn with<R>(&self, body: impl FnOnce(&Self, &mut Core) -> Result<R, Failure>) -> Result<R, Failure> {
+    pub(crate) fn with<R>(
+        &self,
+        body: impl FnOnce(&Self, &mut Core) -> Result<R, CallFailure>,
+    ) -> Result<R, CallFailure> {
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         if core.is_closed {
-            return Err(Failure::new(RECOUP_E_HANDLE, "the handle is closed"));
+            return Err(CallFailure::new(RECOUP_E_HANDLE, "the handle is closed"));
         }
         let _inside = self.lent.enter();
         body(self, &mut core)
     }
 
-    pub(crate) fn close(number: RecoupHandle) -> Result<(), Failure> {
+    pub(crate) fn close(number: RecoupHandle) -> Result<(), CallFailure> {
         let handle = Self::of(number)?;
         handles().remove(&number);
         handle.with(|this, core| {
@@ -159,20 +163,21 @@ impl Core {
         self.session.is_some()
     }
 
-    pub(crate) fn set_operator(&mut self, operator: CallbackOperator, rhs: &[f64]) -> Result<(), Failure> {
+    pub(crate) fn set_operator(&mut self, operator: CallbackOperator, rhs: &[f64]) -> Result<(), CallFailure> {
         if self.is_started() {
-            return Err(Failure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
+            return Err(CallFailure::new(RECOUP_E_ORDER, "the operator comes before the first restore or step"));
         }
-        (self.operator, self.rhs) = (Some(operator), rhs.into());
+        self.operator = Some(operator);
+        self.rhs = rhs.into();
         Ok(())
     }
 
-    pub(crate) fn set_operator_norms(&mut self, norms: [Option<f64>; 2]) -> Result<(), Failure> {
+    pub(crate) fn set_operator_norms(&mut self, norms: [Option<f64>; 2]) -> Result<(), CallFailure> {
         if self.is_started() {
-            return Err(Failure::new(RECOUP_E_ORDER, "the operator's norms come before the first restore or step"));
+            return Err(CallFailure::new(RECOUP_E_ORDER, "the operator's norms come before the first restore or step"));
         }
         let operator = self.operator.as_mut();
-        operator.ok_or_else(|| Failure::new(RECOUP_E_OPERATOR, "recoup_operator comes before its norms"))?.norms =
+        operator.ok_or_else(|| CallFailure::new(RECOUP_E_OPERATOR, "recoup_operator comes before its norms"))?.norms =
             norms;
         Ok(())
     }
@@ -182,16 +187,16 @@ impl Core {
     }
 
     /// Opens the session with the first call that needs it. Collective.
-    fn start(&mut self, this: &Handle) -> Result<(), Failure> {
+    fn start(&mut self, this: &Handle) -> Result<(), CallFailure> {
         if self.is_started() {
             return Ok(());
         }
         if self.protected.is_empty() {
-            return Err(Failure::new(RECOUP_E_ORDER, "nothing is protected"));
+            return Err(CallFailure::new(RECOUP_E_ORDER, "nothing is protected"));
         }
         if self.operator.is_none() && this.options.needs_operator() {
             let what = "lossy versions are verified with an operator: call recoup_operator, or give a fixed bound";
-            return Err(Failure::new(RECOUP_E_OPERATOR, what));
+            return Err(CallFailure::new(RECOUP_E_OPERATOR, what));
         }
         let mut builder = this.options.builder(self.operator.is_some());
         if let Some(operator) = &self.operator {
@@ -201,9 +206,9 @@ impl Core {
         Ok(())
     }
 
-    /// Removes what a solve that has converged has in memory; any other may go on from there.
+    /// Removes the versions in memory of a solve that has converged; any other may go on from them.
     /// Collective.
-    fn forget_memory(&self, this: &Handle) -> Result<(), Failure> {
+    fn forget_memory(&self, this: &Handle) -> Result<(), CallFailure> {
         let rtol = this.options.rtol();
         let has_converged = self.last.is_some_and(|at| at.residual_norm <= rtol * at.rhs_norm);
         if !has_converged || !this.options.has_memory() {
@@ -213,12 +218,12 @@ impl Core {
         if self.are_statics_saved { statics::forget_memory(&this.options, &this.lent) } else { Ok(()) }
     }
 
-    fn session(&mut self) -> Result<&mut Session, Failure> {
-        self.session.as_mut().ok_or_else(|| Failure::new(RECOUP_E_ORDER, "nothing was restored or saved yet"))
+    fn session(&mut self) -> Result<&mut Session, CallFailure> {
+        self.session.as_mut().ok_or_else(|| CallFailure::new(RECOUP_E_ORDER, "nothing was restored or saved yet"))
     }
 
     /// Decides whether a checkpoint is due. Collective.
-    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, Failure> {
+    pub(crate) fn decide(&mut self, this: &Handle, at: At) -> Result<Option<Plan>, CallFailure> {
         self.start(this)?;
         self.last = Some(at);
         let owners: [&dyn Registered; 1] = [&self.protected];
@@ -231,8 +236,8 @@ impl Core {
         Ok(self.due)
     }
 
-    /// Saves: as decided, or as the scheme has it when nothing was. Collective.
-    pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), Failure> {
+    /// Saves, as decided or otherwise by the scheme. Collective.
+    pub(crate) fn save(&mut self, this: &Handle, at: At) -> Result<(), CallFailure> {
         self.start(this)?;
         self.last = Some(at);
         self.save_statics(this)?;
@@ -256,20 +261,20 @@ impl Core {
         Ok(())
     }
 
-    /// What the next version is to be.
-    fn plan(&self, options: &Options) -> Plan {
+    /// Returns the plan of the next version.
+    fn plan(&self, options: &HandleOptions) -> Plan {
         let has_operator = self.operator.is_some();
         self.due.unwrap_or_else(|| options.builder(has_operator).plan_of(options.scheme_now(has_operator)))
     }
 
-    /// Whether what the program knows of its state spares the next version a product.
+    /// Returns whether norms that the program knows would save the next version a product.
     pub(crate) fn wants_known(&self, this: &Handle) -> bool {
         self.plan(&this.options).scheme == Scheme::Lossy
     }
 
-    /// Brings everything back from the newest usable version; its number, and how to go on.
+    /// Restores everything from the newest usable version. Returns its number, and how to go on.
     /// Collective.
-    pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, Failure> {
+    pub(crate) fn restore(&mut self, this: &Handle) -> Result<Option<(u64, i32)>, CallFailure> {
         self.start(this)?;
         self.finish(&this.lent)?;
         let Some(session) = &mut self.session else { return Ok(None) };
@@ -284,15 +289,15 @@ impl Core {
             // SAFETY: the program gave both for this call.
             let code = callback.map_or(0, |f| unsafe { f(*ctx, restored.version, how) });
             if code != 0 {
-                return Err(Failure::new(RECOUP_E_CALLBACK, format!("the program's rebuild returned {code}")));
+                return Err(CallFailure::new(RECOUP_E_CALLBACK, format!("the program's rebuild returned {code}")));
             }
         }
         self.due = None;
         Ok(Some((restored.version, how)))
     }
 
-    /// What never changes is saved before the first version. Collective.
-    fn save_statics(&mut self, this: &Handle) -> Result<(), Failure> {
+    /// Saves static variables before the first version. Collective.
+    fn save_statics(&mut self, this: &Handle) -> Result<(), CallFailure> {
         if !self.are_statics_saved && !self.statics.is_empty() {
             statics::save(&this.options, &this.lent, &self.statics)?;
             self.are_statics_saved = true;
@@ -300,13 +305,13 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the worker may need the program's thread.
-    fn is_served(&self, lent: &Lent) -> bool {
+    /// Returns whether the worker may need the program's thread.
+    fn is_served(&self, lent: &LentComm) -> bool {
         !lent.is_free_threaded() || self.operator.as_ref().is_some_and(|operator| !operator.is_free_threaded)
     }
 
-    /// Gets on with what is under way, as far as it goes without waiting. Collective.
-    fn advance(&mut self, this: &Handle) -> Result<(), Failure> {
+    /// Advances the versions under way, as far as possible without waiting. Collective.
+    fn advance(&mut self, this: &Handle) -> Result<(), CallFailure> {
         if self.is_under_way && self.is_served(&this.lent) {
             let Some(session) = &mut self.session else { return Ok(()) };
             let is_idle = this.lent.advance(|| session.outstanding().map_or(true, |n| n == 0))?;
@@ -318,8 +323,8 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until at most so many versions are under way on every rank. Collective.
-    fn wait_for(&mut self, lent: &Lent, at_most: usize) -> Result<(), Failure> {
+    /// Waits until at most `at_most` versions are under way on every rank. Collective.
+    fn wait_for(&mut self, lent: &LentComm, at_most: usize) -> Result<(), CallFailure> {
         let is_served = self.is_served(lent);
         let Some(session) = &mut self.session else { return Ok(()) };
         if self.is_under_way && is_served {
@@ -332,17 +337,17 @@ impl Core {
         Ok(())
     }
 
-    /// Waits for everything under way. Collective.
-    pub(crate) fn finish(&mut self, lent: &Lent) -> Result<(), Failure> {
+    /// Waits for all versions under way. Collective.
+    pub(crate) fn finish(&mut self, lent: &LentComm) -> Result<(), CallFailure> {
         self.wait_for(lent, 0)
     }
 
-    /// The first version that could not be made since this was asked last.
-    pub(crate) fn failure(&mut self) -> Result<(), Failure> {
-        self.failed.take().map_or(Ok(()), |message| Err(Failure::new(RECOUP_E_NOT_SAVED, message)))
+    /// Reports the first version that could not be made since the last call.
+    pub(crate) fn failure(&mut self) -> Result<(), CallFailure> {
+        self.failed.take().map_or(Ok(()), |message| Err(CallFailure::new(RECOUP_E_NOT_SAVED, message)))
     }
 
-    /// Takes note of what became of versions.
+    /// Records the outcomes of versions.
     fn collect(&mut self) {
         let outcomes = self.session.as_mut().map(Session::take_outcomes).unwrap_or_default();
         for outcome in outcomes {

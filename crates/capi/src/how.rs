@@ -1,18 +1,18 @@
-//! How a solver goes on from a version, as C is told.
+//! The ways in which a solver goes on from a version, as constants of C.
 
 use recoup::core::Resume;
 
-/// For `how`: the version belongs to another problem, and its iterate came back only if its
-/// residual for this one is not above that of the program's own. Directions and what a recurrence
-/// needs are as they were. Only with the option same_operator=no.
+/// Value of `how`: the version belongs to another problem, and its iterate came back only if its
+/// residual for this one is not above that of the program's own. Directions and recurrences are as
+/// they were. Only with the option same_operator=no.
 pub const RECOUP_FIRST_GUESS: i32 = -1;
-/// For `how`: from the iterate alone; the method starts anew from there.
+/// Value of `how`: only the iterate is back; the method restarts from it.
 pub const RECOUP_RESTARTED: i32 = 0;
-/// For `how`: the directions are back too, for a deflated restart.
+/// Value of `how`: the directions are back too, for a deflated restart.
 pub const RECOUP_DEFLATED: i32 = 1;
-/// For `how`: what the recurrence needs is back; the residual is recomputed.
+/// Value of `how`: all that the recurrence needs is back; the residual is recomputed.
 pub const RECOUP_TRADITIONAL: i32 = 2;
-/// For `how`: everything is back, bit for bit.
+/// Value of `how`: everything is back, bit for bit.
 pub const RECOUP_EXACT: i32 = 3;
 
 const _: () = assert!(Resume::Restarted as i32 == RECOUP_RESTARTED && Resume::Deflated as i32 == RECOUP_DEFLATED);

@@ -1,159 +1,127 @@
-//! A communicator lent for as long as a handle lives, and the rounds in which the checkpoint worker
-//! gets on with it.
+//! The communicator of a C program, as crates/comm takes one.
 
+use std::ffi::c_int;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
-use recoup::core::{Clock, Comm, CommError};
+use recoup::comm::{CommCallbacks, LentComm};
+use recoup::core::CommError;
 use recoup::io::SystemClock;
 
-use crate::callbacks::RecoupComm;
-use crate::comm::CallbackComm;
-use crate::home::{Home, Inside};
+use crate::callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
 
-/// The bit that says a rank has nothing under way.
-const IDLE: u64 = 1 << 63;
-/// The bit that says a rank has time for another round.
-const PATIENT: u64 = 1 << 62;
-/// How long a rank rests between two looks at the others.
-const REST: Duration = Duration::from_micros(200);
-/// What takes less than this is waited for awake: a timer would wake the thread as late.
-const LINGER: Duration = Duration::from_micros(100);
-/// Rests of a call that is not to wait are this part of the time between calls, at most.
-const REST_PART: u32 = 256;
-
-/// What a round found.
-struct Round {
-    is_idle: bool,
-    has_served: bool,
-    /// All ranks have time for another one.
-    is_patient: bool,
+/// Takes the communicator of a program, or none for a job of one rank. `None` if callbacks are
+/// missing or ranks are out of order.
+///
+/// # Safety
+/// The callbacks do what [`RecoupComm`] says, as long as the result and its copies live.
+#[must_use]
+pub unsafe fn lent_comm(raw: Option<RecoupComm>) -> Option<LentComm> {
+    let callbacks = match raw {
+        // SAFETY: as the caller promises.
+        Some(raw) => Some(unsafe { callbacks(raw) }?),
+        None => None,
+    };
+    Some(LentComm::new(callbacks, Arc::new(SystemClock::new())))
 }
 
-/// The program's communicator, and the thread its callbacks run on.
-pub struct Lent {
-    home: Arc<Home>,
-    /// `None` for a job of one rank: it has nothing to agree on.
-    comm: Option<CallbackComm>,
-    clock: SystemClock,
-    /// When the last call of an iteration was over, in nanoseconds of the clock.
-    left_at: AtomicU64,
+/// Takes the callbacks of a program. `None` if some are missing or ranks are out of order.
+///
+/// # Safety
+/// They do what [`RecoupComm`] says, as long as the result and its copies live.
+pub(crate) unsafe fn callbacks(raw: RecoupComm) -> Option<Box<dyn CommCallbacks>> {
+    raw.is_whole().then(|| Box::new(CCallbacks(raw)) as Box<dyn CommCallbacks>)
 }
 
-impl Lent {
-    /// Takes a communicator, or none for a job of one rank. `None` when callbacks are missing or
-    /// ranks are out of order.
-    ///
-    /// # Safety
-    /// The callbacks do what [`RecoupComm`] says, as long as this lives.
-    #[must_use]
-    pub unsafe fn new(raw: Option<RecoupComm>) -> Option<Self> {
-        let home = Arc::new(Home::default());
-        if raw.is_some_and(|raw| !raw.is_whole()) {
-            return None;
+/// A whole communicator whose callbacks keep their promises.
+struct CCallbacks(RecoupComm);
+
+// SAFETY: the struct is plain data; its flags say from which thread the callbacks may be made, and
+// `LentComm` makes them there.
+unsafe impl Send for CCallbacks {}
+// SAFETY: as above; calls of one handle exclude each other.
+unsafe impl Sync for CCallbacks {}
+
+/// The result of the callback `what`; `None` for one that is not there.
+fn checked(what: &'static str, code: Option<c_int>) -> Result<(), CommError> {
+    match code {
+        Some(0) => Ok(()),
+        code => Err(CommError::Callback { what, code: code.unwrap_or(-1) }),
+    }
+}
+
+impl CommCallbacks for CCallbacks {
+    fn rank(&self) -> usize {
+        self.0.rank as usize
+    }
+
+    fn size(&self) -> usize {
+        self.0.size as usize
+    }
+
+    fn is_free_threaded(&self) -> bool {
+        self.0.flags & RECOUP_COMM_ANY_THREAD != 0
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        let Self(raw) = self;
+        // SAFETY: the slice has as many bytes as it says, and as many on every rank.
+        let code =
+            raw.broadcast.map(|f| unsafe { f(raw.ctx, bytes.as_mut_ptr().cast(), bytes.len() as u64, root as i32) });
+        checked("broadcast", code)
+    }
+
+    fn gather(&self, mine: &[u8], lengths: &[u64], all: &mut [u8]) -> Result<(), CommError> {
+        let Self(raw) = self;
+        let expected = lengths.get(self.rank()).copied().unwrap_or(0) as usize;
+        if expected != mine.len() {
+            return Err(CommError::Length { rank: self.rank(), expected, found: mine.len() });
         }
-        let comm = raw.filter(|raw| raw.size > 1).map(|raw| CallbackComm::at_home(raw, Arc::clone(&home)));
-        Some(Self { home, comm, clock: SystemClock::new(), left_at: AtomicU64::new(0) })
+        assert!(lengths.len() == self.size() && lengths.iter().sum::<u64>() == all.len() as u64, "{lengths:?}");
+        // An empty slice may have an address that means something else to an MPI (1 is Open MPI's
+        // MPI_IN_PLACE).
+        let mut place = [0];
+        let mine = if mine.is_empty() { &[0] } else { mine };
+        let all: &mut [u8] = if all.is_empty() { &mut place } else { all };
+        // SAFETY: `all` has the sum of `lengths` bytes, of which this rank's are those of `mine`.
+        let code = raw
+            .allgatherv
+            .map(|f| unsafe { f(raw.ctx, mine.as_ptr().cast(), all.as_mut_ptr().cast(), lengths.as_ptr()) });
+        checked("allgatherv", code)
     }
 
-    /// The communicator.
-    #[must_use]
-    pub fn comm(&self) -> &dyn Comm {
-        self.comm.as_ref().map_or(&recoup::comm::Solo, |comm| comm)
-    }
-
-    /// Where callbacks run.
-    pub(crate) fn home(&self) -> &Arc<Home> {
-        &self.home
-    }
-
-    /// The calling thread is the program's, inside a call of the library, until the guard goes.
-    /// Callbacks run on it at once; those other threads want wait for [`Lent::advance`].
-    pub fn enter(&self) -> Inside<'_> {
-        self.home.enter()
-    }
-
-    /// Whether callbacks may be made from any thread.
-    #[must_use]
-    pub fn is_free_threaded(&self) -> bool {
-        self.comm.as_ref().is_none_or(CallbackComm::is_free_threaded)
-    }
-
-    /// Runs what waits on all ranks, and what comes up on its heels, but rests for a small part of
-    /// the time between calls at most: what takes longer is for a later call. Says whether all
-    /// ranks are idle. Collective, inside [`Lent::enter`].
-    ///
-    /// # Errors
-    /// [`CommError`] of the program's communicator.
-    pub fn advance(&self, mut is_idle: impl FnMut() -> bool) -> Result<bool, CommError> {
-        let left_at = Duration::from_nanos(self.left_at.load(Ordering::Relaxed));
-        let until = self.clock.now() + self.clock.now().saturating_sub(left_at) / REST_PART;
-        let is_idle = loop {
-            let rest = until.saturating_sub(self.clock.now());
-            let round = self.round(is_idle(), !rest.is_zero())?;
-            if round.is_idle || !round.has_served || !round.is_patient {
-                break round.is_idle;
-            }
-            if rest < LINGER {
-                self.home.linger(|| self.clock.now() >= until);
-            } else {
-                self.home.rest(rest.min(REST));
-            }
+    fn exchange(&self, tag: i32, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), CommError> {
+        let Self(raw) = self;
+        let part = |rank: usize, data: *const u8, bytes: usize| {
+            let data = if bytes == 0 { null() } else { data };
+            RecoupPart { rank: rank as i32, tag, bytes: bytes as u64, data: data.cast_mut().cast() }
         };
-        self.leave();
-        Ok(is_idle)
+        let sends: Vec<RecoupPart> = sends.iter().map(|(to, m)| part(*to, m.as_ptr(), m.len())).collect();
+        let receives: Vec<RecoupPart> =
+            receives.iter_mut().map(|(from, m)| part(*from, m.as_mut_ptr(), m.len())).collect();
+        // SAFETY: every part describes a slice that lives until the callback returns; those
+        // received into are ours alone.
+        let code = raw.exchange.map(|f| unsafe {
+            f(raw.ctx, sends.as_ptr(), sends.len() as u64, receives.as_ptr(), receives.len() as u64)
+        });
+        checked("exchange", code)
     }
 
-    /// A call of an iteration is over, in which nothing was under way.
-    pub(crate) fn leave(&self) {
-        self.left_at.store(self.clock.now().as_nanos() as u64, Ordering::Relaxed);
+    fn dup(&self) -> Result<Box<dyn CommCallbacks>, CommError> {
+        let Self(raw) = self;
+        let mut copy = RecoupComm { ctx: null_mut(), ..*raw };
+        // SAFETY: `copy` is a whole struct for the program to fill.
+        checked("dup", raw.dup.map(|f| unsafe { f(raw.ctx, &raw mut copy) }))?;
+        // SAFETY: the program's copy keeps the promises of its original.
+        unsafe { callbacks(copy) }.ok_or(CommError::Callback { what: "dup", code: -1 })
     }
 
-    /// Runs what waits on all ranks.
-    fn round(&self, is_idle: bool, is_patient: bool) -> Result<Round, CommError> {
-        let bit = |holds: bool, bit: u64| if holds { bit } else { 0 };
-        let mine = self.home.waiting() | bit(is_idle, IDLE) | bit(is_patient, PATIENT);
-        let all = match &self.comm {
-            Some(comm) => comm.all_of(mine)?,
-            None => mine,
-        };
-        let waiting = all & !(IDLE | PATIENT);
-        self.serve(waiting);
-        Ok(Round { is_idle: all & IDLE != 0, has_served: waiting != 0, is_patient: all & PATIENT != 0 })
-    }
-
-    fn serve(&self, mut channels: u64) {
-        while channels != 0 {
-            self.home.serve(channels.trailing_zeros());
-            channels &= channels - 1;
+    fn free(self: Box<Self>) {
+        let Self(raw) = *self;
+        if let Some(free) = raw.free {
+            // SAFETY: the program made `ctx` for its own callbacks; ours is the only copy and is
+            // used no more.
+            unsafe { free(raw.ctx) }
         }
-    }
-
-    /// Rounds until all ranks are idle. Collective, inside [`Lent::enter`].
-    ///
-    /// # Errors
-    /// [`CommError`] of the program's communicator.
-    pub fn finish(&self, mut is_idle: impl FnMut() -> bool) -> Result<(), CommError> {
-        while !self.round(is_idle(), true)?.is_idle {
-            self.home.rest(REST);
-        }
-        Ok(())
-    }
-
-    /// Frees communicators other threads have left over.
-    pub(crate) fn sweep(&self) {
-        self.home.sweep();
-    }
-
-    /// What still waits fails, and so does every later call from another thread.
-    pub fn abandon(&self) {
-        self.home.abandon();
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        self.home.sweep();
     }
 }

@@ -4,9 +4,7 @@
 
 mod callbacks;
 mod calls;
-mod comm;
 mod handle;
-mod home;
 mod how;
 mod lent;
 mod operator;
@@ -18,11 +16,9 @@ mod veloc;
 
 pub use callbacks::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
 pub use calls::*;
-pub use comm::CallbackComm;
 pub use handle::{RecoupHandle, RecoupStats};
-pub use home::Inside;
 pub use how::*;
-pub use lent::Lent;
+pub use lent::lent_comm;
 pub use operator::{RECOUP_OPERATOR_ANY_THREAD, RecoupApply};
 pub use protected::{
     RECOUP_BYTES, RECOUP_DIRECTION, RECOUP_DYNAMIC, RECOUP_F32, RECOUP_F64, RECOUP_I64, RECOUP_ITERATE,

@@ -3,18 +3,17 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
+use recoup::comm::ProgramThread;
 use recoup::core::{CommError, Operator};
 
-use crate::home::{Abandoned, Home, OPERATOR};
-
-/// Flag of recoup_operator: `apply` may be called from a thread of the library, at the same time as
-/// the solver works.
+/// Flag of recoup_operator: `apply` may be called from a thread of the library while the solver
+/// works.
 ///
-/// Without it, it is called inside calls of the library only, on the thread that makes the call,
-/// and what it takes is part of what the solver waits for.
+/// Without it, `apply` is called inside calls of the library only, on the thread that makes the
+/// call, and the solver waits for it.
 pub const RECOUP_OPERATOR_ANY_THREAD: u32 = 1;
 
-/// y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
+/// Computes y = A x, this rank's rows. Collective. Returns 0, or a code of the program's own.
 pub type RecoupApply = Option<unsafe extern "C" fn(ctx: *mut c_void, x: *const f64, y: *mut f64) -> c_int>;
 
 /// The program's operator.
@@ -26,11 +25,11 @@ pub(crate) struct CallbackOperator {
     pub(crate) first: u64,
     pub(crate) global: u64,
     pub(crate) is_free_threaded: bool,
-    /// This rank's share of `||A||_F^2`, where the program knows it.
+    /// A rank's share of `||A||_F^2`, if the program knows it.
     pub(crate) frobenius_squared: Option<f64>,
-    /// `||A||_inf` and `||A||_1`, where the program knows them.
+    /// `||A||_inf` and `||A||_1`, if the program knows them.
     pub(crate) norms: [Option<f64>; 2],
-    pub(crate) home: Arc<Home>,
+    pub(crate) thread: Arc<ProgramThread>,
 }
 
 // SAFETY: `ctx` is the program's, for its callback only; the flag says from which thread that may
@@ -62,11 +61,7 @@ impl Operator for CallbackOperator {
 
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
-        let code = if self.is_free_threaded {
-            self.product(x, y)
-        } else {
-            self.home.call(OPERATOR, || self.product(x, y)).map_err(|Abandoned| CommError::Closed)?
-        };
+        let code = if self.is_free_threaded { self.product(x, y) } else { self.thread.call(|| self.product(x, y))? };
         if code == 0 { Ok(()) } else { Err(CommError::Callback { what: "operator", code }) }
     }
 

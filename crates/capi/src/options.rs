@@ -11,16 +11,16 @@ use recoup::model::Interval;
 use recoup::solvers::METHODS;
 use recoup::{Builder, Drain, Nodes, PfsEvery, TierOptions};
 
-use crate::status::{Failure, RECOUP_E_OPTIONS};
+use crate::status::{CallFailure, RECOUP_E_OPTIONS};
 
 /// Every key, for the message about an unknown one.
 const KEYS: &str = "dir, name, scheme, codec, bound, theta, delta, interval, state, keep, max-bytes, key-every, \
                     threads, sync, stay, \
                     same-operator, mtti, rtol, pfs-bandwidth, tiers, memory-dir, node-ranks, pfs-every, drain, method";
 
-/// What was asked for; what was not is left to the defaults.
+/// The options given; the others have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Options {
+pub(crate) struct HandleOptions {
     pub(crate) dir: String,
     name: Option<String>,
     /// `Some(None)`: decided from measured costs.
@@ -35,7 +35,7 @@ pub(crate) struct Options {
     max_bytes: Option<u64>,
     key_every: Option<usize>,
     threads: Option<usize>,
-    /// Every checkpoint is waited for.
+    /// The program waits for every checkpoint.
     pub(crate) is_synchronous: bool,
     /// The worker stays on the process' only core.
     stays: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Options {
     mtti_seconds: Option<f64>,
     rtol: Option<f64>,
     bytes_per_second: Option<f64>,
-    /// What lossy versions do to the method.
+    /// The effect of lossy versions on the method.
     method: Option<MethodProfile>,
     tiers: Option<TierList>,
     memory_dir: Option<PathBuf>,
@@ -54,10 +54,10 @@ pub(crate) struct Options {
     drain: Option<Drain>,
 }
 
-impl FromStr for Options {
-    type Err = Failure;
+impl FromStr for HandleOptions {
+    type Err = CallFailure;
 
-    fn from_str(text: &str) -> Result<Self, Failure> {
+    fn from_str(text: &str) -> Result<Self, CallFailure> {
         let mut options = Self::default();
         for word in words(text)? {
             let (key, value) = word.split_once('=').unwrap_or((&word, ""));
@@ -73,8 +73,8 @@ impl FromStr for Options {
     }
 }
 
-impl Options {
-    fn set(&mut self, key: &str, value: &str) -> Result<(), Failure> {
+impl HandleOptions {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), CallFailure> {
         let expected = |what: &str| refuse(format!("{key}={value}: expected {what}"));
         match key.replace('_', "-").as_str() {
             "dir" => value.clone_into(&mut self.dir),
@@ -113,25 +113,25 @@ impl Options {
         Ok(())
     }
 
-    /// The scheme: as asked; otherwise lossy, or decided from costs, where there is an operator to
-    /// verify a bound with, and lossless where there is none.
+    /// Returns the scheme asked for. Otherwise it is lossy, or decided from costs, if there is an
+    /// operator to verify a bound with, and lossless if there is none.
     fn scheme(&self, has_operator: bool) -> Option<Scheme> {
         let interval = self.interval.unwrap_or(Interval::Auto);
         self.scheme.unwrap_or_else(|| recoup::default_scheme(interval, has_operator))
     }
 
-    /// Whether the bound cannot be kept without an operator.
+    /// Returns whether the bound cannot be kept without an operator.
     pub(crate) fn needs_operator(&self) -> bool {
         let is_fixed = matches!(self.bound, Some(BoundRule::Fixed(_)));
         !is_fixed && matches!(self.scheme, Some(None | Some(Scheme::Lossy)))
     }
 
-    /// Name of the run.
+    /// Returns the name of the run.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or("solve")
     }
 
-    /// The session they describe.
+    /// Returns the builder of the session they describe.
     pub(crate) fn builder(&self, has_operator: bool) -> Builder {
         let interval = self.interval.unwrap_or(Interval::Auto);
         let mut builder = recoup::open(&self.dir).name(self.name()).interval(interval).worker_stays(self.stays);
@@ -165,7 +165,7 @@ impl Options {
         self.rtol.into_iter().fold(builder, Builder::tolerance)
     }
 
-    /// The tiers, where some are named.
+    /// Returns the tiers, if some are named.
     fn tier_options(&self) -> Option<TierOptions> {
         let mut tiers = TierOptions::from(self.tiers.clone()?);
         if let Some(directory) = &self.memory_dir {
@@ -179,7 +179,7 @@ impl Options {
         Some(tiers)
     }
 
-    /// Has the directory written before a version counts: drains behind a version make collective
+    /// Lets versions count once the directory has them: drains behind a version make collective
     /// calls of their own, which no call of the program would serve.
     pub(crate) fn drain_at_once(&mut self) {
         self.drain = Some(Drain::Off);
@@ -190,12 +190,12 @@ impl Options {
         self.tiers.as_ref().is_some_and(|tiers| tiers.memory)
     }
 
-    /// The relative residual at which a solve has converged.
+    /// Returns the relative residual at which a solve has converged.
     pub(crate) fn rtol(&self) -> f64 {
         self.rtol.unwrap_or(recoup::RTOL)
     }
 
-    /// The scheme of a checkpoint nothing was decided about.
+    /// Returns the scheme of a checkpoint for which nothing was decided.
     pub(crate) fn scheme_now(&self, has_operator: bool) -> Scheme {
         self.scheme(has_operator).unwrap_or(Scheme::Lossless)
     }
@@ -205,8 +205,8 @@ const SCHEMES: &str = "none, traditional, exact, lossless, lossy or auto";
 const POSITIVE: &str = "a number above 0";
 const COUNT: &str = "a count of at least 1";
 
-fn refuse(message: String) -> Failure {
-    Failure::new(RECOUP_E_OPTIONS, message)
+fn refuse(message: String) -> CallFailure {
+    CallFailure::new(RECOUP_E_OPTIONS, message)
 }
 
 fn scheme(text: &str) -> Option<Option<Scheme>> {
@@ -250,8 +250,10 @@ fn count(text: &str) -> Option<usize> {
 }
 
 /// Words between white space, which double quotes keep together.
-fn words(text: &str) -> Result<Vec<String>, Failure> {
-    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+fn words(text: &str) -> Result<Vec<String>, CallFailure> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut is_quoted = false;
     for character in text.chars() {
         match character {
             '"' => is_quoted = !is_quoted,
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
 
     fn message(text: &str) -> String {
-        let failure = text.parse::<Options>().unwrap_err();
+        let failure = text.parse::<HandleOptions>().unwrap_err();
         assert_eq!(failure.code, RECOUP_E_OPTIONS);
         failure.message
     }
@@ -279,7 +281,7 @@ mod tests {
         let text = "dir=\"a b\" name=n scheme=lossy codec=qb bound=verified theta=0.5 delta=0.1 interval=20it state=x+p \
                     keep=3 key-every=5 threads=2 sync=yes stay same_operator=no mtti=3600 rtol=1e-8 pfs_bandwidth=1e8 \
                     tiers=memory,partner:ring1,pfs memory-dir=/dev/shm node-ranks=2 pfs-every=4 drain=wait";
-        let options: Options = text.parse().unwrap();
+        let options: HandleOptions = text.parse().unwrap();
         assert_eq!((options.dir.as_str(), options.name.as_deref()), ("a b", Some("n")));
         assert_eq!(options.scheme, Some(Some(Scheme::Lossy)));
         assert_eq!(
@@ -317,7 +319,7 @@ mod tests {
     /// Every method got the numbers of CG, whatever it was.
     #[test]
     fn a_method_brings_its_own_numbers_and_a_given_one_wins() {
-        let plan = |text: &str| text.parse::<Options>().unwrap().builder(true).plan_of(Scheme::Lossy);
+        let plan = |text: &str| text.parse::<HandleOptions>().unwrap().builder(true).plan_of(Scheme::Lossy);
         for method in &METHODS {
             let plan = plan(&format!("dir=d method={}", method.name));
             assert_eq!((plan.theta, plan.resume), (method.profile.theta, method.profile.lossy_resume), "{method:?}");
@@ -329,7 +331,7 @@ mod tests {
 
     #[test]
     fn scheme_follows_from_what_is_there() {
-        let of = |text: &str| text.parse::<Options>().unwrap();
+        let of = |text: &str| text.parse::<HandleOptions>().unwrap();
         assert_eq!(of("dir=d").scheme(false), Some(Scheme::Lossless));
         assert_eq!(of("dir=d").scheme(true), None);
         assert_eq!(of("dir=d interval=5it").scheme(true), Some(Scheme::Lossy));

@@ -1,41 +1,42 @@
-//! The program's variables: where they are, what they are, and what is called after they came back.
+//! The program's variables: their memory, roles, types and distribution.
 
 use std::ffi::{c_int, c_void};
 
 use recoup::core::{Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
 
-use crate::status::{Failure, RECOUP_E_NAME, RECOUP_E_ORDER};
+use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_E_ORDER};
 
-/// The vector the solver improves: saved in every version, and the one that may be lossy.
+/// The vector that the solver improves: saved in every version, lossy if the scheme is.
 pub const RECOUP_ITERATE: i32 = 0;
 /// A search direction that a restarted method is deflated with, or that its recurrence needs; may
 /// be lossy.
 pub const RECOUP_DIRECTION: i32 = 1;
-/// Saved exactly in every version.
+/// A variable that is saved exactly in every version.
 pub const RECOUP_DYNAMIC: i32 = 2;
-/// Never changes: saved once, exactly, beside the versions.
+/// A variable that never changes: saved once, exactly, next to the versions.
 pub const RECOUP_STATIC: i32 = 3;
-/// What the recurrence needs to go on: saved by the schemes traditional, lossless and exact.
+/// A variable that the recurrence needs to go on: saved by the schemes traditional, lossless and
+/// exact.
 pub const RECOUP_RECURRENCE: i32 = 4;
-/// Rebuilt from the others after a restore; saved by the scheme exact alone.
+/// A variable that is rebuilt from the others after a restore; saved by the scheme exact alone.
 pub const RECOUP_RECOMPUTED: i32 = 5;
 
-/// double, real(c_double).
+/// Values of type double, real(c_double).
 pub const RECOUP_F64: i32 = 0;
-/// float, real(c_float).
+/// Values of type float, real(c_float).
 pub const RECOUP_F32: i32 = 1;
-/// int64_t, integer(c_int64_t).
+/// Values of type int64_t, integer(c_int64_t).
 pub const RECOUP_I64: i32 = 2;
-/// Bytes without meaning to us.
+/// Bytes without a meaning to the library.
 pub const RECOUP_BYTES: i32 = 3;
 
-/// For `first`: each rank has its own values, of no common shape.
+/// Value of `first`: each rank has its own values, of no common shape.
 pub const RECOUP_RANK_LOCAL: u64 = u64::MAX;
-/// For `first`: the same values on every rank.
+/// Value of `first`: every rank has the same values.
 pub const RECOUP_REPLICATED: u64 = u64::MAX - 1;
 
-/// Rebuilds what a version does not hold. `how` is as for recoup_restore. Returns 0, or a code of
-/// the program's own.
+/// Rebuilds state that a version does not hold. `how` is as for recoup_restore. Returns 0, or a
+/// code of the program's own.
 pub type RecoupRebuild = Option<unsafe extern "C" fn(ctx: *mut c_void, iteration: u64, how: c_int) -> c_int>;
 
 /// One variable.
@@ -43,7 +44,7 @@ pub type RecoupRebuild = Option<unsafe extern "C" fn(ctx: *mut c_void, iteration
 pub(crate) struct Region {
     name: String,
     pub(crate) role: Role,
-    memory: Memory,
+    memory: LentMemory,
     distribution: Distribution,
     dims: [usize; 3],
 }
@@ -85,7 +86,7 @@ impl LentType {
 
 /// Values of the program.
 #[derive(Debug)]
-struct Memory {
+struct LentMemory {
     element: LentType,
     start: *mut c_void,
     count: usize,
@@ -93,10 +94,10 @@ struct Memory {
 
 // SAFETY: the memory is the program's, which promises not to touch it during a call; it does not
 // belong to a thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for LentMemory {}
 
-impl Memory {
-    /// Refuses what cannot be memory.
+impl LentMemory {
+    /// Refuses an address and a count that cannot be memory.
     fn new(element: LentType, start: *mut c_void, count: u64) -> Option<Self> {
         let count = usize::try_from(count).ok()?;
         let bytes = count.checked_mul(element.size()).filter(|bytes| isize::try_from(*bytes).is_ok())?;
@@ -145,26 +146,29 @@ unsafe fn slice<'a, T>(start: *mut c_void, count: usize) -> &'a [T] {
 }
 
 /// # Safety
-/// As [`slice()`], and nobody else uses them.
+/// As [`slice()`], and no other code uses them.
 unsafe fn slice_mut<'a, T>(start: *mut c_void, count: usize) -> &'a mut [T] {
     // SAFETY: as the caller promises.
     if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(start.cast(), count) } }
 }
 
 impl Region {
-    /// Refuses what cannot be a variable.
+    /// Refuses arguments that cannot be a variable.
     pub(crate) fn new(
         name: &str,
-        (role, element): (i32, i32),
-        (start, count): (*mut c_void, u64),
-        (first, global): (u64, u64),
-    ) -> Result<Self, Failure> {
-        let refuse = |what: String| Failure::argument(format!("variable {name}: {what}"));
+        role: i32,
+        element: i32,
+        start: *mut c_void,
+        count: u64,
+        first: u64,
+        global: u64,
+    ) -> Result<Self, CallFailure> {
+        let refuse = |what: String| CallFailure::argument(format!("variable {name}: {what}"));
         let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
         let element = LentType::of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
-        let memory = Memory::new(element, start, count)
+        let memory = LentMemory::new(element, start, count)
             .ok_or_else(|| refuse(format!("no {count} values of type {} can be at {start:p}", element.element())))?;
-        let distribution = distribution((first, global), count)
+        let distribution = distribution(first, global, count)
             .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
         if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {
             return Err(refuse("no values".to_owned()));
@@ -183,7 +187,7 @@ fn role_of(role: i32) -> Option<Role> {
     Some(match role {
         RECOUP_ITERATE => Role::Iterate,
         RECOUP_DIRECTION => Role::Direction,
-        // What is saved once is a variable like others in a run of its own.
+        // A variable that is saved once is like others, in a run of its own.
         RECOUP_DYNAMIC | RECOUP_STATIC => Role::Dynamic,
         RECOUP_RECURRENCE => Role::Recomputed { saved_for: Resume::Traditional },
         RECOUP_RECOMPUTED => Role::Recomputed { saved_for: Resume::Exact },
@@ -191,8 +195,8 @@ fn role_of(role: i32) -> Option<Role> {
     })
 }
 
-/// How values are spread over the ranks, by `first` and `global`.
-fn distribution((first, global): (u64, u64), count: u64) -> Option<Distribution> {
+/// The distribution of values over the ranks, by `first` and `global`.
+fn distribution(first: u64, global: u64, count: u64) -> Option<Distribution> {
     match first {
         RECOUP_RANK_LOCAL => Some(Distribution::RankLocal),
         RECOUP_REPLICATED => Some(Distribution::Replicated),
@@ -203,17 +207,17 @@ fn distribution((first, global): (u64, u64), count: u64) -> Option<Distribution>
 
 /// All variables of one kind, in the order they were protected.
 #[derive(Debug, Default)]
-pub(crate) struct Protected {
+pub(crate) struct ProtectedRegions {
     regions: Vec<Region>,
 }
 
-impl Protected {
+impl ProtectedRegions {
     /// Adds a region, or moves the one of the same name; only moving is possible once `is_started`.
-    pub(crate) fn add(&mut self, region: Region, is_started: bool) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, region: Region, is_started: bool) -> Result<(), CallFailure> {
         let at = self.regions.iter().position(|other| other.name == region.name);
         let mut others = self.regions.iter().enumerate().filter(|(i, _)| Some(*i) != at).map(|(_, other)| other);
         if let Some(other) = others.find(|other| other.memory.overlaps(&region.memory)) {
-            return Err(Failure::argument(format!("variable {} overlaps {}", region.name, other.name)));
+            return Err(CallFailure::argument(format!("variable {} overlaps {}", region.name, other.name)));
         }
         match at {
             Some(at) if self.regions[at].has_shape_of(&region) => self.regions[at].memory = region.memory,
@@ -222,21 +226,21 @@ impl Protected {
             _ => {
                 let what =
                     format!("variable {}: only its address can change after the first restore or step", region.name);
-                return Err(Failure::new(RECOUP_E_ORDER, what));
+                return Err(CallFailure::new(RECOUP_E_ORDER, what));
             }
         }
         Ok(())
     }
 
-    /// Says that the values of a variable lie on a grid.
-    pub(crate) fn set_grid(&mut self, name: &str, dims: [u64; 3]) -> Result<(), Failure> {
+    /// Places the values of a variable on a grid.
+    pub(crate) fn set_grid(&mut self, name: &str, dims: [u64; 3]) -> Result<(), CallFailure> {
         let Some(region) = self.regions.iter_mut().find(|region| region.name == name) else {
-            return Err(Failure::new(RECOUP_E_NAME, format!("variable {name}: not protected")));
+            return Err(CallFailure::new(RECOUP_E_NAME, format!("variable {name}: not protected")));
         };
         let values = dims.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
         if values != Some(region.memory.count as u64) {
             let what = format!("variable {name}: extents {dims:?}, {} values", region.memory.count);
-            return Err(Failure::argument(what));
+            return Err(CallFailure::argument(what));
         }
         region.dims = dims.map(|extent| extent as usize);
         Ok(())
@@ -251,7 +255,7 @@ impl Protected {
     }
 }
 
-impl Registered for Protected {
+impl Registered for ProtectedRegions {
     fn variables(&self) -> Vec<Variable<'_>> {
         fn lend(region: &Region) -> Variable<'_> {
             let Region { name, role, memory, distribution, dims } = region;
@@ -285,15 +289,15 @@ mod tests {
         let mut words = [0_u64; 6];
         for (code, element, bytes) in TYPES {
             let count = size_of_val(&words) / bytes;
-            let place = (words.as_mut_ptr().cast(), count as u64);
-            let mut region = Region::new("v", (RECOUP_DYNAMIC, code), place, (RECOUP_RANK_LOCAL, 0)).unwrap();
+            let start = words.as_mut_ptr().cast();
+            let mut region = Region::new("v", RECOUP_DYNAMIC, code, start, count as u64, RECOUP_RANK_LOCAL, 0).unwrap();
             assert_eq!((region.memory.values().element(), region.memory.values().len()), (element, count));
             let lent = region.memory.values_mut();
             assert_eq!((lent.as_values().element(), lent.as_values().len()), (element, count));
         }
         for code in [-1, TYPES.len() as i32, i32::MAX] {
-            let place = (words.as_mut_ptr().cast(), 1);
-            assert!(Region::new("v", (RECOUP_DYNAMIC, code), place, (RECOUP_RANK_LOCAL, 0)).is_err(), "{code}");
+            let start = words.as_mut_ptr().cast();
+            assert!(Region::new("v", RECOUP_DYNAMIC, code, start, 1, RECOUP_RANK_LOCAL, 0).is_err(), "{code}");
         }
     }
 

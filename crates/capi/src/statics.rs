@@ -1,54 +1,60 @@
-//! Static variables: one version of a run of their own, beside the versions that need it.
+//! Static variables: one version of a run of their own, next to the versions that need it.
 
 use recoup::Builder;
+use recoup::comm::LentComm;
 use recoup::core::{Comm, Progress, Registered, Scheme, Status};
 use recoup::pipeline::{Outcome, Session};
 
-use crate::lent::Lent;
-use crate::options::Options;
-use crate::protected::Protected;
-use crate::status::{Failure, RECOUP_E_DAMAGED, RECOUP_E_NOT_SAVED};
+use crate::options::HandleOptions;
+use crate::protected::ProtectedRegions;
+use crate::status::{CallFailure, RECOUP_E_DAMAGED, RECOUP_E_NOT_SAVED};
 
-/// What the run's name ends in.
+/// The end of the run's name.
 const SUFFIX: &str = ".static";
 
-fn builder(options: &Options) -> Builder {
+fn builder(options: &HandleOptions) -> Builder {
     let name = format!("{}{SUFFIX}", options.name());
     options.builder(false).name(&name).scheme(Scheme::Lossless).keep(1)
 }
 
-fn open(options: &Options, comm: &dyn Comm) -> Result<Session, Failure> {
+fn open(options: &HandleOptions, comm: &dyn Comm) -> Result<Session, CallFailure> {
     Ok(builder(options).build_on(comm)?)
 }
 
-/// Removes what they have in memory. Collective.
-pub(crate) fn forget_memory(options: &Options, lent: &Lent) -> Result<(), Failure> {
+/// Removes their version in memory. Collective.
+pub(crate) fn forget_memory(options: &HandleOptions, lent: &LentComm) -> Result<(), CallFailure> {
     Ok(builder(options).forget_memory(lent.comm())?)
 }
 
-/// Saves them, in place of what another run left there. Collective, inside a call of the program.
-pub(crate) fn save(options: &Options, lent: &Lent, statics: &Protected) -> Result<(), Failure> {
+/// Saves them, in place of those that another run left. Collective, inside a call of the program.
+pub(crate) fn save(options: &HandleOptions, lent: &LentComm, statics: &ProtectedRegions) -> Result<(), CallFailure> {
     let mut session = open(options, lent.comm())?;
-    session.start_anew()?;
+    session.start_over()?;
     let plan = options.builder(false).plan_of(Scheme::Lossless);
-    let (iteration, residual_norm, rhs_norm) = (0, 0.0, 0.0);
+    let iteration = 0;
+    let residual_norm = 0.0;
+    let rhs_norm = 0.0;
     let progress = Progress { iteration, residual_norm, rhs_norm, status: Status::Running, is_safe_point: true };
     let owners: [&dyn Registered; 1] = [statics];
     session.checkpoint(plan, progress, &owners)?;
     lent.finish(|| session.outstanding().map_or(true, |n| n == 0))?;
     match session.take_outcomes().pop() {
         Some(Outcome::Failed { message, .. }) => {
-            Err(Failure::new(RECOUP_E_NOT_SAVED, format!("static variables: {message}")))
+            Err(CallFailure::new(RECOUP_E_NOT_SAVED, format!("static variables: {message}")))
         }
         _ => Ok(()),
     }
 }
 
-/// Brings them back. Collective, inside a call of the program.
-pub(crate) fn restore(options: &Options, lent: &Lent, statics: &mut Protected) -> Result<(), Failure> {
+/// Restores them. Collective, inside a call of the program.
+pub(crate) fn restore(
+    options: &HandleOptions,
+    lent: &LentComm,
+    statics: &mut ProtectedRegions,
+) -> Result<(), CallFailure> {
     let mut session = open(options, lent.comm())?;
     match session.restore_with(&mut [statics])? {
         Some(_) => Ok(()),
-        None => Err(Failure::new(RECOUP_E_DAMAGED, "the static variables of this run are not there")),
+        None => Err(CallFailure::new(RECOUP_E_DAMAGED, "the static variables of this run are not there")),
     }
 }

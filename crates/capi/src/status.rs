@@ -1,4 +1,4 @@
-//! What calls return: an integer, and a message for the thread that called.
+//! The results of calls: an integer, and a message for the thread that called.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
@@ -7,24 +7,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use recoup::core::{CommError, Difference};
 use recoup::pipeline::PipelineError;
 
-/// Done.
+/// The call succeeded.
 pub const RECOUP_OK: i32 = 0;
-/// There is no version yet: start from the beginning. No error.
+/// No version exists yet: start from the beginning. Not an error.
 pub const RECOUP_NO_VERSION: i32 = 1;
 /// A pointer is NULL, a size or a number is out of its range, or regions overlap.
 pub const RECOUP_E_ARGUMENT: i32 = -1;
-/// Not an open handle.
+/// The number is not an open handle.
 pub const RECOUP_E_HANDLE: i32 = -2;
 /// The options have an unknown key or an impossible value.
 pub const RECOUP_E_OPTIONS: i32 = -3;
-/// Not now: variables and operator come before the first restore or step, and callbacks must not
-/// call their handle.
+/// The call is not allowed now: variables and operator come before the first restore or step, and
+/// callbacks must not call their handle.
 pub const RECOUP_E_ORDER: i32 = -4;
 /// The name is taken, too long or has characters that are not allowed.
 pub const RECOUP_E_NAME: i32 = -5;
 /// The directory is not ours, not writable, full or used by another process.
 pub const RECOUP_E_STORE: i32 = -6;
-/// There are versions, but none is whole.
+/// Versions exist, but none is whole.
 pub const RECOUP_E_DAMAGED: i32 = -7;
 /// The versions belong to another problem: another size, another operator or another right-hand
 /// side. The message says which.
@@ -44,12 +44,12 @@ pub const RECOUP_E_INTERNAL: i32 = -99;
 
 /// A code below 0, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     pub(crate) code: i32,
     pub(crate) message: String,
 }
 
-impl Failure {
+impl CallFailure {
     pub(crate) fn new(code: i32, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -59,7 +59,7 @@ impl Failure {
     }
 }
 
-impl From<PipelineError> for Failure {
+impl From<PipelineError> for CallFailure {
     fn from(error: PipelineError) -> Self {
         let mut message = error.to_string();
         let code = match &error {
@@ -84,13 +84,13 @@ impl From<PipelineError> for Failure {
     }
 }
 
-impl From<CommError> for Failure {
+impl From<CommError> for CallFailure {
     fn from(error: CommError) -> Self {
         Self::new(RECOUP_E_COMM, error.to_string())
     }
 }
 
-impl From<recoup::Error> for Failure {
+impl From<recoup::Error> for CallFailure {
     fn from(error: recoup::Error) -> Self {
         match error {
             recoup::Error::Store(error) => Self::new(RECOUP_E_STORE, error.to_string()),
@@ -105,30 +105,32 @@ thread_local! {
 }
 
 /// Runs the body of a call: errors become codes and messages, panics do not get out.
-pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+pub(crate) fn guarded(body: impl FnOnce() -> Result<i32, CallFailure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => return code,
         Ok(Err(failure)) => failure,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            // A panic with a value of another type has no words.
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Failure::new(RECOUP_E_INTERNAL, format!("panicked: {text}"))
+            CallFailure::new(RECOUP_E_INTERNAL, format!("panicked: {text}"))
         }
     };
+    // A text without a zero byte is a C string: the default is never taken.
     let text = CString::new(failure.message.replace('\0', " ")).unwrap_or_default();
     // Without its thread-local storage a thread that ends has no message.
     let _ = MESSAGE.try_with(|message| *message.borrow_mut() = text);
     failure.code
 }
 
-/// The message of the last call of this thread that returned a code below 0; empty when none did.
-/// Valid until the next call of this thread that fails.
+/// Returns the message of the last call of this thread that returned a code below 0; empty if none
+/// did. Valid until the next call of this thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_message() -> *const c_char {
     MESSAGE.try_with(|message| message.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// What a code means, in a few words. Valid for ever.
+/// Returns the meaning of a code, in a few words. The text stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
     let text: &CStr = match code {
@@ -153,7 +155,7 @@ pub extern "C" fn recoup_strerror(code: i32) -> *const c_char {
     text.as_ptr()
 }
 
-/// The library's version, as in "0.1.0". Valid for ever.
+/// Returns the version of the library, as in "0.1.0". The text stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

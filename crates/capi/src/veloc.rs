@@ -1,25 +1,22 @@
-//! The calls of VELOC's interface, which leave with this library: here the one that takes a
-//! communicator.
+//! The call of VELOC's interface that takes a communicator; the others are in crates/veloc.
 
 use std::ffi::{c_char, c_int};
 
 use crate::callbacks::RecoupComm;
-use crate::lent::Lent;
+use crate::lent::callbacks;
 
-/// What `VELOC_Init` is made of: a communicator of callbacks in place of MPI's, of which a copy is
-/// made.
+/// Implements `VELOC_Init`, on a copy of a communicator of callbacks in place of MPI's. Its
+/// callbacks must be allowed on any thread.
 ///
 /// # Safety
 /// `comm` is null or points to a communicator whose callbacks keep their promises on any thread;
 /// `cfg` is null or a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn recoup_veloc_init(comm: *const RecoupComm, cfg: *const c_char) -> c_int {
-    let copy = || {
-        // SAFETY: `comm` is null or points to a communicator.
-        let raw = *unsafe { comm.as_ref() }?;
-        // SAFETY: its callbacks do what they should.
-        Some(unsafe { Lent::new(Some(raw)) }?.comm().dup())
-    };
+    // SAFETY: `comm` is null or points to a communicator.
+    let raw = unsafe { comm.as_ref() }.copied();
+    // SAFETY: its callbacks do what they should.
+    let callbacks = raw.and_then(|raw| unsafe { callbacks(raw) });
     // SAFETY: `cfg` is null or a string.
-    unsafe { recoup_veloc::init(copy, cfg) }
+    unsafe { recoup_veloc::init(callbacks, cfg) }
 }

@@ -38,7 +38,8 @@ pub(crate) fn has(program: &str) -> bool {
 
 /// Compiles `source`, a path below the repository, into `folder`.
 pub(crate) fn compile(compiler: &str, source: &str, flags: &[String], folder: &Path) -> PathBuf {
-    let (root, library) = (root(), library_folder());
+    let root = root();
+    let library = library_folder();
     let program = folder.join(Path::new(source).file_stem().expect("a source has a name"));
     let mut command = Command::new(compiler);
     command.current_dir(folder).arg("-g").arg("-O2").arg(root.join(source));
@@ -71,7 +72,8 @@ pub(crate) fn run(words: &[&str]) -> Output {
 /// Runs a command line to a good end and returns what it printed.
 pub(crate) fn output(words: &[&str]) -> String {
     let output = run(words);
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words:?}: {}\n{out}\n{err}", output.status);
     out.into_owned()
 }

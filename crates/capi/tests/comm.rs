@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 
 use recoup::comm::Threads;
 use recoup::core::{Comm, CommError};
-use recoup_c::{Lent, RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart};
+use recoup_c::{RECOUP_COMM_ANY_THREAD, RecoupComm, RecoupPart, lent_comm, recoup_veloc_init};
 use recoup_testkit::comm_suite;
 
 /// What `ctx` points to: one communicator for collective calls, one for each tag.
@@ -22,7 +22,8 @@ struct Context {
 impl Context {
     fn lend(comm: &dyn Comm, only: Option<ThreadId>) -> Result<RecoupComm, CommError> {
         let tags = (0..4).map(|_| comm.dup()).collect::<Result<_, _>>()?;
-        let (rank, size) = (comm.rank() as i32, comm.size() as i32);
+        let rank = comm.rank() as i32;
+        let size = comm.size() as i32;
         let context = Box::new(Self { comm: comm.dup()?, tags, only });
         Ok(RecoupComm {
             ctx: Box::into_raw(context).cast(),
@@ -81,7 +82,8 @@ unsafe extern "C" fn exchange(
     // SAFETY: the library hands in slices, and each part describes one.
     unsafe {
         let context = Context::of(ctx);
-        let (sends, receives) = (parts(sends, n_sends), parts(receives, n_receives));
+        let sends = parts(sends, n_sends);
+        let receives = parts(receives, n_receives);
         for (tag, comm) in context.tags.iter().enumerate() {
             let of_tag = |part: &&RecoupPart| part.tag as usize == tag;
             let bytes = |part: &RecoupPart| match part.bytes {
@@ -130,7 +132,7 @@ fn callbacks_of_any_thread_pass_the_suite() {
         Threads::launch(ranks, |comm| {
             let raw = Context::lend(&comm, None).unwrap();
             // SAFETY: the context lives until `free` below.
-            let lent = unsafe { Lent::new(Some(raw)) }.unwrap();
+            let lent = unsafe { lent_comm(Some(raw)) }.unwrap();
             comm_suite::run(lent.comm());
             drop(lent);
             // SAFETY: nothing uses it any more.
@@ -145,7 +147,7 @@ fn callbacks_of_one_thread_serve_the_worker_in_rounds() {
         Threads::launch(ranks, |comm| {
             let raw = Context::lend(&comm, Some(std::thread::current().id())).unwrap();
             // SAFETY: the context lives until `free` below.
-            let lent = unsafe { Lent::new(Some(raw)) }.unwrap();
+            let lent = unsafe { lent_comm(Some(raw)) }.unwrap();
             let inside = lent.enter();
             let theirs = [lent.comm().dup().unwrap(), lent.comm().dup().unwrap()];
             comm_suite::run(lent.comm());
@@ -172,7 +174,7 @@ fn worker_that_waits_is_let_go_when_its_handle_closes() {
     Threads::launch(2, |comm| {
         let raw = Context::lend(&comm, Some(std::thread::current().id())).unwrap();
         // SAFETY: the context lives until `free` below.
-        let lent = unsafe { Lent::new(Some(raw)) }.unwrap();
+        let lent = unsafe { lent_comm(Some(raw)) }.unwrap();
         let theirs = {
             let _inside = lent.enter();
             lent.comm().dup().unwrap()
@@ -205,9 +207,22 @@ fn communicators_with_something_missing_are_refused() {
         ];
         for raw in broken {
             // SAFETY: no callback is made.
-            assert!(unsafe { Lent::new(Some(raw)) }.is_none());
+            assert!(unsafe { lent_comm(Some(raw)) }.is_none());
         }
         // SAFETY: nothing uses it.
         unsafe { free(whole.ctx) };
+    });
+}
+
+/// The client calls its communicator from any thread, and waited without end for a program's thread
+/// that never came by.
+#[test]
+fn veloc_refuses_a_communicator_that_one_thread_alone_may_call() {
+    Threads::launch(2, |comm| {
+        let raw = Context::lend(&comm, Some(std::thread::current().id())).unwrap();
+        // SAFETY: the callbacks end in `comm`; there is no configuration.
+        assert_eq!(unsafe { recoup_veloc_init(&raw, std::ptr::null()) }, -1);
+        // SAFETY: nothing uses it.
+        unsafe { free(raw.ctx) };
     });
 }

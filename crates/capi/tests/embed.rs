@@ -52,7 +52,8 @@ fn killed_c_solver_goes_on_from_its_newest_version() {
 /// has converged leaves nothing there.
 #[test]
 fn killed_c_solver_goes_on_from_memory_alone() {
-    let (folder, memory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let memory = tempfile::tempdir().unwrap();
     let program = compile("cc", "examples/embed/cg.c", &strict("-std=c11"), folder.path());
     let dir = folder.path().join("ckpt");
     let options = format!(
@@ -84,7 +85,8 @@ fn killed_fortran_solver_goes_on_from_its_newest_version() {
 #[test]
 fn fortran_constants_are_those_of_the_header() {
     let read = |name: &str| std::fs::read_to_string(root().join("crates/capi/include").join(name)).unwrap();
-    let (header, module) = (read("recoup.h"), read("recoup.f90"));
+    let header = read("recoup.h");
+    let module = read("recoup.f90");
     let constants = header.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' '));
     let mut n_compared = 0;
     for (name, value) in constants.filter(|(name, value)| value.parse::<i32>().is_ok() && !name.contains("_COMM_ANY")) {

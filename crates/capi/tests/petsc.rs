@@ -66,8 +66,8 @@ impl Example {
         Some(Solve { from: number(from)?, iterations: number(iterations)?, rest: rest.to_owned() })
     }
 
-    /// The solve killed after so many iterations on `ranks.0`, then run again on `ranks.1`.
-    fn killed(&self, name: &str, ranks: (u32, u32), arguments: &str, (after, options): (u32, &str)) -> Solve {
+    /// Runs the solve on `ranks.0`, killed after `after` iterations, then again on `ranks.1`.
+    fn killed(&self, name: &str, ranks: (u32, u32), arguments: &str, after: u32, options: &str) -> Solve {
         let options = format!("dir={} sync {options}", self.dir(name).display());
         let killed = self.run(ranks.0, &format!("{arguments} -kill_after {after}"), Some(&options));
         assert_eq!(killed, None, "{name}: not killed");
@@ -93,8 +93,7 @@ fn attached_cg_takes_the_same_iterations_and_a_killed_one_hardly_more() {
     }
     let third = plain.iterations / 3;
     for ranks in [(1, 1), (2, 2), (2, 1)] {
-        let options = (third, "interval=20it");
-        let resumed = ksp.killed(&format!("x+p{}{}", ranks.0, ranks.1), ranks, &cg, options);
+        let resumed = ksp.killed(&format!("x+p{}{}", ranks.0, ranks.1), ranks, &cg, third, "interval=20it");
         assert_eq!(resumed.from, third / 20 * 20);
         // State x+p: at most 2 % more iterations than undisturbed.
         assert!(f64::from(resumed.iterations) <= 1.02 * f64::from(plain.iterations), "{resumed:?}, {plain:?}");
@@ -112,7 +111,7 @@ fn killed_cg_goes_on_from_memory_alone() {
     for (ranks, tiers) in [(1, "memory"), (2, "memory,partner:ring1"), (2, "memory,rs:1+1")] {
         let name = format!("memory{ranks}{}", tiers.len());
         let options = format!("interval=20it tiers={tiers} memory-dir={}", memory.path().display());
-        let resumed = ksp.killed(&name, (ranks, ranks), &cg, (third, &options));
+        let resumed = ksp.killed(&name, (ranks, ranks), &cg, third, &options);
         assert_eq!(resumed.from, third / 20 * 20, "{tiers}");
         assert!(!ksp.dir(&name).exists(), "{tiers}: a directory was written");
         assert!(!holds_memory(memory.path()), "{tiers}: a solve that has converged leaves nothing in memory");
@@ -127,8 +126,8 @@ fn cg_restarted_from_x_alone_costs_what_a_plain_restart_costs() {
     let Some(ksp) = Example::of("examples/embed/ksp.c") else { return };
     let cg = format!("-n 32 {CG}");
     let plain = ksp.run(1, &cg, None).unwrap().iterations;
-    let exact = ksp.killed("exact", (1, 1), &cg, (plain / 3, "interval=10it scheme=lossless state=x")).iterations;
-    let lossy = ksp.killed("lossy", (1, 1), &cg, (plain / 3, "interval=10it scheme=lossy state=x")).iterations;
+    let exact = ksp.killed("exact", (1, 1), &cg, plain / 3, "interval=10it scheme=lossless state=x").iterations;
+    let lossy = ksp.killed("lossy", (1, 1), &cg, plain / 3, "interval=10it scheme=lossy state=x").iterations;
     let rate = f64::from(plain) / 1e6_f64.ln();
     assert!(exact > plain, "a restart costs something: {exact}, {plain}");
     assert!(f64::from(lossy.abs_diff(exact)) <= (rate * 1.5_f64.ln()).ceil(), "{lossy}, {exact}");
@@ -141,9 +140,9 @@ fn gmres_killed_after_a_cycle_needs_no_more_iterations() {
     let plain = ksp.run(1, &gmres, None).unwrap().iterations;
     let options = attached(&ksp.dir("attached"));
     assert_eq!(ksp.run(1, &gmres, Some(&options)).unwrap().iterations, plain);
-    let resumed = ksp.killed("exact", (1, 1), &gmres, (91, "interval=20it scheme=lossless"));
+    let resumed = ksp.killed("exact", (1, 1), &gmres, 91, "interval=20it scheme=lossless");
     assert_eq!((resumed.from, resumed.iterations), (90, plain));
-    let resumed = ksp.killed("lossy", (2, 1), &gmres, (91, "interval=20it scheme=lossy"));
+    let resumed = ksp.killed("lossy", (2, 1), &gmres, 91, "interval=20it scheme=lossy");
     assert_eq!(resumed.from, 90);
     // Residuals of restarted GMRES fall by cycle; 1.5 times the residual is worth less than a
     // cycle's fraction.
@@ -157,7 +156,7 @@ fn killed_time_stepping_ends_in_the_same_state() {
     let Some(heat) = Example::of("examples/embed/heat.c") else { return };
     for ranks in [1, 2] {
         let plain = heat.run(ranks, "-n 12", None).unwrap();
-        let resumed = heat.killed(&format!("heat{ranks}"), (ranks, ranks), "-n 12", (55, "interval=10it"));
+        let resumed = heat.killed(&format!("heat{ranks}"), (ranks, ranks), "-n 12", 55, "interval=10it");
         assert_eq!(resumed, Solve { from: 50, ..plain });
     }
 }
@@ -166,7 +165,7 @@ fn killed_time_stepping_ends_in_the_same_state() {
 fn killed_newton_ends_where_the_first_would_have() {
     let Some(heat) = Example::of("examples/embed/heat.c") else { return };
     let plain = heat.run(1, "-n 12 -nonlinear", None).unwrap();
-    let resumed = heat.killed("newton", (1, 1), "-n 12 -nonlinear", (4, "interval=1it"));
+    let resumed = heat.killed("newton", (1, 1), "-n 12 -nonlinear", 4, "interval=1it");
     assert_eq!(resumed, Solve { from: 4, ..plain });
 }
 

@@ -1,17 +1,20 @@
-//! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), and with the
-//! feature `mpi` ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that
-//! goes on without the processes it loses.
+//! Communicators: one rank ([`Solo`]), ranks as threads of one process ([`Threads`]), the ranks of
+//! a program that lends its communicator as callbacks ([`LentComm`]), and with the feature `mpi`
+//! ranks as processes of an MPI job (`Mpi`). [`survive()`] is the loop of a job that goes on
+//! without the processes it loses.
 //!
 //! Promises: every call of [`recoup_core::Comm`] with its full meaning, sums in rank order, and no
 //! call that hangs because a rank is gone. Must not know solvers, codecs or stores.
 
 mod hub;
+mod lent;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod solo;
 mod survive;
 mod threads;
 
+pub use lent::{CommCallbacks, InsideCall, LentComm, ProgramThread};
 #[cfg(feature = "mpi")]
 pub use mpi::{Host, Mpi, MpiError, MpiJob, ThreadLevel};
 pub use solo::Solo;

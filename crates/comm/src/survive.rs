@@ -9,7 +9,7 @@ use std::fmt::Display;
 
 /// A job whose processes can go on without those that are lost.
 pub trait RepairableJob {
-    /// Why the job cannot go on.
+    /// The reason that the job cannot go on.
     type Error;
 
     /// Returns whether this process waits for the place of a lost one.
@@ -82,7 +82,9 @@ mod tests {
         }
 
         fn repair(&mut self) -> Result<(), String> {
-            (self.losses, self.repairs, self.is_spare) = (self.losses - 1, self.repairs + 1, false);
+            self.losses -= 1;
+            self.repairs += 1;
+            self.is_spare = false;
             if self.repairs > 3 { Err("too many are lost".to_owned()) } else { Ok(()) }
         }
     }

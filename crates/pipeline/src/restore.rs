@@ -182,7 +182,7 @@ impl Session {
     ///
     /// # Errors
     /// [`PipelineError::Store`].
-    pub fn start_anew(&mut self) -> Result<(), PipelineError> {
+    pub fn start_over(&mut self) -> Result<(), PipelineError> {
         self.wait()?;
         self.chain_from(Base::default())?;
         self.set_aside_newer(None)?;

@@ -346,7 +346,7 @@ impl<'a> Run<'_, 'a> {
                 Ok((0, 0.0))
             }
             Err(error @ PipelineError::NoUsable { .. }) => {
-                session.start_anew()?;
+                session.start_over()?;
                 self.event(0, EventKind::StartAnew { reason: Some(error.to_string()) });
                 Ok((0, 0.0))
             }

@@ -1,5 +1,5 @@
-//! Versions to be looked at: what their manifests say, their values as NumPy arrays, their damage
-//! by name.
+//! The versions of a directory, for inspection: their manifests, their values as NumPy arrays,
+//! their damage by name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 use crate::refused;
 
 /// The versions of one run.
-#[pyclass(frozen, module = "recoup")]
-pub(crate) struct Directory {
+#[pyclass(frozen, name = "Directory", module = "recoup")]
+pub(crate) struct PyDirectory {
     /// The directory.
     #[pyo3(get)]
     path: PathBuf,
@@ -26,7 +26,7 @@ pub(crate) struct Directory {
 }
 
 #[pymethods]
-impl Directory {
+impl PyDirectory {
     #[new]
     #[pyo3(signature = (path, name))]
     fn new(path: PathBuf, name: Option<String>) -> PyResult<Self> {
@@ -36,10 +36,10 @@ impl Directory {
     }
 
     /// The versions, oldest first.
-    fn versions(&self, py: Python<'_>) -> PyResult<Vec<Version>> {
+    fn versions(&self, py: Python<'_>) -> PyResult<Vec<PyVersion>> {
         py.detach(|| {
             let versions = self.store.versions().map_err(refused)?;
-            Ok(versions.into_iter().map(|version| Version::new(self.store.clone(), version)).collect())
+            Ok(versions.into_iter().map(|version| PyVersion::new(self.store.clone(), version)).collect())
         })
     }
 
@@ -53,7 +53,7 @@ impl Directory {
     }
 }
 
-/// The run meant: the only one where none is named.
+/// Returns the run named, or the only one if none is.
 fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
     let mut names = Hdf5Store::names(path).map_err(refused)?;
     let shown = path.display();
@@ -67,14 +67,14 @@ fn chosen(path: &Path, name: Option<String>) -> PyResult<String> {
 }
 
 /// One version.
-#[pyclass(frozen, module = "recoup")]
-pub(crate) struct Version {
+#[pyclass(frozen, name = "Version", module = "recoup")]
+pub(crate) struct PyVersion {
     store: Arc<dyn Store>,
     version: u64,
     manifest: Result<Manifest, String>,
 }
 
-impl Version {
+impl PyVersion {
     fn new(store: Arc<dyn Store>, version: u64) -> Self {
         let manifest = store.manifest(version).map_err(|error| error.to_string());
         Self { store, version, manifest }
@@ -113,14 +113,14 @@ impl Version {
 }
 
 #[pymethods]
-impl Version {
+impl PyVersion {
     /// The iteration it was taken at: its number.
     #[getter]
     fn iteration(&self) -> u64 {
         self.version
     }
 
-    /// Why the manifest cannot be read; None where it can.
+    /// The reason that the manifest cannot be read; None if it can.
     #[getter]
     fn damage(&self) -> Option<&str> {
         self.manifest.as_ref().err().map(String::as_str)
@@ -217,11 +217,11 @@ impl Version {
         Ok(self.manifest()?.parents().into_iter().collect())
     }
 
-    /// Its variables, those of each rank by themselves.
+    /// Its variables, each once for every rank.
     #[getter]
-    fn variables(&self) -> PyResult<Vec<Variable>> {
+    fn variables(&self) -> PyResult<Vec<PyVariable>> {
         let manifest = self.manifest()?;
-        Ok(manifest.variables.iter().map(|record| Variable::new(manifest, record)).collect())
+        Ok(manifest.variables.iter().map(|record| PyVariable::new(manifest, record)).collect())
     }
 
     /// The decoded variables as arrays.
@@ -271,13 +271,13 @@ impl Version {
 }
 
 /// One variable of one rank.
-#[pyclass(frozen, get_all, module = "recoup")]
-pub(crate) struct Variable {
+#[pyclass(frozen, get_all, name = "Variable", module = "recoup")]
+pub(crate) struct PyVariable {
     /// Its name.
     name: String,
     /// The rank that owns it.
     rank: usize,
-    /// What it is to the solver: iterate, direction, dynamic, recomputed or static.
+    /// Role in the solver: iterate, direction, dynamic, recomputed or static.
     role: String,
     /// NumPy type of its values.
     dtype: &'static str,
@@ -293,7 +293,7 @@ pub(crate) struct Variable {
     payload_bytes: u64,
 }
 
-impl Variable {
+impl PyVariable {
     fn new(manifest: &Manifest, record: &recoup::core::VariableRecord) -> Self {
         let ours = |f: &&FrameRecord| f.variable == record.name && f.rank == record.rank;
         let frames: Vec<&FrameRecord> = manifest.frames.iter().filter(ours).collect();
@@ -312,7 +312,7 @@ impl Variable {
 }
 
 #[pymethods]
-impl Variable {
+impl PyVariable {
     fn __repr__(&self) -> String {
         let Self { name, rank, role, len, codec, bound, .. } = self;
         format!("Variable({name:?}, rank={rank}, role={role:?}, len={len}, codec={codec:?}, bound={bound:?})")

@@ -6,9 +6,14 @@ use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 
-create_exception!(recoup, Error, PyException, "What recoup could not do, in its own words.");
+create_exception!(
+    recoup,
+    Error,
+    PyException,
+    "An error of recoup: names what failed, what was expected and what was found."
+);
 
-/// An error of the library as the exception.
+/// Makes the exception of an error of the library.
 pub(crate) fn refused(error: impl Display) -> PyErr {
     Error::new_err(error.to_string())
 }

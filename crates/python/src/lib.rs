@@ -28,13 +28,15 @@ mod _native {
     #[pymodule_export]
     use crate::Error;
     #[pymodule_export]
-    use crate::directory::{Directory, Variable, Version};
+    use crate::directory::{PyDirectory, PyVariable, PyVersion};
     #[pymodule_export]
-    use crate::model::{Decision, Simulated, decide, interval, max_extra_iterations, overhead, simulate, stationary};
+    use crate::model::{
+        PyDecision, PySimulated, decide, interval, max_extra_iterations, overhead, simulate, stationary,
+    };
     #[pymodule_export]
-    use crate::outcome::{Outcome, Restored, Said};
+    use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
     #[pymodule_export]
-    use crate::session::Session;
+    use crate::session::PySession;
     use pyo3::prelude::*;
 
     /// Tells the version of the library.

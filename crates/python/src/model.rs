@@ -14,7 +14,7 @@ use recoup::model::simulate::Simulation;
 use crate::options::above_zero;
 use crate::refused;
 
-/// Young's, Daly's and the exact interval, in seconds.
+/// Returns Young's, Daly's and the exact interval, in seconds.
 #[pyfunction]
 pub(crate) fn interval(mtti: f64, ckpt: f64) -> PyResult<(f64, f64, f64)> {
     let of = checkpointing(mtti, ckpt)?;
@@ -25,7 +25,7 @@ fn checkpointing(mtti: f64, ckpt: f64) -> PyResult<Checkpointing> {
     Ok(Checkpointing { mtti_seconds: above_zero("mtti", mtti)?, checkpoint_seconds: above_zero("ckpt", ckpt)? })
 }
 
-/// The overhead as a fraction of the productive time, at Young's interval.
+/// Returns the overhead as a fraction of the productive time, at Young's interval.
 #[pyfunction]
 pub(crate) fn overhead(mtti: f64, ckpt: f64, recover: f64, extra_seconds: f64) -> PyResult<f64> {
     checkpointing(mtti, ckpt)?;
@@ -48,7 +48,7 @@ fn at_least_zero(name: &str, value: f64) -> PyResult<f64> {
     }
 }
 
-/// Theorem 1: extra iterations up to which lossy pays.
+/// Returns the extra iterations up to which lossy pays (Theorem 1).
 #[pyfunction]
 pub(crate) fn max_extra_iterations(mtti: f64, ckpt_traditional: f64, ckpt_lossy: f64, t_iter: f64) -> PyResult<f64> {
     let of = LossyBreakEven {
@@ -60,13 +60,14 @@ pub(crate) fn max_extra_iterations(mtti: f64, ckpt_traditional: f64, ckpt_lossy:
     Ok(of.max_extra_iterations())
 }
 
-/// Theorem 2: extra iterations of a stationary method, low and high.
+/// Returns the extra iterations of a stationary method, low and high (Theorem 2).
 #[pyfunction]
 pub(crate) fn stationary(iterations: f64, spectral_radius: f64, error_bound: f64) -> PyResult<(f64, f64)> {
     if above_zero("spectral_radius", spectral_radius)? >= 1.0 {
         return Err(refused(format!("spectral_radius is {spectral_radius}, expected a number below 1")));
     }
-    let (iterations, error_bound) = (above_zero("iterations", iterations)?, above_zero("error_bound", error_bound)?);
+    let iterations = above_zero("iterations", iterations)?;
+    let error_bound = above_zero("error_bound", error_bound)?;
     let found = Stationary { iterations, spectral_radius, error_bound }.extra_iterations();
     Ok((found.low, found.high))
 }
@@ -74,7 +75,7 @@ pub(crate) fn stationary(iterations: f64, spectral_radius: f64, error_bound: f64
 /// A job and the times of its checkpoints, by the names of the Python half.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Job {
+pub(crate) struct ModelJob {
     mtti: f64,
     t_iter: f64,
     iterations: f64,
@@ -84,7 +85,7 @@ pub(crate) struct Job {
     extra_iterations: f64,
 }
 
-impl Job {
+impl ModelJob {
     fn question(&self) -> PyResult<Question> {
         let given = [
             (Scheme::Traditional, "ckpt_traditional", Some(self.ckpt_traditional), 0.0),
@@ -117,9 +118,9 @@ impl Job {
     }
 }
 
-/// Which scheme, how often, and why.
-#[pyclass(frozen, get_all, module = "recoup")]
-pub(crate) struct Decision {
+/// The cheapest scheme, its interval, and the reasons.
+#[pyclass(frozen, get_all, name = "Decision", module = "recoup")]
+pub(crate) struct PyDecision {
     /// The scheme that costs least.
     scheme: String,
     /// The interval to save at.
@@ -133,17 +134,17 @@ pub(crate) struct Decision {
 }
 
 #[pymethods]
-impl Decision {
+impl PyDecision {
     fn __repr__(&self) -> String {
         format!("Decision(scheme={:?}, interval_seconds={}, why={:?})", self.scheme, self.interval_seconds, self.why)
     }
 }
 
-/// Which scheme to save with.
+/// Decides which scheme to save with.
 #[pyfunction]
-pub(crate) fn decide(job: Job) -> PyResult<Decision> {
+pub(crate) fn decide(job: ModelJob) -> PyResult<PyDecision> {
     let answer = job.question()?.answer();
-    Ok(Decision {
+    Ok(PyDecision {
         scheme: answer.scheme.to_string(),
         interval_seconds: answer.interval_seconds,
         expected_overhead: answer.expected_overhead.iter().map(|(scheme, of)| (scheme.to_string(), *of)).collect(),
@@ -152,9 +153,9 @@ pub(crate) fn decide(job: Job) -> PyResult<Decision> {
     })
 }
 
-/// What a simulation of one scheme found.
-#[pyclass(frozen, get_all, module = "recoup")]
-pub(crate) struct Simulated {
+/// The result of simulating one scheme.
+#[pyclass(frozen, get_all, name = "Simulated", module = "recoup")]
+pub(crate) struct PySimulated {
     /// The interval simulated.
     interval_seconds: f64,
     /// Overhead by the formula.
@@ -172,15 +173,20 @@ pub(crate) struct Simulated {
 }
 
 #[pymethods]
-impl Simulated {
+impl PySimulated {
     fn __repr__(&self) -> String {
         format!("Simulated(overhead={:.4} +- {:.4})", self.overhead, self.half_width)
     }
 }
 
-/// Each scheme through simulated failures.
+/// Simulates each scheme under failures.
 #[pyfunction]
-pub(crate) fn simulate(py: Python<'_>, job: Job, trials: u32, seed: u64) -> PyResult<BTreeMap<String, Simulated>> {
+pub(crate) fn simulate(
+    py: Python<'_>,
+    job: ModelJob,
+    trials: u32,
+    seed: u64,
+) -> PyResult<BTreeMap<String, PySimulated>> {
     if trials < 2 {
         return Err(refused(format!("trials is {trials}, expected 2 or more")));
     }
@@ -191,7 +197,7 @@ pub(crate) fn simulate(py: Python<'_>, job: Job, trials: u32, seed: u64) -> PyRe
         let interval_seconds = if *scheme == Scheme::None { f64::INFINITY } else { timing.interval_seconds() };
         let work_seconds = question.remaining_seconds;
         let outcome = Simulation { timing, interval_seconds, work_seconds, trials, seed }.run();
-        let found = Simulated {
+        let found = PySimulated {
             interval_seconds,
             expected_overhead: answer.expected(*scheme),
             overhead: outcome.overhead_fraction.mean,

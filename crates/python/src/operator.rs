@@ -13,20 +13,20 @@ use recoup::solvers::Csr;
 
 use crate::refused;
 
-/// What an operator written in Python raised last, in its own words.
+/// The last exception of an operator written in Python, in its own words.
 pub(crate) type Raised = Arc<Mutex<Option<String>>>;
 
-/// What the Python half makes of `A`.
+/// `A`, as the Python half hands it over.
 #[derive(FromPyObject)]
-pub(crate) enum Given<'py> {
+pub(crate) enum PyOperator<'py> {
     /// Row starts, columns and values of a sparse matrix, columns ascending in each row.
     Matrix(PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>),
-    /// Rows, and a function from an array of as many doubles to another.
+    /// The number of rows, and a function from an array of that many doubles to another.
     Function(usize, Py<PyAny>),
 }
 
-impl Given<'_> {
-    /// The operator.
+impl PyOperator<'_> {
+    /// Makes the operator.
     ///
     /// # Errors
     /// [`crate::Error`] when the arrays make no square matrix of finite values.
@@ -35,24 +35,24 @@ impl Given<'_> {
             Self::Matrix(starts, columns, values) => {
                 let starts: Result<Vec<usize>, _> =
                     starts.as_slice().map_err(refused)?.iter().map(|&s| usize::try_from(s)).collect();
-                let (columns, values) =
-                    (columns.as_slice().map_err(refused)?.to_vec(), values.as_slice().map_err(refused)?.to_vec());
+                let columns = columns.as_slice().map_err(refused)?.to_vec();
+                let values = values.as_slice().map_err(refused)?.to_vec();
                 let matrix = Csr::new(starts.map_err(refused)?, columns, values).map_err(refused)?;
                 Ok(Arc::new(matrix))
             }
-            Self::Function(rows, function) => Ok(Arc::new(Function { rows, function, raised })),
+            Self::Function(rows, function) => Ok(Arc::new(CallableOperator { rows, function, raised })),
         }
     }
 }
 
 /// An operator known by its product only.
-struct Function {
+struct CallableOperator {
     rows: usize,
     function: Py<PyAny>,
     raised: Raised,
 }
 
-impl Function {
+impl CallableOperator {
     fn product(&self, py: Python<'_>, x: &[f64], y: &mut [f64]) -> PyResult<()> {
         let product = self.function.bind(py).call1((PyArray1::from_slice(py, x),))?;
         let product: PyReadonlyArray1<'_, f64> = product.extract().map_err(refused)?;
@@ -65,12 +65,12 @@ impl Function {
     }
 }
 
-impl Operator for Function {
+impl Operator for CallableOperator {
     fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Fails when the function raises, and when the interpreter is on its way out.
+    /// Calls the function. Fails if it raises, and while the interpreter shuts down.
     fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
         assert!(x.len() == self.rows && y.len() == self.rows, "an operator of {} rows on {}", self.rows, x.len());
         let called = Python::try_attach(|py| {

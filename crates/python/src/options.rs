@@ -16,7 +16,7 @@ use crate::refused;
 /// Keyword arguments of `Session`, all of them, by their names.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Options {
+pub(crate) struct SessionOptions {
     name: String,
     scheme: Option<String>,
     interval: Option<String>,
@@ -42,12 +42,12 @@ pub(crate) struct Options {
     drain: Option<String>,
 }
 
-impl Options {
+impl SessionOptions {
     fn interval(&self) -> PyResult<Interval> {
         self.interval.as_deref().map_or(Ok(Interval::Auto), parsed)
     }
 
-    /// The scheme that is always used; `None` where costs decide.
+    /// Returns the scheme that is always used; `None` if costs decide.
     ///
     /// # Errors
     /// [`crate::Error`] for a word that names none, and for `auto` where it cannot decide.
@@ -149,7 +149,7 @@ impl Options {
         Ok(Some(tiers))
     }
 
-    /// The relative residual at which a solve has converged.
+    /// Returns the relative residual at which a solve has converged.
     pub(crate) fn rtol(&self) -> f64 {
         self.rtol
     }
@@ -157,14 +157,14 @@ impl Options {
     /// Returns the run whose memory may be forgotten, where it has tiers; opens nothing.
     ///
     /// # Errors
-    /// [`crate::Error`] as of [`Options::choose`].
+    /// [`crate::Error`] as of [`SessionOptions::choose`].
     pub(crate) fn memory_of(&self, dir: &Path) -> PyResult<Option<Builder>> {
         let builder = recoup::open(dir).name(&self.name);
         Ok(self.tier_options()?.map(|tiers| builder.tier_options(tiers)))
     }
 }
 
-/// The numbers of a method that the library knows by name.
+/// Returns the numbers of a method that the library knows by name.
 ///
 /// # Errors
 /// [`crate::Error`] with the names.
@@ -186,7 +186,7 @@ fn parsed<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse().map_err(refused)
 }
 
-/// The value, where it is a finite number above 0.
+/// Returns the value, if it is a finite number above 0.
 ///
 /// # Errors
 /// [`crate::Error`] that names it.

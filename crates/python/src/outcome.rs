@@ -1,18 +1,18 @@
-//! What a session reports, as plain Python objects.
+//! The reports of a session, as plain Python objects.
 
 use pyo3::prelude::*;
 use recoup::pipeline::{self, DecisionRecord, Saved};
 
-/// How a checkpoint ended.
-#[pyclass(frozen, get_all, module = "recoup")]
-pub(crate) struct Outcome {
-    /// The version, or the one that is not.
+/// The end of a checkpoint.
+#[pyclass(frozen, get_all, name = "Outcome", module = "recoup")]
+pub(crate) struct PyOutcome {
+    /// The version, whether it counts or not.
     version: u64,
     /// `saved`, `failed`, `suspicious` or `aborted`; only a saved version counts.
     state: &'static str,
-    /// Why it does not count.
+    /// The reason that it does not count.
     message: Option<String>,
-    /// Of a saved version: how it was saved.
+    /// Scheme of a saved version.
     scheme: Option<String>,
     /// Codec of the iterate, or of everything when lossless.
     codec: Option<String>,
@@ -24,24 +24,24 @@ pub(crate) struct Outcome {
     raw_bytes: u64,
     /// Bytes written.
     payload_bytes: u64,
-    /// `||b - A x||` of what was saved, where it was computed.
+    /// `||b - A x||` of the saved iterate, if it was computed.
     true_residual_norm: Option<f64>,
-    /// `||b - A x'||` of what will be restored, where it was computed.
+    /// `||b - A x'||` of the decoded iterate, if it was computed.
     verified_residual_norm: Option<f64>,
     /// Encodings tried until that was small enough.
     tries: u32,
-    /// What the solver waited for.
+    /// Seconds that the solver waited.
     blocking_seconds: f64,
-    /// Encoding, behind the solver.
+    /// Seconds of encoding, in the background.
     encode_seconds: f64,
-    /// Products with the operator, behind the solver.
+    /// Seconds of products with the operator, in the background.
     verify_seconds: f64,
-    /// Writing, behind the solver.
+    /// Seconds of writing, in the background.
     write_seconds: f64,
 }
 
-impl Outcome {
-    /// The outcome, with what an operator written in Python raised.
+impl PyOutcome {
+    /// Makes the outcome, with the exception of an operator written in Python.
     pub(crate) fn new(outcome: pipeline::Outcome, raised: Option<&str>) -> Self {
         match outcome {
             pipeline::Outcome::Saved(saved) => Self::saved(&saved),
@@ -96,7 +96,7 @@ impl Outcome {
 }
 
 #[pymethods]
-impl Outcome {
+impl PyOutcome {
     fn __repr__(&self) -> String {
         let tail = match (&self.message, &self.bound) {
             (Some(message), _) => format!(", message={message:?}"),
@@ -107,9 +107,9 @@ impl Outcome {
     }
 }
 
-/// A version that came back.
-#[pyclass(frozen, get_all, module = "recoup")]
-pub(crate) struct Restored {
+/// A version that was restored.
+#[pyclass(frozen, get_all, name = "Restored", module = "recoup")]
+pub(crate) struct PyRestored {
     /// The version, and the iteration to go on from.
     version: u64,
     /// The scheme it was saved under.
@@ -120,17 +120,16 @@ pub(crate) struct Restored {
     residual_norm: f64,
     /// `||b - A x'||` of the restored iterate, where it was computed.
     verified_residual_norm: Option<f64>,
-    /// Time it took.
+    /// Seconds that the restore took.
     seconds: f64,
-    /// Where the version belongs to another problem: the residual norms, for this one, of its
-    /// iterate and of the one protected. The former was restored if its norm is not above the
-    /// other.
+    /// For a version of another problem, the residual norms in this one of its iterate and of the
+    /// one protected. Its iterate was restored if its norm is not above the other.
     guess: Option<(f64, f64)>,
     /// Newer versions that were not whole, and what is wrong with each.
     skipped: Vec<(u64, Vec<String>)>,
 }
 
-impl From<pipeline::Restored> for Restored {
+impl From<pipeline::Restored> for PyRestored {
     fn from(restored: pipeline::Restored) -> Self {
         Self {
             version: restored.version,
@@ -146,7 +145,7 @@ impl From<pipeline::Restored> for Restored {
 }
 
 #[pymethods]
-impl Restored {
+impl PyRestored {
     fn __repr__(&self) -> String {
         let Self { version, scheme, resume, skipped, .. } = self;
         format!("Restored(version={version}, scheme={scheme:?}, resume={resume:?}, skipped={skipped:?})")
@@ -155,12 +154,12 @@ impl Restored {
 
 /// A line of the decision log.
 #[pyclass(frozen, get_all, name = "LoggedDecision", module = "recoup")]
-pub(crate) struct Said {
+pub(crate) struct PyLoggedDecision {
     /// The iteration it was taken at.
     iteration: u64,
-    /// How versions are saved from now on.
+    /// Scheme of versions from now on.
     scheme: String,
-    /// With which codec.
+    /// Codec of versions from now on.
     codec: String,
     /// The interval in force.
     interval_seconds: f64,
@@ -168,7 +167,7 @@ pub(crate) struct Said {
     why: String,
 }
 
-impl From<&DecisionRecord> for Said {
+impl From<&DecisionRecord> for PyLoggedDecision {
     fn from(record: &DecisionRecord) -> Self {
         Self {
             iteration: record.iteration,
@@ -181,7 +180,7 @@ impl From<&DecisionRecord> for Said {
 }
 
 #[pymethods]
-impl Said {
+impl PyLoggedDecision {
     fn __repr__(&self) -> String {
         format!("LoggedDecision(iteration={}, scheme={:?}, why={:?})", self.iteration, self.scheme, self.why)
     }

@@ -9,19 +9,19 @@ use recoup::core::{Distribution, Registered, Resume, Role, Values, ValuesMut, Va
 use crate::refused;
 
 /// An array under its name.
-pub(crate) struct Protected {
+pub(crate) struct ProtectedArray {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) array: Py<PyUntypedArray>,
     /// Extents, fastest first.
     pub(crate) dims: [usize; 3],
-    /// It is a variable only while versions hold it, or once it was taken into use.
+    /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
 }
 
-impl Protected {
-    /// An array to be protected.
+impl ProtectedArray {
+    /// Describes an array to be protected.
     ///
     /// # Errors
     /// [`crate::Error`] for a role that is none, and for an array that is not contiguous in C order
@@ -31,11 +31,13 @@ impl Protected {
         if !array.is_c_contiguous() {
             return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
         }
-        Reading::of(name, array)?;
+        ReadableArray::of(name, array)?;
         if matches!(role, Role::Iterate | Role::Direction) && array.cast::<PyArrayDyn<f64>>().is_err() {
             return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.dtype())));
         }
-        let (name, dims, array) = (name.to_owned(), dims(array.shape()), array.clone().unbind());
+        let name = name.to_owned();
+        let dims = dims(array.shape());
+        let array = array.clone().unbind();
         Ok(Self { name, role, array, dims, is_spare, is_used: !is_spare })
     }
 
@@ -62,7 +64,7 @@ fn role_of(name: &str) -> PyResult<Role> {
     })
 }
 
-/// Extents of an array in C order, fastest first; more than three count as one.
+/// Returns the extents of an array in C order, fastest first; more than three count as one.
 fn dims(shape: &[usize]) -> [usize; 3] {
     match *shape {
         [x] => [x, 1, 1],
@@ -73,14 +75,14 @@ fn dims(shape: &[usize]) -> [usize; 3] {
 }
 
 /// An array borrowed to be read.
-pub(crate) enum Reading<'py> {
+pub(crate) enum ReadableArray<'py> {
     F64(PyReadonlyArrayDyn<'py, f64>),
     F32(PyReadonlyArrayDyn<'py, f32>),
     I64(PyReadonlyArrayDyn<'py, i64>),
     Bytes(PyReadonlyArrayDyn<'py, u8>),
 }
 
-impl<'py> Reading<'py> {
+impl<'py> ReadableArray<'py> {
     fn of(name: &str, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
         let busy = |error| refused(format!("array {name}: {error}"));
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
@@ -111,8 +113,8 @@ impl<'py> Reading<'py> {
 ///
 /// # Errors
 /// [`crate::Error`] when one is borrowed to be written.
-pub(crate) fn read<'py>(py: Python<'py>, all: &[Protected]) -> PyResult<Vec<Reading<'py>>> {
-    all.iter().filter(|p| p.is_used).map(|p| Reading::of(&p.name, p.array.bind(py))).collect()
+pub(crate) fn read<'py>(py: Python<'py>, all: &[ProtectedArray]) -> PyResult<Vec<ReadableArray<'py>>> {
+    all.iter().filter(|p| p.is_used).map(|p| ReadableArray::of(&p.name, p.array.bind(py))).collect()
 }
 
 /// Names the first value that is NaN or infinite; `index` says how Python finds it.
@@ -122,17 +124,18 @@ pub(crate) fn not_finite(index: impl Fn(usize) -> String, values: &[f64]) -> Opt
 }
 
 /// Variables lent to be saved.
-pub(crate) struct Lent<'a>(Vec<Variable<'a>>);
+pub(crate) struct LentArrays<'a>(Vec<Variable<'a>>);
 
-impl<'a> Lent<'a> {
-    /// The arrays in use, as [`read`] borrowed them.
+impl<'a> LentArrays<'a> {
+    /// Takes the arrays in use, as [`read`] borrowed them.
     ///
     /// # Errors
     /// [`crate::Error`] when an array has changed its layout.
-    pub(crate) fn new(all: &'a [Protected], readings: &'a [Reading<'_>]) -> PyResult<Self> {
+    pub(crate) fn new(all: &'a [ProtectedArray], readings: &'a [ReadableArray<'_>]) -> PyResult<Self> {
         let pairs = all.iter().filter(|p| p.is_used).zip(readings);
-        let variable = |(p, reading): (&'a Protected, &'a Reading<'_>)| {
-            let (dims, values) = (p.dims, reading.values()?);
+        let variable = |(p, reading): (&'a ProtectedArray, &'a ReadableArray<'_>)| {
+            let dims = p.dims;
+            let values = reading.values()?;
             Ok(Variable { dims, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
@@ -148,7 +151,7 @@ impl<'a> Lent<'a> {
     }
 }
 
-impl Registered for Lent<'_> {
+impl Registered for LentArrays<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
         self.0.clone()
     }
@@ -159,19 +162,19 @@ impl Registered for Lent<'_> {
 }
 
 /// An array borrowed to be written.
-pub(crate) enum Writing<'py> {
+pub(crate) enum WritableArray<'py> {
     F64(PyReadwriteArrayDyn<'py, f64>),
     F32(PyReadwriteArrayDyn<'py, f32>),
     I64(PyReadwriteArrayDyn<'py, i64>),
     Bytes(PyReadwriteArrayDyn<'py, u8>),
 }
 
-impl<'py> Writing<'py> {
+impl<'py> WritableArray<'py> {
     /// Borrows an array to be written.
     ///
     /// # Errors
     /// [`crate::Error`] when it is borrowed otherwise, or not to be written.
-    pub(crate) fn of(py: Python<'py>, protected: &Protected) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'py>, protected: &ProtectedArray) -> PyResult<Self> {
         let array = protected.array.bind(py);
         let busy = |error| refused(format!("array {}: {error}", protected.name));
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
@@ -197,38 +200,38 @@ impl<'py> Writing<'py> {
 }
 
 /// One variable lent to be restored.
-struct Target<'a> {
-    protected: &'a Protected,
+struct RestoreTarget<'a> {
+    protected: &'a ProtectedArray,
     values: ValuesMut<'a>,
     is_used: bool,
 }
 
 /// Variables lent to be restored. Spare ones come into use where a version holds them.
-pub(crate) struct Targets<'a>(Vec<Target<'a>>);
+pub(crate) struct RestoreTargets<'a>(Vec<RestoreTarget<'a>>);
 
-impl<'a> Targets<'a> {
-    /// All arrays, spare ones too.
+impl<'a> RestoreTargets<'a> {
+    /// Takes all arrays, spare ones too.
     ///
     /// # Errors
     /// [`crate::Error`] when an array has changed its layout.
-    pub(crate) fn new(all: &'a [Protected], writings: &'a mut [Writing<'_>]) -> PyResult<Self> {
-        let target = |(protected, writing): (&'a Protected, &'a mut Writing<'_>)| {
-            Ok(Target { protected, values: writing.values()?, is_used: protected.is_used })
+    pub(crate) fn new(all: &'a [ProtectedArray], writings: &'a mut [WritableArray<'_>]) -> PyResult<Self> {
+        let target = |(protected, writing): (&'a ProtectedArray, &'a mut WritableArray<'_>)| {
+            Ok(RestoreTarget { protected, values: writing.values()?, is_used: protected.is_used })
         };
         Ok(Self(all.iter().zip(writings).map(target).collect::<PyResult<_>>()?))
     }
 
-    /// Which of them are in use now.
+    /// Returns for each whether it is in use now.
     pub(crate) fn used(&self) -> Vec<bool> {
         self.0.iter().map(|target| target.is_used).collect()
     }
 }
 
-impl Registered for Targets<'_> {
+impl Registered for RestoreTargets<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
         let used = self.0.iter().filter(|target| target.is_used);
         used.map(|target| {
-            let Target { protected: p, values, .. } = target;
+            let RestoreTarget { protected: p, values, .. } = target;
             Variable { dims: p.dims, ..Variable::new(&p.name, p.role, values.as_values(), p.distribution()) }
         })
         .collect()

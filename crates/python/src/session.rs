@@ -15,47 +15,48 @@ use recoup::comm::Solo;
 use recoup::core::{Difference, Plan, Progress, Scheme, Status};
 use recoup::pipeline;
 
-use crate::operator::{Given, Raised};
-use crate::options::{Options, profile};
-use crate::outcome::{Outcome, Restored, Said};
-use crate::protected::{Lent, Protected, Targets, Writing, not_finite, read};
+use crate::operator::{PyOperator, Raised};
+use crate::options::{SessionOptions, profile};
+use crate::outcome::{PyLoggedDecision, PyOutcome, PyRestored};
+use crate::protected::{LentArrays, ProtectedArray, RestoreTargets, WritableArray, not_finite, read};
 use crate::refused;
 
-/// What `Session` of the Python half wraps.
-#[pyclass(frozen, module = "recoup._native")]
-pub(crate) struct Session {
-    state: Mutex<State>,
+/// The session that `Session` of the Python half wraps.
+#[pyclass(frozen, name = "Session", module = "recoup._native")]
+pub(crate) struct PySession {
+    state: Mutex<SessionState>,
     raised: Raised,
     rhs_norm: f64,
     /// The process that opened it.
     process: u32,
-    /// Of a session with tiers: what names the run in memory, and the tolerance of its solve.
+    /// For a session with tiers: a builder that names the run in memory, and the tolerance of its
+    /// solve.
     memory: Option<(Builder, f64)>,
 }
 
-/// Why a call saved nothing.
-enum Refusal {
+/// The reason that a call saved nothing.
+enum SaveError {
     Pipeline(pipeline::PipelineError),
     /// A value that is not finite.
     Value(String),
 }
 
-impl From<pipeline::PipelineError> for Refusal {
+impl From<pipeline::PipelineError> for SaveError {
     fn from(error: pipeline::PipelineError) -> Self {
         Self::Pipeline(error)
     }
 }
 
-struct State {
+struct SessionState {
     session: Option<pipeline::Session>,
-    protected: Vec<Protected>,
-    /// Of a version that is due, or asked for.
+    protected: Vec<ProtectedArray>,
+    /// The plan of a version that is due, or asked for.
     plan: Plan,
     /// The relative residual of the last step.
     relative_residual: f64,
 }
 
-impl State {
+impl SessionState {
     /// # Errors
     /// [`crate::Error`] after `close`.
     fn session(&mut self) -> PyResult<&mut pipeline::Session> {
@@ -63,8 +64,8 @@ impl State {
     }
 }
 
-impl Session {
-    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+impl PySession {
+    fn state(&self) -> PyResult<MutexGuard<'_, SessionState>> {
         let here = std::process::id();
         if here != self.process {
             let opener = self.process;
@@ -79,32 +80,35 @@ impl Session {
         }
     }
 
-    /// Where the solve stands, which `close` looks at.
+    /// Returns the progress of the solve, and records it for `close`.
     fn progress(&self, iteration: u64, residual_norm: f64) -> PyResult<Progress> {
-        let (status, is_safe_point) = (Status::Running, true);
+        let status = Status::Running;
+        let is_safe_point = true;
         let progress = Progress { iteration, residual_norm, rhs_norm: self.rhs_norm, status, is_safe_point };
         self.state()?.relative_residual = progress.relative_residual();
         Ok(progress)
     }
 
-    /// Does `work` with the session and the variables, without the interpreter.
+    /// Calls `work` with the session and the variables, without the interpreter.
     fn with_variables<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut pipeline::Session, &Lent<'_>, Plan) -> Result<T, Refusal> + Send,
+        work: impl FnOnce(&mut pipeline::Session, &LentArrays<'_>, Plan) -> Result<T, SaveError> + Send,
     ) -> PyResult<T> {
         let mut state = self.state()?;
-        let State { session, protected, plan, .. } = &mut *state;
+        let SessionState { session, protected, plan, .. } = &mut *state;
         let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
         let readings = read(py, protected)?;
-        let (lent, plan) = (Lent::new(protected, &readings)?, *plan);
+        let lent = LentArrays::new(protected, &readings)?;
+        let plan = *plan;
         py.detach(|| work(session, &lent, plan)).map_err(|error| match error {
-            Refusal::Pipeline(error) => self.raised(error),
-            Refusal::Value(what) => refused(format!("{what}: nothing was saved")),
+            SaveError::Pipeline(error) => self.raised(error),
+            SaveError::Value(what) => refused(format!("{what}: nothing was saved")),
         })
     }
 
-    /// The library's words, and those of an operator that raised, or what to do.
+    /// Makes the exception: the library's words, and those of an operator that raised, or what to
+    /// do.
     fn raised(&self, error: pipeline::PipelineError) -> PyErr {
         use pipeline::PipelineError::OtherProblem;
         match (self.take_raised(), &error) {
@@ -126,22 +130,23 @@ impl Session {
 }
 
 #[pymethods]
-impl Session {
+impl PySession {
     #[new]
     #[pyo3(signature = (dir, options, system))]
     fn new(
         py: Python<'_>,
         dir: PathBuf,
-        options: Options,
-        system: Option<(Given<'_>, PyReadonlyArray1<'_, f64>)>,
+        options: SessionOptions,
+        system: Option<(PyOperator<'_>, PyReadonlyArray1<'_, f64>)>,
     ) -> PyResult<Self> {
         let raised = Raised::default();
         let memory = options.memory_of(&dir)?.map(|run| (run, options.rtol()));
         let has_system = system.is_some();
-        let (mut builder, mut rhs_norm) = (options.choose(recoup::open(dir), has_system)?, 0.0);
+        let mut builder = options.choose(recoup::open(dir), has_system)?;
+        let mut rhs_norm = 0.0;
         if let Some((operator, rhs)) = system {
-            let (operator, rhs): (_, Arc<[f64]>) =
-                (operator.into_operator(raised.clone())?, rhs.as_slice().map_err(refused)?.into());
+            let operator = operator.into_operator(raised.clone())?;
+            let rhs: Arc<[f64]> = rhs.as_slice().map_err(refused)?.into();
             if operator.rows() != rhs.len() {
                 return Err(refused(format!("b: {} values expected, {} found", operator.rows(), rhs.len())));
             }
@@ -155,21 +160,19 @@ impl Session {
         let default = if has_system { Scheme::Lossy } else { Scheme::Lossless };
         let plan = builder.plan_of(options.scheme(has_system)?.unwrap_or(default));
         let session = py.detach(|| builder.build());
-        let (state, process) = (
-            State { session: None, protected: Vec::new(), plan, relative_residual: f64::INFINITY },
-            std::process::id(),
-        );
+        let state = SessionState { session: None, protected: Vec::new(), plan, relative_residual: f64::INFINITY };
+        let process = std::process::id();
         Self { state: Mutex::new(state), raised, rhs_norm, process, memory }.opened(session)
     }
 
     /// Lends an array under a name; an array lent before under that name is replaced.
     #[pyo3(signature = (name, array, role, spare))]
     fn protect(&self, name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, spare: bool) -> PyResult<()> {
-        let protected = Protected::new(name, array, role, spare)?;
+        let protected = ProtectedArray::new(name, array, role, spare)?;
         let mut state = self.state()?;
         state.session()?;
         match state.protected.iter_mut().find(|p| p.name == name) {
-            Some(before) => *before = Protected { is_used: before.is_used || !spare, ..protected },
+            Some(before) => *before = ProtectedArray { is_used: before.is_used || !spare, ..protected },
             None => state.protected.push(protected),
         }
         Ok(())
@@ -183,7 +186,7 @@ impl Session {
         Ok(())
     }
 
-    /// Names of the arrays in use.
+    /// Returns the names of the arrays in use.
     fn used(&self) -> PyResult<Vec<String>> {
         Ok(self.state()?.protected.iter().filter(|p| p.is_used).map(|p| p.name.clone()).collect())
     }
@@ -200,12 +203,12 @@ impl Session {
         let progress = self.progress(iteration, residual_norm)?;
         let taken = self.with_variables(py, |session, lent, _| {
             let plan = session.due(progress, &[lent])?;
-            plan.map(|plan| checkpoint(session, lent, (plan, progress))).transpose()
+            plan.map(|plan| checkpoint(session, lent, plan, progress)).transpose()
         })?;
         Ok(taken)
     }
 
-    /// Decides only: whether a version is due.
+    /// Decides only. Returns whether a version is due.
     fn due(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<bool> {
         let progress = self.progress(iteration, residual_norm)?;
         let plan = self.with_variables(py, |session, lent, _| Ok(session.due(progress, &[lent])?))?;
@@ -218,30 +221,31 @@ impl Session {
     /// Saves now.
     fn save(&self, py: Python<'_>, iteration: u64, residual_norm: f64) -> PyResult<u64> {
         let progress = self.progress(iteration, residual_norm)?;
-        self.with_variables(py, |session, lent, plan| checkpoint(session, lent, (plan, progress)))
+        self.with_variables(py, |session, lent, plan| checkpoint(session, lent, plan, progress))
     }
 
     /// Overwrites the arrays from the newest version that is whole.
-    fn restore(&self, py: Python<'_>) -> PyResult<Option<Restored>> {
+    fn restore(&self, py: Python<'_>) -> PyResult<Option<PyRestored>> {
         let mut state = self.state()?;
-        let State { session, protected, .. } = &mut *state;
+        let SessionState { session, protected, .. } = &mut *state;
         let session = session.as_mut().ok_or_else(|| refused("the session is closed"))?;
-        let mut writings: Vec<Writing<'_>> = protected.iter().map(|p| Writing::of(py, p)).collect::<PyResult<_>>()?;
-        let mut targets = Targets::new(protected, &mut writings)?;
+        let mut writings: Vec<WritableArray<'_>> =
+            protected.iter().map(|p| WritableArray::of(py, p)).collect::<PyResult<_>>()?;
+        let mut targets = RestoreTargets::new(protected, &mut writings)?;
         let restored = py.detach(|| session.restore_with(&mut [&mut targets])).map_err(|error| self.raised(error))?;
         let used = targets.used();
         drop(targets);
         if restored.is_some() {
             protected.iter_mut().zip(used).for_each(|(p, is_used)| p.is_used = is_used);
         }
-        Ok(restored.map(Restored::from))
+        Ok(restored.map(PyRestored::from))
     }
 
-    /// Puts all versions out of the way.
-    fn start_anew(&self, py: Python<'_>) -> PyResult<()> {
+    /// Puts all versions aside.
+    fn start_over(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.start_anew()).map_err(refused)
+        py.detach(|| session.start_over()).map_err(refused)
     }
 
     /// Waits until every checkpoint taken has an outcome.
@@ -251,35 +255,35 @@ impl Session {
         py.detach(|| session.wait()).map_err(refused)
     }
 
-    /// Checkpoints without an outcome yet.
+    /// Returns the number of checkpoints without an outcome.
     fn outstanding(&self) -> PyResult<usize> {
         self.state()?.session()?.outstanding().map_err(refused)
     }
 
-    /// The outcomes since the last call.
-    fn outcomes(&self) -> PyResult<Vec<Outcome>> {
+    /// Returns the outcomes since the last call.
+    fn outcomes(&self) -> PyResult<Vec<PyOutcome>> {
         let mut state = self.state()?;
         let session = state.session()?;
         session.outstanding().map_err(refused)?;
         let outcomes = session.take_outcomes();
         let has_failed = outcomes.iter().any(|o| matches!(o, pipeline::Outcome::Failed { .. }));
         let raised = if has_failed { self.take_raised() } else { None };
-        Ok(outcomes.into_iter().map(|outcome| Outcome::new(outcome, raised.as_deref())).collect())
+        Ok(outcomes.into_iter().map(|outcome| PyOutcome::new(outcome, raised.as_deref())).collect())
     }
 
-    /// The decision log.
-    fn decisions(&self) -> PyResult<Vec<Said>> {
-        Ok(self.state()?.session()?.decisions().iter().map(Said::from).collect())
+    /// Returns the decision log.
+    fn decisions(&self) -> PyResult<Vec<PyLoggedDecision>> {
+        Ok(self.state()?.session()?.decisions().iter().map(PyLoggedDecision::from).collect())
     }
 
-    /// Mean time of one iteration.
+    /// Returns the mean time of one iteration.
     fn iteration_seconds(&self) -> PyResult<f64> {
         Ok(self.state()?.session()?.iteration_seconds())
     }
 
-    /// Finishes what was taken and lets the directory go. The outcomes that were not asked for come
-    /// back.
-    fn close(&self, py: Python<'_>) -> PyResult<Vec<Outcome>> {
+    /// Finishes the checkpoints taken and releases the directory. Returns the outcomes that were
+    /// not asked for.
+    fn close(&self, py: Python<'_>) -> PyResult<Vec<PyOutcome>> {
         if self.state()?.session.is_none() {
             return Ok(Vec::new());
         }
@@ -299,21 +303,22 @@ impl Session {
     }
 }
 
-/// Saves, unless an iterate holds what no solver goes on from; the version taken.
+/// Saves, unless an iterate holds a value that is not finite. Returns the version taken.
 fn checkpoint(
     session: &mut pipeline::Session,
-    lent: &Lent<'_>,
-    (plan, progress): (Plan, Progress),
-) -> Result<u64, Refusal> {
+    lent: &LentArrays<'_>,
+    plan: Plan,
+    progress: Progress,
+) -> Result<u64, SaveError> {
     if let Some(what) = lent.not_finite() {
-        return Err(Refusal::Value(what));
+        return Err(SaveError::Value(what));
     }
     let taken = session.checkpoint(plan, progress, &[lent]);
     session.computing();
     Ok(taken?.version)
 }
 
-impl Session {
+impl PySession {
     fn opened(self, session: Result<pipeline::Session, recoup::Error>) -> PyResult<Self> {
         let session = session.map_err(|error| match self.take_raised() {
             Some(raised) => refused(format!("{error}: {raised}")),
@@ -324,9 +329,9 @@ impl Session {
     }
 }
 
-impl Drop for Session {
-    /// As `close`, without the interpreter, which the worker may need. A forked process has no
-    /// worker, and leaves all to the one that has.
+impl Drop for PySession {
+    /// Closes without the interpreter, which the worker may need. A forked process has no worker,
+    /// and leaves all to the process that has one.
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = state.session.take() {

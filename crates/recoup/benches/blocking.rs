@@ -86,7 +86,7 @@ fn rank(memory: &Path) {
             distribution: Distribution::Rows { first, global: operator.global_rows() },
         };
         for (name, scheme) in [("raw", Scheme::Traditional), ("lossy", Scheme::Lossy)] {
-            measure((name, policy().plan(scheme)), &iterate, &operator, (memory, &comm));
+            measure(name, policy().plan(scheme), &iterate, &operator, memory, &comm);
         }
     }
     job.end(0);
@@ -110,7 +110,7 @@ fn policy() -> PolicyConfig {
     }
 }
 
-fn session(name: &str, operator: &DistributedPoisson3d, (memory, comm): (&Path, &dyn Comm)) -> Session {
+fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dyn Comm) -> Session {
     let node = memory.join(name).join(format!("node-{}", comm.rank()));
     let store = NodeStore::new(node, comm.rank()).guarded(Protection::Partner(Partners::Ring(1)), 1);
     let tier = Tier { name: "memory".to_owned(), store: Arc::new(store), every: 1, keep: 1, max_bytes: None };
@@ -146,19 +146,14 @@ fn median(mut seconds: Vec<f64>) -> f64 {
     seconds[seconds.len() / 2]
 }
 
-fn measure(
-    (name, plan): (&str, Plan),
-    iterate: &Iterate,
-    operator: &DistributedPoisson3d,
-    (memory, comm): (&Path, &dyn Comm),
-) {
+fn measure(name: &str, plan: Plan, iterate: &Iterate, operator: &DistributedPoisson3d, memory: &Path, comm: &dyn Comm) {
     let clock = SystemClock::new();
     let slowest = |seconds: f64| gather_json(comm, &seconds).unwrap().into_iter().fold(0.0, f64::max);
     let mut residual = vec![0.0; operator.rows()];
     operator.apply(&iterate.values, &mut residual).unwrap();
     let mut square = [residual.iter().map(|r| r * r).sum::<f64>()];
     comm.sum(&mut square).unwrap();
-    let mut session = session(name, operator, (memory, comm));
+    let mut session = session(name, operator, memory, comm);
     let mut target = residual;
     let mut copies = Vec::new();
     let mut blocked = Vec::new();

@@ -1,4 +1,4 @@
-//! From a directory to a session: defaults for everything a user need not know yet.
+//! The builder of a session on a directory, with a default for every choice.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use recoup_pipeline::{Codecs, PipelineError, Reference, Session, SessionConfig, 
 
 use crate::{TierCosts, TierOptions};
 
-/// Versions from one that stands alone to the next, when nothing else is said.
+/// Default of [`Builder::key_every`]: versions from one that stands alone to the next.
 pub const KEY_EVERY: usize = 10;
 
-/// Tolerance on the relative residual, when nothing is said.
+/// Default of [`Builder::tolerance`], on the relative residual.
 pub const RTOL: f64 = 1e-6;
 
-/// Codecs that take the place of QB for lossy variables where the storage is slow enough, when no
-/// codec is named: slower ones, often with better ratios. One that is not in the build is no rival.
+/// Codecs that compete with QB for lossy variables if no codec is named: slower ones, often with
+/// better ratios, that win on slow storage. One that is not in the build does not compete.
 pub const RIVALS: [CodecId; 2] = [CodecId::Pco, CodecId::Sz3];
 
-/// The scheme where none is named: lossy at the interval asked for, or decided from measured costs
-/// (`None`) where none is, if there is an operator to verify bounds with; lossless if there is
-/// none.
+/// Returns the scheme if none is named. With an operator to verify bounds, it is lossy at the
+/// interval asked for, or decided from measured costs (`None`) if no interval is. Without an
+/// operator it is lossless.
 #[must_use]
 pub fn default_scheme(interval: Interval, has_operator: bool) -> Option<Scheme> {
     match (has_operator, interval) {
@@ -40,7 +40,7 @@ pub fn default_scheme(interval: Interval, has_operator: bool) -> Option<Scheme> 
 
 /// Starts a session on a directory: `recoup::open(dir)`, a few choices, `build()`.
 ///
-/// Without further choices: the scheme and the interval are decided from measured costs, lossy
+/// Without further choices, the scheme and the interval are decided from measured costs. Lossy
 /// versions keep `||b - A x'|| <= 1.5 ||r||` by measurement, the two newest versions are kept, and
 /// failures are expected once a day.
 #[must_use]
@@ -106,7 +106,7 @@ pub struct Builder {
     tiers: Option<Result<TierOptions, ParseTiersError>>,
 }
 
-/// Why a session could not be opened.
+/// The error of a session that could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -116,14 +116,14 @@ pub enum Error {
     /// The session could not start.
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
-    /// [`Builder::tiers`] was given something else.
+    /// The words of [`Builder::tiers`] name no row of tiers.
     #[error("tiers: {0}")]
     Tiers(#[from] ParseTiersError),
 }
 
 impl Builder {
-    /// The problem `A x = b`, this rank's rows: needed by every bound that follows the residual,
-    /// and to refuse another problem's checkpoint.
+    /// Gives the problem `A x = b`, this rank's rows. Every bound that follows the residual needs
+    /// it, and it is needed to refuse the checkpoint of another problem.
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
         self.reference = Some(Reference { operator, rhs });
@@ -140,29 +140,29 @@ impl Builder {
         self
     }
 
-    /// Name of the run inside the directory.
+    /// Names the run inside the directory [default: `solve`].
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Mean time to interrupt of the job.
+    /// Sets the mean time to interrupt of the job [default: one day].
     #[must_use]
     pub fn mtti(mut self, mtti: Duration) -> Self {
         self.policy.mtti_seconds = mtti.as_secs_f64();
         self
     }
 
-    /// Always this scheme, instead of deciding from measured costs.
+    /// Uses this scheme always, instead of deciding from measured costs.
     #[must_use]
     pub fn scheme(mut self, scheme: Scheme) -> Self {
         self.scheme = Some(scheme);
         self
     }
 
-    /// Codec of lossy versions [default: QB, or one of [`RIVALS`] where the storage is so slow that
-    /// its ratio pays].
+    /// Chooses the codec of lossy versions [default: QB, or one of [`RIVALS`] if the storage is so
+    /// slow that its ratio pays].
     #[must_use]
     pub fn lossy_codec(mut self, codec: CodecId) -> Self {
         self.rivals.clear();
@@ -170,71 +170,75 @@ impl Builder {
         self
     }
 
-    /// Threads that codecs may work on while the solver waits: in a restore, and in versions that
-    /// are waited for, at most 256; the bytes do not depend on them [default: this process' cores
-    /// by the ranks].
+    /// Sets the threads that codecs may use while the solver waits, at most 256: in a restore, and
+    /// in versions that it waits for. The bytes do not depend on them [default: the cores of this
+    /// process divided by the ranks].
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Codec of lossless and exact versions.
+    /// Chooses the codec of lossless and exact versions [default: zstd].
     #[must_use]
     pub fn lossless_codec(mut self, codec: CodecId) -> Self {
         self.policy.lossless_codec = codec;
         self
     }
 
-    /// How the bound of lossy versions follows the residual.
+    /// Chooses the rule by which the bound of lossy versions follows the residual [default:
+    /// verified].
     #[must_use]
     pub fn bound(mut self, rule: BoundRule) -> Self {
         self.policy.rule = rule;
         self
     }
 
-    /// Allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||` [default: the method's,
-    /// and a quarter or four times that where the scheme is decided and measured costs say so].
+    /// Sets the allowed growth of the residual, `||b - A x'|| <= (1 + theta) ||r||` [default: the
+    /// method's, or a quarter or four times that if the scheme is decided from measured costs].
     #[must_use]
     pub fn theta(mut self, theta: f64) -> Self {
-        (self.policy.theta, self.policy.has_grains) = (Some(theta), false);
+        self.policy.theta = Some(theta);
+        self.policy.has_grains = false;
         self
     }
 
-    /// What lossy versions hold enough for [default: the method's: the iterate and, where they
-    /// serve, its directions].
+    /// Chooses the resume that lossy versions hold enough for [default: the method's: the iterate
+    /// and, where they serve, its directions].
     #[must_use]
     pub fn lossy_resume(mut self, resume: Resume) -> Self {
         self.policy.lossy_resume = Some(resume);
         self
     }
 
-    /// Allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta ||p||_A`
-    /// [default: 0.05].
+    /// Sets the allowed error of lossy directions in the energy norm, `||p' - p||_A <= delta
+    /// ||p||_A` [default: 0.05].
     #[must_use]
     pub fn delta(mut self, delta: f64) -> Self {
-        (self.policy.delta, self.policy.has_grains) = (delta, false);
+        self.policy.delta = delta;
+        self.policy.has_grains = false;
         self
     }
 
-    /// What every version must hold enough for, in place of what its scheme usually does.
+    /// Chooses the resume that every version must hold enough for [default: the scheme's].
     #[must_use]
     pub fn resume(mut self, resume: Resume) -> Self {
         self.policy.resume = Some(resume);
         self
     }
 
-    /// Everything about a checkpoint at once.
+    /// Makes all choices about a checkpoint at once.
     #[must_use]
     pub fn plan(mut self, plan: Plan) -> Self {
         self.rivals.clear();
-        (self.policy.lossy_codec, self.policy.lossless_codec) = (plan.codec, plan.codec);
+        self.policy.lossy_codec = plan.codec;
+        self.policy.lossless_codec = plan.codec;
         self.policy.rule = plan.rule;
         self.theta(plan.theta).delta(plan.delta).resume(plan.resume).scheme(plan.scheme)
     }
 
-    /// When to save: from measured costs, or every so many seconds or iterations. Given alone, the
-    /// scheme is [`default_scheme`].
+    /// Chooses the interval: from measured costs, in seconds or in iterations. Without a scheme,
+    /// [`default_scheme`] applies.
     #[must_use]
     pub fn interval(mut self, interval: Interval) -> Self {
         self.interval = interval;
@@ -247,100 +251,101 @@ impl Builder {
         self.interval(Interval::Iterations(iterations))
     }
 
-    /// Versions kept, at least one.
+    /// Sets the number of versions kept, at least one [default: 2].
     #[must_use]
     pub fn keep(mut self, versions: usize) -> Self {
         self.keep = versions.max(1);
         self
     }
 
-    /// Keeps fewer versions where they take more than `bytes` together. The newest, and those it is
-    /// coded against, are always kept. The limit is on the files of versions that count: room for
-    /// the version being written comes on top.
+    /// Keeps fewer versions if they take more than `bytes` together. The newest, and those it is
+    /// coded against, are always kept. The limit covers the files of versions that count; the
+    /// version being written comes on top.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// The iterate of lossy versions is coded against the version before it, where the codec can
-    /// and it pays, and by itself in one version of so many [default: 10]; 1 for versions that all
-    /// stand alone, which saves a copy of the iterate in memory. What a kept version is coded
-    /// against is kept with it.
+    /// Codes the iterate alone in one lossy version of `versions` [default: 10], and otherwise
+    /// against the version before it, if the codec can and it pays. With 1 all versions stand
+    /// alone, which saves a copy of the iterate in memory. The versions that a kept version is
+    /// coded against are kept with it.
     #[must_use]
     pub fn key_every(mut self, versions: usize) -> Self {
         self.key_every = versions.max(1);
         self
     }
 
-    /// The solver waits until each version counts.
+    /// Lets the solver wait until each version counts [default: no].
     #[must_use]
     pub fn synchronous(mut self, synchronous: bool) -> Self {
         self.policy.asynchronous = !synchronous;
         self
     }
 
-    /// The thread that makes versions stays on the core the process is bound to, where it is bound
-    /// to one; else it may run on all the system gives the process, if those are more than there
-    /// are ranks on the machine. For nodes shared with others whose cores are kept apart by such
-    /// bindings alone.
+    /// Keeps the thread that makes versions on the core the process is bound to, if it is bound to
+    /// a single one. Otherwise that thread may run on all cores the system allows the process, if
+    /// they are more than the ranks on the machine. For nodes shared with other jobs whose cores
+    /// are kept apart by such bindings alone [default: no].
     #[must_use]
     pub fn worker_stays(mut self, stays: bool) -> Self {
         self.worker_stays = stays;
         self
     }
 
-    /// Whether states are checked for corruption before a version counts: one product with the
-    /// operator for each version of a method whose residual says something of its iterate [default:
-    /// yes].
+    /// Checks states for corruption before a version counts [default: yes]. It takes one product
+    /// with the operator for each version, for methods whose residual tells about the iterate.
     #[must_use]
     pub fn corruption_check(mut self, checks: bool) -> Self {
         self.checks_corruption = checks;
         self
     }
 
-    /// The solver's tolerance on the relative residual, from which the remaining work is predicted,
-    /// where the solver itself does not say ([`recoup_core::Iteration::tolerance`]).
+    /// Sets the solver's tolerance on the relative residual, from which the remaining work is
+    /// predicted, if the solver itself does not know it ([`recoup_core::Iteration::tolerance`]).
     #[must_use]
     pub fn tolerance(mut self, rtol: f64) -> Self {
         self.tolerance = rtol;
         self
     }
 
-    /// Extra iterations to expect of a lossy recovery until one was seen, as a fraction of those
-    /// done [default: the method's].
+    /// Sets the extra iterations to expect of a lossy recovery until one was seen, as a fraction of
+    /// those done [default: the method's].
     #[must_use]
     pub fn extra_fraction(mut self, fraction: f64) -> Self {
         self.policy.extra_fraction = Some(fraction);
         self
     }
 
-    /// What lossy recoveries cost the method, for a program whose solver does not say so itself:
-    /// theta, what versions hold, extra iterations to expect. [`Session::step`] asks the solver.
+    /// Sets the cost of lossy recoveries for the method of a program whose solver does not know it:
+    /// theta, the content of versions, the extra iterations to expect. [`Session::step`] asks the
+    /// solver.
     #[must_use]
     pub fn method(mut self, profile: MethodProfile) -> Self {
         self.policy.profile = profile;
         self
     }
 
-    /// Reads and writes no faster than this: a busy parallel file system on one machine.
+    /// Reads and writes no faster than this, to stand for a busy parallel file system.
     #[must_use]
     pub fn bandwidth(mut self, bytes_per_second: f64) -> Self {
         self.bytes_per_second = Some(bytes_per_second);
         self
     }
 
-    /// Where versions rest, fastest first [default: `pfs`, the directory]: `memory` that outlives
-    /// the process, `partner:ringD` or `partner:R/R/..` (copies on other nodes), `rs:K+M` (erasure
-    /// sets), `pfs`. Without `pfs` no directory is written; its name still says which run it is.
-    /// A killed program that opens the same directory and name again goes on from memory.
+    /// Names the tiers that versions rest in, fastest first [default: `pfs`, the directory]:
+    /// `memory` that outlives the process, `partner:ringD` or `partner:R/R/..` (copies on other
+    /// nodes), `rs:K+M` (erasure sets), `pfs`. Without `pfs` no directory is written; its name
+    /// still identifies the run. A killed program that opens the same directory and name again
+    /// goes on from memory.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let dir = tempfile::tempdir()?;
     /// let session = recoup::open(&dir).tiers("memory,pfs").build()?;
     /// # drop(session);
-    /// // The solve has converged: what it has in memory is of no use any more.
+    /// // The solve has converged: its versions in memory are of no use any more.
     /// recoup::open(&dir).tiers("memory,pfs").forget_memory(&recoup::comm::Solo)?;
     /// # Ok(())
     /// # }
@@ -351,21 +356,22 @@ impl Builder {
         self
     }
 
-    /// As [`Builder::tiers`], with all that can be said about them.
+    /// As [`Builder::tiers`], with all their options.
     #[must_use]
     pub fn tier_options(mut self, options: TierOptions) -> Self {
         self.tiers = Some(Ok(options));
         self
     }
 
-    /// Another clock, and whether costs are measured on it or declared.
+    /// Replaces the clock, and says whether costs are measured on it or declared.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>, timing: Timing) -> Self {
-        (self.clock, self.timing) = (clock, timing);
+        self.clock = clock;
+        self.timing = timing;
         self
     }
 
-    /// What each checkpoint of `scheme` would do.
+    /// Returns the plan of a checkpoint of `scheme`.
     #[must_use]
     pub fn plan_of(&self, scheme: Scheme) -> Plan {
         self.policy.plan(scheme)
@@ -388,8 +394,8 @@ impl Builder {
         Ok(Session::open(self.config(store, comm.size()), comm)?)
     }
 
-    /// Removes what the run has in memory tiers: its solve has converged, or is to start over. The
-    /// directory stays as it is. Collective, with no session of the run open.
+    /// Removes the versions that the run has in memory tiers: its solve has converged, or is to
+    /// start over. The directory stays as it is. Collective, with no session of the run open.
     ///
     /// # Errors
     /// [`Error`] when it cannot be removed, on every rank.
@@ -404,7 +410,7 @@ impl Builder {
         RunPlace { dir: Some(&self.dir), name: &self.name }
     }
 
-    /// The tiers, where memory is among them.
+    /// Returns the tiers, if memory is among them.
     fn memory_tiers(&self) -> Result<Option<TierOptions>, ParseTiersError> {
         Ok(self.tiers.clone().transpose()?.filter(|tiers| tiers.list.memory))
     }
@@ -425,7 +431,8 @@ impl Builder {
         Ok(tiers.open(pfs, self.place(), costs, comm)?)
     }
 
-    /// Rank 0 takes the lock before the others join it; what it cannot open is every rank's error.
+    /// Opens the directory. Rank 0 takes the lock before the others join it; its error is every
+    /// rank's.
     fn directory_on(&self, comm: &dyn Comm) -> Result<Arc<dyn Store>, Error> {
         let open = |access| Hdf5Store::open(&self.dir, &self.name, access);
         let first = if comm.rank() == 0 { open(Access::Write).map(Some) } else { Ok(None) };

@@ -10,8 +10,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use recoup_cache::{MEMORY_DIR, NodeStore, Pace, RunMemory, RunPlace, TierList, Tiers, WhenBusy, node_name};
-use recoup_core::{Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words};
+use recoup_cache::{
+    MEMORY_DIR, NodeStore, RunMemory, RunPlace, TierList, TierPacing, Tiers, WhenBusy, host_name, node_name,
+};
+use recoup_core::{
+    Clock, Comm, Store, StoreError, Tier, agreed, broadcast_json, each, gather_json, gather_words, gathered,
+};
 use recoup_io::{PrivateDir, SystemClock};
 use recoup_model::multilevel::plan;
 use recoup_model::shares::{FailureShares, Loss, Survivor};
@@ -30,29 +34,29 @@ pub struct TierOptions {
     pub pfs_every: PfsEvery,
     /// The losses failures come with, for [`PfsEvery::Auto`].
     pub failure_shares: FailureShares,
-    /// How the directory gets its versions behind memory [default: skip; off where the solver
-    /// waits for versions].
+    /// The way versions get to the directory behind memory [default: skip; off if the solver waits
+    /// for versions].
     pub drain: Option<Drain>,
-    /// Where memory tiers are; a directory in memory.
+    /// The directory of memory tiers, on a file system in memory.
     pub memory_dir: PathBuf,
-    /// Which ranks share a node.
+    /// The nodes of the ranks.
     pub nodes: Nodes,
     /// Guards that the ranks are too few for are left out instead of refused, as after a loss.
     pub is_forgiving: bool,
 }
 
-/// Every how many versions one goes to the directory.
+/// The interval, in versions, at which one goes to the directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PfsEvery {
     /// Chosen by the model of several levels, from the MTTI, the losses each tier survives and the
     /// seconds versions take in each.
     #[default]
     Auto,
-    /// Every so many versions, at least 1.
+    /// This number of versions, at least 1.
     Given(u64),
 }
 
-/// How slower tiers get their versions.
+/// The way versions get to slower tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     /// Written behind the run; a version is left out while the one before is on its way.
@@ -63,15 +67,15 @@ pub enum Drain {
     Off,
 }
 
-/// The nodes of the ranks: what is lost together.
+/// The nodes of the ranks: ranks of one node are lost together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nodes {
     /// The ranks of one machine share a node; on a single machine every rank is a node.
     #[default]
     Hosts,
-    /// So many ranks in a row share a node.
+    /// This number of ranks in a row share a node.
     Ranks(usize),
-    /// This process is on the node of this number.
+    /// The number of this process's node.
     Given(usize),
 }
 
@@ -88,7 +92,7 @@ pub struct TierCosts {
     pub keep: usize,
     /// Bytes of versions the directory keeps, at most.
     pub max_bytes: Option<u64>,
-    /// The solver waits until a version is wherever it goes.
+    /// The solver waits until a version is in all its tiers.
     pub synchronous: bool,
 }
 
@@ -118,7 +122,7 @@ impl FromStr for Drain {
 }
 
 impl From<TierList> for TierOptions {
-    /// These tiers, with the defaults for everything else.
+    /// Takes these tiers, with the defaults for everything else.
     fn from(list: TierList) -> Self {
         Self {
             list,
@@ -170,8 +174,8 @@ impl TierOptions {
         }))
     }
 
-    /// Removes what the run has in memory: it is done, or is to start over. The first rank of each
-    /// node does it. Collective.
+    /// Removes the versions that the run has in memory: it is done, or is to start over. The first
+    /// rank of each node does it. Collective.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be removed, the same on all ranks.
@@ -181,7 +185,7 @@ impl TierOptions {
         let is_first = nodes.iter().position(|&node| node == own) == Some(comm.rank());
         let of_node = || self.memory(run)?.of_node(own).remove();
         agreed(comm, if is_first { of_node() } else { Ok(()) })?;
-        // What nodes without a rank hold on this machine goes, too.
+        // Nodes without a rank may hold versions on this machine, too.
         agreed(comm, if comm.rank() == 0 { self.memory(run).and_then(|memory| memory.remove()) } else { Ok(()) })
     }
 
@@ -240,7 +244,7 @@ impl TierOptions {
         run: RunPlace<'_>,
         costs: TierCosts,
         comm: &dyn Comm,
-    ) -> Result<Option<Arc<Pace>>, StoreError> {
+    ) -> Result<Option<Arc<TierPacing>>, StoreError> {
         if self.pfs_every != PfsEvery::Auto {
             return Ok(None);
         }
@@ -268,8 +272,7 @@ impl TierOptions {
 
 /// Numbers the nodes of all ranks by machines. Collective.
 fn hosts(comm: &dyn Comm) -> Result<Vec<usize>, StoreError> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let names: Vec<String> = gather_json(comm, &name.trim().to_owned())?;
+    let names: Vec<String> = gathered(comm, host_name())?;
     let first = |name: &String| names.iter().position(|other| other == name).unwrap_or(0);
     let firsts: Vec<usize> = names.iter().map(first).collect();
     if firsts.iter().all(|&first| first == 0) {
@@ -294,7 +297,7 @@ fn measured_once(measure: &dyn Fn() -> [Option<f64>; 2], comm: &dyn Comm) -> Res
 }
 
 /// The interval of the directory that rank 0 chooses before anything was written. Collective.
-fn first_every(pace: Option<&Arc<Pace>>, comm: &dyn Comm) -> Result<u64, StoreError> {
+fn first_every(pace: Option<&Arc<TierPacing>>, comm: &dyn Comm) -> Result<u64, StoreError> {
     let every = || pace.and_then(|pace| pace(&[None, None]).get(1).copied()).unwrap_or(1);
     Ok(broadcast_json(comm, every)?.max(1))
 }

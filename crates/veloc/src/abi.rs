@@ -2,14 +2,16 @@
 //! error and -1. librecoup exports them, and `shim/veloc_calls.c` gives them the names of VELOC.
 //!
 //! One client serves the process; calls from several threads are made one after another. No panic
-//! leaves.
+//! leaves a call.
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use recoup_core::{Comm, CommError};
+use recoup_comm::{CommCallbacks, LentComm};
+use recoup_core::Comm;
+use recoup_io::SystemClock;
 
 use crate::{Client, Config, Error, MemoryRegion, Parsed, Selection, say};
 
@@ -29,7 +31,7 @@ fn open() -> MutexGuard<'static, Option<Client>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The code of a call that needs no client.
+/// Runs a call that needs no client, and returns its code.
 fn code(work: impl FnOnce() -> Result<c_int, Error>) -> c_int {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(code)) => code,
@@ -41,7 +43,7 @@ fn code(work: impl FnOnce() -> Result<c_int, Error>) -> c_int {
     }
 }
 
-/// The code of a call that needs one.
+/// Runs a call that needs a client, and returns its code.
 fn with(call: &'static str, work: impl FnOnce(&mut Client) -> Result<c_int, Error>) -> c_int {
     code(|| {
         let mut open = open();
@@ -64,8 +66,8 @@ fn code_ok(_done: ()) -> c_int {
     CODE_SUCCESS
 }
 
-/// A string of the program. Null and invalid UTF-8 give the empty string, which is no valid name,
-/// so that collective calls fail together.
+/// Reads a string of the program. Null and invalid UTF-8 give the empty string, which is no valid
+/// name, so that collective calls fail together.
 ///
 /// # Safety
 /// `text` is null or ends with a zero byte, and stays as it is meanwhile.
@@ -113,23 +115,32 @@ fn start(call: &'static str, make: impl FnOnce() -> Result<Client, Error>) -> c_
     })
 }
 
-/// Starts a client on all ranks of a communicator, of which the caller made a copy for it; `None`
-/// where it was lent none. What `VELOC_Init` is made of, which needs an MPI that nothing here
+/// Starts a client on all ranks, with a copy of the communicator that the program lends as
+/// callbacks; `None` is refused. `VELOC_Init` calls this: it needs an MPI, which nothing here
 /// knows.
 ///
 /// # Safety
 /// `cfg` is null or a string.
-pub unsafe fn init(comm: impl FnOnce() -> Option<Result<Box<dyn Comm>, CommError>>, cfg: *const c_char) -> c_int {
+pub unsafe fn init(callbacks: Option<Box<dyn CommCallbacks>>, cfg: *const c_char) -> c_int {
     start("VELOC_Init", || {
-        let refuse = || Error::Argument { call: "VELOC_Init", what: "no communicator".to_owned() };
-        let comm = comm().ok_or_else(refuse)??;
+        let comm = lent_copy(callbacks)?;
         // SAFETY: `cfg` is null or a string.
         let config = config(unsafe { text(cfg) }, comm.rank() == 0);
         Client::of_ranks(comm, config)
     })
 }
 
-/// Starts a client by itself.
+/// Copies the program's communicator, which clients call from any thread of the program.
+fn lent_copy(callbacks: Option<Box<dyn CommCallbacks>>) -> Result<Box<dyn Comm>, Error> {
+    let refuse = |what: &str| Error::Argument { call: "VELOC_Init", what: what.to_owned() };
+    let lent = LentComm::new(Some(callbacks.ok_or_else(|| refuse("no communicator"))?), Arc::new(SystemClock::new()));
+    if !lent.is_free_threaded() {
+        return Err(refuse("the communicator's callbacks must be allowed on any thread"));
+    }
+    Ok(lent.comm().dup()?)
+}
+
+/// Starts a client alone.
 ///
 /// # Safety
 /// `cfg` is null or a string.
@@ -283,7 +294,7 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint_begin(name: *const c_char, vers
     with("VELOC_Checkpoint_begin", |client| client.checkpoint_begin(unsafe { text(name) }, version).map(code_ok))
 }
 
-/// Takes the regions named.
+/// Takes the regions selected.
 ///
 /// # Safety
 /// `ids` is null or holds `no_ids` numbers; protected memory is there.
@@ -333,7 +344,7 @@ pub extern "C" fn recoup_veloc_checkpoint_finished_head() -> c_int {
     with("VELOC_Checkpoint_finished", answer)
 }
 
-/// A whole checkpoint of all regions.
+/// Takes a whole checkpoint of all regions.
 ///
 /// # Safety
 /// `name` is null or a string; protected memory is there.
@@ -349,8 +360,8 @@ pub unsafe extern "C" fn recoup_veloc_checkpoint(name: *const c_char, version: c
     })
 }
 
-/// The newest version below `version`, or of all for 0, that is whole on all ranks; -1 when there
-/// is none.
+/// Returns the newest version below `version`, or of all for 0, that is whole on all ranks; -1 if
+/// there is none.
 ///
 /// # Safety
 /// `name` is null or a string.
@@ -373,7 +384,7 @@ pub unsafe extern "C" fn recoup_veloc_restart_begin(name: *const c_char, version
     with("VELOC_Restart_begin", |client| client.restart_begin(unsafe { text(name) }, version).map(code_ok))
 }
 
-/// Gives the regions named back.
+/// Restores the regions selected.
 ///
 /// # Safety
 /// `ids` is null or holds `no_ids` numbers; protected memory is there.
@@ -388,7 +399,7 @@ pub unsafe extern "C" fn recoup_veloc_recover_selective(mode: c_int, ids: *const
     })
 }
 
-/// Bytes of a region of the version being restored.
+/// Returns the bytes of a region of the version being restored.
 #[unsafe(no_mangle)]
 pub extern "C" fn recoup_veloc_recover_size(id: c_int) -> c_int {
     with("VELOC_Recover_size", |client| {
@@ -407,7 +418,7 @@ pub extern "C" fn recoup_veloc_recover_bytes(id: c_int) -> c_longlong {
     bytes.and_then(|bytes| c_longlong::try_from(bytes).ok()).unwrap_or(-1)
 }
 
-/// Gives all regions back.
+/// Restores all regions.
 ///
 /// # Safety
 /// Protected memory is there.
@@ -423,7 +434,7 @@ pub extern "C" fn recoup_veloc_restart_end(success: c_int) -> c_int {
     with("VELOC_Restart_end", |client| client.restart_end(success != 0).map(code_ok))
 }
 
-/// A whole restart of all regions.
+/// Makes a whole restart of all regions.
 ///
 /// # Safety
 /// `name` is null or a string; protected memory is there.

@@ -1,7 +1,7 @@
 //! The client: one process's side of every call, in safe words.
 //!
-//! Collective calls end on all ranks alike: whatever one rank could not do is told to the others
-//! before any of them goes on. The calls that only touch this process's regions and files are not
+//! Collective calls end on all ranks alike: the failure of one rank is known to all before any of
+//! them goes on. The calls that only touch this process's regions and files are not
 //! collective.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,26 +52,26 @@ pub struct Client {
     clock: SystemClock,
     /// The start of the last drain.
     drained_at: Option<Duration>,
-    /// Versions restored and not checkpointed after: what is newer belongs to a run that was given
-    /// up.
+    /// Versions that were restored, with no checkpoint since: newer versions belong to a run that
+    /// was given up.
     restored: BTreeMap<String, u64>,
     /// Names whose left-out regions were reported.
     warned: BTreeSet<String>,
 }
 
 impl Client {
-    /// A client of all ranks of `comm`, each with what came of reading its configuration.
+    /// Starts a client on all ranks of `comm`, each with the result of reading its configuration.
     /// Collective.
     ///
     /// # Errors
-    /// That of the first rank that could not, on all ranks alike.
+    /// The error of the first rank that failed, on all ranks alike.
     pub fn of_ranks(comm: Box<dyn Comm>, config: Result<Config, Error>) -> Result<Self, Error> {
         let config = agree(comm.as_ref(), "VELOC_Init", config)?;
         let places = Places::of_rank(&config, comm.rank());
         Ok(Self::new(comm, config, places))
     }
 
-    /// A client by itself; `id` tells it apart from others.
+    /// Starts a client alone; `id` tells it apart from others.
     #[must_use]
     pub fn single(id: u32, config: Config) -> Self {
         let places = Places::of_single(&config, id);
@@ -96,7 +96,7 @@ impl Client {
         }
     }
 
-    /// This rank.
+    /// Returns this rank.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.comm.rank()
@@ -162,7 +162,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the regions meant, as they are now.
+    /// Takes the regions selected, as they are now.
     ///
     /// # Safety
     /// The protected memory is there, and nothing else writes it meanwhile.
@@ -195,7 +195,7 @@ impl Client {
                 Err(Error::Order { call, what: "no checkpoint has begun" })
             }
         };
-        // One copy at a time, on all ranks: what the last one left is gone before the next begins.
+        // One copy at a time, on all ranks: the files of the last are gone before the next begins.
         self.finish_drain();
         let (checkpoint, sealed) = self.agree(call, sealed)?;
         self.publish(&checkpoint, &sealed)?;
@@ -223,11 +223,11 @@ impl Client {
         self.drain.as_ref().is_none_or(PersistentDrain::is_finished)
     }
 
-    /// The newest version below `bound`, or of all when it is 0, that is whole on all ranks.
+    /// Finds the newest version below `bound`, or of all when it is 0, that is whole on all ranks.
     /// Collective.
     ///
-    /// Where there is none, the newest that belongs to another number of ranks, so that a program
-    /// does not start over unaware; it cannot be restored.
+    /// If there is none, it is the newest of another number of ranks, so that a program does not
+    /// start over unaware; that one cannot be restored.
     ///
     /// # Errors
     /// On all ranks alike.
@@ -277,7 +277,7 @@ impl Client {
         Ok(())
     }
 
-    /// Gives the regions meant back, all of them or none.
+    /// Restores the regions selected, all of them or none.
     ///
     /// # Safety
     /// The protected memory is there, and nothing else touches it meanwhile.
@@ -293,7 +293,7 @@ impl Client {
         }
     }
 
-    /// Bytes of a region of the version being restored.
+    /// Returns the bytes of a region of the version being restored.
     ///
     /// # Errors
     /// [`Error::Order`] outside a restart, [`Error::Region`] for one that is not in the version.
@@ -363,8 +363,8 @@ impl Client {
         Ok(())
     }
 
-    /// Ends the client. What is on its way to persistent storage arrives with `drain`; without, it
-    /// is given up, and the version stays in scratch.
+    /// Ends the client. With `drain`, a copy on its way to persistent storage arrives first;
+    /// without, it is given up, and the version stays in scratch.
     ///
     /// # Errors
     /// [`Error::Drain`] for a copy that does not count.
@@ -397,7 +397,7 @@ impl Client {
         agree(self.comm.as_ref(), call, mine)
     }
 
-    /// The version, when the arguments are in order and nothing is begun.
+    /// Returns the version, if the arguments are in order and nothing is begun.
     fn ready(&self, call: &'static str, name: &str, version: i32) -> Result<u64, Error> {
         check_name(call, name)?;
         let refuse = |_| Error::Argument { call, what: format!("version {version}: 0 or more expected") };
@@ -409,7 +409,7 @@ impl Client {
         }
     }
 
-    /// The stores of a name, opened when it is first used. Collective.
+    /// Returns the stores of a name, opened when it is first used. Collective.
     fn stores(&mut self, name: &str) -> Result<NameStores, Error> {
         if let Some(stores) = self.stores_of.get(name) {
             return Ok(stores.clone());
@@ -426,8 +426,8 @@ impl Client {
         Ok(stores)
     }
 
-    /// The first checkpoint after a restart: newer versions are of a run that was given up.
-    /// Collective.
+    /// Removes newer versions at the first checkpoint after a restart: they are of a run that was
+    /// given up. Collective.
     fn give_up_newer(&mut self, name: &str, stores: &NameStores) -> Result<(), Error> {
         let Some(version) = self.restored.remove(name) else { return Ok(()) };
         self.finish_drain();
@@ -493,7 +493,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits for the last copy and reports its failure: the program has not asked for it.
+    /// Waits for the last copy and reports its failure, which the program has not asked for.
     fn finish_drain(&mut self) {
         let waited = self.wait();
         self.report_drain(waited);
@@ -505,7 +505,7 @@ impl Client {
         }
     }
 
-    /// One version, whole on all ranks. Collective.
+    /// Opens one version, whole on all ranks. Collective.
     fn load(&mut self, name: &str, version: u64) -> Result<RankPart, Error> {
         self.finish_drain();
         let stores = self.stores(name)?;
@@ -532,7 +532,7 @@ impl Client {
     }
 }
 
-/// Letters, digits, `_` and `.`, as VELOC has them.
+/// Returns whether a name has only letters, digits, `_` and `.`, as in VELOC.
 fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
     let is_name = name.chars().all(is_fine) && name.chars().any(|c| c != '.') && name.len() <= NAME_BYTES_MAX;
@@ -543,7 +543,7 @@ fn check_name(call: &'static str, name: &str) -> Result<(), Error> {
     Err(Error::Argument { call, what })
 }
 
-/// A number that no other checkpoint has.
+/// Makes a number that no other checkpoint has.
 fn token() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -1,4 +1,4 @@
-//! A region on its road: its bytes to frames, and frames back to bytes.
+//! The coding of regions: bytes to frames, and frames back to bytes.
 
 use recoup_core::{
     Bound, CodecId, Context, Distribution, ElementType, Filter, Frame, FrameRecord, Manifest, Role, Storage, Store,
@@ -8,10 +8,10 @@ use recoup_pipeline::{ChainReader, Codecs};
 
 use crate::Error;
 
-/// Raw bytes a frame aims at.
+/// Target of a frame's raw bytes.
 const FRAME_BYTES_TARGET: usize = 8 << 20;
 
-/// The variable that says which files a version holds, and of whose it is.
+/// The variable that describes a version: its files, rank and token.
 pub(crate) const META: &str = "veloc";
 
 /// The variable of a region.
@@ -32,16 +32,15 @@ pub(crate) fn file_name(index: usize) -> String {
 /// A variable, and its frames.
 pub(crate) type EncodedRegion = (VariableRecord, Vec<Frame<'static>>);
 
-/// Bytes as they are.
+/// Encodes bytes as they are.
 pub(crate) fn encode_bytes(name: &str, bytes: &[u8]) -> Result<EncodedRegion, Error> {
     let record = record(name, Role::Dynamic, ElementType::Bytes, bytes.len());
     encode(record, Values::Bytes(bytes), CodecId::Raw, Bound::Lossless)
 }
 
-/// Doubles under a bound; `bytes` holds whole ones.
+/// Encodes doubles under a bound; `bytes` holds whole ones.
 pub(crate) fn encode_doubles(name: &str, bytes: &[u8], bound: Bound) -> Result<EncodedRegion, Error> {
-    let word = |bytes: &[u8]| f64::from_ne_bytes(bytes.try_into().unwrap_or_default());
-    let values: Vec<f64> = bytes.chunks_exact(8).map(word).collect();
+    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|word| f64::from_ne_bytes(*word)).collect();
     let record = record(name, Role::Iterate, ElementType::F64, values.len());
     encode(record, Values::F64(&values), CodecId::Qb, bound)
 }
@@ -95,7 +94,7 @@ fn encode(record: VariableRecord, values: Values<'_>, codec: CodecId, bound: Bou
     Ok((record, frames))
 }
 
-/// A last frame's values, made as many as in the others.
+/// Pads the values of a last frame to the number of the others.
 enum PaddedFrame {
     Bytes(Vec<u8>),
     F64(Vec<f64>),
@@ -118,7 +117,7 @@ fn extended<T: Copy>(values: &[T], len: usize) -> Vec<T> {
     extended
 }
 
-/// The bytes of a variable, every frame's checksum verified before it is decoded.
+/// Decodes the bytes of a variable, every frame's checksum verified first.
 pub(crate) fn decode(store: &dyn Store, manifest: &Manifest, record: &VariableRecord) -> Result<Vec<u8>, Error> {
     let frame_len: usize = record.frame_dims.iter().product();
     let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
@@ -139,7 +138,7 @@ pub(crate) fn decode(store: &dyn Store, manifest: &Manifest, record: &VariableRe
     Ok(bytes)
 }
 
-/// The filters of a variable's frames, which the manifest does not keep.
+/// Returns the filters of a variable's frames, which the manifest does not keep.
 pub(crate) fn filters(frames: &[Frame]) -> Vec<Filter> {
     frames.iter().find(|f| !f.filters.is_empty()).map(|f| f.filters.clone()).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use crate::Error;
 /// The configuration: the places of versions, and how long they are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Fast, and lost with its node.
+    /// The fast directory, which is lost with its node.
     pub scratch: PathBuf,
     /// The directory that outlives the job, shared by all ranks.
     pub persistent: PathBuf,
@@ -33,12 +33,12 @@ pub struct Config {
     pub lossy: BTreeMap<i32, Bound>,
 }
 
-/// A configuration, and what there is to say of it.
+/// A configuration, and warnings about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
     /// The configuration.
     pub config: Config,
-    /// One line per key that does not do what its name says.
+    /// One line for each key without the effect of its name.
     pub warnings: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ const IDLE: [(&str, Idle); 11] = [
 ];
 
 impl Config {
-    /// Reads a file, with the environment's word above the file's.
+    /// Reads a file, in which the environment overrides the file.
     ///
     /// # Errors
     /// [`Error::Config`] for a file that cannot be read, a line that is neither `key = value` nor
@@ -141,7 +141,7 @@ impl Config {
     }
 }
 
-/// The pairs of a file, the last of a key counts; a section's name has no meaning.
+/// Reads the pairs of a file. The last of a key counts; a section's name has no meaning.
 fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> {
     let mut values = BTreeMap::new();
     let mut warnings = Vec::new();
@@ -158,7 +158,7 @@ fn pairs(text: &str) -> Result<(BTreeMap<String, String>, Vec<String>), String> 
     Ok((values, warnings))
 }
 
-/// A comment starts a line or follows a blank.
+/// Removes a comment, which starts a line or follows a blank.
 fn without_comment(line: &str) -> &str {
     let starts = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
     let comment = line.char_indices().find(|&(at, c)| matches!(c, '#' | ';') && starts(at));
@@ -177,7 +177,7 @@ fn warning(key: &str, value: &str) -> Option<String> {
     }
 }
 
-/// The program may change its directory later.
+/// Makes a path absolute: the program may change its directory later.
 fn absolute(path: &str) -> Result<PathBuf, String> {
     std::path::absolute(path).map_err(|e| format!("{path}: {e}"))
 }
@@ -188,7 +188,7 @@ fn resolved(path: &Path) -> PathBuf {
     existing.map_or_else(|| path.to_owned(), |(above, real)| real.join(path.strip_prefix(above).unwrap_or(path)))
 }
 
-/// 0 keeps all.
+/// Reads a number of versions to keep; 0 keeps all.
 fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
     let Some(value) = value else { return Ok(None) };
     let refuse = |_| format!("{key} = {value}: a number of versions expected, or 0 for all");
@@ -196,14 +196,14 @@ fn versions(key: &str, value: Option<&str>) -> Result<Option<usize>, String> {
     Ok(Some(count).filter(|&count| count > 0))
 }
 
-/// Not given, off (less than 0), or a number of seconds.
+/// Reads an interval: not given, off (less than 0), or a number of seconds.
 fn seconds(key: &str, value: Option<&str>) -> Result<Option<Option<Duration>>, String> {
     let Some(value) = value else { return Ok(None) };
     let seconds: i64 = value.parse().map_err(|_| format!("{key} = {value}: whole seconds or -1 expected"))?;
     Ok(Some(u64::try_from(seconds).ok().map(Duration::from_secs)))
 }
 
-/// `id:bound` pairs with commas between; a bare number is an absolute bound.
+/// Reads `id:bound` pairs with commas between; a bare number is an absolute bound.
 fn bounds(text: &str) -> Result<BTreeMap<i32, Bound>, String> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
@@ -259,7 +259,7 @@ mod tests {
         assert!(config.asynchronous && warnings.is_empty());
     }
 
-    /// The two layouts met there: a process by itself waited for its own lock, and versions
+    /// The two layouts met there: a process alone waited for its own lock, and versions
     /// overwrote each other.
     #[test]
     fn one_directory_for_scratch_and_persistent_is_refused_under_any_name() {

@@ -1,4 +1,4 @@
-//! One rank's part of a version, read back: nothing is given out that was not verified.
+//! One rank's part of a version, read back: only verified values are given out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::coding::{META, decode, file_name, region_id};
 /// The description that a version holds of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// The same on all ranks, and another for every checkpoint ever taken: parts that belong
-    /// together have it in common.
+    /// The same on all ranks, and another one for every checkpoint: parts that belong together have
+    /// it in common.
     pub(crate) token: u64,
     /// The rank whose part it is.
     pub(crate) rank: usize,
-    /// Ranks there were.
+    /// Number of ranks that wrote it.
     pub(crate) ranks: usize,
     /// The program's names of its files.
     pub(crate) files: Vec<String>,
@@ -40,9 +40,9 @@ pub(crate) enum FoundPart {
         /// Ranks that wrote it.
         ranks: usize,
     },
-    /// Something that cannot be used, and why.
+    /// A part that cannot be used, and why.
     Damaged(String),
-    /// Nothing.
+    /// No part.
     Absent,
 }
 
@@ -50,16 +50,16 @@ pub(crate) enum FoundPart {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PartRequest {
     pub(crate) version: u64,
-    /// This rank.
+    /// The number of this rank.
     pub(crate) rank: usize,
-    /// Ranks there are.
+    /// Number of ranks.
     pub(crate) ranks: usize,
-    /// The rank the store has it under: scratch holds one rank, its own 0.
+    /// The rank in the store: scratch holds one rank, its own 0.
     pub(crate) stored_rank: usize,
 }
 
 impl PartRequest {
-    /// Reads everything, checks everything.
+    /// Reads the whole part and checks all of it.
     pub(crate) fn load(self, store: &dyn Store) -> FoundPart {
         match self.try_load(store) {
             Ok(found) => found,
@@ -91,14 +91,14 @@ impl PartRequest {
         Ok(FoundPart::Whole(part))
     }
 
-    /// The token of the version, and nothing else of it; `None` when that cannot be had.
+    /// Reads the token of the version alone; `None` if it cannot be read.
     pub(crate) fn token(self, store: &dyn Store) -> Option<u64> {
         let (_, meta) = self.meta(store).ok()??;
         Some(meta.of(self.rank).filter(|meta| meta.ranks == self.ranks)?.token)
     }
 
-    /// A version of another number of ranks has no part of ours perhaps: any part says how many
-    /// there were.
+    /// Reads the number of ranks that wrote a version from any of its parts: one of another number
+    /// of ranks may have no part of ours.
     fn meta(self, store: &dyn Store) -> Result<Option<(Manifest, Meta)>, Error> {
         let manifest = match store.manifest(self.version) {
             Err(StoreError::Missing { .. }) => return Ok(None),

@@ -18,9 +18,9 @@ use crate::{Error, MemoryRegion};
 /// The decisions that rank 0 broadcast when the checkpoint began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    /// Told apart by it from every other checkpoint.
+    /// The number that tells it from every other checkpoint.
     pub(crate) token: u64,
-    /// It goes on to persistent storage.
+    /// The version goes on to persistent storage.
     pub(crate) goes_on: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// The manifest of a version with these records.
+    /// Returns the manifest of a version with these records.
     pub(crate) fn manifest(self, name: &str, version: u64, ranks: usize) -> Manifest {
         let is_lossy = self.variables.iter().any(|v| v.role == Role::Iterate);
         Manifest {
@@ -63,10 +63,10 @@ pub(crate) struct Checkpoint {
     pub(crate) version: u64,
     pub(crate) ticket: Ticket,
     pub(crate) stores: NameStores,
-    /// `None` once something went wrong.
+    /// `None` after an error.
     draft: Option<Box<dyn Draft>>,
     records: Records,
-    /// Of each variable's frames, which the manifest does not keep.
+    /// The filters of each variable's frames, which the manifest does not keep.
     filters: BTreeMap<String, Vec<Filter>>,
     held: BTreeSet<i32>,
     files_dir: PathBuf,
@@ -104,7 +104,7 @@ impl Checkpoint {
         })
     }
 
-    /// Takes the regions meant, as they are now.
+    /// Takes the regions selected, as they are now.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else writes it meanwhile.
@@ -149,7 +149,7 @@ impl Checkpoint {
         }
         let files = self.files.iter().map(|(name, _)| name.clone()).collect();
         let meta = Meta { token: self.ticket.token, rank, ranks, files };
-        let text = serde_json::to_vec(&meta).unwrap_or_default();
+        let text = serde_json::to_vec(&meta).map_err(|e| Error::file("write", Path::new(META), e.into()))?;
         self.put(encode_bytes(META, &text))?;
         let lost = Error::Order { call: "VELOC_Checkpoint_end", what: "a part of the checkpoint could not be written" };
         self.records.files = self.draft.take().ok_or(lost)?.seal()?.files;
@@ -158,7 +158,7 @@ impl Checkpoint {
         Ok(SealedPart { manifest, filters: std::mem::take(&mut self.filters) })
     }
 
-    /// Whatever went wrong once is in the way of the end.
+    /// Writes a region. After an error the checkpoint is lost, and its end fails.
     fn put(&mut self, coded: Result<EncodedRegion, Error>) -> Result<(), Error> {
         let lost = Error::Order { call: "VELOC_Checkpoint_mem", what: "the checkpoint is lost already" };
         let draft = self.draft.as_mut().ok_or(lost)?;
@@ -175,7 +175,7 @@ impl Checkpoint {
 }
 
 impl Drop for Checkpoint {
-    /// Files the program wrote are in the version, or of no use.
+    /// Removes the files the program wrote: they are in the version, or of no use.
     fn drop(&mut self) {
         remove_files(&self.files_dir).ok();
     }
@@ -197,7 +197,7 @@ unsafe fn coded(id: i32, region: &MemoryRegion, bound: Bound) -> Result<EncodedR
     encode_doubles(&region_name(id), bytes, bound)
 }
 
-/// A path in `dir` for the file numbered `index`, which keeps the last part of its name.
+/// Makes a path in `dir` for the file numbered `index`, which keeps the last part of its name.
 pub(crate) fn routed(dir: &Path, index: usize, original: &str) -> Result<PathBuf, Error> {
     let last = Path::new(original).file_name().ok_or_else(|| {
         let what = format!("{original:?} does not end in a file's name");

@@ -1,7 +1,7 @@
 //! The copy of a version from scratch to persistent storage, on a thread of each rank.
 //!
 //! Ranks need no message for it: each writes its file into the draft that rank 0 began, and hands
-//! its records over in a directory beside it; rank 0 publishes when it has all of them. So a copy
+//! its records over in a directory next to it; rank 0 publishes when it has all of them. So a copy
 //! is done without another call of the program, and one of a program that is killed never counts.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::copies::PartRequest;
 use crate::draft::Records;
 use crate::places::NameStores;
 
-/// Time between two looks at what other ranks have done: grows from the first to the second.
+/// Pause between two looks at the other ranks' parts: grows from the first to the second.
 const NAPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
 /// One rank's part of a copy.
@@ -41,7 +41,7 @@ pub(crate) struct DrainJob {
     pub(crate) keep: Option<usize>,
     /// Longest wait for other ranks.
     pub(crate) patience: Duration,
-    /// Rank 0 has begun already.
+    /// The draft that rank 0 has begun already.
     pub(crate) draft: Option<Box<dyn Draft>>,
 }
 
@@ -115,7 +115,7 @@ impl DrainThread {
             return written.and(verdict);
         }
         let published = written.and_then(|records| self.publish(records));
-        // The others take it as the end. What they leave of a draft that failed is cleared by the
+        // The others take it as the end. Their files of a draft that failed are cleared by the
         // next one.
         std::fs::remove_dir_all(&self.job.handover).ok();
         self.job.stores.persistent.discard_drafts().ok();
@@ -151,7 +151,7 @@ impl DrainThread {
         Ok(records)
     }
 
-    /// Rank 0 has begun, but a file system may show it late; `None` while it does not.
+    /// Joins the draft that rank 0 has begun; `None` while the file system does not show it yet.
     fn join(&self) -> Option<Result<Box<dyn Draft>, Error>> {
         let DrainJob { version, rank, stores, handover, .. } = &self.job;
         match stores.persistent.begin(*version, *rank) {
@@ -160,7 +160,7 @@ impl DrainThread {
         }
     }
 
-    /// Rank 0 makes the version count, then lets older ones go.
+    /// Makes the version count, then removes older ones; on rank 0.
     fn publish(&self, mut records: Records) -> Result<(), Error> {
         let DrainJob { name, version, ranks, stores, keep, .. } = &self.job;
         for rank in 1..*ranks {
@@ -184,7 +184,7 @@ impl DrainThread {
         self.job.handover.join(format!("rank-{rank:06}"))
     }
 
-    /// A checksum, then the text: a reader knows when it has all of it.
+    /// Writes a checksum, then the text: a reader knows when it has all of it.
     fn hand_over(&self, written: &Result<Records, Error>) -> Result<(), Error> {
         let handed = match written {
             Ok(Records { variables, frames, files }) => {
@@ -192,8 +192,8 @@ impl DrainThread {
             }
             Err(error) => HandedPart { error: Some(error.to_string()), ..HandedPart::default() },
         };
-        let text = serde_json::to_string(&handed).unwrap_or_default();
         let path = self.part_path(self.job.rank);
+        let text = serde_json::to_string(&handed).map_err(|e| Error::file("write", &path, e.into()))?;
         let sealed = format!("{:08x}{text}", crc32c::crc32c(text.as_bytes()));
         let written = File::create_new(&path).and_then(|mut file| file.write_all(sealed.as_bytes()));
         written.map_err(|source| Error::file("write", &path, source))
@@ -208,8 +208,8 @@ impl DrainThread {
         })?
     }
 
-    /// Rank 0 is done when the place where parts are handed over is gone; the version counts if it
-    /// is this one.
+    /// Waits until rank 0 has removed the place where parts are handed over; the version counts if
+    /// it is this one.
     fn await_verdict(&self) -> Result<(), Error> {
         let DrainJob { version, rank, ranks, token, handover, stores, .. } = &self.job;
         self.await_some("rank 0", || (!handover.exists()).then_some(()))?;

@@ -1,4 +1,4 @@
-//! Errors of calls: the text a program finds on its standard error, beside the code -1.
+//! Errors of calls: the text a program finds on its standard error, next to the code -1.
 
 use recoup_core::{CodecError, CommError, StoreError};
 use recoup_pipeline::PipelineError;
@@ -15,7 +15,7 @@ pub enum Error {
         /// The missing call, or the one that is not ended.
         what: &'static str,
     },
-    /// An argument that cannot be.
+    /// An impossible argument.
     #[error("{call}: {what}")]
     Argument {
         /// The call.
@@ -68,7 +68,7 @@ pub enum Error {
         version: u64,
         /// Ranks that wrote it.
         expected: usize,
-        /// Ranks there are.
+        /// Number of ranks of this job.
         found: usize,
     },
     /// A region of a version does not fit what is protected.
@@ -100,7 +100,7 @@ pub enum Error {
     /// Ranks made different calls.
     #[error("ranks disagree: {mine} here, {other} on rank {rank}")]
     Disagree {
-        /// This rank's call.
+        /// The call of this rank.
         mine: String,
         /// The other one's.
         other: String,

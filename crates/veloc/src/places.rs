@@ -7,8 +7,8 @@
 //! <persistent>/<name>/v000000000042/             all ranks' parts, published by rank 0
 //! ```
 //!
-//! A program that came in alone has `single-<id>` in place of `rank-<rank>`, and above its names in
-//! persistent storage. Names hold no dash, so these never meet.
+//! A program of one process that uses no MPI has `single-<id>` in place of `rank-<rank>`, and above
+//! its names in persistent storage. Names hold no dash, so these never meet.
 //!
 //! Scratch may be shared by users, and these names can be guessed. So the directories below it are
 //! this user's alone: another user's is refused, and so is a link. Persistent storage is shared as
@@ -61,7 +61,7 @@ impl Places {
         self.persistent.join(name).join(format!("draft-parts-{token:016x}"))
     }
 
-    /// This rank's versions in scratch, drafts of a killed process removed.
+    /// Opens this rank's versions in scratch, and removes drafts of a killed process.
     pub(crate) fn open_scratch(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         if let Some(shared) = self.scratch.parent() {
             std::fs::create_dir_all(shared).map_err(|source| Error::file("create", shared, source))?;
@@ -78,7 +78,7 @@ impl Places {
         self.scratch.join(name).is_dir()
     }
 
-    /// All ranks' versions, on rank 0, which opens them before the others join.
+    /// Opens all ranks' versions. Rank 0 opens them before the others join.
     pub(crate) fn open_persistent(&self, name: &str) -> Result<Arc<dyn Store>, Error> {
         let store = open(&self.persistent, name, Access::Write)?;
         store.discard_drafts()?;
@@ -119,7 +119,8 @@ fn take_private_dir(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A process that was just killed may hold its lock a moment longer.
+/// Opens a store, and tries again while the lock is held: a process that was just killed may hold
+/// it a moment longer.
 fn open(dir: &Path, name: &str, access: Access) -> Result<Arc<dyn Store>, Error> {
     let mut looks = 0;
     loop {

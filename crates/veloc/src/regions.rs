@@ -1,4 +1,4 @@
-//! The regions a program protects: where they are, how long, and which checkpoints hold them.
+//! The regions that a program protects: their memory, and the checkpoints that hold them.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct MemoryRegion {
 unsafe impl Send for MemoryRegion {}
 
 impl MemoryRegion {
-    /// `count` elements of `element_bytes` bytes each.
+    /// Describes `count` elements of `element_bytes` bytes each.
     ///
     /// # Errors
     /// [`Error::Argument`] for a null address, and for more bytes than memory can have.
@@ -57,7 +57,7 @@ impl MemoryRegion {
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 
-    /// Overwrites the region with as many bytes.
+    /// Overwrites the region with bytes of its length.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else touches it meanwhile.
@@ -110,13 +110,13 @@ impl Regions {
         }
     }
 
-    /// The regions of checkpoints called `name`: those protected under it, and where there are
+    /// Returns the regions of checkpoints called `name`: those protected under it or, if there are
     /// none, those protected without a name.
     pub(crate) fn of(&self, name: &str) -> &Set {
         self.named.get(name).unwrap_or(&self.common)
     }
 
-    /// Regions without a name that a checkpoint called `name` leaves out.
+    /// Returns the regions without a name that a checkpoint called `name` leaves out.
     pub(crate) fn left_out(&self, name: &str) -> usize {
         if self.named.contains_key(name) { self.common.len() } else { 0 }
     }
@@ -138,7 +138,7 @@ pub enum Selection<'a> {
 }
 
 impl Selection<'_> {
-    /// The numbers meant, of those that there are.
+    /// Returns the numbers selected, of those that there are.
     ///
     /// # Errors
     /// The first number that is named and not there.

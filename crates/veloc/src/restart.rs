@@ -1,4 +1,4 @@
-//! Restart: the newest version that is whole on all ranks, wherever each of its parts is.
+//! Restart: the newest version that is whole on all ranks, in whatever place each of its parts is.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use crate::regions::{Regions, Selection};
 
 /// The state of one version on all ranks.
 pub(crate) enum RestartVerdict {
-    /// Whole; this rank's part.
+    /// Whole, with this rank's part.
     Whole(RankPart),
-    /// It was written by this other number of ranks.
+    /// Written by this other number of ranks.
     OtherRanks(usize),
-    /// Not whole: what each rank found.
+    /// Not whole, with the findings of each rank.
     NotWhole(String),
 }
 
-/// The versions that some rank has something of, newest first. Collective.
+/// Returns the versions of which some rank has a part, newest first. Collective.
 pub(crate) fn versions(comm: &dyn Comm, stores: &NameStores) -> Result<Vec<u64>, Error> {
     let mut mine = stores.scratch.versions()?;
     if comm.rank() == 0 {
@@ -91,13 +91,13 @@ impl Restart {
         Ok(Self { name: name.to_owned(), version, part, files_dir, files: Vec::new() })
     }
 
-    /// Bytes of a region.
+    /// Returns the bytes of a region.
     pub(crate) fn size(&self, id: i32) -> Result<usize, Error> {
         let held = self.part.regions.get(&id);
         held.map(Vec::len).ok_or_else(|| self.refuse(id, "it is not in the version".to_owned()))
     }
 
-    /// Gives the regions meant back, all of them or none.
+    /// Restores the regions selected, all of them or none.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else touches it meanwhile.

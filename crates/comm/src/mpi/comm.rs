@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use recoup_core::{Comm, CommError};
 
-use super::fault::Fault;
+use super::fault::MpiFault;
 use super::sys::{Family, MESSAGE_MAX, PendingCalls, RawComm, Wire};
 
 /// Tags of [`Comm::exchange`], and of the lengths and contents of [`Comm::exchange_bytes`].
@@ -25,7 +25,7 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    pub(super) fn new(raw: RawComm, family: Arc<Family>) -> Result<Self, Fault> {
+    pub(super) fn new(raw: RawComm, family: Arc<Family>) -> Result<Self, MpiFault> {
         let rank = raw.rank()?;
         let size = raw.size()?;
         family.join(raw);
@@ -43,7 +43,7 @@ impl Mpi {
     }
 
     /// Translates a fault for the callers of a communicator.
-    fn error(&self, fault: Fault) -> CommError {
+    fn error(&self, fault: MpiFault) -> CommError {
         self.family.error(fault)
     }
 
@@ -52,7 +52,7 @@ impl Mpi {
         pending: &mut PendingCalls<'b>,
         sends: &'b [(usize, &[f64])],
         receives: &'b mut [(usize, &mut [f64])],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MpiFault> {
         for (from, target) in receives {
             pending.receive(*from, VALUES, target);
         }
@@ -63,7 +63,7 @@ impl Mpi {
     }
 
     /// Contents, into room of the right length.
-    fn swap_bytes(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), Fault> {
+    fn swap_bytes(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, Vec<u8>)]) -> Result<(), MpiFault> {
         let mut pending = self.pending();
         for (from, target) in receives {
             for piece in target.chunks_mut(MESSAGE_MAX) {
@@ -79,7 +79,7 @@ impl Mpi {
     }
 
     /// The lengths of what comes from each rank of `from`.
-    fn swap_lengths(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<usize>, Fault> {
+    fn swap_lengths(&self, sends: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<usize>, MpiFault> {
         let own: Vec<[i64; 1]> = sends.iter().map(|(_, bytes)| [bytes.len() as i64]).collect();
         let mut lengths = vec![[0_i64; 1]; from.len()];
         let mut pending = self.pending();
@@ -94,7 +94,7 @@ impl Mpi {
         Ok(lengths.into_iter().map(|[length]| length as usize).collect())
     }
 
-    fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), Fault> {
+    fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), MpiFault> {
         let mut pending = self.pending();
         for piece in bytes.chunks_mut(MESSAGE_MAX) {
             pending.broadcast(root, piece)?;

@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::CommError;
 
-use super::fault::Fault;
+use super::fault::MpiFault;
 
-/// No rank is lost.
+/// All ranks are there.
 const NONE: usize = usize::MAX;
 
 /// A communicator, as its family knows it.
 pub(super) trait Member: Copy + PartialEq {
     /// A rank is gone, or another rank found one to be gone: `MPI_ERR_PROC_ABORTED` to
     /// `MPI_ERR_REVOKED` of Open MPI 5.
-    fn is_loss(fault: Fault) -> bool;
-    /// No call on it will succeed any more, on any rank.
+    fn is_loss(fault: MpiFault) -> bool;
+    /// Revoked: no call on it will succeed any more, on any rank.
     fn revoke(self);
     /// Returns whether a rank has revoked it.
     fn is_revoked(self) -> bool;
@@ -64,12 +64,12 @@ impl<M: Member> Members<M> {
         Some(self.lost.load(Ordering::Acquire)).filter(|&rank| rank != NONE)
     }
 
-    /// After a fault on `raw`: where it means that a rank is gone, pending calls of all ranks on
+    /// Handles a fault on `raw`: if it means that a rank is gone, pending calls of all ranks on
     /// all members end.
     ///
     /// Collective calls that are begun and asked about were seen to end with an internal error
     /// instead of saying so.
-    pub(super) fn suffer(&self, fault: Fault, raw: M) {
+    pub(super) fn suffer(&self, fault: MpiFault, raw: M) {
         let failed = raw.failed_rank();
         if M::is_loss(fault) || failed.is_some() || raw.is_revoked() {
             self.lose(failed.unwrap_or(0));
@@ -77,7 +77,7 @@ impl<M: Member> Members<M> {
     }
 
     /// Translates a fault for the callers of a communicator.
-    pub(super) fn error(&self, fault: Fault) -> CommError {
+    pub(super) fn error(&self, fault: MpiFault) -> CommError {
         let library = CommError::Library { class: fault.class };
         self.lost().map_or(library, |rank| CommError::RankLost { rank })
     }

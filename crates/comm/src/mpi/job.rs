@@ -7,7 +7,7 @@ use std::time::Duration;
 use recoup_core::CommError;
 
 use super::comm::Mpi;
-use super::fault::Fault;
+use super::fault::MpiFault;
 use super::sys::{self, Family, Pause, PendingCalls, RawComm};
 use crate::RepairableJob;
 
@@ -46,8 +46,8 @@ pub enum MpiError {
     OneThread,
 }
 
-impl From<Fault> for MpiError {
-    fn from(fault: Fault) -> Self {
+impl From<MpiFault> for MpiError {
+    fn from(fault: MpiFault) -> Self {
         Self::Library { class: fault.class }
     }
 }
@@ -178,7 +178,7 @@ impl MpiJob {
         Ok(())
     }
 
-    fn join_crew(&mut self) -> Result<(), Fault> {
+    fn join_crew(&mut self) -> Result<(), MpiFault> {
         self.crew = self.world.split(usize::from(self.is_spare()), self.place)?;
         self.family.join(self.crew);
         Ok(())
@@ -280,7 +280,7 @@ impl MpiJob {
     }
 
     /// Every process alive tells its place, and all fill up those that are empty alike.
-    fn take_places(&mut self, alive: RawComm) -> Result<(), Fault> {
+    fn take_places(&mut self, alive: RawComm) -> Result<(), MpiFault> {
         self.family = Arc::new(Family::new());
         self.family.join(alive);
         let own = [self.place as i64];
@@ -295,7 +295,9 @@ impl MpiJob {
         let crew = alive.split(usize::from(place >= places), place)?;
         self.family.join(crew);
         // Nothing has changed before all has succeeded.
-        (self.crew, self.place, self.places) = (crew, place, places);
+        self.crew = crew;
+        self.place = place;
+        self.places = places;
         Ok(())
     }
 
@@ -361,6 +363,7 @@ impl MpiJob {
 
 /// A number made of this machine's name: FNV-1a of 64 bits (draft-eastlake-fnv).
 fn host_word() -> i64 {
+    // Without a name all machines count as one, and each rank gets fewer threads than it might.
     let name = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     name.iter().fold(0xcbf2_9ce4_8422_2325, mix) as i64

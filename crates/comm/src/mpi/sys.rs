@@ -15,7 +15,7 @@ use std::time::Duration;
 use mpi_sys as ffi;
 
 use super::family::{Member, Members};
-use super::fault::Fault;
+use super::fault::MpiFault;
 
 /// Values in one message at most: their number is a C int.
 pub(super) const MESSAGE_MAX: usize = 1 << 30;
@@ -96,19 +96,19 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
 }
 
 /// One call, in its turn.
-fn call(call: impl FnOnce() -> c_int) -> Result<(), Fault> {
+fn call(call: impl FnOnce() -> c_int) -> Result<(), MpiFault> {
     let _turn = turn();
     check(call())
 }
 
-fn check(code: c_int) -> Result<(), Fault> {
+fn check(code: c_int) -> Result<(), MpiFault> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }
     let mut class = code;
     // SAFETY: `class` is a valid place; a class that cannot be had leaves the code in it.
     unsafe { ffi::MPI_Error_class(code, &raw mut class) };
-    Err(Fault { class })
+    Err(MpiFault { class })
 }
 
 /// The number of threads that may call at once.
@@ -123,7 +123,7 @@ pub(super) enum ThreadSupport {
 }
 
 /// Starts MPI for the process; the level granted.
-pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, Fault> {
+pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, MpiFault> {
     // SAFETY: constants of the library.
     let (serialized, multiple) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_THREAD_MULTIPLE) };
     let asked = if wanted == ThreadSupport::Multiple { multiple } else { serialized };
@@ -143,7 +143,7 @@ pub(super) fn start(wanted: ThreadSupport) -> Result<ThreadSupport, Fault> {
 }
 
 /// Ends MPI for the process.
-pub(super) fn end() -> Result<(), Fault> {
+pub(super) fn end() -> Result<(), MpiFault> {
     IS_UP.store(false, Ordering::Release);
     // SAFETY: MPI is up, and no communicator calls it any more (`RawComm::free` reads `IS_UP`).
     call(|| unsafe { ffi::MPI_Finalize() })
@@ -185,26 +185,26 @@ unsafe impl Sync for RawComm {}
 
 impl RawComm {
     /// All processes of the job; its errors are returned from now on.
-    pub(super) fn world() -> Result<Self, Fault> {
+    pub(super) fn world() -> Result<Self, MpiFault> {
         // SAFETY: a constant of the library.
         let world = Self(unsafe { ffi::RSMPI_COMM_WORLD });
         world.return_errors()?;
         Ok(world)
     }
 
-    fn return_errors(self) -> Result<(), Fault> {
+    fn return_errors(self) -> Result<(), MpiFault> {
         // SAFETY: a communicator and a constant of the library.
         call(|| unsafe { ffi::MPI_Comm_set_errhandler(self.0, ffi::RSMPI_ERRORS_RETURN) })
     }
 
-    pub(super) fn rank(self) -> Result<usize, Fault> {
+    pub(super) fn rank(self) -> Result<usize, MpiFault> {
         let mut rank = 0;
         // SAFETY: a communicator and a valid place.
         call(|| unsafe { ffi::MPI_Comm_rank(self.0, &raw mut rank) })?;
         Ok(rank as usize)
     }
 
-    pub(super) fn size(self) -> Result<usize, Fault> {
+    pub(super) fn size(self) -> Result<usize, MpiFault> {
         let mut size = 0;
         // SAFETY: a communicator and a valid place.
         call(|| unsafe { ffi::MPI_Comm_size(self.0, &raw mut size) })?;
@@ -212,7 +212,7 @@ impl RawComm {
     }
 
     /// A communicator of the same ranks. The request completes when all of them have asked.
-    pub(super) fn dup(self, family: &Family) -> Result<Self, Fault> {
+    pub(super) fn dup(self, family: &Family) -> Result<Self, MpiFault> {
         // SAFETY: a constant of the library.
         let mut new = Box::new(Self(unsafe { ffi::RSMPI_COMM_NULL }));
         let mut pending = PendingCalls::new(self, family);
@@ -224,8 +224,8 @@ impl RawComm {
     }
 
     /// A communicator of the ranks that are alive. Waits for them inside the library.
-    pub(super) fn shrink(self) -> Result<Self, Fault> {
-        let ulfm = ulfm().ok_or(Fault { class: ffi::MPI_ERR_OTHER as i32 })?;
+    pub(super) fn shrink(self) -> Result<Self, MpiFault> {
+        let ulfm = ulfm().ok_or(MpiFault { class: ffi::MPI_ERR_OTHER as i32 })?;
         // SAFETY: a constant of the library.
         let mut alive = Self(unsafe { ffi::RSMPI_COMM_NULL });
         // SAFETY: a communicator and a valid place.
@@ -244,7 +244,7 @@ impl RawComm {
     }
 
     /// The ranks that come with the same `color`, in the order of `key`. Waits inside the library.
-    pub(super) fn split(self, color: usize, key: usize) -> Result<Self, Fault> {
+    pub(super) fn split(self, color: usize, key: usize) -> Result<Self, MpiFault> {
         // SAFETY: a constant of the library.
         let mut part = Self(unsafe { ffi::RSMPI_COMM_NULL });
         // SAFETY: a communicator and a valid place.
@@ -258,7 +258,7 @@ impl RawComm {
 pub(super) type Family = Members<RawComm>;
 
 impl Member for RawComm {
-    fn is_loss(fault: Fault) -> bool {
+    fn is_loss(fault: MpiFault) -> bool {
         ulfm().is_some() && (74..=77).contains(&fault.class)
     }
 
@@ -321,7 +321,7 @@ enum MpiRequest {
         overflow: Vec<u8>,
     },
     /// Values it took, or why not.
-    Done(Result<usize, Fault>),
+    Done(Result<usize, MpiFault>),
 }
 
 /// The target of a message.
@@ -341,14 +341,14 @@ impl<'b> PendingCalls<'b> {
         Self { requests: Vec::new(), comm, family, buffers: PhantomData }
     }
 
-    fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), Fault> {
+    fn begin(&mut self, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<(), MpiFault> {
         let begun = MpiRequest::begun(0, begin).inspect_err(|fault| self.family.suffer(*fault, self.comm))?;
         self.requests.push(begun);
         Ok(())
     }
 
     /// Sends `values`, at most [`MESSAGE_MAX`].
-    pub(super) fn send<T: Wire>(&mut self, to: usize, tag: i32, values: &'b [T]) -> Result<(), Fault> {
+    pub(super) fn send<T: Wire>(&mut self, to: usize, tag: i32, values: &'b [T]) -> Result<(), MpiFault> {
         let start = values.as_ptr().cast();
         let count = values.len() as c_int;
         let comm = self.comm.0;
@@ -372,7 +372,7 @@ impl<'b> PendingCalls<'b> {
     }
 
     /// Gives every rank the `values` of `root`, at most [`MESSAGE_MAX`].
-    pub(super) fn broadcast<T: Wire>(&mut self, root: usize, values: &'b mut [T]) -> Result<(), Fault> {
+    pub(super) fn broadcast<T: Wire>(&mut self, root: usize, values: &'b mut [T]) -> Result<(), MpiFault> {
         let start = values.as_mut_ptr().cast();
         let count = values.len() as c_int;
         let comm = self.comm.0;
@@ -383,7 +383,7 @@ impl<'b> PendingCalls<'b> {
     }
 
     /// Puts the `own` values of all ranks, equally many, into `all` in rank order.
-    pub(super) fn gather<T: Wire>(&mut self, own: &'b [T], all: &'b mut [T]) -> Result<(), Fault> {
+    pub(super) fn gather<T: Wire>(&mut self, own: &'b [T], all: &'b mut [T]) -> Result<(), MpiFault> {
         let from = own.as_ptr().cast();
         let to = all.as_mut_ptr().cast();
         let count = own.len() as c_int;
@@ -403,7 +403,7 @@ impl<'b> PendingCalls<'b> {
         own: &'b [u8],
         all: &'b mut [u8],
         parts: [&'b [c_int]; 2],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), MpiFault> {
         let from = own.as_ptr().cast();
         let to = all.as_mut_ptr().cast();
         let count = own.len() as c_int;
@@ -418,7 +418,7 @@ impl<'b> PendingCalls<'b> {
     }
 
     /// Returns when every rank has begun it.
-    pub(super) fn barrier(&mut self) -> Result<(), Fault> {
+    pub(super) fn barrier(&mut self) -> Result<(), MpiFault> {
         let comm = self.comm.0;
         // SAFETY: a communicator; there are no buffers.
         self.begin(|request| unsafe { ffi::MPI_Ibarrier(comm, request) })
@@ -441,7 +441,7 @@ impl<'b> PendingCalls<'b> {
     }
 
     /// Waits for all; what the first that failed says.
-    pub(super) fn wait(&mut self) -> Result<(), Fault> {
+    pub(super) fn wait(&mut self) -> Result<(), MpiFault> {
         self.finish();
         self.outcomes().find_map(Result::err).map_or(Ok(()), Err)
     }
@@ -459,7 +459,7 @@ impl<'b> PendingCalls<'b> {
 
     /// Returns the result of each call, in the order in which they were begun: the number of values
     /// it received.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<usize, Fault>> {
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<usize, MpiFault>> {
         self.requests
             .iter()
             .filter_map(|request| if let MpiRequest::Done(outcome) = request { Some(*outcome) } else { None })
@@ -467,7 +467,7 @@ impl<'b> PendingCalls<'b> {
 }
 
 impl MpiRequest {
-    fn begun(values: usize, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<Self, Fault> {
+    fn begun(values: usize, begin: impl FnOnce(*mut ffi::MPI_Request) -> c_int) -> Result<Self, MpiFault> {
         // SAFETY: a constant of the library.
         let mut handle = unsafe { ffi::RSMPI_REQUEST_NULL };
         call(|| begin(&raw mut handle))?;
@@ -503,7 +503,7 @@ impl MpiRequest {
 
 impl ReceiveBuffer {
     /// Begins to receive the message if it has come.
-    fn take_message(&self) -> Result<Option<MpiRequest>, Fault> {
+    fn take_message(&self) -> Result<Option<MpiRequest>, MpiFault> {
         let mut flag = 0;
         let mut count = 0;
         // SAFETY: a constant of the library.

@@ -1,13 +1,13 @@
-"""Checkpoints for iterative solvers that forget only what the solver can win back.
+"""Checkpoints for iterative solvers, with errors that the solver can repair.
 
 Three doors:
 
-* `Session` protects the arrays of a solver of your own, decides when and how to save them, saves behind the solver, and
-  brings them back. `recoup.scipy` has it for SciPy's solvers, `attach` for a petsc4py KSP.
+* `Session` protects the arrays of your own solver, decides when and how to save them, saves in the background, and
+  restores them. `recoup.scipy` does this for SciPy's solvers, `attach` for a petsc4py KSP.
 * `open` shows the versions of a directory as NumPy arrays, with their bounds, residuals and damage.
-* `recoup.model` plans intervals and schemes for a machine one does not own yet.
+* `recoup.model` plans intervals and schemes for a given machine, before anything runs.
 
-All times are seconds, all sizes bytes, all norms 2-norms. Every error is `Error`, with the library's words.
+All times are seconds, all sizes bytes, all norms 2-norms. Every error is `Error`, with the message of the library.
 """
 
 from . import model

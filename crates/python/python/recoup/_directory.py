@@ -1,4 +1,4 @@
-"""Versions to be looked at."""
+"""Versions of a directory, for inspection."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Directory:
 
     @property
     def versions(self) -> list[Version]:
-        """The versions there are now, oldest first, damaged ones too."""
+        """The current versions, oldest first, damaged ones included."""
         return self._native.versions()
 
     @property
     def latest(self) -> Version:
         """The newest version; not necessarily a whole one, see `Version.verify`.
 
-        Raises `Error` where there is none.
+        Raises `Error` if there is none.
         """
         versions = self.versions
         if not versions:
@@ -52,7 +52,7 @@ class Directory:
         return self._native.set_aside()
 
     def verify(self) -> dict[int, list[str]]:
-        """Reads, checks and decodes everything. Iteration of each damaged version -> what is wrong, one line each."""
+        """Reads, checks and decodes everything. Maps the iteration of each damaged version to its damage, one line each."""
         found = {version.iteration: version.verify() for version in self.versions}
         return {iteration: damage for iteration, damage in found.items() if damage}
 
@@ -79,8 +79,8 @@ def open(path: str | os.PathLike[str], name: str | None = None) -> Directory:
 
     Parameters
     ----------
-    path: what `Session` and `recoup run --dir` were given.
-    name: the run inside it; the only one where none is named.
+    path: the directory that `Session` or `recoup run --dir` was given.
+    name: the run inside it; the only one if none is named.
 
     Raises `Error` when the directory holds no versions, or those of several runs and none is named.
     """

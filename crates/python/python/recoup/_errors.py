@@ -1,4 +1,4 @@
-"""Arguments of a wrong type or out of range, as the one exception of the package."""
+"""Turns arguments of a wrong type or range into the one exception of the package."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ._native import Error
 
 @contextmanager
 def named(what: str) -> Iterator[None]:
-    """Errors that Python and NumPy raise while they convert an argument become `Error`, with the argument's name.
+    """Turns errors of Python and NumPy in the conversion of an argument into `Error`, with the name of the argument.
 
-    Only conversions belong inside: what a program's own function raises is the program's.
+    Only conversions belong inside: an exception of the program's own function is the program's.
     """
     try:
         yield

@@ -11,21 +11,21 @@ from ._operator import Lent, Vector
 __version__: str
 
 class Error(Exception):
-    """What recoup could not do, in its own words."""
+    """An error of recoup: names what failed, what was expected and what was found."""
 
 @final
 class Outcome:
-    """How a save ended. Times in seconds, sizes in bytes."""
+    """The end of a save. Times in seconds, sizes in bytes."""
 
     @property
     def version(self) -> int:
-        """The version, or the one that is not."""
+        """The version, whether it counts or not."""
     @property
     def state(self) -> str:
         """``saved``, ``failed``, ``suspicious`` or ``aborted``; only a saved version counts."""
     @property
     def message(self) -> str | None:
-        """Why it does not count."""
+        """The reason that it does not count."""
     @property
     def scheme(self) -> str | None:
         """The scheme of a saved version."""
@@ -46,29 +46,29 @@ class Outcome:
         """Bytes written."""
     @property
     def true_residual_norm(self) -> float | None:
-        """||b - A x|| of what was saved, where it was computed."""
+        """||b - A x|| of the saved iterate, if it was computed."""
     @property
     def verified_residual_norm(self) -> float | None:
-        """||b - A x'|| of what will be restored, where it was computed."""
+        """||b - A x'|| of the decoded iterate, if it was computed."""
     @property
     def tries(self) -> int:
         """Encodings tried until that was small enough."""
     @property
     def blocking_seconds(self) -> float:
-        """What the solver waited for."""
+        """Seconds that the solver waited."""
     @property
     def encode_seconds(self) -> float:
-        """Encoding, behind the solver."""
+        """Seconds of encoding, in the background."""
     @property
     def verify_seconds(self) -> float:
-        """Products with the operator, behind the solver."""
+        """Seconds of products with the operator, in the background."""
     @property
     def write_seconds(self) -> float:
-        """Writing, behind the solver."""
+        """Seconds of writing, in the background."""
 
 @final
 class Restored:
-    """A version that came back."""
+    """A version that was restored."""
 
     @property
     def version(self) -> int:
@@ -84,14 +84,14 @@ class Restored:
         """||r|| as the method knew it."""
     @property
     def verified_residual_norm(self) -> float | None:
-        """||b - A x'|| of the restored iterate, where it was computed."""
+        """||b - A x'|| of the restored iterate, if it was computed."""
     @property
     def seconds(self) -> float:
-        """Time it took."""
+        """Seconds that the restore took."""
     @property
     def guess(self) -> tuple[float, float] | None:
-        """Where the version belongs to another problem: the residual norms, for this one, of its iterate and of the one protected.
-        The former was restored if its norm is not above the other."""
+        """For a version of another problem, the residual norms in this one of its iterate and of the one protected.
+        Its iterate was restored if its norm is not above the other."""
     @property
     def skipped(self) -> list[tuple[int, list[str]]]:
         """Newer versions that were not whole, and what is wrong with each."""
@@ -105,10 +105,10 @@ class LoggedDecision:
         """The iteration it was taken at."""
     @property
     def scheme(self) -> str:
-        """How versions are saved from now on."""
+        """Scheme of versions from now on."""
     @property
     def codec(self) -> str:
-        """Their codec."""
+        """Codec of versions from now on."""
     @property
     def interval_seconds(self) -> float:
         """The interval in force."""
@@ -128,7 +128,7 @@ class Variable:
         """The rank that owns it."""
     @property
     def role(self) -> str:
-        """What it is to the solver: iterate, direction, dynamic, recomputed or static."""
+        """Role in the solver: iterate, direction, dynamic, recomputed or static."""
     @property
     def dtype(self) -> str:
         """NumPy type of its values."""
@@ -178,7 +178,7 @@ class Version:
         """||b||."""
     @property
     def true_residual_norm(self) -> float | None:
-        """||b - A x|| of what was saved, where it was computed."""
+        """||b - A x|| of the saved iterate, if it was computed."""
     @property
     def verified_residual_norm(self) -> float | None:
         """||b - A x'|| of what is restored, where it was computed."""
@@ -235,7 +235,7 @@ class Session:
     def due(self, iteration: int, residual_norm: float) -> bool: ...
     def save(self, iteration: int, residual_norm: float) -> int: ...
     def restore(self) -> Restored | None: ...
-    def start_anew(self) -> None: ...
+    def start_over(self) -> None: ...
     def wait(self) -> None: ...
     def outstanding(self) -> int: ...
     def outcomes(self) -> list[Outcome]: ...

@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
 
 def lent_operator(A: Any, rows: int) -> Lent:
-    """The arrays of a sparse or dense matrix by rows; else the number of rows and a function."""
+    """Returns the arrays of a sparse or dense matrix by rows; otherwise the number of rows and a function."""
     if isinstance(A, Rows):
         return _arrays(A.starts, A.columns, A.values)
     sparse = sys.modules.get("scipy.sparse")
@@ -79,7 +79,7 @@ def _product(A: Any) -> Callable[[Vector], Vector]:
 
 
 def doubles(name: str, values: Any) -> Vector:
-    """The values as a contiguous vector of doubles; complex ones are refused."""
+    """Returns the values as a contiguous vector of doubles; refuses complex ones."""
     with named(name):
         if np.iscomplexobj(values):
             raise Error(f"{name} is complex, expected real numbers")

@@ -40,55 +40,58 @@ class Session:
                 k += 1
                 session.step(k, residual_norm)          # decides, and saves behind the solver
 
-    What blocks the solver is a copy of the arrays; encoding, verification and writing happen on a thread of the library.
-    A version counts once all of it is on disk; whatever kills the process before costs that version only.
+    A save blocks the solver for a copy of the arrays only; encoding, verification and writing run on a thread of the
+    library. A version counts once all of it is on disk. If the process is killed before, only that version is lost.
 
     Parameters
     ----------
-    dir: directory of the versions, made when missing. One process writes there at a time.
+    dir: directory of the versions, made if missing. One process writes there at a time.
     name: the run inside it: letters, digits, `_`, `.` and `-`.
-    A, b: the problem A x = b. Needed by every bound that follows the residual, so by the default of lossy versions, and
-        to refuse another problem's versions: see same_operator. A is a SciPy sparse matrix or array (copied, multiplied without the
-        interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The latter two are called
-        from the library's thread while the solver goes on: pass ``synchronous=True`` where they do not bear that.
-    scheme: what is saved. ``auto`` decides from measured costs, the interval too, and needs A and b; ``lossy`` holds the iterate under a bound that
-        follows the residual (and directions, where one is protected); ``lossless``, ``traditional`` and ``exact``
-        hold all dynamic arrays bit for bit; ``none`` saves nothing. When None: ``lossless`` without A and b; with them
-        ``lossy`` where an interval is given, else ``auto``.
+    A, b: the problem A x = b. Every bound that follows the residual needs it, and so does the default of lossy versions.
+        With it, versions of another problem are refused: see same_operator. A is a SciPy sparse matrix or array (copied,
+        multiplied without the interpreter), a dense square array, a SciPy LinearOperator, or a function y = A(x). The
+        latter two are called from the library's thread while the solver works: pass ``synchronous=True`` if they must
+        not be.
+    scheme: what is saved. ``auto`` decides from measured costs, the interval too, and needs A and b. ``lossy`` holds the
+        iterate, and protected directions, under a bound that follows the residual. ``lossless``, ``traditional`` and
+        ``exact`` hold all dynamic arrays bit for bit; ``none`` saves nothing. When None: ``lossless`` without A and b;
+        with them ``lossy`` if an interval is given, else ``auto``.
     interval: seconds (a number or a timedelta), or iterations (``"20it"``), or ``"auto"``: optimal for the measured cost
         and the MTTI. Not with scheme ``auto``, which chooses it. ``"auto"`` when None.
     mtti: mean time to interrupt of the job, seconds.
     bound: ``verified`` (the decoded iterate's residual is measured: at most (1 + theta) times the residual),
         ``statistical``, ``guaranteed``, ``corrected``, ``theorem3``, or ``absolute:V``, ``range:V``, ``pointwise:V``.
-    theta: allowed relative growth of the residual by a lossy version; the method's when None (0.5 for CG), and ``auto`` may vary it then.
+    theta: allowed relative growth of the residual by a lossy version; the method's when None (0.5 for CG), and ``auto``
+        may vary it then.
     delta: allowed error of a lossy direction in the energy norm, relative to the direction; 0.05 when None, and
         ``auto`` may vary it then.
     resume: what lossy versions hold enough for: ``deflated`` (iterate and directions) or ``restarted`` (iterate only).
     codec: codec of lossy versions: ``qb``, ``zfp``, ``pco`` ...; chosen by measured speed and ratio when None.
     lossless_codec: codec of the others: ``zstd`` when None.
     keep: versions kept, and with each those it is coded against.
-    max_bytes: fewer versions are kept where they take more bytes than this; the newest, and those it is coded against, are
-        always kept. Room for the version being written comes on top.
-    key_every: one lossy version of so many stands alone, the others are coded against the one before.
-    threads: that codecs may work on while the solver waits, in a restore and in a synchronous save; this process' cores
-        by the ranks when None. The bytes do not depend on it.
+    max_bytes: fewer versions are kept if they take more bytes than this. The newest, and those it is coded against, are
+        always kept. The version being written comes on top.
+    key_every: one lossy version of this number stands alone, the others are coded against the one before.
+    threads: threads that codecs may use while the solver waits, in a restore and in a synchronous save; the cores of this
+        process divided by the ranks when None. The bytes do not depend on it.
     rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
     synchronous: each save waits until its version counts.
-    same_operator: all solves of this run have the same A and b, and `restore` refuses versions of others. A sparse or dense A is
-        recognised by its entries, any other by two products with fixed vectors, up to rounding. Where False, an iterate of
-        another problem is a first guess: see `Restored.guess`.
+    same_operator: all solves of this run have the same A and b, and `restore` refuses versions of others. A sparse or
+        dense A is recognised by its entries, any other by two products with fixed vectors, up to rounding. When False, an
+        iterate of another problem is a first guess: see `Restored.guess`.
     bandwidth: writes and reads no faster than this, bytes per second.
-    method: the method that computes x (``cg``, ``gmres``, ``jacobi`` and what else `recoup run` knows), from which the
-        default of theta, the content of lossy versions and the extra iterations to expect follow; those of CG when None.
-    tiers: where versions rest, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and drains
-        some to the directory (``pfs``); ``"memory"`` writes no directory. A killed program that opens the same directory
-        and name again goes on from memory. `close` removes what a solve that has converged (rtol) has there.
-    memory_dir: where that memory is; ``/dev/shm`` when None.
-    pfs_every: every so many versions one goes to the directory; by the MTTI and the measured times when None.
-    drain: how it gets there: behind the solver, one at a time (``skip`` leaves out a version that finds the one before on
-        its way, ``wait`` waits for it), or before the version counts (``off``). ``skip`` when None.
+    method: the method that computes x (``cg``, ``gmres``, ``jacobi`` or another of `recoup run`). It sets the default of
+        theta, the content of lossy versions and the extra iterations to expect; those of CG when None.
+    tiers: the places of versions, fastest first: ``"memory,pfs"`` keeps them in memory that outlives the process, and
+        drains some to the directory (``pfs``); ``"memory"`` writes no directory. A killed program that opens the same
+        directory and name again continues from memory. `close` removes the versions in memory of a solve that has
+        converged (rtol).
+    memory_dir: the directory of that memory; ``/dev/shm`` when None.
+    pfs_every: one version of this number goes to the directory; chosen by the MTTI and the measured times when None.
+    drain: the way it gets there. In the background, one at a time: ``skip`` leaves out a version that finds the one before
+        on its way, ``wait`` waits for it. Or before the version counts: ``off``. ``skip`` when None.
 
-    Raises `Error` when the directory is in use, not ours or not writable, and for values out of range.
+    Raises `Error` if the directory is in use, not ours or not writable, and for values out of range.
     """
 
     def __init__(
@@ -162,8 +165,8 @@ class Session:
     def protect(self, name: str, array: npt.NDArray[Any], role: Role = "dynamic", *, spare: bool = False) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
-        float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which codecs use. An
-        array protected before under this name is replaced. The session keeps a reference.
+        The array is float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which
+        codecs use. An array protected before under this name is replaced. The session keeps a reference.
 
         Parameters
         ----------
@@ -177,9 +180,9 @@ class Session:
             self._native.protect(name, array, role, spare)
 
     def step(self, iteration: int, residual_norm: float) -> int | None:
-        """After each iteration: decides, and saves when it is time. The version taken, or None.
+        """Decides after an iteration whether to save, and saves. Returns the version taken, or None.
 
-        Raises `Error` where an iterate that is to be saved holds NaN or infinity, with its place.
+        Raises `Error` if an iterate that is to be saved holds NaN or infinity, with its place.
 
         Parameters
         ----------
@@ -190,15 +193,15 @@ class Session:
             return self._native.step(iteration, float(residual_norm))
 
     def due(self, iteration: int, residual_norm: float) -> bool:
-        """As `step`, but only decides: where True, make ready what belongs to the version, and `save` now or after the
-        next iteration. For solvers whose direction is the difference of two iterates."""
+        """As `step`, but only decides. If True, make the arrays of the version ready, and `save` now or after the next
+        iteration. For solvers whose direction is the difference of two iterates."""
         with named("due"):
             return self._native.due(iteration, float(residual_norm))
 
     def save(self, iteration: int, residual_norm: float) -> int:
-        """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy. The version taken.
+        """Saves now, as `due` decided last; else by the session's scheme, ``auto`` being lossy. Returns the version taken.
 
-        Raises `Error` where an iterate holds NaN or infinity, with its place.
+        Raises `Error` if an iterate holds NaN or infinity, with its place.
         """
         with named("save"):
             return self._native.save(iteration, float(residual_norm))
@@ -206,14 +209,14 @@ class Session:
     def restore(self) -> Restored | None:
         """Overwrites the protected arrays from the newest version that is whole; None when there is no version.
 
-        Raises `Error` when there are versions but none is whole, and when they belong to another problem or do not hold
-        what is protected; no array has been touched then.
+        Raises `Error` if there are versions but none is whole, and if they belong to another problem or do not hold the
+        protected arrays; no array has been touched then.
         """
         return self._native.restore()
 
     def start_anew(self) -> None:
-        """Puts all versions aside, to start from nothing where none is usable."""
-        self._native.start_anew()
+        """Puts all versions aside, to start from the beginning if none is usable."""
+        self._native.start_over()
 
     def wait(self) -> None:
         """Waits until every version taken counts or has failed."""
@@ -221,12 +224,13 @@ class Session:
 
     @property
     def outstanding(self) -> int:
-        """Versions taken that neither count nor have failed yet. Does not wait."""
+        """Number of versions taken that neither count nor have failed yet. Does not wait."""
         return self._native.outstanding()
 
     def outcomes(self) -> list[Outcome]:
-        """How the saves since the last call ended, oldest first. A version that could not be written is an outcome, not an
-        error: the solver goes on, and the version before it is untouched. After `close`, those not asked for before."""
+        """Returns the outcomes of the saves since the last call, oldest first. A version that could not be written is an
+        outcome, not an error: the solver goes on, and the version before it is untouched. After `close`, these are the
+        outcomes that were not asked for before."""
         if self.closed:
             outcomes, self._last = self._last, []
             return outcomes
@@ -244,11 +248,11 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """`close` was called."""
+        """Whether `close` was called."""
         return self not in _open
 
     def close(self) -> None:
-        """Finishes what was taken and lets the directory and the arrays go."""
+        """Finishes the versions taken, and releases the directory and the arrays."""
         if not self.closed:
             self._last = self._native.close()
             _open.discard(self)
@@ -263,7 +267,7 @@ class Session:
         M: Any = None,
         restart: int = 20,
     ) -> Callback:
-        """A callback for SciPy's solvers that restores first and then saves; see `recoup.scipy.Callback`.
+        """Returns a callback for SciPy's solvers that restores first and then saves; see `recoup.scipy.Callback`.
 
         A and b are the session's own when left out.
         """
@@ -289,7 +293,7 @@ def _interval(interval: float | str | timedelta | None) -> str | None:
 
 @atexit.register
 def _close_all() -> None:
-    """What was taken is finished before the interpreter goes, which an operator written in Python needs."""
+    """Finishes all sessions before the interpreter ends, which an operator written in Python needs."""
     for session in list(_open):
         # A process that was forked leaves its parent's sessions to the parent.
         if session._process == os.getpid():

@@ -1,4 +1,4 @@
-"""When to save, what, and what it costs, before anything runs. Times in seconds, overheads as fractions of productive time.
+"""Intervals, schemes and overheads, before anything runs. Times in seconds, overheads as fractions of productive time.
 
 The formulas are those of Young (doi 10.1145/361147.361115), Daly (doi 10.1016/j.future.2004.11.016), and Tao, Di, Liang,
 Chen and Cappello (doi 10.1145/3208040.3208050).

@@ -5,7 +5,7 @@
     with recoup.attach(ksp, b, x, "petsc-checkpoints", scheme="lossy", interval="20it"):
         ksp.solve(b, x)
 
-One rank, real doubles. petsc4py is imported by who calls, not here.
+One rank, real doubles. The caller imports petsc4py, not this module.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SPARES = [f"w{k}" for k in range(DIRECTIONS_MAX)]
 
 
 def attach(ksp: Any, b: Any, x: Any, dir: str | os.PathLike[str], *, restart: int = 30, **options: Any) -> Attached:
-    """Restores ``x`` where there is a version, tells the KSP to start from it, and saves from inside ``ksp.solve(b, x)``.
+    """Restores ``x`` if there is a version, tells the KSP to start from it, and saves from inside ``ksp.solve(b, x)``.
 
     The operators must be set. Take the context manager, or call `Attached.detach` after the solve.
 
     For KSP type ``cg`` a version also holds the direction x_k - x_(k-1), and a resume keeps the directions of all
-    recoveries A-orthogonal to those that follow, by a preconditioner round the KSP's own. ``gmres`` and its kin save at ends
-    of cycles of ``restart`` iterations. All others are restarted from the iterate alone.
+    recoveries A-orthogonal to those that follow, by a preconditioner around the KSP's own. ``gmres`` and its kin save at
+    ends of cycles of ``restart`` iterations. All others are restarted from the iterate alone.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Attached:
     Attributes
     ----------
     session: the session.
-    restored: what came back, or None.
+    restored: the version that was restored, or None.
     base: iterations done before this process: ``base + ksp.its`` are done in all.
     """
 
@@ -84,7 +84,7 @@ class Attached:
         ksp.setMonitor(self._monitor)
 
     def _by_rows(self, rows: int) -> Any:
-        """The arrays of an AIJ matrix, else None."""
+        """Returns the arrays of an AIJ matrix, or None."""
         if "aij" not in str(self._matrix.getType()):
             return None
         return Rows(rows, *self._matrix.getValuesCSR())
@@ -117,7 +117,7 @@ class Attached:
         return restored
 
     def _deflate(self, deflation: Deflation) -> None:
-        """Puts the deflation round the KSP's preconditioner."""
+        """Puts the deflation around the KSP's preconditioner."""
         self._inner = self._ksp.getPC()
         outer = type(self._inner)().create(comm=self._ksp.getComm())
         outer.setType("python")

@@ -5,8 +5,8 @@
     with recoup.Session("scipy-checkpoints", A=A, b=b, scheme="lossy", interval="20it") as session:
         x, info = recoup.scipy.cg(A, b, session=session, rtol=1e-8)
 
-Started again after whatever ended it, the same program goes on from the newest version that is whole. `Callback` has the
-same for a call of your own.
+If it is started again after any end, the same program continues from the newest version that is whole. `Callback` does
+the same for your own call of a solver.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Callback:
         x, info = scipy.sparse.linalg.cg(A, b, x0=cb.x0, M=cb.M, callback=cb, rtol=1e-8)
 
     For ``cg`` a version also holds the direction x_k - x_(k-1). A resume keeps the directions of all recoveries (eight at
-    most) A-orthogonal to those that follow, through ``M``, which wins back nearly all the restart forgot: pass ``cb.M``, and
-    give your own preconditioner to the callback. Each direction costs 32 bytes per row and iteration after a recovery.
+    most) A-orthogonal to those that follow, through ``M``, which recovers nearly all that the restart lost: pass ``cb.M``,
+    and give your own preconditioner to the callback. Each direction costs 32 bytes per row and iteration after a recovery.
     Two vectors are copied for each version, none in between. ``M`` must be a symmetric positive definite approximation
     of the inverse of A, as for SciPy.
 
@@ -133,7 +133,7 @@ class Callback:
         return z if self._deflation is None else self._deflation.apply(r, z)
 
     def _residual_norm(self, x: Vector) -> float:
-        """Of the recurrence where CG shows it; else measured when a version is taken, at the price of a product."""
+        """Returns the norm of the recurrence if CG shows it; otherwise it is measured for each version, with one product."""
         if self._method == "cg" and self._r is not None:
             return float(np.linalg.norm(self._r))
         if self._method == "gmres" or self._is_due:
@@ -141,7 +141,7 @@ class Callback:
         return self._norm
 
     def __call__(self, xk: Vector) -> None:
-        """After each iteration, of GMRES each cycle: decides, and saves when it is time."""
+        """Decides after each iteration (each cycle of GMRES) whether to save, and saves."""
         self.iteration += self._stride
         if xk is not self._lent:
             self._session.protect("x", xk, role="iterate")
@@ -172,7 +172,8 @@ def cg(
 ) -> tuple[Vector, int]:
     """`scipy.sparse.linalg.cg` that restores first and saves on the way. ``maxiter`` counts from the start of the solve.
 
-    Returns SciPy's (x, info); ``callback`` is called after each iteration as by SciPy. `Callback` says what a resume costs.
+    Returns SciPy's (x, info); ``callback`` is called after each iteration, as by SciPy. See `Callback` for the cost
+    of a resume.
     """
     cb = Callback(session, A, b, method="cg", x0=x0, M=M)
     left = None if maxiter is None else max(maxiter - cb.iteration, 1)

@@ -86,7 +86,7 @@ struct Extra {
 }
 
 impl Extra {
-    fn of(case: &Case<'_>, saving: Saving, (iterations, usual): (u64, Resume)) -> Self {
+    fn of(case: &Case<'_>, saving: Saving, iterations: u64, usual: Resume) -> Self {
         let mut extra = Self::default();
         for tenths in TENTHS {
             let run = case.struck_at(saving, (iterations * tenths / 10).max(1), iterations);
@@ -195,7 +195,7 @@ fn recoveries(options: &Options, benches: &[Bench]) {
         let Case { bench, method, rtol } = case;
         print!("| {method} | {} | {} | {rtol:.0e} | {iterations} |", bench.name, bench.kind);
         for saving in Saving::FIXED {
-            let extra = Extra::of(&case, saving, (iterations, usual));
+            let extra = Extra::of(&case, saving, iterations, usual);
             print!(" {} |", extra.cell(iterations));
             summary.add(saving, &extra, iterations);
         }
@@ -215,7 +215,7 @@ fn recoveries(options: &Options, benches: &[Bench]) {
 struct Overheads(Vec<f64>);
 
 impl Overheads {
-    fn of(case: &Case<'_>, saving: Saving, (seeds, iterations): (u64, u64)) -> Self {
+    fn of(case: &Case<'_>, saving: Saving, seeds: u64, iterations: u64) -> Self {
         let overhead = |seed| {
             let run = case.in_regime(saving, seed, iterations);
             let is_done = run.ended == Ended::Converged;
@@ -253,8 +253,8 @@ fn auto(options: &Options, benches: &[Bench]) {
     for (case, undisturbed) in cases(options, benches) {
         let Some((iterations, _)) = undisturbed else { continue };
         let fixed: Vec<Overheads> =
-            Saving::FIXED.into_iter().map(|saving| Overheads::of(&case, saving, (seeds, iterations))).collect();
-        let ours = Overheads::of(&case, Saving::Auto, (seeds, iterations));
+            Saving::FIXED.into_iter().map(|saving| Overheads::of(&case, saving, seeds, iterations)).collect();
+        let ours = Overheads::of(&case, Saving::Auto, seeds, iterations);
         let best = fixed.iter().min_by(|a, b| a.mean().total_cmp(&b.mean())).unwrap();
         let (difference, interval) = ours.above(best);
         let Case { bench, method, rtol } = case;

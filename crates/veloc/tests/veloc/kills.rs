@@ -94,7 +94,8 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
         }
         job.kill();
         let saved = job.numbers("saved ");
-        (least, exactly) = (*saved.last().unwrap(), false);
+        least = *saved.last().unwrap();
+        exactly = false;
         if lose_scratch {
             fs::remove_dir_all(place.scratch()).unwrap();
             in_copy += usize::from(has_draft(&place, kind));
@@ -103,7 +104,8 @@ fn survives(kind: Kind, kills: usize, seed: u64) {
             // to be saved.
             let arrived = if kind.mode == "sync" { least } else { saved.iter().rev().nth(1).copied().unwrap_or(0) };
             assert!(there >= arrived, "kill {kill}: {arrived} had arrived, {there} is there");
-            (least, exactly) = (there, true);
+            least = there;
+            exactly = true;
         }
     }
     let ended = drive_well_of(&place, kind, least + 200);

@@ -1,178 +1,20 @@
 //! What is lost with ranks, nodes and bits, and what comes back.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
+mod job;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
-
-use recoup_cache::{NodeStore, Partners, Protection, Tiers, WhenBusy};
+use recoup_cache::{NodeStore, Protection, WhenBusy};
 use recoup_comm::{Solo, Threads};
-use recoup_core::{Clock, Comm, FrameRecord, Manifest, NextCall, Note, Store, StoreError, Tier, Tiered};
+use recoup_core::{Comm, Note, Store, Tiered};
 use recoup_io::{MemoryStore, PrivateDir, Throttle};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
-use recoup_testkit::store_suite::{Sample, store_suite};
+use recoup_testkit::store_suite::store_suite;
 
-const RING: Protection = Protection::Partner(Partners::Ring(1));
-
-/// A directory in memory where there is one, as shared memory is.
-fn machine() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
-}
-
-fn node(machine: &Path, node: usize) -> PathBuf {
-    machine.join(format!("node-{node}"))
-}
-
-/// Some ranks to a node, and what guards their versions.
-#[derive(Clone)]
-struct Job {
-    ranks: usize,
-    per_node: usize,
-    guards: Vec<(Protection, u64)>,
-}
-
-impl Job {
-    fn new(ranks: usize, guards: &[Protection]) -> Self {
-        Self { ranks, per_node: 1, guards: guards.iter().map(|guard| (guard.clone(), 1)).collect() }
-    }
-
-    fn store(&self, machine: &Path, rank: usize) -> NodeStore {
-        self.store_on(machine, rank / self.per_node, rank)
-    }
-
-    fn store_on(&self, machine: &Path, node_index: usize, rank: usize) -> NodeStore {
-        let store = NodeStore::new(node(machine, node_index), rank);
-        self.guards.iter().fold(store, |store, (guard, every)| store.guarded(guard.clone(), *every))
-    }
-
-    /// Publishes these versions on all ranks.
-    fn save(&self, machine: &Path, versions: &[u64]) {
-        Threads::launch(self.ranks, |comm| {
-            let store = self.store(machine, comm.rank());
-            versions.iter().for_each(|&version| publish(&store, version, &comm).unwrap());
-        });
-    }
-
-    /// Settles on all ranks: each one's versions, all of them checked frame by frame, and the notes
-    /// of all.
-    fn restored(&self, machine: &Path) -> (Vec<u64>, BTreeSet<Note>) {
-        self.settle_on(machine, &(0..self.ranks).map(|rank| rank / self.per_node).collect::<Vec<_>>())
-    }
-
-    /// The same with as many ranks as are given nodes, which do what they can.
-    fn settle_on(&self, machine: &Path, nodes: &[usize]) -> (Vec<u64>, BTreeSet<Note>) {
-        let results = Threads::launch(nodes.len(), |comm| {
-            let store = self.store_on(machine, nodes[comm.rank()], comm.rank()).forgiving();
-            store.prepare_restore(&comm, &|manifest| needed(manifest, &comm)).unwrap();
-            let versions = store.versions().unwrap();
-            for &version in &versions {
-                assert_readable(&store, version, &comm);
-            }
-            (versions, store.take_notes())
-        });
-        assert!(results.iter().all(|(versions, _)| versions == &results[0].0), "ranks disagree: {results:?}");
-        (results[0].0.clone(), results.iter().flat_map(|(_, notes)| notes.clone()).collect())
-    }
-}
-
-/// The parts a rank reads: its own, or its share where another number wrote them.
-fn needed(manifest: &Manifest, comm: &dyn Comm) -> Vec<usize> {
-    if manifest.ranks == comm.size() {
-        return vec![comm.rank()];
-    }
-    (0..manifest.ranks).filter(|rank| rank % comm.size() == comm.rank() || *rank == 0).collect()
-}
-
-/// Writes one rank's part of a sample, and publishes it with the others'.
-fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), StoreError> {
-    let mut sample = Sample::new(version, comm.size());
-    let mut draft = store.begin(version, comm.rank())?;
-    for part in sample.parts.iter_mut().filter(|part| part.record.rank == comm.rank()) {
-        draft.write(&part.record, &mut part.frames, NextCall::Write)?;
-    }
-    let files = draft.seal()?.files;
-    let own: Vec<FrameRecord> = sample
-        .parts
-        .iter()
-        .filter(|part| part.record.rank == comm.rank())
-        .flat_map(|part| part.frames.iter().map(|frame| frame.record.clone()))
-        .collect();
-    let parts = recoup_core::gather_json(comm, &(own, files))?;
-    let mut manifest = sample.manifest(parts.iter().flat_map(|(_, files)| files.clone()).collect());
-    manifest.frames = parts.into_iter().flat_map(|(frames, _)| frames).collect();
-    store.publish(&manifest, comm).map(drop)
-}
-
-/// Every frame this rank needs is bit for bit what was written.
-fn assert_readable(store: &dyn Store, version: u64, comm: &dyn Comm) {
-    let manifest = store.manifest(version).unwrap();
-    let sample = Sample::new(version, manifest.ranks);
-    let needed = needed(&manifest, comm);
-    let mut payload = Vec::new();
-    let frames = sample.parts.iter().flat_map(|part| &part.frames).filter(|f| needed.contains(&f.record.rank));
-    for expected in frames {
-        let same = |f: &&FrameRecord| {
-            let record = &expected.record;
-            (f.rank, f.run, &f.variable) == (record.rank, record.run, &record.variable)
-        };
-        store.read(version, manifest.frames.iter().find(same).unwrap(), &mut payload).unwrap();
-        assert_eq!(payload, expected.payload.as_ref(), "frame of rank {}", expected.record.rank);
-    }
-}
-
-fn lose(machine: &Path, nodes: &[usize]) {
-    nodes.iter().for_each(|&n| fs::remove_dir_all(node(machine, n)).unwrap());
-}
-
-fn blob(machine: &Path, node_index: usize, shelf: usize, version: u64, rank: usize) -> PathBuf {
-    node(machine, node_index).join(format!("rank-{shelf:06}/v{version:012}/blob-{rank:06}"))
-}
-
-fn flip(path: &Path) {
-    let mut bytes = fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 4;
-    fs::write(path, bytes).unwrap();
-}
-
-/// A tier row of one rank: its node's memory, then a store all ranks share.
-fn tiers(job: &Job, machine: &Path, rank: usize, pfs: &MemoryStore, every: u64) -> Tiers {
-    tiers_over(job.store(machine, rank), Arc::new(pfs.clone()), every, rank)
-}
-
-fn tiers_over(memory: NodeStore, pfs: Arc<dyn Store>, every: u64, rank: usize) -> Tiers {
-    let tier =
-        |name: &str, store: Arc<dyn Store>, every| Tier { name: name.into(), store, every, keep: 2, max_bytes: None };
-    Tiers::new(vec![tier("memory", Arc::new(memory), 1), tier("pfs", pfs, every)], rank)
-}
-
-/// A clock on which nobody's time passes until it is opened.
-#[derive(Default)]
-struct Gate {
-    is_open: Mutex<bool>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn open(&self) {
-        *self.is_open.lock().unwrap() = true;
-        self.changed.notify_all();
-    }
-}
-
-impl Clock for Gate {
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn sleep_until(&self, _: Duration) {
-        let is_open = self.is_open.lock().unwrap();
-        drop(self.changed.wait_while(is_open, |is_open| !*is_open).unwrap());
-    }
-}
+use job::*;
 
 #[test]
 fn a_node_s_memory_passes_the_store_suite() {
@@ -280,7 +122,7 @@ fn a_flipped_bit_is_a_lost_part_and_comes_back() {
         let machine = machine();
         let job = Job::new(3, &[guard]);
         job.save(machine.path(), &[5]);
-        flip(&blob(machine.path(), 1, 1, 5, 1));
+        flip(&payloads(machine.path(), 1, 1, 5, 1));
         let (versions, notes) = job.restored(machine.path());
         assert_eq!((versions, notes.len()), (vec![5], 1), "{notes:?}");
         assert_eq!(job.restored(machine.path()), (vec![5], BTreeSet::new()));
@@ -316,7 +158,7 @@ fn a_version_marked_on_some_ranks_counts_on_all_or_on_none() {
     let machine = machine();
     let job = Job::new(3, &[]);
     job.save(machine.path(), &[5, 10]);
-    fs::remove_file(blob(machine.path(), 2, 2, 10, 2).with_file_name("commit")).unwrap();
+    fs::remove_file(payloads(machine.path(), 2, 2, 10, 2).with_file_name("commit")).unwrap();
     assert_eq!(job.restored(machine.path()).0, [5]);
 }
 
@@ -333,7 +175,8 @@ fn versions_of_any_number_of_ranks_are_read_on_any_other() {
             let all = node(machine.path(), 0);
             for other in 1..saved.div_ceil(per_node) {
                 for rank in fs::read_dir(node(machine.path(), other)).unwrap().map(Result::unwrap) {
-                    let (from, to) = (rank.path(), all.join(rank.file_name()));
+                    let from = rank.path();
+                    let to = all.join(rank.file_name());
                     let moved = std::process::Command::new("mv").args([&from, &to]).status().unwrap();
                     assert!(moved.success());
                 }
@@ -356,13 +199,13 @@ fn ranks_that_close_up_stand_the_next_loss_too() {
                 for lost in [first, second] {
                     alive.retain(|&node| node != lost);
                     lose(machine.path(), &[lost]);
-                    let (versions, _) = job.settle_on(machine.path(), &alive);
+                    let (versions, _) = job.restored_on(machine.path(), &alive);
                     assert_eq!(versions, [5, 10], "{guard}: nodes {first}, then {second} lost");
                 }
-                // One rank alone keeps the whole version, and has nobody to guard it with.
+                // One rank alone keeps the whole version, and has no partner to guard it with.
                 let last = alive[0];
                 lose(machine.path(), &[alive[1]]);
-                assert_eq!(job.settle_on(machine.path(), &[last]).0, [5, 10]);
+                assert_eq!(job.restored_on(machine.path(), &[last]).0, [5, 10]);
             }
         }
     }
@@ -376,7 +219,7 @@ fn a_spare_finds_the_part_of_its_place_on_the_node_that_is_left_or_with_the_part
         let machine = machine();
         let job = Job { per_node: 2, ..Job::new(4, guards) };
         job.save(machine.path(), &[5]);
-        let (versions, notes) = job.settle_on(machine.path(), &nodes);
+        let (versions, notes) = job.restored_on(machine.path(), &nodes);
         assert_eq!(versions, [5]);
         let source = format!("a copy on rank {holder}");
         assert!(notes.contains(&Note::Repaired { version: 5, rank: 3, source }), "{nodes:?}: {notes:?}");
@@ -389,7 +232,7 @@ fn ranks_too_few_for_their_guards_save_without_them() {
     let machine = machine();
     let job = Job::new(2, &[RING, Protection::Erasure { data: 1, parity: 1 }]);
     publish(&job.store(machine.path(), 0).forgiving(), 5, &Solo).unwrap();
-    assert_eq!(job.settle_on(machine.path(), &[0]).0, [5]);
+    assert_eq!(job.restored_on(machine.path(), &[0]).0, [5]);
     assert!(publish(&job.store(machine.path(), 0), 6, &Solo).is_err());
 }
 
@@ -433,7 +276,9 @@ fn tiers_pass_the_store_suite() {
 
 #[test]
 fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() {
-    let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+    let machine = machine();
+    let pfs = MemoryStore::new();
+    let job = Job::new(3, &[]);
     Threads::launch(3, |comm| {
         let store = tiers(&job, machine.path(), comm.rank(), &pfs, 3);
         (1..=5).for_each(|version| publish(&store, version, &comm).unwrap());
@@ -465,7 +310,9 @@ fn each_tier_takes_its_versions_and_the_fastest_that_is_whole_gives_them_back() 
 /// Meanwhile the ranks make other collective calls on the communicator they publish with.
 #[test]
 fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are_named() {
-    let (machine, pfs, gate) = (machine(), MemoryStore::new(), Arc::new(Gate::default()));
+    let machine = machine();
+    let pfs = MemoryStore::new();
+    let gate = Arc::new(Gate::default());
     let job = Job::new(3, &[RING]);
     let slow = pfs.clone().with_throttle(Throttle::new(1.0, gate.clone()));
     Threads::launch(3, |comm| {
@@ -491,7 +338,9 @@ fn versions_count_before_the_slow_tier_has_them_and_those_it_is_too_busy_for_are
 
 #[test]
 fn versions_that_wait_for_the_slow_tier_all_come_to_it() {
-    let (machine, pfs, gate) = (machine(), MemoryStore::new(), Arc::new(Gate::default()));
+    let machine = machine();
+    let pfs = MemoryStore::new();
+    let gate = Arc::new(Gate::default());
     let job = Job::new(2, &[]);
     let slow = pfs.clone().with_throttle(Throttle::new(1.0, gate.clone()));
     Threads::launch(2, |comm| {
@@ -506,7 +355,9 @@ fn versions_that_wait_for_the_slow_tier_all_come_to_it() {
 
 #[test]
 fn a_drain_that_fails_on_one_rank_fails_on_all_and_its_tier_is_due_again() {
-    let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+    let machine = machine();
+    let pfs = MemoryStore::new();
+    let job = Job::new(3, &[]);
     Threads::launch(3, |comm| {
         let crash = if comm.rank() == 1 { Crash::At(1) } else { Crash::Never };
         let failing = Arc::new(CrashingStore::new(pfs.clone(), crash));
@@ -528,7 +379,8 @@ fn a_drain_that_fails_on_one_rank_fails_on_all_and_its_tier_is_due_again() {
 
 #[test]
 fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
-    let (machine, pfs) = (machine(), MemoryStore::new());
+    let machine = machine();
+    let pfs = MemoryStore::new();
     let store = tiers(&Job::new(1, &[]), machine.path(), 0, &pfs, 1).behind(WhenBusy::Wait);
     publish(&store, 1, &Solo).unwrap();
     assert!(store.can_follow(2, 1));
@@ -539,9 +391,11 @@ fn a_chain_goes_on_in_the_slow_tier_while_its_parent_is_on_its_way() {
 
 /// The pace knows nothing of the slow tier at first, and on rank 0 alone what it took later.
 #[test]
-fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
+fn rank_0_chooses_intervals_for_all_from_the_seconds_of_versions() {
     for when_busy in [None, Some(WhenBusy::Wait)] {
-        let (machine, pfs, job) = (machine(), MemoryStore::new(), Job::new(3, &[]));
+        let machine = machine();
+        let pfs = MemoryStore::new();
+        let job = Job::new(3, &[]);
         Threads::launch(3, |comm| {
             let rank = comm.rank();
             let pace = move |seconds: &[Option<f64>]| {
@@ -569,7 +423,8 @@ fn intervals_are_chosen_anew_from_what_versions_took_by_rank_0_for_all() {
 #[test]
 fn memory_that_others_may_reach_is_refused_by_all_ranks() {
     use std::os::unix::fs::PermissionsExt;
-    let (machine, job) = (machine(), Job::new(2, &[RING]));
+    let machine = machine();
+    let job = Job::new(2, &[RING]);
     job.save(machine.path(), &[1]);
     let open = node(machine.path(), 1);
     fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
