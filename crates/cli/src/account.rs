@@ -7,11 +7,11 @@ use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::heartbeat::Beat;
-use crate::parts::Parts;
-use crate::protection::SchemeChoice;
+use crate::inject::heartbeat::Beat;
+use crate::inject::virtual_time::MachineRates;
+use crate::options::protection::SchemeChoice;
+use crate::report::parts::Parts;
 use crate::solved::SolveReport;
-use crate::virtual_time::MachineRates;
 
 /// The sums of one life of a run, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

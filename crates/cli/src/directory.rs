@@ -10,7 +10,7 @@ use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{ChainReader, Codecs};
 
 use crate::exit::Exit;
-use crate::tiers::{check_memory_dir, refused};
+use crate::options::tiers::{check_memory_dir, refused};
 
 /// Which versions are meant.
 #[derive(Args, Debug)]

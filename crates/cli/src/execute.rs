@@ -9,27 +9,25 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration, Store, StoreError};
+use recoup::core::{Comm, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
-use recoup::model::Rng;
-use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
 use recoup::pipeline::{PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::agreed::Agreed;
-use crate::beside::Beside;
 use crate::exit::Exit;
-use crate::heartbeat::{CountedStore, Heartbeat};
+use crate::inject::agreed::Agreed;
+use crate::inject::failures;
+use crate::inject::heartbeat::{CountedStore, Heartbeat};
+use crate::inject::virtual_time::Machine;
 use crate::method::Setup;
-use crate::observed::{Observed, Pulse};
-use crate::options::FailureChoice;
-use crate::progress::Bar;
-use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::observe::observers::Beside;
+use crate::observe::progress::Bar;
+use crate::observe::residual_log::LogLost;
+use crate::observe::saves::Saves;
+use crate::observe::solver::{Observed, Pulse};
+use crate::observe::status_file::ToldFailures;
+use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::ranks::{agree, is_first};
-use crate::residual_log::LogLost;
-use crate::saves::Saves;
-use crate::standing::ToldFailures;
-use crate::virtual_time::Machine;
 
 /// A run that only loses ends after this many times the iterations the undisturbed solve takes.
 const EXECUTED_FACTOR: u64 = 100;
@@ -111,7 +109,7 @@ impl<'a> Execution<'a> {
 
     fn runner(&self, mut beside: Beside) -> Result<Runner<'a>> {
         let (setup, comm) = (self.setup, self.setup.problem().comm());
-        let mut failures = failure_source(self.protection, self.seed);
+        let mut failures = failures::source(self.protection, self.seed);
         let mut stop = self.stop.clone();
         if comm.size() > 1 {
             stop = Arc::new(AtomicBool::new(false));
@@ -207,28 +205,6 @@ fn explain(error: PipelineError) -> anyhow::Error {
         }
         other => other.into(),
     }
-}
-
-/// Failures as the options ask for them; those of a killed process come from outside.
-pub(crate) fn failure_source(args: &ProtectionArgs, seed: u64) -> Box<dyn FailureSource> {
-    let mtti = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    match (&args.failures, args.mtti_seconds()) {
-        (Some(FailureChoice::At(iterations)), _) => Box::new(AtIterations::new(iterations)),
-        (Some(FailureChoice::FlipAt(flips)), _) => Box::new(AtIterations::with_kinds(drawn(flips, seed))),
-        (Some(FailureChoice::Inject), Some(seconds)) => Box::new(Exponential::new(mtti(seconds), seed)),
-        (Some(FailureChoice::Flips), Some(seconds)) => Box::new(Flips::new(mtti(seconds), seed)),
-        _ => Box::new(Never),
-    }
-}
-
-/// A bit for each flip, from the seed.
-fn drawn(flips: &[(u64, Option<String>)], seed: u64) -> Vec<(u64, FailureKind)> {
-    let mut rng = Rng::new(seed);
-    let kind = |(iteration, variable): &(u64, Option<String>)| {
-        let target = variable.clone().map_or(FlipTarget::Iterate, FlipTarget::Named);
-        (*iteration, FailureKind::BitFlip { target, bit: Bit::Drawn(rng.next_u64()) })
-    };
-    flips.iter().map(kind).collect()
 }
 
 /// How a directory is written to.

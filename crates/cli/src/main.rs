@@ -6,45 +6,22 @@
 //! library: what it can do, a program that links `recoup` can do too.
 
 mod account;
-mod agreed;
-mod beside;
 mod commands;
-mod curves;
-mod deadline;
 mod directory;
 mod execute;
 mod exit;
-mod facts;
-mod figures;
-mod heartbeat;
-mod kill;
-mod last;
-mod lives;
+mod inject;
 mod method;
-mod observed;
+mod observe;
 mod options;
 mod output;
-mod parts;
-mod planned;
-mod plot;
 mod problem;
-mod progress;
-mod protection;
 mod ranks;
 mod report;
-mod residual_log;
 mod results;
-mod roofline;
-mod run_args;
-mod saves;
 mod solved;
-mod spares;
-mod standing;
-mod tiers;
 mod vector_file;
 mod version;
-mod virtual_time;
-mod watched;
 
 use std::error::Error as _;
 use std::num::{ParseFloatError, ParseIntError};
@@ -82,7 +59,7 @@ enum Command {
     /// Solve a linear system, undisturbed.
     Solve(commands::solve::Args),
     /// Solve a linear system under failures, protected by checkpoints.
-    Run(run_args::RunArgs),
+    Run(options::run::RunArgs),
     /// The same problem and the same failures under every scheme, side by side.
     Compare(commands::compare::Args),
     /// One page over the reports of several comparisons.

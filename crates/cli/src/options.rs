@@ -1,6 +1,10 @@
 //! The options commands share: the problem, the method, and how values are written on a command
 //! line.
 
+pub(crate) mod protection;
+pub(crate) mod run;
+pub(crate) mod tiers;
+
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::str::FromStr;

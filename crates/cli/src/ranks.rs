@@ -10,7 +10,7 @@ use recoup::comm::Solo;
 use recoup::core::{Comm, gather_json};
 
 use crate::exit::{Exit, is_broken_pipe, message};
-use crate::watched::Watched;
+use crate::inject::last_words::Watched;
 
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);

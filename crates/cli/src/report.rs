@@ -5,8 +5,11 @@
 //! reads in light and dark and on a phone, states every number of its plots in a table, and
 //! explains its terms. Must not know how a run is made: it is given figures and curves.
 
+pub(crate) mod figures;
 mod index;
 mod page;
+pub(crate) mod parts;
+pub(crate) mod plot;
 #[cfg(test)]
 mod sample;
 
@@ -16,8 +19,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use recoup::io::put_result;
 
-use crate::figures::SchemeFigures;
-use crate::plot::{self, Figure};
+use figures::SchemeFigures;
+use plot::Figure;
 
 pub(crate) use index::{Entry, write as write_index};
 #[cfg(test)]

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::method::Setup;
+use crate::observe::progress::Bar;
 use crate::options::name_of;
+use crate::options::protection::ProtectionArgs;
 use crate::output::{Table, bytes, seconds};
-use crate::progress::Bar;
-use crate::protection::ProtectionArgs;
 
 /// Undisturbed solves at least this long are timed well by one.
 pub(crate) const TIMED_WELL_SECONDS: f64 = 1.0;

@@ -1,5 +1,8 @@
 //! `recoup compare`: the same problem and the same failures under every scheme.
 
+mod curves;
+pub(crate) mod facts;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,22 +13,21 @@ use recoup::pipeline::Ended;
 use serde::Serialize;
 
 use crate::account::{Account, Baseline, RunJson, Terms};
-use crate::beside::Beside;
 use crate::commands::report::FIGURES;
-use crate::curves;
 use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
-use crate::facts::{self, command_line, problem_title};
-use crate::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
+use crate::inject::planned;
+use crate::inject::virtual_time::{self, Machine, MachineRates, Measured};
 use crate::method::Setup;
+use crate::observe::observers::Beside;
+use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, check_folder, document, seconds, wrapped};
-use crate::planned;
 use crate::problem::Problem;
-use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::report::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
 use crate::report::{self, Curve};
 use crate::solved::{SolveReport, Solved, TIMED_WELL_SECONDS, solve, too_short};
-use crate::virtual_time::{self, Machine, MachineRates, Measured};
+use facts::{command_line, problem_title};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples, from the root of the repository:

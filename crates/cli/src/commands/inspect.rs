@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
+use crate::options::tiers::{check_memory_dir, refused};
 use crate::output::{Output, Table, bytes};
-use crate::tiers::{check_memory_dir, refused};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:

@@ -7,8 +7,8 @@ use recoup::model::simulate::Estimate;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::compare::facts::command_line;
 use crate::exit::Exit;
-use crate::facts::command_line;
 use crate::output::{Output, Table};
 use crate::report::{Entry, write_index};
 

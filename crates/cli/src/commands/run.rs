@@ -1,5 +1,7 @@
 //! `recoup run`: one solve, protected, under failures.
 
+mod last;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,28 +14,28 @@ use recoup::pipeline::{Ended, RunReport};
 use recoup::{SystemClock, TierCosts};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
-use crate::beside::{Beside, Outside, Within, seen};
 use crate::directory;
 use crate::execute::{Execution, Writing, failures_to_save, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
-use crate::heartbeat::Heartbeat;
-use crate::kill::{self, ChildResult};
-use crate::last::{self, Ending, Report, last_note, solution_note};
-use crate::lives::Lives;
+use crate::inject::heartbeat::Heartbeat;
+use crate::inject::kill::{self, ChildResult};
+use crate::inject::lives::Lives;
+use crate::inject::planned;
+use crate::inject::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
+use crate::inject::virtual_time::{self, Machine, Measured};
 use crate::method::Setup;
+use crate::observe::observers::{Beside, Outside, Within, seen};
+use crate::observe::residual_log::ResidualLog;
+use crate::observe::saves::Saves;
+use crate::observe::status_file;
+use crate::options::protection::{MTTI_SECONDS, SchemeChoice};
+use crate::options::run::RunArgs as Args;
+use crate::options::tiers::refused;
 use crate::output::{Output, Table, bytes, dropped, percent, seconds};
-use crate::planned;
 use crate::problem::Problem;
-use crate::protection::{MTTI_SECONDS, SchemeChoice};
 use crate::ranks::{self, agree, is_first};
-use crate::residual_log::ResidualLog;
-use crate::run_args::RunArgs as Args;
-use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve, too_short};
-use crate::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
-use crate::standing;
-use crate::tiers::refused;
-use crate::virtual_time::{self, Machine, Measured};
+use last::{Ending, Report, last_note, solution_note};
 
 /// Runs and reports.
 ///
@@ -344,7 +346,7 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
 fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
     let folder = args.dir.as_ref().map(|dir| dir.join(&args.name));
     if let Some(folder) = folder.as_ref().filter(|_| args.fresh) {
-        standing::forget(folder);
+        status_file::forget(folder);
     }
     let versions = |dir: &PathBuf| directory::open(dir, &args.name).and_then(|store| Ok(store.versions()?));
     let goes_on = is_in_memory || args.dir.as_ref().is_some_and(|dir| versions(dir).is_ok_and(|v| !v.is_empty()));

@@ -1,5 +1,7 @@
 //! `recoup solve`: one undisturbed solve.
 
+mod roofline;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,16 +9,16 @@ use anyhow::Result;
 
 use crate::exit::Exit;
 use crate::method::Setup;
+use crate::observe::residual_log::ResidualLog;
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::output::{Output, Table, bytes, percent};
 use crate::problem::Problem;
 use crate::ranks::agree;
-use crate::residual_log::ResidualLog;
 use crate::results::{ResultArgs, Results};
-use crate::roofline::{self, Roofline};
 use crate::solved::{SolveReport, Solved, solve_watched};
 use recoup::SystemClock;
 use recoup::core::{Clock, Comm, Progress};
+use roofline::Roofline;
 use serde::Serialize;
 
 /// What the help shows after the options.

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::directory::DirectoryArgs;
 use crate::exit::Exit;
+use crate::observe::saves::unix_seconds;
+use crate::observe::status_file::{EVERY, Standing, State};
 use crate::output::{Output, Table, seconds};
-use crate::saves::unix_seconds;
-use crate::standing::{EVERY, Standing, State};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:

@@ -9,7 +9,7 @@ use recoup::model::simulate::Estimate;
 use super::page::{escape, foot, head, render_figure};
 use super::{make_folder, write_figure, write_file};
 use crate::output::percent;
-use crate::plot::{Dots, overview};
+use crate::report::plot::{Dots, overview};
 
 /// One comparison, as the index shows it.
 #[derive(Clone, Debug)]

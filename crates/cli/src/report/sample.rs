@@ -4,8 +4,8 @@ use recoup::pipeline::Ended;
 
 use super::{Comparison, Curve, Event, EventKind, Fact, Sample};
 use crate::account::{Account, Baseline, RunJson, Terms};
-use crate::figures::{SchemeFigures, verdict};
-use crate::protection::SchemeChoice;
+use crate::options::protection::SchemeChoice;
+use crate::report::figures::{SchemeFigures, verdict};
 use crate::solved::SolveReport;
 
 /// Iterations of the undisturbed solve, each of which takes a second.

@@ -10,7 +10,7 @@ use super::scenario::Scenario;
 use crate::exit::Exit;
 use crate::options::duration;
 use crate::output::check_folder;
-use crate::plot::grouped_bars;
+use crate::report::plot::grouped_bars;
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\

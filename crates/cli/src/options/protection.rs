@@ -13,9 +13,9 @@ use recoup::model::policy::{AutoPolicy, FixedPolicy, PolicyConfig};
 use recoup::solvers::NamedMethod;
 
 use crate::exit::Exit;
-use crate::observed::Pace;
+use crate::observe::solver::Pace;
+use crate::options::tiers::{TierArgs, check_memory_dir};
 use crate::options::{FailureChoice, MethodKind, bytes, bytes_per_second, duration, methods_with, positive};
-use crate::tiers::{TierArgs, check_memory_dir};
 
 /// Codec of lossy versions when none is named.
 pub(crate) const LOSSY_CODEC: CodecId = CodecId::Qb;

@@ -13,7 +13,7 @@ use kuva::render::render::{Scene, render_multiple};
 use recoup::model::simulate::Estimate;
 
 use super::canvas::{Canvas, Figure, TEXT, Words, figure, mark_entry};
-use crate::figures::SchemeFigures;
+use crate::report::figures::SchemeFigures;
 
 pub(super) const WORDS: Words = Words {
     name: "overhead",

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::deadline::EndArgs;
 use crate::directory::run_name;
 use crate::exit::Exit;
+use crate::observe::deadline::EndArgs;
+use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{MethodArgs, ProblemArgs};
-use crate::protection::{ProtectionArgs, SchemeChoice};
 use crate::results::ResultArgs;
 
 /// What the help shows after the options.

@@ -22,13 +22,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::exit::Exit;
-use crate::heartbeat::Beat;
-use crate::lives::LifeSums;
+use crate::inject::heartbeat::Beat;
+use crate::inject::lives::LifeSums;
 use crate::options::FailureChoice;
-use crate::protection::ProtectionArgs;
+use crate::options::protection::ProtectionArgs;
+use crate::options::tiers::refused;
 use crate::results::Results;
 use crate::solved::SolveReport;
-use crate::tiers::refused;
 
 /// Lives at most.
 const LIVES_MAX: u32 = 100_000;

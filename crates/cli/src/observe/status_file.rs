@@ -15,7 +15,7 @@ use recoup::io::put_whole;
 use recoup::pipeline::Ended;
 use serde::{Deserialize, Serialize};
 
-use crate::saves::{Saves, unix_seconds};
+use crate::observe::saves::{Saves, unix_seconds};
 
 /// The file's name, in the directory of the run's versions.
 const FILE: &str = "status.json";

@@ -7,7 +7,7 @@ use recoup::solvers::Setting;
 use crate::exit::Exit;
 use crate::method::Setup;
 use crate::options::FailureChoice;
-use crate::protection::ProtectionArgs;
+use crate::options::protection::ProtectionArgs;
 
 /// Refuses a flip in a vector that the method does not have, before anything is solved.
 ///

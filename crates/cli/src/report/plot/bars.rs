@@ -8,8 +8,8 @@ use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
 use super::canvas::{Canvas, Words, own_ids, scalable, standalone};
-use crate::figures::SchemeFigures;
-use crate::parts::Parts;
+use crate::report::figures::SchemeFigures;
+use crate::report::parts::Parts;
 
 pub(super) const PARTS: Words = Words {
     name: "parts",

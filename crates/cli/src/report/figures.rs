@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::account::RunJson;
 use crate::output::{bytes, percent, seconds};
-use crate::parts::Parts;
+use crate::report::parts::Parts;
 
 /// A number every trial has, or may have.
 struct Quantity {
@@ -332,7 +332,7 @@ pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protection::SchemeChoice;
+    use crate::options::protection::SchemeChoice;
     use crate::report::sample_run;
 
     fn figures(scheme: SchemeChoice, seconds: &[f64]) -> SchemeFigures {

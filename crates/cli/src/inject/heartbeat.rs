@@ -16,8 +16,8 @@ use std::time::Duration;
 use recoup::SystemClock;
 use recoup::core::{Clock, Comm, Draft, Manifest, NextBegin, Store, StoreDecorator, StoreError};
 
-use crate::saves::Saves;
-use crate::watched;
+use crate::inject::last_words;
+use crate::observe::saves::Saves;
 
 /// Words of the file.
 const WORDS: usize = 9;
@@ -120,7 +120,7 @@ impl Heartbeat {
 
     /// Counters that die with this process, and the times of its steps on `clock`.
     pub(crate) fn in_memory(clock: Arc<SystemClock>) -> Self {
-        watched::has_stepped(false);
+        last_words::has_stepped(false);
         Self { file: None, words: std::array::from_fn(|_| AtomicU64::new(0)), clock, steps: Mutex::default() }
     }
 
@@ -146,7 +146,7 @@ impl Heartbeat {
 
     /// A step begins.
     pub(crate) fn begin_step(&self) {
-        watched::has_stepped(true);
+        last_words::has_stepped(true);
         self.mark(|steps, now| steps.first = steps.first.or(Some(now)));
     }
 
@@ -194,7 +194,7 @@ impl StoreDecorator for CountedStore {
     }
 
     fn publish_version(&self, manifest: &Manifest, comm: &dyn Comm) -> Result<NextBegin, StoreError> {
-        let next_begin = watched::committing(|| self.inner.publish(manifest, comm))?;
+        let next_begin = last_words::committing(|| self.inner.publish(manifest, comm))?;
         self.saves.counted(manifest.version);
         if let Some(heartbeat) = &self.heartbeat {
             heartbeat.beat(|beat| {

@@ -14,8 +14,8 @@ use recoup::{SystemClock, VirtualClock};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Exit;
+use crate::options::protection::ProtectionArgs;
 use crate::output::{bytes, seconds};
-use crate::protection::ProtectionArgs;
 use crate::solved::Solved;
 
 /// Copying to memory, which blocks the solver: about a quarter of one core's bandwidth.

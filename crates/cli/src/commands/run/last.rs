@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::account::RunJson;
 use crate::execute::Executed;
+use crate::options::run::RunArgs as Args;
 use crate::results::Results;
-use crate::run_args::RunArgs as Args;
 
 /// What is printed.
 #[derive(Serialize)]

@@ -14,9 +14,9 @@ use recoup::core::{Comm, gather_json};
 use recoup::model::Rng;
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use crate::lives::Lives;
+use crate::inject::last_words::{self, Activity};
+use crate::inject::lives::Lives;
 use crate::ranks;
-use crate::watched::{self, Activity};
 
 /// How often one that is to die looks whether it may.
 const LOOK: Duration = Duration::from_millis(1);
@@ -110,7 +110,7 @@ impl ScheduledKill {
             let wait = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let die = move || {
                 // What it takes to start and to read the problem is no part of the run.
-                while !watched::has_ever_stepped() {
+                while !last_words::has_ever_stepped() {
                     std::thread::sleep(LOOK);
                 }
                 std::thread::sleep(wait);

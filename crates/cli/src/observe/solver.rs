@@ -11,8 +11,8 @@ use recoup::core::{
 };
 use recoup::solvers::Method;
 
-use crate::heartbeat::Heartbeat;
-use crate::standing::StatusFile;
+use crate::inject::heartbeat::Heartbeat;
+use crate::observe::status_file::StatusFile;
 
 /// Where the iterate of the last solver rests.
 pub(crate) type LastIterate = Rc<RefCell<Vec<f64>>>;

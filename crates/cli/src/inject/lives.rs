@@ -13,7 +13,7 @@ use recoup::core::{Clock, Comm, gather_json};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, RepairJson};
-use crate::heartbeat::{Beat, Heartbeat, Steps};
+use crate::inject::heartbeat::{Beat, Heartbeat, Steps};
 
 /// The sums while lives come and go.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -11,10 +11,10 @@ use clap::Args;
 use recoup::SystemClock;
 use recoup::core::{Clock, Progress};
 
+use crate::observe::saves::{Saves, unix_seconds};
 use crate::options::duration_or_zero;
 use crate::output::seconds;
 use crate::ranks;
-use crate::saves::{Saves, unix_seconds};
 
 /// Where Slurm says when the job ends, in Unix seconds.
 const SLURM_END: &str = "SLURM_JOB_END_TIME";

@@ -1,11 +1,11 @@
 //! What a comparison ran, for the head of its report: title, facts, command line.
 
+use crate::inject::virtual_time::MachineRates;
 use crate::options::ProblemArgs;
+use crate::options::protection::ProtectionArgs;
 use crate::output::{bytes, seconds};
-use crate::protection::ProtectionArgs;
 use crate::report::Fact;
 use crate::solved::SolveReport;
-use crate::virtual_time::MachineRates;
 
 /// The headline.
 pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> String {

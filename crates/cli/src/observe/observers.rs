@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use recoup::core::{Clock, Progress, Store};
 
-use crate::deadline::{Deadline, End};
-use crate::heartbeat::CountedStore;
+use crate::inject::heartbeat::CountedStore;
 use crate::method::Setup;
+use crate::observe::deadline::{Deadline, End};
+use crate::observe::residual_log::{LogLost, ResidualLog};
+use crate::observe::saves::Saves;
+use crate::observe::status_file::{About, StatusFile};
 use crate::options::name_of;
-use crate::protection::SchemeChoice;
+use crate::options::protection::SchemeChoice;
+use crate::options::run::RunArgs as Args;
 use crate::ranks::{agree, was_repaired};
-use crate::residual_log::{LogLost, ResidualLog};
-use crate::run_args::RunArgs as Args;
-use crate::saves::Saves;
-use crate::standing::{About, StatusFile};
 
 /// Nothing of it, unless it is asked for.
 #[derive(Default)]
