@@ -53,12 +53,13 @@ mod tests {
     fn ranks_with_clocks_that_differ_fail_together_and_stop_together() {
         let seen = Threads::launch(3, |comm| {
             let inner = Box::new(Exponential::new(Duration::from_secs(3), 5));
-            let (signalled, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+            let signalled = Arc::new(AtomicBool::new(false));
+            let stop = Arc::new(AtomicBool::new(false));
             let own = comm.dup().unwrap();
             let mut agreed = Agreed::new(inner, own, signalled.clone(), stop.clone());
             let mut seen = Vec::new();
             for second in 0..40 {
-                // Rank 2 hears of the signal long before rank 0 does.
+                // Rank 2 receives the signal long before rank 0 does.
                 let heard = second >= if comm.rank() == 2 { 5 } else { 30 };
                 signalled.store(heard, Ordering::Release);
                 let now = Duration::from_secs(second + 7 * comm.rank() as u64);

@@ -1,9 +1,9 @@
-//! What survives a SIGKILL: a few counters a run writes to a small file after every step, which the
-//! page cache keeps when the process is gone.
+//! Counters that survive a SIGKILL: a run writes them to a small file after every step, and the
+//! page cache keeps them when the process is gone.
 //!
-//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file is no promise
-//! to anybody: parent and child are the same program. A life that its own process outlives, because
-//! only another rank of it was killed, keeps them in memory.
+//! Layout: [`WORDS`] little-endian 64-bit words, in the order of [`Beat`]. The file has no readers
+//! but this program. A life whose process survives it, because only another rank was killed, keeps
+//! the counters in memory.
 
 use std::fs::File;
 use std::io;
@@ -40,7 +40,7 @@ pub(crate) struct Beat {
     pub(crate) raw_bytes: u64,
     /// Their payloads' bytes.
     pub(crate) payload_bytes: u64,
-    /// From the start of the run to the first step.
+    /// Time from the start of the run to the first step.
     pub(crate) recovery_nanoseconds: u64,
     /// Between steps: checkpoints, as far as they block the solver.
     pub(crate) blocking_nanoseconds: u64,
@@ -63,7 +63,8 @@ impl Beat {
 
     fn of_words(words: [u64; WORDS]) -> Self {
         let [started, restored, iteration, executed, checkpoints, raw_bytes, payload_bytes, recovery, blocking] = words;
-        let (recovery_nanoseconds, blocking_nanoseconds) = (recovery, blocking);
+        let recovery_nanoseconds = recovery;
+        let blocking_nanoseconds = blocking;
         Self {
             started,
             restored,
@@ -77,7 +78,7 @@ impl Beat {
         }
     }
 
-    /// What a life left behind; all zeros where it left nothing.
+    /// Reads the counters of a life; all zeros if it left none.
     pub(crate) fn read(path: &Path) -> Self {
         let mut bytes = [0; 8 * WORDS];
         match File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0)) {
@@ -89,7 +90,7 @@ impl Beat {
     }
 }
 
-/// When a life got going, on a clock that outlives it.
+/// The first and last step of a life, on a clock that outlives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Steps {
     /// The problem was read: a restore or the first step comes next.
@@ -129,7 +130,7 @@ impl Heartbeat {
         Beat::of_words(std::array::from_fn(|w| self.words[w].load(Ordering::Relaxed)))
     }
 
-    /// When it got going.
+    /// Returns the times of its steps.
     pub(crate) fn steps(&self) -> Steps {
         *self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,7 +179,7 @@ impl Heartbeat {
 /// A store that counts what is published.
 pub(crate) struct CountedStore {
     pub(crate) inner: Arc<dyn Store>,
-    /// The counters of a life, where somebody reads them.
+    /// The counters of a life, if they are read.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
     pub(crate) saves: Arc<Saves>,
 }
@@ -217,7 +218,8 @@ mod tests {
     fn a_counted_store_passes_every_call_on() {
         let dir = tempfile::tempdir().unwrap();
         let heartbeat = Arc::new(Heartbeat::create(&dir.path().join("beat")).unwrap());
-        let (heartbeat, saves) = (Some(heartbeat), Arc::default());
+        let heartbeat = Some(heartbeat);
+        let saves = Arc::default();
         decorator_suite(|inner| CountedStore { inner: Arc::new(inner), heartbeat, saves });
     }
 
@@ -237,7 +239,8 @@ mod tests {
     #[test]
     fn a_heartbeat_is_a_new_file_and_no_link_is_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, precious) = (dir.path().join("beat"), dir.path().join("precious"));
+        let path = dir.path().join("beat");
+        let precious = dir.path().join("precious");
         std::fs::write(&precious, "values").unwrap();
         std::os::unix::fs::symlink(&precious, &path).unwrap();
         assert!(Heartbeat::create(&path).is_err());

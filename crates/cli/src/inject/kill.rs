@@ -1,9 +1,9 @@
 //! `--failures kill`: this program runs itself as a child, kills it with SIGKILL at exponential
 //! times, and starts it again until it comes to its end.
 //!
-//! Failures arrive while a life restores, computes or saves; the time a process takes to start and
-//! to read its problem is no part of the modelled job and is not counted. Where lives are too short
-//! to get anywhere, the next ones are given more time, and it is said.
+//! Failures arrive while a life restores, computes or saves. The time a process takes to start and
+//! to read its problem is not part of the modelled job and is not counted. If lives are too short
+//! to make progress, the next ones get more time, and the report says so.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,16 +30,16 @@ use crate::options::tiers::refused;
 use crate::results::Results;
 use crate::solved::SolveReport;
 
-/// Lives at most.
+/// Limit on the number of lives.
 const LIVES_MAX: u32 = 100_000;
 /// Lives in a row without a newer version before the next ones are given more time.
 const PATIENCE: u32 = 25;
-/// Of which it is said where they began.
+/// Lives whose first iterations are reported.
 const LIVES_SHOWN: usize = 12;
-/// How often the child is looked at.
+/// Time between two looks at the child.
 const POLL: Duration = Duration::from_micros(500);
 
-/// What the last life says of itself.
+/// The report of the last life.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ChildResult {
     pub(crate) iterations: u64,
@@ -53,7 +53,9 @@ pub(crate) struct ChildResult {
 impl ChildResult {
     /// The result of a life.
     pub(crate) fn new(solve: &SolveReport, results: Results, account: Account) -> Self {
-        let (iterations, converged, reason) = (solve.iterations, solve.converged, solve.reason.clone());
+        let iterations = solve.iterations;
+        let converged = solve.converged;
+        let reason = solve.reason.clone();
         let relative_residual = solve.relative_residual;
         Self { iterations, converged, reason, relative_residual, results, account }
     }
@@ -87,9 +89,9 @@ pub(crate) fn die_with_parent() {
 
 /// All lives of a run that was killed as a whole.
 pub(crate) struct Killed {
-    /// What the last one says.
+    /// The report of the last life.
     pub(crate) last: ChildResult,
-    /// How that ended.
+    /// Exit of that life.
     pub(crate) exit: Exit,
     /// The sums of all.
     pub(crate) account: Account,
@@ -154,7 +156,7 @@ pub(crate) fn lives(
     bail!("{LIVES_MAX} lives and no end: the MTTI is too short")
 }
 
-/// Where the lives of a run began.
+/// Lists the versions from which the lives of a run began.
 fn told(origins: &[u64]) -> String {
     let name = |version: &u64| if *version == 0 { "the start".to_owned() } else { version.to_string() };
     let shown: Vec<String> = origins.iter().take(LIVES_SHOWN).map(name).collect();
@@ -196,11 +198,11 @@ fn spawn(heartbeat: &Path) -> Result<Child> {
         .context("starting the solver's process")
 }
 
-/// How a life ended.
+/// The end of a life.
 enum Death {
-    /// By us.
+    /// Kill by the parent.
     Killed,
-    /// By itself, with this exit code.
+    /// Natural end, with this exit code.
     Natural { code: Option<i32> },
 }
 
@@ -281,7 +283,8 @@ mod tests {
     /// whoever had made it.
     #[test]
     fn a_scratch_directory_is_new_and_closed_to_others() {
-        let (one, other) = (Scratch::create().unwrap(), Scratch::create().unwrap());
+        let one = Scratch::create().unwrap();
+        let other = Scratch::create().unwrap();
         let paths = [one.0.path().to_owned(), other.0.path().to_owned()];
         assert_ne!(paths[0], paths[1]);
         assert!(paths.iter().all(|path| std::fs::metadata(path).unwrap().mode() & 0o7777 == 0o700));

@@ -1,4 +1,4 @@
-//! What this process is doing, for the last words of one that is about to be killed.
+//! The activity of this process, for the last words of one that is about to be killed.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,7 +10,7 @@ static HAS_EVER_STEPPED: AtomicBool = AtomicBool::new(false);
 static EXCHANGES: AtomicU32 = AtomicU32::new(0);
 static COMMITS: AtomicU32 = AtomicU32::new(0);
 
-/// What a process is doing; of several at once the first.
+/// The activity of a process; the first one, if there are several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Activity {
     /// A life has begun, and not yet stepped.
@@ -35,7 +35,7 @@ impl fmt::Display for Activity {
 }
 
 impl Activity {
-    /// At this moment.
+    /// Returns the activity at this moment.
     pub(crate) fn now() -> Self {
         let is_under_way = |counter: &AtomicU32| counter.load(Ordering::Relaxed) > 0;
         if !HAS_STEPPED.load(Ordering::Relaxed) {
@@ -58,7 +58,7 @@ pub(crate) fn has_stepped(has_stepped: bool) {
     }
 }
 
-/// Whether a step of any life has begun.
+/// Returns whether a step of any life has begun.
 pub(crate) fn has_ever_stepped() -> bool {
     HAS_EVER_STEPPED.load(Ordering::Relaxed)
 }

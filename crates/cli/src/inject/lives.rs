@@ -1,8 +1,8 @@
-//! What the lives of a run come to. A life ends when the run, or a rank of it, is killed; the next
-//! goes on from a version.
+//! The account of a run over its lives. A life ends when the run, or a rank of it, is killed; the
+//! next one resumes from a version.
 //!
-//! Where ranks outlive one of them, each keeps the record of all lives, so that whoever is rank 0
-//! at the end can tell it.
+//! If ranks survive one that is lost, each keeps the record of all lives, so whichever is rank 0 at
+//! the end can report it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,12 +30,12 @@ pub(crate) struct LifeSums {
 }
 
 impl LifeSums {
-    /// Nothing yet.
+    /// Starts with no life.
     pub(crate) fn new(iteration_seconds: Option<f64>) -> Self {
         Self { iteration_seconds, ..Self::default() }
     }
 
-    /// A life that was ended by so many failures.
+    /// Adds a life that was ended by failures.
     pub(crate) fn add(&mut self, beat: &Beat, failures: u64) {
         self.account.add_life(beat);
         self.account.failures += failures;
@@ -64,7 +64,7 @@ impl LifeSums {
     }
 }
 
-/// What every rank knows of all lives.
+/// The record of all lives that every rank keeps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Past {
     /// Lives begun.
@@ -82,7 +82,7 @@ struct Past {
 pub(crate) struct Lives {
     clock: Arc<SystemClock>,
     past: Past,
-    /// Of the life in progress.
+    /// Counters of the life in progress.
     heartbeat: Option<Arc<Heartbeat>>,
     /// Up to when time is accounted for.
     since: Duration,
@@ -116,7 +116,8 @@ impl Lives {
     pub(crate) fn lost(&mut self) {
         let mut last = None;
         if let Some(heartbeat) = self.heartbeat.take() {
-            let (beat, steps) = (heartbeat.beats(), heartbeat.steps());
+            let beat = heartbeat.beats();
+            let steps = heartbeat.steps();
             self.past.sums.add(&beat, 0);
             last = steps.last.or(steps.first);
             self.account_for(steps, beat.restored);
@@ -129,7 +130,8 @@ impl Lives {
         self.pass(now);
     }
 
-    /// Those alive have shared the places; so many processes are lost by now.
+    /// Takes note of a repair: the processes alive share the places, and `losses` processes are
+    /// lost so far.
     pub(crate) fn repaired(&mut self, losses: u64) {
         let new = losses - self.past.losses;
         self.past.losses = losses;
@@ -139,7 +141,7 @@ impl Lives {
         open.seconds_repair += seconds;
     }
 
-    /// What all lives come to, the last of which ended as `last`.
+    /// Returns the account of all lives, the last of which ended as `last`.
     pub(crate) fn finish(&mut self, last: Account) -> Account {
         let Some(heartbeat) = &self.heartbeat else { return last };
         let steps = heartbeat.steps();

@@ -25,7 +25,8 @@ pub(crate) fn check(protection: &ProtectionArgs, setup: &Setup<'_>) -> Result<()
         solver.make_room(&[name]);
         let known: Vec<&str> = solver.variables().iter().map(|variable| variable.name).collect();
         if !known.contains(&name) {
-            let (method, known) = (method.name, known.join(", "));
+            let method = method.name;
+            let known = known.join(", ");
             let text = format!("--failures flip:{iteration}:{name}: {method} has no variable {name}: it has {known}");
             return Err(Exit::Usage.because(text));
         }
@@ -33,7 +34,7 @@ pub(crate) fn check(protection: &ProtectionArgs, setup: &Setup<'_>) -> Result<()
     Ok(())
 }
 
-/// Says which failures never came, because the solve had ended before.
+/// Warns of failures that never came because the solve had ended before.
 pub(crate) fn tell_missed(protection: &ProtectionArgs, report: &RunReport) {
     let planned: Vec<u64> = match &protection.failures {
         Some(FailureChoice::At(iterations)) => iterations.clone(),

@@ -1,8 +1,8 @@
 //! Runs that go on when a rank is killed: spares take its place, or the others close up.
 //!
-//! Every process does the same: it computes or waits, until all are done or one is lost; then those
-//! alive share the places anew, make problem, solver and session anew, and go on from the newest
-//! version.
+//! Every process does the same: it computes or waits, until all are done or one is lost. Then the
+//! processes alive share the places again, rebuild problem, solver and session, and resume from the
+//! newest version.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,16 +18,16 @@ use crate::inject::last_words::{self, Activity};
 use crate::inject::lives::Lives;
 use crate::ranks;
 
-/// How often one that is to die looks whether it may.
+/// Time between two checks of a process that waits for its turn to die.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The end of this process by its own hand, and of those that die with it, at an instant the seed
-/// names.
+/// The scheduled death of this process, and of those that die with it, at an instant given by the
+/// seed.
 pub(crate) struct ScheduledKill {
     is_called_off: Arc<Mutex<bool>>,
 }
 
-/// Which processes die, and when.
+/// The schedule of killed processes.
 #[derive(Clone, Debug)]
 pub(crate) struct KillSchedule {
     /// Mean seconds between two deaths.
@@ -42,11 +42,12 @@ pub(crate) struct KillSchedule {
 }
 
 impl KillSchedule {
-    /// Who dies when: pairs of processes and seconds.
+    /// Returns the groups of processes that die, and the seconds after which they do.
     fn strikes(&self) -> Vec<(&[usize], f64)> {
         let places: usize = self.failure_groups.iter().map(Vec::len).sum();
         let mut budget = if self.spares > 0 { self.spares.min(places) } else { places - 1 };
-        let (mut rng, mut seconds) = (Rng::new(self.seed), 0.0);
+        let mut rng = Rng::new(self.seed);
+        let mut seconds = 0.0;
         let mut strikes: Vec<(&[usize], f64)> = Vec::new();
         let mut alive: Vec<&[usize]> = self.failure_groups.iter().map(Vec::as_slice).collect();
         while alive.iter().any(|group| group.len() <= budget) {

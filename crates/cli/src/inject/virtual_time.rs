@@ -27,7 +27,7 @@ const MEASURE_SECONDS: f64 = 0.02;
 /// Bound, relative to the largest value, at which a lossy codec is timed.
 const MEASURE_BOUND: f64 = 1e-4;
 
-/// What a virtual machine does in a second.
+/// Speeds of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MachineRates {
     /// Time of one iteration.
@@ -108,8 +108,8 @@ impl fmt::Display for MachineRates {
     }
 }
 
-/// What the undisturbed solve says about the machine.
-pub(crate) struct Measured<'a> {
+/// Facts about the machine from the undisturbed solve.
+pub(crate) struct SolveMeasurement<'a> {
     /// Unknowns.
     pub(crate) n: usize,
     /// Iterations of the undisturbed solve.
@@ -124,7 +124,7 @@ pub(crate) struct Measured<'a> {
 ///
 /// # Errors
 /// When the codec refuses to be timed.
-pub(crate) fn rates(args: &ProtectionArgs, codec: CodecId, measured: &Measured<'_>) -> Result<MachineRates> {
+pub(crate) fn rates(args: &ProtectionArgs, codec: CodecId, measured: &SolveMeasurement<'_>) -> Result<MachineRates> {
     let vector_bytes = 8.0 * measured.n as f64;
     let regime = args.paper_regime.map(|r| r.productive_seconds() / measured.iterations.max(1) as f64);
     let paper_bandwidth = vector_bytes / PAPER_VECTOR_SECONDS;
@@ -151,7 +151,9 @@ fn codec_rates(id: CodecId, values: &[f64]) -> Result<(f64, f64)> {
     let largest = values.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
     let bound =
         if codec.is_lossy() && largest > 0.0 { Bound::Absolute(MEASURE_BOUND * largest) } else { Bound::Lossless };
-    let (context, mut payload, mut decoded) = (Context::flat(values.len()), Vec::new(), vec![0.0; values.len()]);
+    let context = Context::flat(values.len());
+    let mut payload = Vec::new();
+    let mut decoded = vec![0.0; values.len()];
     let mut encoded = codec.encode(Values::F64(values), bound, &context, &mut payload).context("timing the codec")?;
     let encode = rate(values.len(), || {
         encoded = codec.encode(Values::F64(values), bound, &context, &mut payload)?;

@@ -1,6 +1,6 @@
-//! The end a batch system has set for the job, and stopping with a version before it.
+//! The end of the job that a batch system has set, and the stop with a version before it.
 //!
-//! A run stops at a safe point while there is time for: the margin asked for, the longest save
+//! A run stops at a safe point while there is still time for the margin asked for, the longest save
 //! measured so far, and the longest way from one safe point to the next.
 
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use crate::options::duration_or_zero;
 use crate::output::seconds;
 use crate::ranks;
 
-/// Where Slurm says when the job ends, in Unix seconds.
+/// Variable in which Slurm gives the end of the job, in Unix seconds.
 const SLURM_END: &str = "SLURM_JOB_END_TIME";
-/// Margin under Slurm where none is given, unless two saves take longer: the end of a job is not
-/// exact to the second.
+/// Margin under Slurm if none is given and two saves take less: the end of a job is not exact to
+/// the second.
 const MARGIN: f64 = 60.0;
 
-/// When a run has to be over, and what it leaves then.
+/// Options for the end of a run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct EndArgs {
-    /// Stop with a version, and code 75, so long before the end of the job (SLURM_JOB_END_TIME or
-    /// --time-limit), and earlier by the time a save has taken: 90s, 5min [default: two saves;
-    /// under Slurm at least 1min].
+    /// Stop with a version and exit code 75 this long before the end of the job (SLURM_JOB_END_TIME
+    /// or --time-limit), and earlier by the time a save takes: 90s, 5min [default: two saves; under
+    /// Slurm at least 1min].
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
     pub(crate) stop_before: Option<f64>,
 
-    /// Time this process may take: 90s, 2h. It stops with a version before, as at the end of a
-    /// Slurm job.
+    /// Time limit of this process: 90s, 2h. The run stops with a version before it, as at the end
+    /// of a Slurm job.
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero, help_heading = "Checkpoints")]
     pub(crate) time_limit: Option<f64>,
 
-    /// Save the state that has converged as the last version, bit for bit: `recoup export
-    /// --solution` gives it [default where there is a --dir].
+    /// Save the converged state bit for bit as the last version; `recoup export --solution` writes
+    /// it to a file [default if --dir is given].
     #[arg(long, overrides_with = "no_save_last", requires = "dir", help_heading = "Checkpoints")]
     pub(crate) save_last: bool,
 
-    /// Do not: the newest version stays one on the way.
+    /// Do not save the converged state: the newest version is the last checkpoint.
     #[arg(long, overrides_with = "save_last", help_heading = "Checkpoints")]
     pub(crate) no_save_last: bool,
 }
 
-/// When the time of this process is over, on a clock that began with it.
+/// The end of this process's time, on a clock that began with the process.
 #[derive(Clone)]
 pub(crate) struct End {
     clock: Arc<SystemClock>,
@@ -56,7 +56,7 @@ pub(crate) struct End {
 }
 
 impl EndArgs {
-    /// The end that is known; to be asked when the process begins.
+    /// Returns the end, if one is known. Called when the process begins.
     pub(crate) fn end(&self) -> Option<End> {
         let slurm = std::env::var(SLURM_END).ok().and_then(|text| match text.trim().parse::<f64>() {
             Ok(unix) if unix.is_finite() => Some((unix - unix_seconds()).max(0.0)),
@@ -80,7 +80,7 @@ impl EndArgs {
 /// Raises a flag when it is time to stop.
 pub(crate) struct Deadline {
     end: End,
-    /// Into the store, and from memory on to the directory behind it.
+    /// Saves to the store, and drains from memory to the directory behind it.
     saves: [Arc<Saves>; 2],
     stop: Arc<AtomicBool>,
     /// The last safe point, and the longest way from one to the next.
@@ -90,13 +90,13 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Watches over a run whose saves are seen by `saves`, one after the other; raises `stop`.
+    /// Watches a run whose saves are seen by `saves`, one after the other; raises `stop`.
     pub(crate) fn new(end: End, saves: [Arc<Saves>; 2], stop: Arc<AtomicBool>) -> Self {
         let safe_at = end.clock.now();
         Self { end, saves, stop, safe_at, longest_way: Duration::ZERO, has_told: false }
     }
 
-    /// After an iteration.
+    /// Checks the time after an iteration.
     pub(crate) fn look(&mut self, progress: &Progress) {
         self.look_at(progress, self.end.clock.now());
     }
@@ -118,7 +118,7 @@ impl Deadline {
         }
     }
 
-    /// Time kept free before the end.
+    /// Returns the time kept free before the end.
     fn margin(&self) -> Duration {
         let save: f64 = self.saves.iter().map(|saves| saves.seen().longest.as_secs_f64()).sum();
         let least = if self.end.is_slurms { MARGIN } else { 0.0 };
@@ -140,10 +140,12 @@ mod tests {
         Deadline { safe_at: Duration::ZERO, ..Deadline::new(end, Default::default(), stop) }
     }
 
-    /// The first second at which it stops a run with a safe point every `way` seconds.
+    /// Returns the first second at which it stops a run with a safe point every `way` seconds.
     fn stopped_at(mut deadline: Deadline, way: u64) -> u64 {
         let stops = |second: &u64| {
-            let (residual_norm, rhs_norm, status) = (1.0, 1.0, Status::Running);
+            let residual_norm = 1.0;
+            let rhs_norm = 1.0;
+            let status = Status::Running;
             let is_safe_point = second.is_multiple_of(way);
             let progress = Progress { iteration: *second, residual_norm, rhs_norm, status, is_safe_point };
             deadline.look_at(&progress, Duration::from_secs(*second));

@@ -1,5 +1,5 @@
-//! How far the residual has fallen, on a logarithmic scale: a bar on a terminal, a line now and
-//! then elsewhere.
+//! Progress of the residual on a logarithmic scale: a bar on a terminal, a line now and then
+//! elsewhere.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const HEADER: &str = "executed,iteration,seconds,relative_residual";
 /// Longer than any line.
 const LINE_MAX: u64 = 256;
 
-/// Why the rest of a log is missing, where it is.
+/// The reason why the rest of a log is missing, if it is.
 pub(crate) type LogLost = Arc<OnceLock<String>>;
 
 /// The lines of a solve, through all its processes.
@@ -26,7 +26,7 @@ pub(crate) struct ResidualLog {
     lost: LogLost,
     clock: Arc<dyn Clock>,
     since: Duration,
-    /// What the processes before this one had come to.
+    /// Iterations and seconds of the processes before this one.
     before: (u64, f64),
 }
 
@@ -47,7 +47,9 @@ impl ResidualLog {
             Ok((file, before))
         };
         let (file, before) = open().with_context(|| format!("--residual-log {}", path.display()))?;
-        let (path, lost, since) = (path.to_owned(), LogLost::default(), clock.now());
+        let path = path.to_owned();
+        let lost = LogLost::default();
+        let since = clock.now();
         Ok(Self { file: Some(file), path, lost, since, clock, before })
     }
 
@@ -57,11 +59,12 @@ impl ResidualLog {
         self.lost.clone()
     }
 
-    /// After an iteration, of which so many were executed in this process.
+    /// Writes the line of an iteration, after `executed` of them in this process.
     pub(crate) fn write(&mut self, progress: &Progress, executed: u64) {
         let Some(file) = &mut self.file else { return };
         let seconds = self.before.1 + self.clock.now().saturating_sub(self.since).as_secs_f64();
-        let (iteration, residual) = (progress.iteration, progress.relative_residual());
+        let iteration = progress.iteration;
+        let residual = progress.relative_residual();
         let line = format!("{},{iteration},{seconds:.6},{residual:e}\n", self.before.0 + executed);
         // One call for each line: a kill leaves whole lines.
         let whole = file.stream_position();
@@ -104,7 +107,8 @@ mod tests {
         std::fs::write(&path, format!("{HEADER}\n1,1,0.5,1e0\n7,4,2.500000,5e-1\n8,5,3.0")).unwrap();
         let mut log = ResidualLog::open(&path, Arc::new(SystemClock::new()), true).unwrap();
         assert_eq!(log.before, (7, 2.5));
-        let (status, is_safe_point) = (Status::Running, true);
+        let status = Status::Running;
+        let is_safe_point = true;
         log.write(&Progress { iteration: 5, residual_norm: 1.0, rhs_norm: 4.0, status, is_safe_point }, 1);
         let text = std::fs::read_to_string(&path).unwrap();
         let last: Vec<&str> = text.lines().next_back().unwrap().split(',').collect();

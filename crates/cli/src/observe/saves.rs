@@ -1,5 +1,5 @@
-//! What the saves of a run were like: how long the longest took, and which was the newest. Seen
-//! where versions enter the store, so it holds for every scheme and tier.
+//! Saves of a run: the time of the longest, and the newest version. They are seen where versions
+//! enter the store, so this holds for every scheme and tier.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,40 +11,40 @@ use recoup::core::Clock;
 #[derive(Debug, Default)]
 pub(crate) struct Saves {
     clock: SystemClock,
-    seen: Mutex<Seen>,
+    seen: Mutex<SavesSeen>,
 }
 
-/// What was seen of them.
+/// The observations so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
-    /// When the one under way began.
+pub(crate) struct SavesSeen {
+    /// Start of the save in progress.
     began: Option<Duration>,
-    /// Encoding and writing of the one that took longest.
+    /// Time of the longest save, encoding and writing.
     pub(crate) longest: Duration,
-    /// Versions that counted.
+    /// Published versions.
     pub(crate) count: u64,
-    /// The newest of them, and when it counted, in Unix seconds.
+    /// The newest version and when it was published, in Unix seconds.
     pub(crate) newest: Option<(u64, f64)>,
-    /// From the one before to the newest.
+    /// Time between the last two versions.
     pub(crate) interval_seconds: Option<f64>,
 }
 
 impl Saves {
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, SavesSeen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was seen up to now.
-    pub(crate) fn seen(&self) -> Seen {
+    /// Returns the observations so far.
+    pub(crate) fn seen(&self) -> SavesSeen {
         *self.lock()
     }
 
-    /// A version is begun.
+    /// Takes note that a version is begun.
     pub(crate) fn begun(&self) {
         self.lock().began = Some(self.clock.now());
     }
 
-    /// It counts.
+    /// Takes note that a version is published.
     pub(crate) fn counted(&self, version: u64) {
         let now = self.clock.now();
         let unix = unix_seconds();
@@ -56,7 +56,7 @@ impl Saves {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn unix_seconds() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

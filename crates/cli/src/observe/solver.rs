@@ -1,5 +1,5 @@
-//! A solver seen from outside: its last iterate is kept when it goes, each step leaves a heartbeat
-//! and takes the time it is declared to take.
+//! A solver with observers: its last iterate survives it, each step leaves a heartbeat and takes
+//! the time that was declared for it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,30 +14,30 @@ use recoup::solvers::Method;
 use crate::inject::heartbeat::Heartbeat;
 use crate::observe::status_file::StatusFile;
 
-/// Where the iterate of the last solver rests.
+/// The iterate of the last solver.
 pub(crate) type LastIterate = Rc<RefCell<Vec<f64>>>;
 
-/// A method whose iterate outlives it.
+/// A method whose iterate survives it.
 pub(crate) struct Observed<'a> {
     method: Box<dyn Method + 'a>,
     last: LastIterate,
     pulse: Option<Pulse>,
-    pace: Option<Pace>,
-    /// Where versions of an earlier run come from, until it is said.
+    pace: Option<StepPace>,
+    /// Place of an earlier run's versions, until it was printed.
     origin: Option<String>,
     status: Option<Arc<StatusFile>>,
 }
 
 /// The least time of a step, in real time.
 #[derive(Clone)]
-pub(crate) struct Pace {
+pub(crate) struct StepPace {
     /// The run's clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// How long a step takes at least.
+    /// Least time of a step.
     pub(crate) at_least: Duration,
 }
 
-impl Pace {
+impl StepPace {
     fn hold<T>(&self, step: impl FnOnce() -> T) -> T {
         let begin = self.clock.now();
         let done = step();
@@ -49,11 +49,11 @@ impl Pace {
 /// Times the gaps between steps, and beats after each.
 #[derive(Clone)]
 pub(crate) struct Pulse {
-    /// Where the counters go.
+    /// The counters.
     pub(crate) heartbeat: Arc<Heartbeat>,
     /// The run's clock.
     pub(crate) clock: Arc<dyn Clock>,
-    /// When the last step ended, or the run began.
+    /// End of the last step, or start of the run.
     pub(crate) since: Duration,
 }
 
@@ -63,13 +63,13 @@ impl<'a> Observed<'a> {
         method: Box<dyn Method + 'a>,
         last: LastIterate,
         pulse: Option<Pulse>,
-        pace: Option<Pace>,
+        pace: Option<StepPace>,
     ) -> Self {
         Self { method, last, pulse, pace, origin: None, status: None }
     }
 
-    /// The same, which says from which version of `origin` it goes on, and tells every restore to
-    /// `status`.
+    /// Prints the version of `origin` from which the first resume goes on, and reports every
+    /// restore to `status`.
     pub(crate) fn announcing(mut self, origin: Option<String>, status: Option<Arc<StatusFile>>) -> Self {
         (self.origin, self.status) = (origin, status);
         self
@@ -133,7 +133,7 @@ impl Iteration for Observed<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         let progress = self.method.resume(iteration, how)?;
         if let Some(origin) = self.origin.take() {
-            eprintln!("going on from version {iteration} in {origin} (--fresh starts anew)");
+            eprintln!("resuming from version {iteration} in {origin} (--fresh starts from the beginning)");
         }
         if let Some(status) = &self.status {
             status.resumed(&progress);

@@ -1,4 +1,4 @@
-//! The options of `recoup run`, and what they say of a run.
+//! Options of `recoup run`, and what follows from them.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{MethodArgs, ProblemArgs};
 use crate::results::ResultArgs;
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
       --scheme lossy --interval 15it --dir /tmp/versions --failures at:40,70
@@ -26,9 +26,9 @@ const EXAMPLES: &str = "Examples:
   recoup run --poisson3d 32 --rhs-kind random --method cg --pc jacobi \\
       --scheme lossy --paper-regime cg --failures inject --seed 7 --json
 
-A run goes on from the versions it finds under --dir and --name; --fresh puts
-them aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and
-end the run with code 75; the same command goes on. A run that converges saves the
+A run resumes from the versions it finds under --dir and --name; --fresh sets them
+aside first. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save a version and end
+the run with code 75; the same command resumes it. A run that converges saves the
 solution as its last version: recoup export D --solution --to x.npy.";
 
 /// Options of `recoup run`.
@@ -40,7 +40,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) method: MethodArgs,
 
-    /// How versions are saved.
+    /// Scheme of versions.
     #[arg(long, value_enum, default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) scheme: SchemeChoice,
 
@@ -57,42 +57,42 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) end: EndArgs,
 
-    /// Name of the run in it.
+    /// Name of the run in its directory.
     #[arg(long, default_value = "solve", value_parser = run_name, help_heading = "Checkpoints")]
     pub(crate) name: String,
 
-    /// Put versions of an earlier run aside, and start anew.
+    /// Set versions of an earlier run aside, and start from the beginning.
     #[arg(long, help_heading = "Checkpoints")]
     pub(crate) fresh: bool,
 
-    /// Of the processes of an MPI job so many wait for the place of one that is lost; needs an MPI
-    /// that survives that (Open MPI 5, mpirun --with-ft ulfm). Where none is left, fewer ranks go
-    /// on.
+    /// Number of MPI processes that wait to take the place of a lost one. Needs an MPI that
+    /// survives the loss (Open MPI 5, mpirun --with-ft ulfm). When no spare is left, the run goes
+    /// on with fewer ranks.
     #[arg(long, value_name = "S", requires = "mpi", help_heading = "Failures")]
     pub(crate) spares: Option<usize>,
 
-    /// Where a child writes what survives its end.
+    /// File in which a child keeps what survives its end.
     #[arg(long, hide = true)]
     pub(crate) child: Option<PathBuf>,
 }
 
 impl RunArgs {
-    /// No failure strikes inside this process.
+    /// Returns whether no failure strikes inside this process.
     pub(crate) fn is_undisturbed(&self) -> bool {
         self.protection.is_undisturbed() || self.child.is_some() || self.kills_ranks()
     }
 
-    /// Whether ranks of an MPI job are killed, one by one or by nodes.
+    /// Returns whether ranks of an MPI job are killed, one by one or by nodes.
     pub(crate) fn kills_ranks(&self) -> bool {
         self.protection.kills_ranks() || self.kills_nodes()
     }
 
-    /// Whether nodes of an MPI job are killed.
+    /// Returns whether nodes of an MPI job are killed.
     pub(crate) fn kills_nodes(&self) -> bool {
         self.problem.mpi && self.protection.kills_nodes()
     }
 
-    /// Whether the state that has converged becomes a version.
+    /// Returns whether the converged state becomes a version.
     pub(crate) fn saves_last(&self) -> bool {
         let has_directory = self.dir.is_some() && !self.protection.tiers.is_memory_alone();
         has_directory && self.scheme != SchemeChoice::None && !self.end.no_save_last

@@ -15,62 +15,61 @@ use recoup::{Drain, Nodes, PfsEvery, TierCosts, TierOptions};
 use crate::exit::Exit;
 use crate::ranks;
 
-/// Where versions rest.
+/// Options for the tiers of versions.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TierArgs {
-    /// Where versions rest, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other
+    /// Tiers of versions, fastest first: memory, partner:ringD or partner:R/R/.. (copies on other
     /// nodes), rs:K+M (erasure sets), pfs (the directory) [default: pfs].
     #[arg(long, value_name = "LIST", help_heading = "Checkpoints")]
     pub(crate) tiers: Option<TierList>,
 
-    /// With memory and pfs, every N-th version goes to pfs; auto: by the MTTI, the failures each
-    /// survives and the time versions take in each.
+    /// Write every N-th version to pfs, with memory and pfs; auto: chosen from the MTTI, the
+    /// failures each tier survives, and the time versions take in each.
     #[arg(long, value_name = "auto|N", default_value = "auto", help_heading = "Checkpoints")]
     pub(crate) pfs_every: PfsEvery,
 
-    /// Of all failures, those that take a process, a node with its memory, or the whole job with
-    /// them.
+    /// Shares of failures that take a process, a node with its memory, or the whole job.
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default(), help_heading = "Failures")]
     pub(crate) failure_shares: FailureShares,
 
-    /// How pfs gets its versions where memory has them first: behind the run, a version that finds
-    /// the one before still on its way being skipped there, or waiting; or before a version counts
+    /// Drain of versions from memory to pfs: while the run goes on, skipping a version if the one
+    /// before is still draining (skip) or waiting for it (wait); or before a version counts (off)
     /// [default: skip; off with --sync].
     #[arg(long, value_enum, value_name = "skip|wait|off", help_heading = "Checkpoints")]
     pub(crate) drain: Option<DrainKind>,
 
-    /// Files of a version: one for each rank, for the ranks of each node (see --node-ranks), or one
-    /// in all. Shared files are written by all their ranks at the same time.
+    /// Files of a version: one for each rank, one for the ranks of each node (see --node-ranks), or
+    /// one for all. Shared files are written by all their ranks at the same time.
     #[arg(long, value_enum, default_value = "rank", value_name = "rank|node|one", help_heading = "Checkpoints")]
-    pub(crate) files: FileKind,
+    pub(crate) files: FileSharing,
 
-    /// Where memory tiers are.
+    /// Directory of memory tiers.
     #[arg(long, value_name = "D", default_value = MEMORY_DIR, help_heading = "Machine")]
     pub(crate) memory_dir: PathBuf,
 
-    /// So many ranks in a row share a node and its memory: what is lost together [default: those of
-    /// one machine; on a single machine every rank counts as a node].
+    /// Number of consecutive ranks that share a node and its memory, and are lost together
+    /// [default: the ranks of one machine; on a single machine every rank counts as a node].
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
     pub(crate) node_ranks: Option<u16>,
 }
 
-/// Who shares a file of a version.
+/// The ranks that share a file of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum FileKind {
+pub(crate) enum FileSharing {
     /// A file for each rank.
     Rank,
     /// A file for the ranks of each node.
     Node,
-    /// One file for all ranks.
+    /// A file for all ranks.
     One,
 }
 
-/// How slower tiers get their versions.
+/// The way versions drain to slower tiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DrainKind {
-    /// Written behind the run; a version is left out while the one before is on its way.
+    /// Written while the run goes on; a version is skipped while the one before is on its way.
     Skip,
-    /// Written behind the run, one after the other.
+    /// Written while the run goes on, one after the other.
     Wait,
     /// Written before the version counts.
     Off,
@@ -126,7 +125,7 @@ impl TierArgs {
         self.tiers.as_ref().is_some_and(|list| !list.guards.is_empty())
     }
 
-    /// What the library is to open. A process keeps its node wherever it computes.
+    /// Returns the options of the library. A process keeps its node wherever it computes.
     fn options(&self) -> TierOptions {
         TierOptions {
             pfs_every: self.pfs_every,
@@ -139,18 +138,19 @@ impl TierArgs {
         }
     }
 
-    /// Returns how many ranks in a row share a file: as many as the first node has. Collective.
+    /// Returns the number of consecutive ranks that share a file: as many as the first node has.
+    /// Collective.
     ///
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn ranks_per_file(&self, comm: &dyn Comm) -> Result<usize> {
         Ok(match self.files {
-            FileKind::Rank => 1,
-            FileKind::Node => {
+            FileSharing::Rank => 1,
+            FileSharing::Node => {
                 let nodes = self.options().nodes(comm)?;
                 nodes.iter().take_while(|&&node| node == nodes[0]).count()
             }
-            FileKind::One => usize::MAX,
+            FileSharing::One => usize::MAX,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The figures of a comparison: what each scheme cost over its trials.
+//! The figures of a comparison: the cost of each scheme over its trials.
 //!
 //! Terminal, JSON and page take every number from here, so that all three say the same.
 
@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 
 use crate::account::RunJson;
 use crate::output::{bytes, percent, seconds};
-use crate::report::parts::Parts;
+use crate::report::parts::OverheadParts;
 
-/// A number every trial has, or may have.
+/// A number that every trial has, or may have.
 struct Quantity {
     key: &'static str,
     of: fn(&RunJson) -> Option<f64>,
@@ -22,7 +22,7 @@ const fn quantity(key: &'static str, of: fn(&RunJson) -> Option<f64>) -> Quantit
     Quantity { key, of }
 }
 
-/// What is averaged over the trials.
+/// Quantities averaged over the trials.
 const QUANTITIES: [Quantity; 33] = [
     quantity("iterations", |run| Some(run.solve.iterations as f64)),
     quantity("iterations_executed", |run| Some(run.iterations_executed as f64)),
@@ -63,8 +63,8 @@ fn per_version(run: &RunJson, all: u64) -> Option<f64> {
     (run.checkpoints > 0).then(|| all as f64 / run.checkpoints as f64)
 }
 
-/// What one scheme cost: means over its trials with 95 % confidence intervals, and the first trial
-/// itself.
+/// The cost of one scheme: means over its trials with 95 % confidence intervals, and the first
+/// trial itself.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeFigures {
     pub(crate) scheme: String,
@@ -100,9 +100,9 @@ impl SchemeFigures {
     }
 
     /// Means of the overhead's parts; `None` where no trial converged.
-    pub(crate) fn parts(&self) -> Option<Parts> {
+    pub(crate) fn parts(&self) -> Option<OverheadParts> {
         let mean = |key: &str| self.get(key).map(|estimate| estimate.mean);
-        Some(Parts {
+        Some(OverheadParts {
             checkpoints: mean("overhead_checkpoints")?,
             lost_work: mean("overhead_lost_work")?,
             recoveries: mean("overhead_recoveries")?,
@@ -121,7 +121,8 @@ impl SchemeFigures {
 }
 
 impl Serialize for SchemeFigures {
-    /// One flat object: every mean under its key, half the width of its interval under `KEY_ci95`.
+    /// Writes one flat object: every mean under its key, half the width of its interval under
+    /// `KEY_ci95`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("scheme", &self.scheme)?;
@@ -145,9 +146,9 @@ impl Serialize for SchemeFigures {
 /// A column of the table that terminal and page show.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
-    /// What the page says of it.
+    /// Explanation on the page.
     pub(crate) meaning: &'static str,
-    /// Of [`QUANTITIES`].
+    /// Key of [`QUANTITIES`].
     pub(crate) key: &'static str,
     pub(crate) show: fn(f64) -> String,
     /// The terminal's lines have room for some.
@@ -201,7 +202,7 @@ pub(crate) const COLUMNS: [Column; 11] = [
     },
     Column {
         name: "recoveries",
-        meaning: "versions restored after a failure; without one the solve starts anew",
+        meaning: "versions restored after a failure; without one the solve starts from the beginning",
         key: "recoveries",
         show: count,
         on_terminal: true,
@@ -252,7 +253,7 @@ impl Column {
 /// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what
 /// they add to both falls out of the difference.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Pair {
+pub(crate) struct PairedDifference {
     pub(crate) scheme: String,
     pub(crate) against: String,
     /// Overhead of `scheme` minus that of `against`, mean over the trials.
@@ -263,7 +264,7 @@ pub(crate) struct Pair {
 /// Below this, differences are those of clocks: half the last digit of a percentage.
 const LEAST_DIFFERENCE: f64 = 5e-5;
 
-impl Pair {
+impl PairedDifference {
     /// `None` unless all trials of both converged and there are at least two.
     fn of(ours: &SchemeFigures, theirs: &SchemeFigures) -> Option<Self> {
         let overheads =
@@ -291,38 +292,41 @@ impl Pair {
 }
 
 /// The differences of every scheme to those named before it.
-pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<Pair> {
+pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<PairedDifference> {
     let before = |position: usize| schemes[..position].iter();
-    let of = |(position, ours)| before(position).filter_map(move |theirs| Pair::of(ours, theirs));
+    let of = |(position, ours)| before(position).filter_map(move |theirs| PairedDifference::of(ours, theirs));
     schemes.iter().enumerate().flat_map(of).collect()
 }
 
-/// Which scheme cost least, and whether the others' differences to it are more than chance: a
-/// sentence each, none where no scheme converged in all its trials.
+/// Returns a sentence on the scheme that cost least, and one for each other whose difference to it
+/// is more than chance; none if no scheme converged in all its trials.
 pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
     let overhead = |of: &SchemeFigures| of.get("overhead_fraction").filter(|_| of.trials == of.trials_converged);
     let known: Vec<(&SchemeFigures, Estimate)> = schemes.iter().filter_map(|of| Some((of, overhead(of)?))).collect();
     let least = known.iter().min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean)).copied();
     let Some((best, least)) = least else { return Vec::new() };
     let others = known.iter().map(|(of, _)| *of).filter(|of| of.scheme != best.scheme);
-    let (scheme, mean) = (&best.scheme, percent(least.mean));
+    let scheme = &best.scheme;
+    let mean = percent(least.mean);
     let of_time = "of the undisturbed solve's time";
     if best.trials < 2 {
         let listed = others.filter_map(|of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
-        let (listed, seed) = (listed.collect::<Vec<_>>().join(", "), best.first().seed);
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        let seed = best.first().seed;
         let listed = if listed.is_empty() { listed } else { format!(" (others: {listed})") };
         return vec![
             format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time}{listed}."),
             "One trial says nothing of chance: --trials N says more.".to_owned(),
         ];
     }
-    let pairs: Vec<Pair> = others.filter_map(|of| Pair::of(of, best)).collect();
+    let pairs: Vec<PairedDifference> = others.filter_map(|of| PairedDifference::of(of, best)).collect();
     let said = |is_shown: bool| {
         let pairs = pairs.iter().filter(|pair| pair.shows_difference() == is_shown);
         let listed = pairs.map(|pair| format!("{} {}", pair.scheme, pair.points())).collect::<Vec<_>>().join(", ");
         (!listed.is_empty()).then_some(listed)
     };
-    let (trials, width) = (best.trials, percent(least.half_width));
+    let trials = best.trials;
+    let width = percent(least.half_width);
     let first = format!("{scheme} cost least: {mean} +- {width} {of_time}, mean of {trials} trials.");
     let more = said(true).map(|listed| format!("More, in points and trial by trial: {listed}."));
     let same = said(false).map(|listed| format!("No difference shown: {listed}."));
@@ -344,7 +348,8 @@ mod tests {
     fn means_of_the_parts_sum_to_the_mean_overhead() {
         for scheme in [SchemeChoice::None, SchemeChoice::Lossy] {
             let figures = figures(scheme, &[115.0, 131.0, 178.0]);
-            let (parts, overhead) = (figures.parts().unwrap(), figures.get("overhead_fraction").unwrap());
+            let parts = figures.parts().unwrap();
+            let overhead = figures.get("overhead_fraction").unwrap();
             // A dozen sums and quotients of numbers below 4.
             assert!((parts.total() - overhead.mean).abs() <= 64.0 * f64::EPSILON, "{parts:?} {overhead:?}");
         }

@@ -76,7 +76,7 @@ fn table(comparison: &Comparison) -> String {
     )
 }
 
-/// What the numbers are means of.
+/// Describes the trials that the numbers are means of.
 fn trials(schemes: &[SchemeFigures], first_seed: u64) -> String {
     let most = schemes.iter().map(|scheme| scheme.trials).max().unwrap_or(0);
     if most < 2 {

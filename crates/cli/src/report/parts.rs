@@ -1,10 +1,10 @@
-//! What an overhead consists of.
+//! The parts of an overhead.
 
 use serde::Serialize;
 
 /// Overhead over productive time, by cause. Sums to the overhead fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Parts {
+pub(crate) struct OverheadParts {
     /// Checkpoints, as far as they block the solver.
     pub(crate) checkpoints: f64,
     /// Iterations done again.
@@ -13,12 +13,12 @@ pub(crate) struct Parts {
     pub(crate) recoveries: f64,
     /// Iterations needed only because the iterate was lossy; below 0 where fewer were needed.
     pub(crate) extra_iterations: f64,
-    /// What none of these explains: noise of the clock, iterations that took longer than the
+    /// Time that no part explains: noise of the clock, iterations that took longer than the
     /// undisturbed ones.
     pub(crate) other: f64,
 }
 
-impl Parts {
+impl OverheadParts {
     /// The causes, in the order they are drawn.
     pub(crate) const NAMES: [&str; 5] = ["checkpoints", "lost work", "recoveries", "extra iterations", "other"];
 
@@ -47,7 +47,8 @@ mod tests {
 
     #[test]
     fn parts_and_the_rest_sum_to_the_overhead() {
-        let causes = Parts { checkpoints: 0.1, lost_work: 0.2, recoveries: 0.3, extra_iterations: -0.1, other: 0.0 };
+        let causes =
+            OverheadParts { checkpoints: 0.1, lost_work: 0.2, recoveries: 0.3, extra_iterations: -0.1, other: 0.0 };
         let parts = causes.with_total(0.75);
         // Five terms below 1: at most four roundings of eps each, twice.
         assert!((parts.total() - 0.75).abs() <= 8.0 * f64::EPSILON, "{parts:?}");

@@ -1,62 +1,62 @@
-//! What a run did from iteration to iteration, as its report draws it.
+//! Curves of a run for its report: the residual over iterations, and events.
 
-use recoup::pipeline::{EventKind as Happened, RunReport};
+use recoup::pipeline::{EventKind, RunReport};
 
-use crate::report::{Curve, Event, EventKind, Sample};
+use crate::report::{Curve, CurvePoint, Moment, MomentKind};
 
 /// Samples of a history that a plot can show.
 const SAMPLES_MAX: usize = 2000;
 
-/// A run under a scheme. In virtual time a restore is charged after it has happened.
+/// Returns the curve of a run. In virtual time a restore is charged after it has happened.
 pub(crate) fn of(scheme: &str, report: &RunReport, is_virtual: bool) -> Curve {
-    let sample = |(sample, executed): (&recoup::pipeline::Sample, u64)| Sample {
+    let sample = |(sample, executed): (&recoup::pipeline::Sample, u64)| CurvePoint {
         executed,
         seconds: sample.seconds,
         relative_residual: sample.relative_residual,
     };
-    let history: Vec<Sample> = report.history.iter().zip(1..).map(sample).collect();
+    let history: Vec<CurvePoint> = report.history.iter().zip(1..).map(sample).collect();
     let mut curve = Curve { name: scheme.to_owned(), history: thinned(&history), events: Vec::new() };
     for event in &report.events {
         let Some(before) = before(event, &history) else { continue };
-        let at = Sample { executed: event.executed, seconds: event.seconds, relative_residual: before };
+        let at = CurvePoint { executed: event.executed, seconds: event.seconds, relative_residual: before };
         match &event.kind {
-            Happened::Checkpoint => curve.events.push(Event { kind: EventKind::Checkpoint, at }),
-            Happened::Failure(_) | Happened::Flip(_) => curve.events.push(Event { kind: EventKind::Failure, at }),
-            Happened::Recovery(restored) => {
+            EventKind::Checkpoint => curve.events.push(Moment { kind: MomentKind::Checkpoint, at }),
+            EventKind::Failure(_) | EventKind::Flip(_) => curve.events.push(Moment { kind: MomentKind::Failure, at }),
+            EventKind::Recovery(restored) => {
                 let residual = restored.residual;
                 let norm = residual.verified_norm.or(residual.true_norm).unwrap_or(residual.norm);
                 let relative_residual = if residual.rhs_norm > 0.0 { norm / residual.rhs_norm } else { norm };
                 let charged = if is_virtual { restored.seconds } else { 0.0 };
-                let end = Sample { seconds: at.seconds + charged, ..at };
-                let resumed = Sample { relative_residual, ..end };
+                let end = CurvePoint { seconds: at.seconds + charged, ..at };
+                let resumed = CurvePoint { relative_residual, ..end };
                 curve.goes_back(end, resumed);
-                curve.events.push(Event { kind: EventKind::Recovery, at: resumed });
+                curve.events.push(Moment { kind: MomentKind::Recovery, at: resumed });
             }
-            Happened::StartAnew { .. } => curve.goes_back(at, Sample { relative_residual: 1.0, ..at }),
+            EventKind::StartAnew { .. } => curve.goes_back(at, CurvePoint { relative_residual: 1.0, ..at }),
             // What follows from it is an event of its own, but for directions.
-            Happened::Corruption(_) | Happened::Stall => {}
+            EventKind::Corruption(_) | EventKind::Stall => {}
         }
     }
     curve
 }
 
-/// The residual before an event; `None` of one before the first iteration.
-fn before(event: &recoup::pipeline::Event, history: &[Sample]) -> Option<f64> {
+/// Returns the residual before an event; `None` before the first iteration.
+fn before(event: &recoup::pipeline::Event, history: &[CurvePoint]) -> Option<f64> {
     let position = usize::try_from(event.executed).ok()?.checked_sub(1)?;
     Some(history.get(position)?.relative_residual)
 }
 
 impl Curve {
     /// The line is flat until the solver has been set back, and rises then.
-    fn goes_back(&mut self, end: Sample, resumed: Sample) {
+    fn goes_back(&mut self, end: CurvePoint, resumed: CurvePoint) {
         let position = self.history.partition_point(|sample| sample.executed <= end.executed);
         self.history.splice(position..position, [end, resumed]);
     }
 }
 
-/// The undisturbed solve, each iteration of which takes so long.
+/// Returns the curve of the undisturbed solve, whose iterations take equal time.
 pub(crate) fn undisturbed(history: &[(u64, f64)], iteration_seconds: f64) -> Curve {
-    let samples = history.iter().map(|&(iteration, relative_residual)| Sample {
+    let samples = history.iter().map(|&(iteration, relative_residual)| CurvePoint {
         executed: iteration,
         seconds: iteration as f64 * iteration_seconds,
         relative_residual,
@@ -65,9 +65,9 @@ pub(crate) fn undisturbed(history: &[(u64, f64)], iteration_seconds: f64) -> Cur
 }
 
 /// Every k-th sample, and the last one.
-fn thinned(history: &[Sample]) -> Vec<Sample> {
+fn thinned(history: &[CurvePoint]) -> Vec<CurvePoint> {
     let step = history.len().div_ceil(SAMPLES_MAX).max(1);
-    let mut kept: Vec<Sample> = history.iter().copied().step_by(step).collect();
+    let mut kept: Vec<CurvePoint> = history.iter().copied().step_by(step).collect();
     if kept.last() != history.last() {
         kept.extend(history.last());
     }

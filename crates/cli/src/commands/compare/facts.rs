@@ -1,4 +1,4 @@
-//! What a comparison ran, for the head of its report: title, facts, command line.
+//! Facts of a comparison for the head of its report: title, problem, machine, command line.
 
 use crate::inject::virtual_time::MachineRates;
 use crate::options::ProblemArgs;
@@ -7,7 +7,7 @@ use crate::output::{bytes, seconds};
 use crate::report::Fact;
 use crate::solved::SolveReport;
 
-/// The headline.
+/// Returns the headline.
 pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> String {
     let what = match (&problem.poisson3d, &problem.matrix) {
         (Some(n), _) => format!("3D Poisson {n}^3"),
@@ -20,8 +20,7 @@ pub(crate) fn problem_title(problem: &ProblemArgs, solve: &SolveReport) -> Strin
     format!("{}, {what}", solve.method)
 }
 
-/// What was solved, where and how: the solve as it was measured, and as it takes on the runs'
-/// clock.
+/// Lists the facts of the solve as it was measured, and as it takes on the runs' machine.
 pub(crate) fn of(
     protection: &ProtectionArgs,
     measured: &SolveReport,
@@ -56,7 +55,7 @@ pub(crate) fn of(
     facts
 }
 
-/// What virtual time means, and where its rates come from.
+/// Explains virtual time and the source of its rates.
 fn virtual_facts(rates: &MachineRates, measured: &SolveReport) -> [Fact; 3] {
     let vector_bytes = 8.0 * measured.n as f64;
     let write = seconds(vector_bytes / rates.store_bytes_per_second);

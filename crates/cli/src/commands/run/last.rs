@@ -1,4 +1,4 @@
-//! The end of a run: where its solution is, and what is said of it.
+//! The end of a run: the place of its solution, and notes for the user.
 
 use std::path::{Path, PathBuf};
 
@@ -12,22 +12,22 @@ use crate::execute::Executed;
 use crate::options::run::RunArgs as Args;
 use crate::results::Results;
 
-/// What is printed.
+/// The report that is printed.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct RunDocument {
     #[serde(flatten)]
     pub(crate) run: RunJson,
     #[serde(flatten)]
     pub(crate) results: Results,
 }
 
-/// How a run ended: what is printed, and what is told beside it.
+/// The end of a run: the report, and a note on stderr.
 pub(crate) struct Ending {
-    pub(crate) report: Report,
+    pub(crate) report: RunDocument,
     pub(crate) note: Option<String>,
 }
 
-/// What to tell a user at the end.
+/// Returns the note for the user at the end.
 pub(crate) fn last_note(args: &Args, executed: &Executed, results: &Results) -> Option<String> {
     let report = &executed.report;
     let dir = args.dir.as_ref().filter(|_| report.ended == Ended::Converged);
@@ -40,13 +40,13 @@ pub(crate) fn last_note(args: &Args, executed: &Executed, results: &Results) -> 
     }
 }
 
-/// Where the solution is, and how to take it out.
+/// Returns the note on the place of the solution, and how to export it.
 pub(crate) fn solution_note(dir: &Path, version: u64) -> String {
     let dir = dir.display();
     format!("version {version} in {dir} is the solution: recoup export {dir} --solution --to x.npy")
 }
 
-/// What to tell a user whose run was stopped.
+/// Returns the note for a user whose run was stopped.
 fn stopped_note(report: &RunReport, dir: Option<&PathBuf>) -> Option<String> {
     if report.ended != Ended::Stopped {
         return None;
@@ -55,7 +55,7 @@ fn stopped_note(report: &RunReport, dir: Option<&PathBuf>) -> Option<String> {
         (Some(dir), Some(version)) => {
             format!("stopped; version {version} in {} is whole: the same command goes on from it", dir.display())
         }
-        _ => "stopped; nothing was saved: the same command starts anew".to_owned(),
+        _ => "stopped; nothing was saved: the same command starts from the beginning".to_owned(),
     })
 }
 
@@ -69,7 +69,8 @@ fn newest(report: &RunReport) -> Option<u64> {
 /// # Errors
 /// When a rank is lost.
 pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Result<Results> {
-    let (report, is_converged) = (&executed.report, executed.report.ended == Ended::Converged);
+    let report = &executed.report;
+    let is_converged = executed.report.ended == Ended::Converged;
     let is_new = is_converged && args.saves_last() && report.progress.iteration > 0;
     let gone_on_from = (is_new && report.executed == 0).then_some(report.progress.iteration);
     let solution_version = report.last.as_ref().map(|last| last.version).or(gone_on_from);
@@ -85,7 +86,7 @@ pub(crate) fn results(args: &Args, executed: &Executed, comm: &dyn Comm) -> Resu
     Ok(results)
 }
 
-/// Why no version holds the solution, and what to do.
+/// Explains why no version holds the solution, and advises what to do.
 fn unsaved(args: &Args, report: &RunReport) -> String {
     let dir = args.dir.as_deref().unwrap_or(Path::new(".")).display();
     let failed = report.failed.last().filter(|(version, _)| *version == report.progress.iteration);

@@ -12,15 +12,15 @@ use crate::solved::SolveReport;
 const TRIAD_VALUES: usize = 1 << 24;
 /// Turns of triad and solver.
 const TURNS: usize = 7;
-/// What a turn of the solver is to take.
+/// Time of a turn of the solver.
 const TURN_SECONDS: f64 = 0.25;
 /// A tolerance no solver reaches while it is timed.
 const NEVER: f64 = 1e-250;
 
 /// The keys `--roofline` adds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Roofline {
-    /// Of the triad: medians of all turns.
+pub(crate) struct RooflineReport {
+    /// Bandwidth of the triad, the median of all turns.
     pub(crate) triad_bytes_per_second: f64,
     /// Model bytes over time and triad.
     pub(crate) roofline_fraction: f64,
@@ -34,7 +34,7 @@ pub(crate) struct Roofline {
 ///
 /// # Errors
 /// When the solve is too short to be timed.
-pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Roofline> {
+pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<RooflineReport> {
     let mut solver = setup.make_to(NEVER)?;
     let cycle = solver.cycle_length();
     let wanted = (TURN_SECONDS / solved.seconds_per_iteration.max(1e-9)).ceil() as u64;
@@ -47,7 +47,7 @@ pub(crate) fn measure(setup: &Setup<'_>, solved: &SolveReport) -> Result<Rooflin
     let mut triad = Triad::new(&setup.problem().pool, TRIAD_VALUES);
     let repeats = Repeats { count: TURNS, iterations: iterations as u32 };
     let found = measure_turns(&mut triad, solver.as_mut(), repeats, &SystemClock::new())?;
-    Ok(Roofline {
+    Ok(RooflineReport {
         triad_bytes_per_second: found.triad_bytes_per_second,
         roofline_fraction: found.fraction,
         roofline_seconds_per_iteration: found.seconds_per_iteration,

@@ -9,7 +9,7 @@ use kuva::render::render::{Scene, render_multiple};
 
 use super::canvas::{Canvas, Words, own_ids, scalable, standalone};
 use crate::report::figures::SchemeFigures;
-use crate::report::parts::Parts;
+use crate::report::parts::OverheadParts;
 
 pub(super) const PARTS: Words = Words {
     name: "parts",
@@ -24,9 +24,9 @@ pub(super) const SIZES: Words = Words {
     reading: "Means over the versions of all trials.",
 };
 
-/// One bar per scheme, its causes side by side; negative ones to the left of 0.
+/// Draws one bar per scheme, its causes next to each other; negative ones to the left of 0.
 pub(super) fn parts(schemes: &[SchemeFigures], canvas: Canvas) -> Option<Scene> {
-    let known: Vec<(&SchemeFigures, Parts)> = schemes.iter().filter_map(|of| Some((of, of.parts()?))).collect();
+    let known: Vec<(&SchemeFigures, OverheadParts)> = schemes.iter().filter_map(|of| Some((of, of.parts()?))).collect();
     if known.is_empty() {
         return None;
     }
@@ -44,7 +44,7 @@ pub(super) fn parts(schemes: &[SchemeFigures], canvas: Canvas) -> Option<Scene> 
     if is_negative {
         plots.push(stack(|part| part.min(0.0)).into());
     }
-    let legend = Parts::NAMES.iter().enumerate().map(|(index, name)| LegendEntry {
+    let legend = OverheadParts::NAMES.iter().enumerate().map(|(index, name)| LegendEntry {
         label: (*name).to_owned(),
         color: canvas.colours.series(index + 1),
         shape: LegendShape::Rect,

@@ -1,4 +1,4 @@
-//! What every plot is drawn with: colours, widths, the two forms of a drawing.
+//! The parts of every plot: colours, widths, and the two forms of a drawing.
 
 use anyhow::{Result, anyhow};
 use kuva::backend::raster::RasterBackend;
@@ -15,13 +15,13 @@ use kuva::render::theme::Theme;
 pub(crate) struct Figure {
     /// File name without its ending.
     pub(crate) name: &'static str,
-    /// What it shows, in a few words.
+    /// Caption of a few words.
     pub(crate) caption: &'static str,
-    /// How to read it.
+    /// Instruction for reading it.
     pub(crate) reading: &'static str,
-    /// What a reader who does not see it needs to know.
+    /// Description for readers who do not see it.
     pub(crate) description: String,
-    /// For the page: colours are variables of its style.
+    /// Drawing for the page: colours are variables of its style.
     pub(crate) svg: String,
     /// The same, as wide as a phone.
     pub(crate) narrow_svg: String,
@@ -34,14 +34,14 @@ pub(crate) struct Figure {
 pub(super) struct Ink {
     /// Name of the style variable.
     pub(super) variable: &'static str,
-    /// In the light.
+    /// Colour in light mode.
     light: &'static str,
-    /// In the dark.
+    /// Colour in dark mode.
     dark: &'static str,
 }
 
-/// One colour per run or cause: apart in brightness too, so that they stay apart without hue. From
-/// Okabe and Ito's palette, lightened for the dark.
+/// Colours of runs and causes. They differ in brightness too, so they stay apart without hue. From
+/// Okabe and Ito's palette, lightened for dark mode.
 pub(super) const SERIES: [Ink; 7] = [
     Ink { variable: "--series-1", light: "#767676", dark: "#a3a3a3" },
     Ink { variable: "--series-2", light: "#0072b2", dark: "#56b4e9" },
@@ -58,7 +58,7 @@ pub(super) const PAPER: Ink = Ink { variable: "--paper", light: "#ffffff", dark:
 pub(super) const FAILURE: Ink = Ink { variable: "--failure", light: "#c0182a", dark: "#ff6b78" };
 pub(super) const CHROME: [Ink; 4] = [TEXT, GRID, PAPER, FAILURE];
 
-/// Which set of colours to draw with.
+/// The set of colours to draw with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Colours {
     Page,
@@ -92,7 +92,7 @@ impl Colours {
     }
 }
 
-/// What is drawn on: which colours, how wide.
+/// The colours and the width of a drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Canvas {
     pub(super) colours: Colours,
@@ -129,7 +129,7 @@ impl Canvas {
 /// Draws something, or nothing where there is nothing to show.
 pub(super) type Draw<'a> = &'a dyn Fn(Canvas) -> Option<Scene>;
 
-/// What a figure is called and says of itself.
+/// The words of a figure.
 pub(super) struct Words {
     pub(super) name: &'static str,
     pub(super) caption: &'static str,

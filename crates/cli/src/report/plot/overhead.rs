@@ -34,14 +34,14 @@ const OVERVIEW: Words = Words {
 /// others together.
 const STRETCH: f64 = 3.0;
 
-/// One row of dots.
+/// A row of dots.
 #[derive(Clone, Debug)]
 pub(crate) struct Dots {
     /// Problem or scheme.
     pub(crate) name: String,
-    /// In percent.
+    /// Overhead in percent.
     pub(crate) measured: Option<Estimate>,
-    /// In percent.
+    /// Overhead in percent.
     pub(crate) expected: Option<f64>,
 }
 
@@ -92,11 +92,12 @@ impl Ends {
         value.clamp(self.least, self.most)
     }
 
-    /// Where an estimate is drawn, and how far its whiskers go from there, down and up. A mean off
-    /// the axis is at its end; the drawing cuts a whisker off there, so that it has no end.
-    fn place(self, dots: &Dots) -> Option<Mark> {
-        let (mean, (lower, upper)) = (self.hold(dots.measured?.mean), dots.interval()?);
-        Some(Mark { mean, whiskers: ((mean - lower).max(0.0), (upper - mean).max(0.0)) })
+    /// Returns the place of an estimate, and the lengths of its whiskers down and up. A mean off
+    /// the axis is drawn at its end, where the whisker is cut off.
+    fn place(self, dots: &Dots) -> Option<PlacedDot> {
+        let mean = self.hold(dots.measured?.mean);
+        let (lower, upper) = dots.interval()?;
+        Some(PlacedDot { mean, whiskers: ((mean - lower).max(0.0), (upper - mean).max(0.0)) })
     }
 
     /// The value of a mark that lies beyond the axis, to stand at its left.
@@ -109,7 +110,7 @@ impl Ends {
 
 /// A dot on an axis, and how far its whiskers go down and up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Mark {
+struct PlacedDot {
     mean: f64,
     whiskers: (f64, f64),
 }
@@ -128,7 +129,7 @@ pub(super) fn draw(dots: &[Dots], canvas: Canvas) -> Option<Scene> {
                 ScatterPlot::new().with_data([(ends.hold(expected), row(index) - 0.22)]).with_color(colour.clone());
             plots.push(scatter.with_marker(MarkerShape::Diamond).with_size(4.5).with_marker_opacity(0.65).into());
         }
-        let Some(Mark { mean, whiskers }) = ends.place(of) else { continue };
+        let Some(PlacedDot { mean, whiskers }) = ends.place(of) else { continue };
         let scatter = ScatterPlot::new().with_data([(mean, row(index))]).with_color(colour);
         plots.push(scatter.with_x_err_asymmetric([whiskers]).with_size(6.0).into());
     }
@@ -182,7 +183,7 @@ fn draw_overview(columns: &[(String, Vec<Dots>)], schemes: &[&str], canvas: Canv
             let place = ends.place(dots.iter().find(|of| of.name == *scheme)?)?;
             Some((f64::from(position) + offset, place))
         });
-        let found: Vec<(f64, Mark)> = found.collect();
+        let found: Vec<(f64, PlacedDot)> = found.collect();
         let scatter = ScatterPlot::new()
             .with_data(found.iter().map(|(x, mark)| (*x, mark.mean)))
             .with_y_err_asymmetric(found.iter().map(|(_, mark)| mark.whiskers));
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn marks_off_the_scale_of_the_overview_keep_their_intervals() {
         let ends = Ends { least: -2.0, most: 30.0 };
-        let mark = |mean, whiskers| Some(Mark { mean, whiskers });
+        let mark = |mean, whiskers| Some(PlacedDot { mean, whiskers });
         assert_eq!(ends.place(&dots("on", 10.0, 3.0)), mark(10.0, (3.0, 3.0)));
         assert_eq!(ends.place(&dots("off", 90.0, 70.0)), mark(30.0, (10.0, 130.0)));
         assert_eq!(ends.place(&dots("far", 570.0, 300.0)), mark(30.0, (0.0, 840.0)));

@@ -11,7 +11,7 @@ use kuva::render::plots::Plot;
 use kuva::render::render::{Scene, render_multiple};
 
 use super::canvas::{Canvas, Words, mark_entry};
-use crate::report::{Curve, EventKind, Sample};
+use crate::report::{Curve, CurvePoint, MomentKind};
 
 pub(super) const OVER_TIME: Words = Words {
     name: "time",
@@ -28,7 +28,7 @@ pub(super) const OVER_ITERATIONS: Words = Words {
               included. Lines that lie on each other are drawn from broad to thin.",
 };
 
-/// What lies along the horizontal axis.
+/// The quantity along the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Axis {
     Seconds,
@@ -36,7 +36,7 @@ pub(super) enum Axis {
 }
 
 impl Axis {
-    fn of(self, sample: &Sample, unit: Unit) -> f64 {
+    fn of(self, sample: &CurvePoint, unit: Unit) -> f64 {
         match self {
             Self::Seconds => sample.seconds / unit.seconds,
             Self::Executed => sample.executed as f64,
@@ -74,13 +74,13 @@ const STYLES: [(f64, &str); 7] =
 
 /// A line for each run, marked where a version was saved, a failure struck and the solver resumed.
 pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene> {
-    let drawn = |sample: &&Sample| sample.relative_residual > 0.0 && sample.relative_residual.is_finite();
+    let drawn = |sample: &&CurvePoint| sample.relative_residual > 0.0 && sample.relative_residual.is_finite();
     let longest = curves.iter().flat_map(|curve| &curve.history).map(|sample| sample.seconds).fold(0.0, f64::max);
     let unit = Unit::of(longest);
     if !curves.iter().flat_map(|curve| &curve.history).any(|sample| drawn(&sample)) {
         return None;
     }
-    let point = |sample: &Sample| (axis.of(sample, unit), sample.relative_residual);
+    let point = |sample: &CurvePoint| (axis.of(sample, unit), sample.relative_residual);
     let mut plots: Vec<Plot> = Vec::new();
     let mut legend = Vec::new();
     for (index, curve) in curves.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
         let line = LinePlot::new().with_data(curve.history.iter().filter(drawn).map(point)).with_color(colour);
         plots.push(line.with_stroke_width(width).with_line_style(style).into());
     }
-    for kind in [EventKind::Checkpoint, EventKind::Failure, EventKind::Recovery] {
+    for kind in [MomentKind::Checkpoint, MomentKind::Failure, MomentKind::Recovery] {
         let (label, shape, size) = mark(kind);
         let mut is_there = false;
         for (index, curve) in curves.iter().enumerate() {
@@ -125,11 +125,11 @@ pub(super) fn draw(curves: &[Curve], axis: Axis, canvas: Canvas) -> Option<Scene
     Some(render_multiple(plots, layout))
 }
 
-fn mark(kind: EventKind) -> (&'static str, MarkerShape, f64) {
+fn mark(kind: MomentKind) -> (&'static str, MarkerShape, f64) {
     match kind {
-        EventKind::Checkpoint => ("version", MarkerShape::Circle, 2.5),
-        EventKind::Failure => ("failure", MarkerShape::Cross, 5.0),
-        EventKind::Recovery => ("recovery", MarkerShape::Triangle, 5.0),
+        MomentKind::Checkpoint => ("version", MarkerShape::Circle, 2.5),
+        MomentKind::Failure => ("failure", MarkerShape::Cross, 5.0),
+        MomentKind::Recovery => ("recovery", MarkerShape::Triangle, 5.0),
     }
 }
 
