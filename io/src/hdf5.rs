@@ -25,8 +25,9 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, by_rank_0};
+use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles, by_rank_0};
 
 use self::entries::entries;
 use crate::check::{check, is_plain_name};
@@ -41,7 +42,9 @@ use rank_file::RankFile;
 use shared_file::Parts;
 
 /// Name of the manifest in the directory of a version: written last, and anew for every version.
-pub const MANIFEST: &str = "manifest.json";
+const MANIFEST: &str = "manifest.json";
+/// A file in which the program that writes a run may say how the run stands; no store reads it.
+pub const STATUS: &str = "status.json";
 const VERSION_FILE: &str = "version.h5";
 const LOCK: &str = "lock";
 const SET_ASIDE: &str = "damaged";
@@ -135,26 +138,6 @@ impl Hdf5Store {
         let dir = dir.as_ref();
         let holds_ours = |name: &String| entries(&dir.join(name)).is_ok_and(|e| e.iter().any(|e| is_ours(e)));
         Ok(entries(dir)?.into_iter().filter(|name| is_plain_name(name) && holds_ours(name)).collect())
-    }
-
-    /// Versions that were set aside, as the names of their directories under `damaged/`.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn set_aside(&self) -> Result<Vec<String>, StoreError> {
-        match entries(&self.root.join(SET_ASIDE)) {
-            Err(error) if publish::is_missing(&error) => Ok(Vec::new()),
-            found => found,
-        }
-    }
-
-    /// Removes all versions that were set aside.
-    ///
-    /// # Errors
-    /// [`StoreError::Io`].
-    pub fn remove_set_aside(&self) -> Result<(), StoreError> {
-        self.require_write()?;
-        publish::remove_directory(&self.root.join(SET_ASIDE))
     }
 
     /// The directory of a version, which is there or not.
@@ -371,6 +354,33 @@ impl Store for Hdf5Store {
         let path = self.version_path(version);
         if self.drafts.take(version, &path)? { Ok(()) } else { self.drafts.remove(version, &path) }
     }
+
+    fn as_files(&self) -> Option<&dyn VersionFiles> {
+        Some(self)
+    }
+}
+
+impl VersionFiles for Hdf5Store {
+    /// When the manifest was written: the directory may be a retired version's, as old as that.
+    fn published_at(&self, version: u64) -> Option<SystemTime> {
+        let files = self.manifest(version).ok()?.files;
+        let folder = self.version_path(version);
+        let is_whole = |name: &str, bytes: u64| fs::metadata(folder.join(name)).is_ok_and(|found| found.len() == bytes);
+        let are_whole = files.iter().all(|file| is_whole(&file.name, file.bytes));
+        fs::metadata(folder.join(MANIFEST)).ok().filter(|_| are_whole)?.modified().ok()
+    }
+
+    fn set_aside(&self) -> Result<Vec<String>, StoreError> {
+        match entries(&self.root.join(SET_ASIDE)) {
+            Err(error) if publish::is_missing(&error) => Ok(Vec::new()),
+            found => found,
+        }
+    }
+
+    fn remove_set_aside(&self) -> Result<(), StoreError> {
+        self.require_write()?;
+        publish::remove_directory(&self.root.join(SET_ASIDE))
+    }
 }
 
 /// The bytes of a manifest's file, unless it is larger than any manifest.
@@ -430,7 +440,7 @@ fn version_number(name: &str) -> Option<u64> {
 }
 
 fn is_ours(name: &str) -> bool {
-    name == LOCK || name == SET_ASIDE || name.starts_with("draft-") || version_number(name).is_some()
+    [LOCK, SET_ASIDE, STATUS].contains(&name) || name.starts_with("draft-") || version_number(name).is_some()
 }
 
 fn refuse_file(path: &Path) -> Result<(), StoreError> {

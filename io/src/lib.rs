@@ -24,7 +24,7 @@ mod throttle;
 pub use array::Array;
 pub use clock::{SystemClock, VirtualClock};
 pub use export::{write_npy, write_plain_hdf5};
-pub use hdf5::{Access, Hdf5Store, MANIFEST};
+pub use hdf5::{Access, Hdf5Store, STATUS};
 pub use import::{ImportError, read_hdf5, read_npy};
 pub use memory::MemoryStore;
 pub use private::PrivateDir;

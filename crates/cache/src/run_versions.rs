@@ -1,11 +1,13 @@
-//! The versions that a run has in memory on this machine, over all its shelves, for `inspect` and
-//! `verify`.
+//! The versions that a run has in memory on this machine, over all its shelves, for `inspect`,
+//! `verify`, `status` and `prune`.
 
-use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError};
+use std::time::SystemTime;
+
+use recoup_core::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, VersionFiles};
 
 use crate::RankShelf;
 
-/// The versions that the shelves of a run hold together, read-only.
+/// The versions on all shelves of a run. They can be read and removed; none is written.
 #[derive(Debug)]
 pub struct RunVersions {
     shelves: Vec<RankShelf>,
@@ -18,7 +20,7 @@ impl RunVersions {
         Self { shelves }
     }
 
-    /// The shelves that hold a part of a version, the rank's own before copies of it.
+    /// Returns the shelves that hold a part of a version, the rank's own before copies of it.
     fn holding(&self, version: u64, rank: usize) -> impl Iterator<Item = &RankShelf> {
         let holds = move |shelf: &&RankShelf| shelf.store.versions().is_ok_and(|versions| versions.contains(&version));
         let is_own = move |shelf: &&RankShelf| shelf.rank == rank;
@@ -42,7 +44,7 @@ impl Store for RunVersions {
     }
 
     fn discard_drafts(&self) -> Result<(), StoreError> {
-        self.read_only()
+        self.shelves.iter().try_for_each(|shelf| shelf.store.discard_drafts())
     }
 
     fn versions(&self) -> Result<Vec<u64>, StoreError> {
@@ -97,7 +99,31 @@ impl Store for RunVersions {
         self.read_only()
     }
 
-    fn remove(&self, _version: u64) -> Result<(), StoreError> {
-        self.read_only()
+    /// Removes a version from all shelves that hold a part of it.
+    fn remove(&self, version: u64) -> Result<(), StoreError> {
+        if !self.versions()?.contains(&version) {
+            return Err(StoreError::Missing { version });
+        }
+        self.holding(version, 0).try_for_each(|shelf| shelf.store.remove(version))
+    }
+
+    fn as_files(&self) -> Option<&dyn VersionFiles> {
+        Some(self)
+    }
+}
+
+impl VersionFiles for RunVersions {
+    /// When the last shelf on this machine got its commit mark.
+    fn published_at(&self, version: u64) -> Option<SystemTime> {
+        self.manifest(version).ok()?;
+        self.holding(version, 0).filter_map(|shelf| shelf.store.committed_at(version)).max()
+    }
+
+    fn set_aside(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn remove_set_aside(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }

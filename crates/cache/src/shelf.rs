@@ -15,6 +15,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use recoup_core::StoreError;
 use recoup_io::PrivateDir;
@@ -163,6 +164,13 @@ impl Shelf {
             }
         }
         Ok(versions)
+    }
+
+    /// Returns when a version got its commit mark; `None` for a draft.
+    pub(crate) fn committed_at(&self, version: u64) -> Option<SystemTime> {
+        let mark = self.open_version(version).ok()??.open_file(&Part::Commit.file()).ok()?;
+        read_whole(&mark).ok()?;
+        mark.metadata().ok()?.modified().ok()
     }
 
     /// Returns all versions and drafts, ascending.

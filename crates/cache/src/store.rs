@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use recoup_core::{Comm, FrameRecord, Manifest, Note, StoreError, agreed, gathered};
 use recoup_io::PrivateDir;
@@ -130,6 +131,11 @@ impl NodeStore {
     #[must_use]
     pub fn parts(&self, version: u64) -> Vec<String> {
         self.shelf.parts(version).unwrap_or_default().into_iter().map(ShelfPart::file).collect()
+    }
+
+    /// Returns when this rank committed a version; `None` for a draft.
+    pub(crate) fn committed_at(&self, version: u64) -> Option<SystemTime> {
+        self.shelf.committed_at(version)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, NodeState> {

@@ -1,4 +1,4 @@
-//! What a protected run cost: summed up over its lives, compared with the undisturbed solve.
+//! The account of a protected run: its costs over its lives, compared with the undisturbed solve.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use recoup::model::overhead::{self, Unprotected, unprotected_overhead_fraction};
 use recoup::pipeline::{Ended, EventKind, FlipCounts, RunReport, Saved, Spent};
 use serde::{Deserialize, Serialize};
 
-use crate::heartbeat::Beat;
-use crate::parts::Parts;
-use crate::protection::SchemeChoice;
+use crate::inject::heartbeat::Beat;
+use crate::inject::virtual_time::MachineRates;
+use crate::options::protection::SchemeChoice;
+use crate::report::parts::OverheadParts;
 use crate::solved::SolveReport;
-use crate::virtual_time::MachineRates;
 
 /// The sums of one life of a run, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,8 +45,8 @@ pub(crate) struct Account {
     pub(crate) repairs: Vec<RepairJson>,
     /// Versions removed to stay within `--max-bytes`.
     pub(crate) versions_dropped: Vec<u64>,
-    /// What restores found: where versions were read from, what was repaired or passed over; and
-    /// what tiers did not get.
+    /// Notes on restores (where versions were read from, what was repaired or skipped) and on
+    /// versions that a tier did not get.
     pub(crate) notes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct ExtraJson {
     pub(crate) extra_iterations_predicted: Option<f64>,
     /// The most they could be, where that is known.
     pub(crate) extra_iterations_at_most: Option<f64>,
-    /// What the newest of them rests on.
+    /// Basis of the newest prediction.
     extra_iterations_source: Option<PredictionSource>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct FlipsJson {
     pub(crate) rolled_back: u64,
     /// Restarts because of unsound directions.
     pub(crate) healed: u64,
-    /// Those nothing was done about.
+    /// Flips that needed no action.
     pub(crate) absorbed: u64,
     /// Iterations done again because of the rollbacks.
     pub(crate) iterations_lost: u64,
@@ -94,7 +94,7 @@ impl FlipsJson {
     }
 }
 
-/// One line of the decision log.
+/// A line of the decision log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct DecisionJson {
     iteration: u64,
@@ -180,8 +180,8 @@ impl Account {
         self.notes.clone_from(&last.notes);
     }
 
-    /// Iterations executed that are neither the baseline's nor lost work, per recovery; `None` for
-    /// a run that went on from an earlier one, whose own extra iterations nobody can tell from its.
+    /// Returns the iterations per recovery that are neither the baseline's nor lost work; `None`
+    /// for a run that resumed an earlier one, whose extra iterations cannot be separated.
     pub(crate) fn extra_iterations_mean(&self, baseline_iterations: Option<u64>) -> Option<f64> {
         let baseline = baseline_iterations.filter(|_| self.recoveries > 0 && self.start_version == 0)?;
         let needed = self.executed as f64 - self.lost as f64;
@@ -192,9 +192,9 @@ impl Account {
         seconds / self.checkpoints.max(1) as f64
     }
 
-    /// What the model expects of these mean costs at the interval in force; `None` where it expects
-    /// no end.
-    fn expected(&self, question: &Expected) -> Option<Parts> {
+    /// Returns the overhead that the model expects of these mean costs at the interval in force;
+    /// `None` if it expects no end.
+    fn expected(&self, question: &Expected) -> Option<OverheadParts> {
         if question.scheme == SchemeChoice::None || self.checkpoints == 0 {
             let lost_work = unprotected_overhead_fraction(&Unprotected {
                 mtti_seconds: question.mtti_seconds,
@@ -202,7 +202,7 @@ impl Account {
                 at_risk_seconds: 0.0,
                 recovery_seconds: 0.0,
             });
-            return lost_work.is_finite().then(|| Parts { lost_work, ..Parts::default() });
+            return lost_work.is_finite().then(|| OverheadParts { lost_work, ..OverheadParts::default() });
         }
         let checkpoint_seconds = self.per_checkpoint(self.seconds_blocking);
         let scheme = overhead::CheckpointTiming {
@@ -229,13 +229,13 @@ impl Account {
         let causes = [interval / 2.0 + scheme.drain_seconds, scheme.recovery_seconds, scheme.extra_seconds];
         let [lost_work, recoveries, extra_iterations] =
             causes.map(|cause| (total - checkpoints) * cause / causes.iter().sum::<f64>());
-        let parts = Parts { checkpoints, lost_work, recoveries, extra_iterations, other: 0.0 };
+        let parts = OverheadParts { checkpoints, lost_work, recoveries, extra_iterations, other: 0.0 };
         total.is_finite().then_some(parts)
     }
 
-    /// What was measured, by cause, over this much productive time.
-    fn measured(&self, extra_seconds: f64, productive_seconds: f64) -> Parts {
-        let causes = Parts {
+    /// Returns the measured overhead by cause, over this much productive time.
+    fn measured(&self, extra_seconds: f64, productive_seconds: f64) -> OverheadParts {
+        let causes = OverheadParts {
             checkpoints: self.seconds_blocking / productive_seconds,
             lost_work: self.seconds_lost_work / productive_seconds,
             recoveries: self.seconds_recovery / productive_seconds,
@@ -246,7 +246,7 @@ impl Account {
     }
 }
 
-/// What the restores of one process had to say, and its stores at the end.
+/// Returns the notes of the restores of one process, and of its stores at the end.
 fn notes(report: &RunReport) -> Vec<String> {
     let restored = report.events.iter().filter_map(|event| match &event.kind {
         EventKind::Recovery(restored) => Some(&restored.notes),
@@ -260,7 +260,7 @@ fn total(saved: &[Saved], seconds: fn(&Spent) -> f64) -> f64 {
     saved.iter().fold(0.0, |sum, saved| sum + seconds(&saved.spent))
 }
 
-/// What an expected overhead depends on beside measured costs.
+/// The inputs of an expected overhead besides measured costs.
 struct Expected {
     scheme: SchemeChoice,
     mtti_seconds: f64,
@@ -292,7 +292,7 @@ impl DecisionJson {
     }
 }
 
-/// One interruption by lost ranks: from the last step before it to the first after it.
+/// An interruption by lost ranks: from the last step before it to the first after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RepairJson {
     /// Processes lost.
@@ -303,13 +303,13 @@ pub(crate) struct RepairJson {
     pub(crate) saved: u64,
     /// The version they went on from; 0 for the start.
     pub(crate) version: u64,
-    /// From the last step to the error that told of the loss: what was left of a step, the
-    /// library's detection, and the news of it to all ranks. A loss in the middle of a recovery
-    /// adds all time since the repair before.
+    /// Time from the last step to the error that reported the loss: the rest of a step, the
+    /// library's detection, and its notice to all ranks. A loss during a recovery adds all time
+    /// since the repair before.
     pub(crate) seconds_notice: f64,
     /// Sharing the places among those alive: new communicators.
     pub(crate) seconds_repair: f64,
-    /// Problem, solver and session made anew.
+    /// Time to rebuild problem, solver and session.
     pub(crate) seconds_rebuild: f64,
     /// Agreeing on a version, bringing its parts to who reads them, reading it.
     pub(crate) seconds_restore: f64,
@@ -325,7 +325,7 @@ impl RepairJson {
     }
 }
 
-/// What a run is compared with.
+/// The undisturbed solve that a run is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Baseline {
     /// Iterations of the undisturbed solve; `None` when it was not run.
@@ -334,7 +334,7 @@ pub(crate) struct Baseline {
     pub(crate) iteration_seconds: Option<f64>,
 }
 
-/// What is known of a run beside its sums.
+/// The facts of a run besides its sums.
 pub(crate) struct Terms {
     pub(crate) scheme: SchemeChoice,
     pub(crate) baseline: Baseline,
@@ -347,7 +347,7 @@ pub(crate) struct Terms {
     pub(crate) ended: Ended,
 }
 
-/// What `recoup run` reports.
+/// The report of `recoup run`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunJson {
     #[serde(flatten)]
@@ -380,9 +380,9 @@ pub(crate) struct RunJson {
     pub(crate) seconds_lost_work: f64,
     pub(crate) overhead_fraction: Option<f64>,
     /// The same by cause.
-    pub(crate) overhead_parts: Option<Parts>,
+    pub(crate) overhead_parts: Option<OverheadParts>,
     pub(crate) expected_overhead_fraction: Option<f64>,
-    pub(crate) expected_overhead_parts: Option<Parts>,
+    pub(crate) expected_overhead_parts: Option<OverheadParts>,
     pub(crate) ratio_mean: Option<f64>,
     pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
@@ -393,8 +393,8 @@ pub(crate) struct RunJson {
     pub(crate) decisions: Vec<DecisionJson>,
     /// Interruptions by lost ranks.
     pub(crate) repairs: Vec<RepairJson>,
-    /// What restores found: where versions were read from, what was repaired or passed over; and
-    /// what tiers did not get.
+    /// Notes on restores (where versions were read from, what was repaired or skipped) and on
+    /// versions that a tier did not get.
     pub(crate) notes: Vec<String>,
     /// Versions removed to stay within `--max-bytes`.
     pub(crate) versions_dropped: Vec<u64>,
@@ -407,8 +407,8 @@ impl RunJson {
         solve.seconds_solve = computing.max(0.0);
         solve.seconds_per_iteration = solve.seconds_solve / account.executed.max(1) as f64;
         let iteration_seconds = terms.baseline.iteration_seconds.unwrap_or(solve.seconds_per_iteration);
-        // A run that goes on from an earlier one does a part of the work, the cost of the rest
-        // nobody knows.
+        // A run that resumes an earlier one does a part of the work; the cost of the rest is
+        // unknown.
         let whole = terms.baseline.iterations.filter(|_| account.start_version == 0);
         let productive = whole.map(|n| n as f64 * iteration_seconds).filter(|&productive| productive > 0.0);
         let extra = account.extra_iterations_mean(whole).filter(|_| solve.converged);
@@ -469,7 +469,7 @@ impl RunJson {
     }
 }
 
-/// How a run ended, as JSON says it.
+/// Returns the JSON name for how a run ended.
 pub(crate) fn ended_name(ended: Ended) -> &'static str {
     match ended {
         Ended::Converged => "converged",
@@ -483,15 +483,19 @@ pub(crate) fn ended_name(ended: Ended) -> &'static str {
 mod tests {
     use super::*;
 
-    fn expected(account: &Account) -> Parts {
-        let (scheme, mtti_seconds, iteration_seconds) = (SchemeChoice::Traditional, 100.0, 1.0);
-        let (productive_seconds, extra_iterations, synchronous) = (1000.0, 0.0, true);
+    fn expected(account: &Account) -> OverheadParts {
+        let scheme = SchemeChoice::Traditional;
+        let mtti_seconds = 100.0;
+        let iteration_seconds = 1.0;
+        let productive_seconds = 1000.0;
+        let extra_iterations = 0.0;
+        let synchronous = true;
         let asked =
             Expected { scheme, mtti_seconds, productive_seconds, extra_iterations, iteration_seconds, synchronous };
         account.expected(&asked).unwrap()
     }
 
-    /// At an MTTI of ten checkpoints the first order expects twice what is measured.
+    /// The first-order formula expects twice the measured overhead at an MTTI of ten checkpoints.
     #[test]
     fn expected_overhead_is_that_of_exponential_failures_at_the_spacing_of_versions() {
         let account = Account { executed: 999, checkpoints: 50, seconds_blocking: 500.0, ..Account::default() };

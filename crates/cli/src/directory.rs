@@ -1,30 +1,33 @@
-//! Directories of versions, opened to be looked at: which runs they hold.
+//! The places of versions: a directory, or memory tiers on this machine.
+//!
+//! Every store that a command looks into is opened here.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use recoup::cache::{MEMORY_DIR, RunMemory, RunPlace, RunVersions};
-use recoup::core::Store;
+use recoup::core::{Store, VersionFiles};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{ChainReader, Codecs};
 
 use crate::exit::Exit;
-use crate::tiers::{check_memory_dir, refused};
+use crate::observe::status_file::RunStatus;
+use crate::options::tiers::{check_memory_dir, refused};
 
-/// Which versions are meant.
+/// The versions a command works on.
 #[derive(Args, Debug)]
 pub(crate) struct DirectoryArgs {
-    /// Directory of the versions (what `run` calls --dir).
+    /// Directory of the versions (--dir of `run`).
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 
-    /// Only this run [default: all in the directory].
+    /// Name of the run [default: all runs in the directory].
     #[arg(long, value_parser = run_name)]
     pub(crate) name: Option<String>,
 }
 
-/// The name of a run, which becomes one of a directory.
+/// Reads the name of a run, which becomes that of a folder.
 ///
 /// # Errors
 /// Says what was expected.
@@ -35,7 +38,7 @@ pub(crate) fn run_name(text: &str) -> Result<String, String> {
 }
 
 impl DirectoryArgs {
-    /// The names of the runs meant.
+    /// Returns the names of the runs meant.
     ///
     /// # Errors
     /// When the directory cannot be read or holds no run.
@@ -49,7 +52,7 @@ impl DirectoryArgs {
         }
     }
 
-    /// The one run meant.
+    /// Returns the one run meant.
     ///
     /// # Errors
     /// As [`DirectoryArgs::names`], and when there are several.
@@ -68,27 +71,19 @@ impl DirectoryArgs {
     fn empty(&self) -> anyhow::Error {
         Exit::NoCheckpoint.because(format!("{} holds no versions of any run", self.dir.display()))
     }
-
-    /// Opens one run to look at it.
-    ///
-    /// # Errors
-    /// When it is not ours.
-    pub(crate) fn open(&self, name: &str) -> Result<Hdf5Store> {
-        open(&self.dir, name)
-    }
 }
 
-/// Which versions are meant, of the directory or of memory.
+/// The versions a command works on, in the directory or in memory.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     directory: DirectoryArgs,
 
-    /// The versions in memory tiers on this machine, instead of those in the directory.
+    /// Use the versions in memory tiers on this machine instead of those in the directory.
     #[arg(long)]
     memory: bool,
 
-    /// Where memory tiers are.
+    /// Directory of memory tiers.
     #[arg(long, value_name = "D", default_value = MEMORY_DIR, requires = "memory")]
     memory_dir: PathBuf,
 }
@@ -121,14 +116,48 @@ impl PlaceArgs {
         self.directory.name.clone().unwrap_or_else(|| "solve".to_owned())
     }
 
+    /// Returns whether memory is looked at.
+    pub(crate) fn is_memory(&self) -> bool {
+        self.memory
+    }
+
+    /// Returns whether the directory holds a version, wherever else it is.
+    pub(crate) fn directory_holds(&self, name: &str, version: u64) -> bool {
+        let versions = open(&self.directory.dir, name).and_then(|store| Ok(store.versions()?));
+        versions.is_ok_and(|versions| versions.contains(&version))
+    }
+
+    /// Returns the folder in which a run says how it stands.
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.directory.dir.join(name)
+    }
+
     /// Opens one run to look at it.
     ///
     /// # Errors
     /// When it is not ours, or memory holds nothing of it.
     pub(crate) fn open(&self, name: &str) -> Result<Box<dyn Store>> {
+        if self.memory { self.open_memory(name) } else { open(&self.directory.dir, name) }
+    }
+
+    /// Opens one run to remove versions of it.
+    ///
+    /// # Errors
+    /// As [`PlaceArgs::open`], and when the run is going on.
+    pub(crate) fn open_to_write(&self, name: &str) -> Result<Box<dyn Store>> {
         if !self.memory {
-            return Ok(Box::new(self.directory.open(name)?));
+            return Ok(Box::new(Hdf5Store::open(&self.directory.dir, name, Access::Write)?));
         }
+        // Memory has no lock: the run itself says whether it is going on.
+        if let Some(status) = RunStatus::read(&self.folder(name)).filter(RunStatus::is_going_on) {
+            let text =
+                format!("run {name} is going on as process {} on {}: stop it first", status.process, status.host);
+            return Err(Exit::Failed.because(text));
+        }
+        self.open_memory(name)
+    }
+
+    fn open_memory(&self, name: &str) -> Result<Box<dyn Store>> {
         check_memory_dir(&self.memory_dir, true)?;
         let run = RunPlace { dir: Some(&self.directory.dir), name };
         let shelves = RunMemory::new(&self.memory_dir, run).and_then(|memory| memory.shelves()).map_err(refused)?;
@@ -141,19 +170,27 @@ impl PlaceArgs {
     }
 }
 
-/// Opens one run to look at it.
+/// Opens one run of a directory to look at it.
 ///
 /// # Errors
 /// When it is not ours.
-pub(crate) fn open(dir: &Path, name: &str) -> Result<Hdf5Store> {
-    Ok(Hdf5Store::open(dir, name, Access::Read)?)
+pub(crate) fn open(dir: &Path, name: &str) -> Result<Box<dyn Store>> {
+    Ok(Box::new(Hdf5Store::open(dir, name, Access::Read)?))
+}
+
+/// Returns what was set aside of a run, by name; nothing in a store that keeps none of it.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn set_aside(store: &dyn Store) -> Result<Vec<String>> {
+    Ok(store.as_files().map_or_else(|| Ok(Vec::new()), VersionFiles::set_aside)?)
 }
 
 fn known(names: &[String]) -> String {
     if names.is_empty() { "it holds none at all".to_owned() } else { format!("it holds {}", names.join(", ")) }
 }
 
-/// A reader of a run's values.
+/// Returns a reader of a run's values.
 pub(crate) fn reader(store: &dyn Store) -> ChainReader<'_> {
     ChainReader::new(store, Codecs::shared(recoup::compress::codec, 1))
 }

@@ -1,4 +1,4 @@
-//! One protected run: a store, a session, failures, and a runner that brings the solver through
+//! One protected run: a store, a session, failures, and a runner that takes the solver through
 //! them.
 
 use std::cell::RefCell;
@@ -9,39 +9,37 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use recoup::core::{Bit, Comm, FailureKind, FailureSource, FlipTarget, Iteration, Store, StoreError};
+use recoup::core::{Comm, Iteration, Store, StoreError};
 use recoup::io::{Access, Hdf5Store, MemoryStore, Throttle};
-use recoup::model::Rng;
-use recoup::model::failures::{AtIterations, Exponential, Flips, Never};
 use recoup::pipeline::{PipelineError, RunLimits, RunReport, Runner, Session, SessionConfig, Timing};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 
-use crate::agreed::Agreed;
-use crate::beside::Beside;
 use crate::exit::Exit;
-use crate::heartbeat::{CountedStore, Heartbeat};
+use crate::inject::agreed::Agreed;
+use crate::inject::failures;
+use crate::inject::heartbeat::{CountedStore, Heartbeat};
+use crate::inject::virtual_time::Machine;
 use crate::method::Setup;
-use crate::observed::{Observed, Pulse};
-use crate::options::FailureChoice;
-use crate::progress::Bar;
-use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::observe::observers::Observers;
+use crate::observe::progress::Bar;
+use crate::observe::residual_log::LogLost;
+use crate::observe::saves::Saves;
+use crate::observe::solver::{Observed, Pulse};
+use crate::observe::status_file::CountedFailures;
+use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::ranks::{agree, is_first};
-use crate::residual_log::LogLost;
-use crate::saves::Saves;
-use crate::standing::ToldFailures;
-use crate::virtual_time::Machine;
 
-/// A run that only loses ends after this many times the iterations the undisturbed solve takes.
+/// Limit for runs that only lose work: this many times the iterations of the undisturbed solve.
 const EXECUTED_FACTOR: u64 = 100;
 
-/// Versions named with the reason they share.
+/// Versions listed with a shared reason.
 const VERSIONS_SHOWN: usize = 5;
 
-/// How often and how long a directory is waited for that another process has just left.
+/// Attempts to open a directory that another process has just left, and the time between two.
 const BUSY_TRIES: u32 = 40;
 const BUSY_WAIT: Duration = Duration::from_millis(25);
 
-/// One run, described.
+/// The description of a run.
 pub(crate) struct Execution<'a> {
     pub(crate) setup: &'a Setup<'a>,
     pub(crate) protection: &'a ProtectionArgs,
@@ -56,21 +54,21 @@ pub(crate) struct Execution<'a> {
     pub(crate) baseline_iterations: Option<u64>,
     /// Set from outside to stop.
     pub(crate) stop: Arc<AtomicBool>,
-    /// The counters that survive a SIGKILL, where somebody reads them.
+    /// The counters that survive a SIGKILL, if they are read.
     pub(crate) heartbeat: Option<Arc<Heartbeat>>,
-    pub(crate) beside: Beside,
-    /// Where versions of an earlier run come from, as people are told.
+    pub(crate) observers: Observers,
+    /// Place of an earlier run's versions, for people.
     pub(crate) origin: Option<String>,
 }
 
-/// One run, done.
+/// The results of a run.
 pub(crate) struct Executed {
     pub(crate) report: RunReport,
-    /// `||b - A x|| / ||b||`, computed anew from the last iterate.
+    /// `||b - A x|| / ||b||`, computed from the last iterate.
     pub(crate) relative_residual: f64,
     /// This rank's rows of it.
     pub(crate) iterate: Vec<f64>,
-    /// Of the residual log, where there is one.
+    /// Lost lines of the residual log, if there is one.
     pub(crate) log_lost: Option<LogLost>,
 }
 
@@ -82,15 +80,21 @@ impl<'a> Execution<'a> {
     pub(crate) fn run(mut self) -> Result<Executed> {
         let problem = self.setup.problem();
         let last = Rc::new(RefCell::new(Vec::new()));
-        let beside = std::mem::take(&mut self.beside);
-        let (status, log_lost) = (beside.status.clone(), beside.log_lost());
-        let mut runner = self.runner(beside)?;
-        let (setup, heartbeat, clock, iterate) = (self.setup, self.heartbeat, self.machine.clock, last.clone());
+        let observers = std::mem::take(&mut self.observers);
+        let status = observers.status.clone();
+        let log_lost = observers.log_lost();
+        let mut runner = self.runner(observers)?;
+        let setup = self.setup;
+        let heartbeat = self.heartbeat;
+        let clock = self.machine.clock;
+        let iterate = last.clone();
         if let Some(heartbeat) = &heartbeat {
             heartbeat.ready();
         }
-        let (begin, pace) = (clock.now(), self.protection.pace(&clock));
-        let (mut origin, told) = (self.origin.filter(|_| is_first()), status.clone());
+        let begin = clock.now();
+        let pace = self.protection.pace(&clock);
+        let mut origin = self.origin.filter(|_| is_first());
+        let told = status.clone();
         let mut make = move || -> Result<Box<dyn Iteration + 'a>, recoup::core::SolveError> {
             let pulse = heartbeat.clone().map(|heartbeat| Pulse { heartbeat, clock: clock.clone(), since: begin });
             // Restores after a failure are no news.
@@ -109,32 +113,33 @@ impl<'a> Execution<'a> {
         Ok(Executed { report, relative_residual, iterate, log_lost })
     }
 
-    fn runner(&self, mut beside: Beside) -> Result<Runner<'a>> {
-        let (setup, comm) = (self.setup, self.setup.problem().comm());
-        let mut failures = failure_source(self.protection, self.seed);
+    fn runner(&self, mut observers: Observers) -> Result<Runner<'a>> {
+        let setup = self.setup;
+        let comm = self.setup.problem().comm();
+        let mut failures = failures::source(self.protection, self.seed);
         let mut stop = self.stop.clone();
         if comm.size() > 1 {
             stop = Arc::new(AtomicBool::new(false));
             failures = Box::new(Agreed::new(failures, comm.dup()?, self.stop.clone(), stop.clone()));
         }
-        if let Some(status) = beside.status.clone() {
-            failures = Box::new(ToldFailures { inner: failures, status });
+        if let Some(status) = observers.status.clone() {
+            failures = Box::new(CountedFailures { inner: failures, status });
         }
         let mut bar = Bar::new(&self.scheme.to_string(), setup.args().rtol);
         let max_iterations = setup.args().max_iterations;
         let executed = self.baseline_iterations.unwrap_or(max_iterations).saturating_mul(EXECUTED_FACTOR);
         Ok(Runner {
-            session: self.session(beside.saves.clone())?,
+            session: self.session(observers.saves.clone())?,
             failures,
             clock: self.machine.clock.clone(),
             timing: self.machine.timing,
             stop,
             stop_plan: self.protection.stop_plan(self.scheme, setup.args().method),
-            last_plan: beside.saves_last.then(|| self.protection.last_plan(setup.args().method)),
+            last_plan: observers.saves_last.then(|| self.protection.last_plan(setup.args().method)),
             limits: RunLimits { iterations: max_iterations, executed },
             watch: Box::new(move |progress, executed| {
                 bar.show(progress, executed);
-                beside.look(progress, executed);
+                observers.look(progress, executed);
             }),
         })
     }
@@ -142,7 +147,8 @@ impl<'a> Execution<'a> {
     fn session(&self, saves: Arc<Saves>) -> Result<Option<Session>> {
         let Some(inner) = self.store.clone() else { return Ok(None) };
         let store = Arc::new(CountedStore { inner, heartbeat: self.heartbeat.clone(), saves });
-        let (problem, args) = (self.setup.problem(), self.setup.args());
+        let problem = self.setup.problem();
+        let args = self.setup.args();
         let config = SessionConfig {
             name: self.name.to_owned(),
             store,
@@ -168,7 +174,7 @@ impl<'a> Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Of one rank, where it is declared and versions wait for it.
+    /// Returns the bandwidth of one rank, if it is declared and versions wait for it.
     fn known_bandwidth(&self, ranks: usize) -> Option<f64> {
         let tiers = &self.protection.tiers;
         let is_behind_memory = tiers.has_memory() && !tiers.is_memory_alone();
@@ -176,7 +182,7 @@ impl Execution<'_> {
     }
 }
 
-/// Why versions do not count, each reason once, with the versions.
+/// Lists the reasons why versions were not saved, each once, with the versions.
 pub(crate) fn failures_to_save(failed: &[(u64, String)]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for (version, message) in failed {
@@ -189,63 +195,42 @@ pub(crate) fn failures_to_save(failed: &[(u64, String)]) -> Vec<String> {
         }
     }
     let line = |(reason, versions): (String, Vec<String>)| {
-        let (shown, all) = (versions.iter().take(VERSIONS_SHOWN).cloned().collect::<Vec<_>>(), versions.len());
+        let shown = versions.iter().take(VERSIONS_SHOWN).cloned().collect::<Vec<_>>();
+        let all = versions.len();
         let more = if all > shown.len() { format!(" and {} more", all - shown.len()) } else { String::new() };
         format!("not saved: {}{more}: {reason}", shown.join(", "))
     };
     reasons.into_iter().map(line).collect()
 }
 
-/// Adds what to do, and the exit code.
+/// Adds advice and the exit code.
 fn explain(error: PipelineError) -> anyhow::Error {
     match error {
-        PipelineError::NoUsable { .. } => {
-            Exit::NoCheckpoint.because(format!("{error}; look with `recoup verify`, or start anew with --fresh"))
-        }
+        PipelineError::NoUsable { .. } => Exit::NoCheckpoint
+            .because(format!("{error}; see `recoup verify`, or start from the beginning with --fresh")),
         PipelineError::OtherProblem { .. } | PipelineError::Variable { .. } | PipelineError::RankCount { .. } => {
-            Exit::Failed.because(format!("{error}; take another --dir or --name, or start anew with --fresh"))
+            Exit::Failed
+                .because(format!("{error}; take another --dir or --name, or start from the beginning with --fresh"))
         }
         other => other.into(),
     }
 }
 
-/// Failures as the options ask for them; those of a killed process come from outside.
-pub(crate) fn failure_source(args: &ProtectionArgs, seed: u64) -> Box<dyn FailureSource> {
-    let mtti = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    match (&args.failures, args.mtti_seconds()) {
-        (Some(FailureChoice::At(iterations)), _) => Box::new(AtIterations::new(iterations)),
-        (Some(FailureChoice::FlipAt(flips)), _) => Box::new(AtIterations::with_kinds(drawn(flips, seed))),
-        (Some(FailureChoice::Inject), Some(seconds)) => Box::new(Exponential::new(mtti(seconds), seed)),
-        (Some(FailureChoice::Flips), Some(seconds)) => Box::new(Flips::new(mtti(seconds), seed)),
-        _ => Box::new(Never),
-    }
-}
-
-/// A bit for each flip, from the seed.
-fn drawn(flips: &[(u64, Option<String>)], seed: u64) -> Vec<(u64, FailureKind)> {
-    let mut rng = Rng::new(seed);
-    let kind = |(iteration, variable): &(u64, Option<String>)| {
-        let target = variable.clone().map_or(FlipTarget::Iterate, FlipTarget::Named);
-        (*iteration, FailureKind::BitFlip { target, bit: Bit::Drawn(rng.next_u64()) })
-    };
-    flips.iter().map(kind).collect()
-}
-
-/// How a directory is written to.
+/// Options for writing to a directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Writing {
-    /// The bandwidth limit of real time, where one is given.
+pub(crate) struct WriteOptions {
+    /// The bandwidth limit in real time, if there is one.
     pub(crate) throttle: Option<Throttle>,
-    /// Ranks in a row that share a file.
+    /// Consecutive ranks that share a file.
     pub(crate) ranks_per_file: usize,
 }
 
-/// A directory, throttled in real time where a bandwidth is given. Rank 0 opens it first and holds
-/// its lock. Collective.
+/// Opens a directory, throttled in real time if a bandwidth is given. Rank 0 opens it first and
+/// holds its lock. Collective.
 ///
 /// # Errors
 /// When the directory is not ours, not writable or in use; the same on all ranks.
-pub(crate) fn open_directory(dir: &Path, name: &str, writing: Writing, comm: &dyn Comm) -> Result<Arc<dyn Store>> {
+pub(crate) fn open_directory(dir: &Path, name: &str, writing: WriteOptions, comm: &dyn Comm) -> Result<Arc<dyn Store>> {
     let tries = if comm.size() > 1 { BUSY_TRIES } else { 0 };
     let open = |access| {
         // A rank 0 that was killed may hold the lock for a moment yet.
@@ -269,7 +254,7 @@ pub(crate) fn open_directory(dir: &Path, name: &str, writing: Writing, comm: &dy
     })
 }
 
-/// The memory of this process.
+/// Returns a store in the memory of this process.
 pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
     match throttle {
         Some(throttle) => Arc::new(MemoryStore::new().with_throttle(throttle)),
@@ -277,19 +262,19 @@ pub(crate) fn memory(throttle: Option<Throttle>) -> Arc<dyn Store> {
     }
 }
 
-/// The bandwidth limit of real time, an equal share for each of so many ranks; in virtual time
-/// bytes are charged, not delayed.
+/// Returns the bandwidth limit in real time, an equal share for each rank. In virtual time bytes
+/// are charged, not delayed.
 pub(crate) fn throttle(args: &ProtectionArgs, machine: &Machine, ranks: usize) -> Option<Throttle> {
     let bandwidth = args.pfs_bandwidth.filter(|_| machine.timing == Timing::Real)? / ranks as f64;
     Some(Throttle::new(bandwidth, machine.clock.clone()).bypassed_by(machine.abort.clone()))
 }
 
-/// Signals that end a run at its next safe point: those of users, of terminals that close, and of
-/// batch systems that warn.
+/// Signals that end a run at its next safe point: from users, from closing terminals, and from
+/// batch systems as a warning.
 const STOPPING: [i32; 5] = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
 
-/// A flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once; the others
-/// may come twice, as batch systems send one after the other.
+/// Returns a flag that each of [`STOPPING`] raises. A second SIGINT ends the process at once. The
+/// others may come twice, as batch systems send one after the other.
 ///
 /// # Errors
 /// When the system refuses the handlers.

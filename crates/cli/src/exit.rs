@@ -1,4 +1,4 @@
-//! How the program ends: the exit codes scripts depend on.
+//! The exit codes of the program, on which scripts depend.
 
 use std::fmt;
 use std::io;
@@ -9,13 +9,13 @@ pub(crate) const HELP: &str = "Exit codes: 0 done, 1 failed, 2 usage, 3 not conv
                                5 a part is not available here, 75 stopped with a version, by a signal or before the end of \
                                the job: start it again";
 
-/// Why the program ends.
+/// The end of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// What was asked is done.
+    /// The task is done.
     Done = 0,
-    /// It failed, or something is damaged.
+    /// The task failed, or something is damaged.
     Failed = 1,
     /// The command line makes no sense; clap ends with the same code.
     Usage = 2,
@@ -25,25 +25,26 @@ pub(crate) enum Exit {
     NoCheckpoint = 4,
     /// A part (MPI, a GPU, a codec) is not in this build or on this machine.
     NotAvailable = 5,
-    /// A signal or the end of its job stopped it: the same command goes on. The code of
-    /// `EX_TEMPFAIL` in sysexits.h.
+    /// The run was stopped by a signal or before the end of its job; the same command resumes it.
+    /// The code of `EX_TEMPFAIL` in sysexits.h.
     Stopped = 75,
 }
 
 impl Exit {
-    /// An error that ends the program with this code.
+    /// Makes an error that ends the program with this code.
     pub(crate) fn because(self, message: impl Into<String>) -> anyhow::Error {
         ExitError { exit: self, message: message.into() }.into()
     }
 
-    /// The exit of a code; [`Exit::Failed`] for a number that is none.
+    /// Returns the exit of a code; [`Exit::Failed`] for an unknown number.
     pub(crate) fn from_code(code: u8) -> Self {
         let ends = [Self::Done, Self::Failed, Self::Usage, Self::NotConverged, Self::Stopped];
         let lacks = [Self::NoCheckpoint, Self::NotAvailable];
         ends.into_iter().chain(lacks).find(|exit| *exit as u8 == code).unwrap_or(Self::Failed)
     }
 
-    /// The code an error ends the program with: its own if it has one, else [`Exit::Failed`].
+    /// Returns the code that an error ends the program with: its own if it has one, else
+    /// [`Exit::Failed`].
     pub(crate) fn of(error: &anyhow::Error) -> Self {
         error.downcast_ref::<ExitError>().map_or(Self::Failed, |stop| stop.exit)
     }
@@ -55,7 +56,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// One line that names every cause once: many errors repeat their source in their own text.
+/// Returns one line that names every cause once: many errors repeat their source in their own text.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -66,7 +67,7 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
     line
 }
 
-/// The reader of our output is gone.
+/// Returns whether the reader of the output is gone.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let kinds = error.chain().filter_map(|cause| {
         let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);

@@ -1,50 +1,27 @@
-//! The `recoup` program: run solvers under injected failures, look into checkpoint directories, and
-//! plan intervals and bounds for a machine one does not own yet.
+//! The `recoup` program: runs solvers under injected failures, inspects checkpoint directories, and
+//! plans intervals and bounds for machines that are not there yet.
 //!
 //! Promises: with `--json` one object on stdout and nothing else there; a table otherwise; logs and
 //! progress on stderr; the exit codes of [`exit::Exit`]. Every command is a thin layer over the
 //! library: what it can do, a program that links `recoup` can do too.
 
 mod account;
-mod agreed;
-mod beside;
 mod commands;
-mod curves;
-mod deadline;
 mod directory;
 mod execute;
 mod exit;
-mod facts;
-mod figures;
-mod heartbeat;
-mod kill;
-mod last;
-mod lives;
+mod inject;
 mod method;
-mod observed;
+mod observe;
 mod options;
 mod output;
-mod parts;
-mod planned;
-mod plot;
 mod problem;
-mod progress;
-mod protection;
 mod ranks;
 mod report;
-mod residual_log;
 mod results;
-mod roofline;
-mod run_args;
-mod saves;
 mod solved;
-mod spares;
-mod standing;
-mod tiers;
 mod vector_file;
 mod version;
-mod virtual_time;
-mod watched;
 
 use std::error::Error as _;
 use std::num::{ParseFloatError, ParseIntError};
@@ -68,7 +45,7 @@ struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
-    /// Write that object to a file, too: the `mpirun` of a job that lost ranks may lose what is
+    /// Write the JSON object to a file, too. The `mpirun` of a job that lost ranks may lose what is
     /// printed.
     #[arg(long, global = true, value_name = "FILE")]
     json_file: Option<PathBuf>,
@@ -79,28 +56,28 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Solve a linear system, undisturbed.
+    /// Solve a linear system without failures or checkpoints.
     Solve(commands::solve::Args),
     /// Solve a linear system under failures, protected by checkpoints.
-    Run(run_args::RunArgs),
-    /// The same problem and the same failures under every scheme, side by side.
+    Run(options::run::RunArgs),
+    /// Compare all schemes on the same problem and the same failures.
     Compare(commands::compare::Args),
-    /// One page over the reports of several comparisons.
+    /// Write one page over the reports of several comparisons.
     Report(commands::report::Args),
     /// List the versions of a directory: variables, codecs, bounds, errors, residuals, sizes.
     Inspect(commands::inspect::Args),
-    /// Read, check and decode everything in a directory, and name whatever is damaged.
+    /// Read, check and decode all versions of a directory, and name all damage.
     Verify(commands::verify::Args),
-    /// How the runs in a directory stand: iteration, residual, newest version, and whether their
-    /// processes are alive.
+    /// Show the status of the runs in a directory: iteration, residual, newest version, and whether
+    /// their processes are alive.
     Status(commands::status::Args),
-    /// Remove old versions, and what was set aside.
+    /// Remove old versions, and versions that were set aside.
     Prune(commands::prune::Args),
-    /// Write the decoded variables of a version as .npy, .mtx or plain .h5.
+    /// Export the decoded variables of a version as .npy, .mtx or plain .h5.
     Export(commands::export::Args),
     /// Plan for a machine: intervals, overheads, bounds, decisions, simulations.
     Model(commands::model::Args),
-    /// Print what a shell needs to complete command lines.
+    /// Print shell completions of the command line.
     Completions(commands::completions::Args),
     /// Write the manual pages.
     Man(commands::man::Args),
@@ -134,8 +111,8 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
     }
 }
 
-/// What the program understands. A value that begins with a minus sign is a value: the option says
-/// why it is refused.
+/// Returns the command line. A value that begins with a minus sign counts as a value, so its option
+/// can say why it is refused.
 fn command_line() -> clap::Command {
     with_numbers(Cli::command())
 }

@@ -1,5 +1,5 @@
-//! From options to an iterative method: the preconditioner once, a fresh solver as often as
-//! failures ask.
+//! The iterative method that options describe: the preconditioner once, and a new solver after each
+//! failure.
 
 use anyhow::Result;
 use recoup::core::SolveError;
@@ -10,18 +10,18 @@ use recoup::solvers::{
 
 use crate::exit::Exit;
 use crate::options::{MethodArgs, PcKind, PcSide, methods_with, name_of};
-use crate::problem::Problem;
+use crate::problem::LinearProblem;
 use crate::ranks::{agree, was_repaired};
 
 /// Rows of a block of the block Jacobi preconditioner.
 const BLOCK_ROWS: usize = 64;
 
-/// Everything a solver is made from; failures leave it whole.
+/// All that a solver is made from; failures do not touch it.
 pub(crate) struct Setup<'a> {
-    problem: &'a Problem,
+    problem: &'a LinearProblem,
     args: &'a MethodArgs,
     preconditioner: Box<dyn Preconditioner + 'a>,
-    /// Rows of this rank whose diagonal the Jacobi preconditioner takes for 1.
+    /// Rows of this rank for which the Jacobi preconditioner replaces a zero diagonal by 1.
     zeros: usize,
     start: Vec<f64>,
 }
@@ -32,13 +32,13 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// Exit 2 for options that contradict each other, exit 1 where A does not allow the
     /// preconditioner.
-    pub(crate) fn new(problem: &'a Problem, args: &'a MethodArgs) -> Result<Self> {
+    pub(crate) fn new(problem: &'a LinearProblem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
         let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
         Ok(Self { problem, args, preconditioner, zeros, start: vec![0.0; problem.n()] })
     }
 
-    /// The same with another first guess than x = 0, of this rank's rows.
+    /// Replaces the first guess x = 0 by this rank's rows of another one.
     pub(crate) fn starting_at(self, start: Option<Vec<f64>>) -> Self {
         Self { start: start.unwrap_or(self.start), ..self }
     }
@@ -49,7 +49,8 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// When a rank is lost.
     pub(crate) fn examine(&self) -> Result<()> {
-        let (system, method) = (self.problem.system(), self.args.method);
+        let system = self.problem.system();
+        let method = self.args.method;
         let mut zeros = [self.zeros as f64];
         system.comm.sum(&mut zeros)?;
         let needs_symmetry = method.needs == Some(Need::Symmetry);
@@ -71,17 +72,18 @@ impl<'a> Setup<'a> {
         Ok(())
     }
 
-    /// The problem.
-    pub(crate) fn problem(&self) -> &'a Problem {
+    /// Returns the problem.
+    pub(crate) fn problem(&self) -> &'a LinearProblem {
         self.problem
     }
 
-    /// The options.
+    /// Returns the options.
     pub(crate) fn args(&self) -> &'a MethodArgs {
         self.args
     }
 
-    /// Bytes a product with the operator moves, as a part of those an iteration moves; at most 1.
+    /// Returns the bytes that a product with the operator moves, divided by those of an iteration;
+    /// at most 1.
     ///
     /// # Errors
     /// As [`Setup::make`].
@@ -91,7 +93,7 @@ impl<'a> Setup<'a> {
         Ok((product_bytes / self.make()?.bytes_per_iteration()).min(1.0))
     }
 
-    /// A fresh solver at the first guess.
+    /// Makes a solver at the first guess.
     ///
     /// # Errors
     /// [`SolveError`] where A or b do not allow the method.
@@ -99,7 +101,7 @@ impl<'a> Setup<'a> {
         self.make_to(self.args.rtol)
     }
 
-    /// A fresh solver at the first guess with another tolerance.
+    /// Makes a solver at the first guess with another tolerance.
     ///
     /// # Errors
     /// As [`Setup::make`].
@@ -130,7 +132,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Options that contradict the method.
+/// Refuses options that contradict the method.
 fn check(args: &MethodArgs) -> Result<()> {
     let method = args.method.name;
     if !args.method.takes(Setting::Preconditioner) && !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
@@ -145,7 +147,8 @@ fn check(args: &MethodArgs) -> Result<()> {
         return Err(Exit::Usage.because(format!("--harvest is for --method {meant}; {method} carries nothing over")));
     }
     if args.method.takes(Setting::Harvest) && args.harvest() + 3 > args.restart as usize {
-        let (harvest, restart) = (args.harvest(), args.restart);
+        let harvest = args.harvest();
+        let restart = args.restart;
         return Err(Exit::Usage.because(format!("--harvest {harvest} leaves no room in cycles of --restart {restart}")));
     }
     if args.omega.is_some_and(|omega| !(omega > 0.0 && omega < 2.0)) {
@@ -154,8 +157,8 @@ fn check(args: &MethodArgs) -> Result<()> {
     Ok(())
 }
 
-/// A row of those of this rank, by its number among the rows of all.
-fn in_global_rows(problem: &Problem, error: SolveError) -> SolveError {
+/// Replaces the number of a row of this rank by its number among the rows of all.
+fn in_global_rows(problem: &LinearProblem, error: SolveError) -> SolveError {
     match error {
         SolveError::Diagonal { what, row, value } => {
             SolveError::Diagonal { what, row: problem.operator.first_row() as usize + row, value }
@@ -164,8 +167,8 @@ fn in_global_rows(problem: &Problem, error: SolveError) -> SolveError {
     }
 }
 
-/// The preconditioner, and the zeros that one of the diagonal replaced.
-fn preconditioner<'a>(problem: &'a Problem, args: &MethodArgs) -> Result<(Box<dyn Preconditioner + 'a>, usize)> {
+/// Makes the preconditioner, and returns the number of zeros it replaced on the diagonal.
+fn preconditioner<'a>(problem: &'a LinearProblem, args: &MethodArgs) -> Result<(Box<dyn Preconditioner + 'a>, usize)> {
     let needs_rows = || Exit::Usage.because(format!("--pc {} needs assembled rows: --operator csr", name_of(args.pc)));
     let rows = || -> Result<&'a Csr> { problem.rows.as_deref().ok_or_else(needs_rows) };
     let global = |error| in_global_rows(problem, error);

@@ -1,5 +1,9 @@
-//! The options commands share: the problem, the method, and how values are written on a command
-//! line.
+//! Options that several commands share: the problem, the method, and the notation of values on the
+//! command line.
+
+pub(crate) mod protection;
+pub(crate) mod run;
+pub(crate) mod tiers;
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -11,14 +15,15 @@ use clap::{ArgGroup, Args, ValueEnum};
 use recoup::model::interval::parse_seconds;
 use recoup::solvers::{HARVEST_MAX, METHODS, NamedMethod, RightHandSide, Setting};
 
-/// Directions gmres-dr carries over where nothing else is said.
+/// Directions gmres-dr carries over by default.
 const DEFAULT_HARVEST: usize = 8;
 
 /// `A x = b`.
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("problem").args(["poisson3d", "matrix"]).required(true))]
 pub(crate) struct ProblemArgs {
-    /// 3D Poisson equation on N x N x N inner points: 7-point stencil, Dirichlet boundary.
+    /// 3D Poisson equation on N x N x N interior points: 7-point stencil, Dirichlet boundary
+    /// conditions.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1625),
           help_heading = "Problem")]
     pub(crate) poisson3d: Option<u32>,
@@ -40,24 +45,25 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "S", help_heading = "Problem")]
     pub(crate) rhs_seed: Option<u64>,
 
-    /// How A is kept: assembled rows, or (3D Poisson only) not at all.
+    /// Storage of A: assembled rows, or matrix-free (3D Poisson only).
     #[arg(long, value_enum, default_value = "csr", help_heading = "Problem")]
     pub(crate) operator: OperatorKind,
 
-    /// Threads of this rank: the solver's, and the codecs' while it waits [default: one per core].
+    /// Threads of each rank, for the solver, and for the codecs while the solver waits [default:
+    /// one per core].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
     pub(crate) threads: Option<u16>,
 
-    /// Where the codec qb runs; solvers run on the host.
+    /// Device on which the codec qb runs; solvers run on the host.
     #[arg(long, value_enum, default_value = "host", help_heading = "Machine")]
-    pub(crate) device: Device,
+    pub(crate) device: DeviceChoice,
 
-    /// Share the rows among the ranks of an MPI job.
+    /// Distribute the rows over the ranks of an MPI job.
     #[arg(long, help_heading = "Machine")]
     pub(crate) mpi: bool,
 }
 
-/// How A is kept.
+/// Storage of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OperatorKind {
     /// Compressed rows.
@@ -66,9 +72,9 @@ pub(crate) enum OperatorKind {
     Stencil,
 }
 
-/// Where a part computes that can do so on a device.
+/// Device of a part that can compute on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Device {
+pub(crate) enum DeviceChoice {
     /// The processor.
     Host,
     /// An NVIDIA GPU.
@@ -102,8 +108,9 @@ pub(crate) struct MethodArgs {
                          methods_with(|method| method.takes(Setting::Side))))]
     pub(crate) pc_side: Option<PcSide>,
 
-    /// Damping of jacobi and relaxation of sor, ssor and the SSOR preconditioner [default: 1].
-    #[arg(long, value_name = "W", help_heading = "Method")]
+    #[arg(long, value_name = "W", help_heading = "Method",
+          help = format!("Damping or relaxation factor of {}, and of the SSOR preconditioner [default: 1]",
+                         methods_with(|method| method.takes(Setting::Omega))))]
     pub(crate) omega: Option<f64>,
 
     /// Tolerance on the true relative residual ||b - A x|| / ||b||.
@@ -115,13 +122,13 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "D", default_value = "1e5", value_parser = above_one, help_heading = "Method")]
     pub(crate) dtol: f64,
 
-    /// Give up after this many iterations.
+    /// Stop after this many iterations.
     #[arg(long, value_name = "K", default_value = "200000", help_heading = "Method")]
     pub(crate) max_iterations: u64,
 }
 
 impl MethodArgs {
-    /// Directions gmres-dr carries over.
+    /// Returns the number of directions gmres-dr carries over.
     pub(crate) fn harvest(&self) -> usize {
         self.harvest.map_or(DEFAULT_HARVEST, usize::from)
     }
@@ -150,14 +157,37 @@ impl Deref for MethodKind {
     }
 }
 
-/// The names of the methods that are chosen, as a sentence lists them.
+/// Lists the names of the chosen methods as a sentence does.
 pub(crate) fn methods_with(is_chosen: impl Fn(&NamedMethod) -> bool) -> String {
-    let names: Vec<&str> = METHODS.iter().filter(|method| is_chosen(method)).map(|method| method.name).collect();
-    match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    listed(METHODS.iter().filter(|method| is_chosen(method)).map(|method| method.name).collect(), "and")
+}
+
+/// Lists words as a sentence does, with `last` before the last one.
+pub(crate) fn listed(words: Vec<&str>, last: &str) -> String {
+    match words.split_last() {
+        Some((only, [])) => (*only).to_owned(),
+        Some((end, others)) => format!("{} {last} {end}", others.join(", ")),
         None => String::new(),
     }
+}
+
+/// Lists the values that methods have, each with the names of its methods; the most frequent one is
+/// that of the others.
+pub(crate) fn by_method(value: impl Fn(&NamedMethod) -> String) -> String {
+    let mut groups: Vec<(String, usize)> = Vec::new();
+    for value in METHODS.iter().map(&value) {
+        match groups.iter_mut().find(|(known, _)| *known == value) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((value, 1)),
+        }
+    }
+    // The first of several that are equally frequent.
+    let most = groups.iter().rev().max_by_key(|(_, count)| *count);
+    let rest = most.map(|(value, _)| value.clone()).unwrap_or_default();
+    let named = groups.iter().filter(|(other, _)| *other != rest);
+    let named = named.map(|(known, _)| format!("{known} for {}", methods_with(|method| value(method) == *known)));
+    let others = if groups.len() > 1 { format!("{rest} for the others") } else { rest.clone() };
+    named.chain([others]).collect::<Vec<_>>().join(", ")
 }
 
 /// Preconditioners by their names on the command line.
@@ -169,7 +199,7 @@ pub(crate) enum PcKind {
     Jacobi,
     /// Diagonal blocks.
     Bjacobi,
-    /// One symmetric relaxation sweep.
+    /// A symmetric relaxation sweep.
     Ssor,
     /// Incomplete LU without fill.
     Ilu0,
@@ -177,7 +207,7 @@ pub(crate) enum PcKind {
     Ic0,
 }
 
-/// On which side of A the preconditioner stands.
+/// Side of A on which the preconditioner is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PcSide {
     /// `M^-1 A x = M^-1 b`.
@@ -186,12 +216,12 @@ pub(crate) enum PcSide {
     Right,
 }
 
-/// The name an enum value has on the command line.
+/// Returns the name of an enum value on the command line.
 pub(crate) fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
 }
 
-/// A finite number above zero.
+/// Reads a finite number above zero.
 ///
 /// # Errors
 /// Says what was expected.
@@ -200,7 +230,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a finite number above 0".to_owned())
 }
 
-/// A duration above zero, in seconds: `90`, `1h`, `10min`, `250ms`.
+/// Reads a duration above zero, in seconds: `90`, `1h`, `10min`, `250ms`.
 ///
 /// # Errors
 /// Says what was expected.
@@ -211,7 +241,7 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
     })
 }
 
-/// A duration from zero on, in seconds.
+/// Reads a duration, zero allowed, in seconds.
 ///
 /// # Errors
 /// Says what was expected.
@@ -220,7 +250,7 @@ pub(crate) fn duration_or_zero(text: &str) -> Result<f64, String> {
     parse_seconds(text).ok_or_else(|| refused.to_owned())
 }
 
-/// A number above 1, infinity included.
+/// Reads a number above 1, infinity included.
 ///
 /// # Errors
 /// Says what was expected.
@@ -229,8 +259,8 @@ pub(crate) fn above_one(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a number above 1, or inf".to_owned())
 }
 
-/// Bytes per second: a plain number, or one with k, M, G, T (powers of 1000) or Ki, Mi, Gi, Ti (of
-/// 1024), and a B after it if one likes: `100e6`, `100M`, `100MiB`.
+/// Reads bytes per second: a plain number, or one with k, M, G, T (powers of 1000) or Ki, Mi, Gi,
+/// Ti (powers of 1024), with or without a B: `100e6`, `100M`, `100MiB`.
 ///
 /// # Errors
 /// Says what was expected.
@@ -239,7 +269,7 @@ pub(crate) fn bytes_per_second(text: &str) -> Result<f64, String> {
     scaled(text.trim().trim_end_matches("/s")).ok_or_else(|| refused.to_owned())
 }
 
-/// A number of bytes: `500000`, `500k`, `2GiB`.
+/// Reads a number of bytes: `500000`, `500k`, `2GiB`.
 ///
 /// # Errors
 /// Says what was expected.
@@ -248,7 +278,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     bytes.map(|bytes| bytes as u64).ok_or_else(|| "expected bytes, at least 1, such as 500000, 500k or 2GiB".to_owned())
 }
 
-/// A number above 0 with the suffix of a power of 1000 or 1024.
+/// Reads a number above 0 with the suffix of a power of 1000 or 1024.
 fn scaled(trimmed: &str) -> Option<f64> {
     let trimmed = trimmed.strip_suffix('B').unwrap_or(trimmed);
     let (trimmed, base) = match trimmed.strip_suffix('i') {
@@ -267,25 +297,24 @@ fn scaled(trimmed: &str) -> Option<f64> {
     positive(number).ok().map(|value| value * base.powi(power))
 }
 
-/// Where failures come from.
+/// Source of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FailureChoice {
-    /// Nowhere.
+    /// None.
     None,
-    /// State dropped in-process at exponential times.
+    /// State lost inside the process at exponential times.
     Inject,
-    /// The solver runs as a child and gets SIGKILL at exponential times.
+    /// The solver runs as a child process and gets SIGKILL at exponential times.
     Kill,
-    /// The same, and the memory of its node is wiped.
+    /// The same, and the memory of its node is lost.
     KillNode,
-    /// State dropped after these iterations.
+    /// State lost after these iterations.
     At(Vec<u64>),
     /// Ranks of an MPI job get SIGKILL at exponential times, and the others go on.
     KillRank,
-    /// One bit of a vector flipped after each of these iterations: of the one named, or the
-    /// iterate.
+    /// A bit flip after each of these iterations, in the vector named or in the iterate.
     FlipAt(Vec<(u64, Option<String>)>),
-    /// Any bit of any vector flipped at exponential times.
+    /// Flips of any bit of any vector at exponential times.
     Flips,
 }
 
@@ -315,7 +344,7 @@ impl FromStr for FailureChoice {
     }
 }
 
-/// `IT` or `IT:VARIABLE`.
+/// Reads `IT` or `IT:VARIABLE`.
 fn flip(text: &str) -> Option<(u64, Option<String>)> {
     let (iteration, variable) = match text.split_once(':') {
         Some((_, "")) => return None,

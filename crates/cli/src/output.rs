@@ -1,4 +1,4 @@
-//! What goes to stdout: one JSON object, or a table.
+//! Output on stdout: one JSON object, or a table.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -20,14 +20,14 @@ const SCHEMA: u32 = 1;
 /// Characters of a line of text.
 const LINE: usize = 100;
 
-/// Where results go and in which form.
+/// Destination and form of results.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     json: bool,
     file: Option<PathBuf>,
 }
 
-/// What every JSON object begins with.
+/// The keys that every JSON object begins with.
 #[derive(Serialize)]
 struct Document<'a, T> {
     /// The version of the program.
@@ -46,7 +46,7 @@ impl<'a, T: Serialize> Document<'a, T> {
     }
 }
 
-/// The JSON object of a report, for people who open files.
+/// Returns the JSON object of a report, indented for people.
 ///
 /// # Errors
 /// When a value has no form in JSON.
@@ -55,7 +55,7 @@ pub(crate) fn document(report: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 impl Output {
-    /// JSON, or tables for people; the JSON goes to `file`, too.
+    /// Chooses JSON or tables for people; the JSON also goes to `file`.
     ///
     /// # Errors
     /// Exit 2 for a file that could not be written once there is something to write.
@@ -66,8 +66,9 @@ impl Output {
         Ok(Self { json, file })
     }
 
-    /// Prints `value` as one JSON object, or what `table` makes of it; of several ranks, the first
-    /// prints. Then it writes the file: what can be printed is not lost with it.
+    /// Prints `value` as one JSON object, or as the table that `table` makes of it. Of several
+    /// ranks the first prints. The file is written afterwards, so a failure there costs nothing
+    /// that can be printed.
     ///
     /// # Errors
     /// When stdout or the file cannot be written to.
@@ -118,19 +119,19 @@ pub(crate) fn check_folder(option: &str, folder: Option<&Path>) -> Result<()> {
 
 /// Text in columns: the first to the left, all others to the right.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
     notes: Vec<String>,
 }
 
-impl Table {
-    /// A table of these columns.
+impl TextTable {
+    /// Makes a table of these columns.
     pub(crate) fn new(header: &[&str]) -> Self {
         Self { header: header.iter().map(|&h| h.to_owned()).collect(), ..Self::default() }
     }
 
-    /// A list of names and values, without a header.
+    /// Makes a list of names and values, without a header.
     pub(crate) fn pairs() -> Self {
         Self::default()
     }
@@ -159,7 +160,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
         let write_line = |f: &mut fmt::Formatter<'_>, line: &[String]| {
@@ -183,7 +184,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A text in lines of at most [`LINE`] characters, where its words allow it.
+/// Breaks a text into lines of at most [`LINE`] characters, if its words allow it.
 pub(crate) fn wrapped(text: &str) -> Vec<String> {
     text.split(' ').fold(Vec::new(), |mut lines: Vec<String>, word| {
         match lines.last_mut().filter(|line| line.chars().count() + 1 + word.chars().count() <= LINE) {
@@ -194,7 +195,7 @@ pub(crate) fn wrapped(text: &str) -> Vec<String> {
     })
 }
 
-/// Seconds with a unit people read: `340 us`, `12.0 s`, `42 min 59 s`, `1 h 05 min`.
+/// Returns seconds with a unit: `340 us`, `12.0 s`, `42 min 59 s`, `1 h 05 min`.
 pub(crate) fn seconds(value: f64) -> String {
     let magnitude = value.abs();
     if !value.is_finite() {
@@ -216,7 +217,7 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// Bytes with a binary unit: `640 B`, `1.50 MiB`.
+/// Returns bytes with a binary unit: `640 B`, `1.50 MiB`.
 pub(crate) fn bytes(value: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut scaled = value;
@@ -228,13 +229,13 @@ pub(crate) fn bytes(value: f64) -> String {
     if unit == 0 { format!("{scaled:.0} B") } else { format!("{scaled:.2} {}", UNITS[unit]) }
 }
 
-/// The versions that a limit on bytes did not allow.
+/// Lists versions that a limit on bytes did not allow.
 pub(crate) fn dropped(versions: &[u64]) -> String {
     let numbers: Vec<String> = versions.iter().map(u64::to_string).collect();
     format!("dropped to stay within --max-bytes: {}", numbers.join(", "))
 }
 
-/// A fraction as percent; `unbounded` when the run would never end.
+/// Returns a fraction as percent; `unbounded` when the run would never end.
 pub(crate) fn percent(fraction: f64) -> String {
     match fraction {
         f if f.is_nan() => "-".to_owned(),
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn table_columns_line_up() {
-        let mut table = Table::new(&["scheme", "overhead"]);
+        let mut table = TextTable::new(&["scheme", "overhead"]);
         table.row(["none", "3.00 %"]).row(["traditional", "41.15 %"]).note("done");
         let text = table.to_string();
         let lines: Vec<&str> = text.lines().collect();

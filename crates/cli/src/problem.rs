@@ -1,7 +1,7 @@
-//! The problem a command works on: `A x = b`, read or made, and who computes with it.
+//! The problem a command works on: `A x = b`, read or made, and the resources to solve it.
 //!
-//! With several ranks each has a part of the rows. A matrix file is read by every rank, which keeps
-//! the entries of its own rows: no rank ever holds the others'. A file with b is read whole by
+//! With several ranks each has a part of the rows. Every rank reads the matrix file and keeps the
+//! entries of its own rows; no rank ever holds the rows of others. A file with b is read whole by
 //! every rank.
 
 use std::ops::Range;
@@ -18,19 +18,19 @@ use recoup::solvers::{
 };
 
 use crate::exit::Exit;
-use crate::options::{Device, OperatorKind, ProblemArgs};
+use crate::options::{DeviceChoice, OperatorKind, ProblemArgs};
 use crate::ranks::{self, agree};
 use crate::vector_file::{self, RIGHT_HAND_SIDE};
 
 type SharedOperator = Arc<dyn Operator + Send + Sync>;
 
-/// `A x = b`, the rows of it this rank has.
-pub(crate) struct Problem {
+/// The rows of `A x = b` that this rank has.
+pub(crate) struct LinearProblem {
     /// The operator.
     pub(crate) operator: SharedOperator,
-    /// The same, for another thread than the solver's.
+    /// The same operator, for the thread that verifies versions.
     reference: SharedOperator,
-    /// The entries between rows of this rank, where the operator is assembled: some preconditioners
+    /// The entries between rows of this rank, if the operator is assembled: some preconditioners
     /// and sweeps need them.
     pub(crate) rows: Option<Arc<Csr>>,
     /// The right-hand side.
@@ -39,7 +39,7 @@ pub(crate) struct Problem {
     pub(crate) pool: Arc<Pool>,
     /// The codecs, some on the device.
     pub(crate) codecs: Codecs,
-    /// Nonzeros of A, of all ranks.
+    /// Nonzeros of A on all ranks.
     pub(crate) nonzeros: u64,
     comm: Box<dyn Comm>,
 }
@@ -51,7 +51,7 @@ struct Operators {
     rows: Option<Arc<Csr>>,
 }
 
-impl Problem {
+impl LinearProblem {
     /// Reads or makes what the options say. Collective.
     ///
     /// # Errors
@@ -72,32 +72,32 @@ impl Problem {
         Ok(Self { operator, reference, rows, rhs: rhs.into(), pool, codecs, nonzeros, comm })
     }
 
-    /// What a solver is made from.
+    /// Returns the system that a solver is made from.
     pub(crate) fn system(&self) -> System<'_> {
         System { a: self.operator.as_ref(), b: &self.rhs, comm: self.comm.as_ref(), pool: &self.pool }
     }
 
-    /// What a session verifies against.
+    /// Returns the reference that a session verifies against.
     pub(crate) fn reference(&self) -> Reference {
         Reference { operator: self.reference.clone(), rhs: self.rhs.clone() }
     }
 
-    /// The communicator.
+    /// Returns the communicator.
     pub(crate) fn comm(&self) -> &dyn Comm {
         self.comm.as_ref()
     }
 
-    /// Unknowns of this rank.
+    /// Returns the number of unknowns of this rank.
     pub(crate) fn n(&self) -> usize {
         self.rhs.len()
     }
 
-    /// Unknowns of all ranks.
+    /// Returns the number of unknowns of all ranks.
     pub(crate) fn unknowns(&self) -> u64 {
         self.operator.global_rows()
     }
 
-    /// `||b - A x|| / ||b||`, computed from x alone. Collective.
+    /// Computes `||b - A x|| / ||b||` from x alone. Collective.
     ///
     /// # Errors
     /// When a rank is lost.
@@ -111,9 +111,9 @@ impl Problem {
     }
 }
 
-/// The codecs to use, once all that was asked for is there.
+/// Returns the codecs to use, if all that was asked for is available.
 fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
-    if args.device == Device::Host {
+    if args.device == DeviceChoice::Host {
         return Ok(codec);
     }
     let qb = codec_on_cuda(CodecId::Qb);
@@ -123,58 +123,58 @@ fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
     Ok(codec_on_cuda)
 }
 
-/// What the options ask for.
-enum Source<'a> {
+/// The operator that the options ask for.
+enum OperatorSource<'a> {
     Stencil(usize),
     Poisson(usize),
     File(&'a Path),
 }
 
-fn source(args: &ProblemArgs) -> Result<Source<'_>> {
+fn source(args: &ProblemArgs) -> Result<OperatorSource<'_>> {
     match (args.poisson3d, &args.matrix, args.operator) {
-        (Some(n), _, OperatorKind::Stencil) => Ok(Source::Stencil(n as usize)),
-        (Some(n), _, OperatorKind::Csr) => Ok(Source::Poisson(n as usize)),
+        (Some(n), _, OperatorKind::Stencil) => Ok(OperatorSource::Stencil(n as usize)),
+        (Some(n), _, OperatorKind::Csr) => Ok(OperatorSource::Poisson(n as usize)),
         (None, Some(_), OperatorKind::Stencil) => {
             Err(Exit::Usage.because("--operator stencil needs --poisson3d; a matrix file is kept as csr"))
         }
-        (None, Some(path), OperatorKind::Csr) => Ok(Source::File(path)),
+        (None, Some(path), OperatorKind::Csr) => Ok(OperatorSource::File(path)),
         (None, None, _) => Err(Exit::Usage.because("give --poisson3d N or --matrix FILE")),
     }
 }
 
-/// The operator of one rank.
+/// Makes the operator of one rank.
 fn whole(args: &ProblemArgs, pool: &Arc<Pool>) -> Result<Operators> {
     let csr = match source(args)? {
-        Source::Stencil(n) => {
+        OperatorSource::Stencil(n) => {
             let operator: SharedOperator = Arc::new(Poisson3d::new(n).with_pool(pool.clone()));
             return Ok(Operators { reference: operator.clone(), operator, rows: None });
         }
-        Source::Poisson(n) => Csr::poisson3d(n),
-        Source::File(path) => read_matrix(path).map_err(|error| named(&error))?,
+        OperatorSource::Poisson(n) => Csr::poisson3d(n),
+        OperatorSource::File(path) => read_matrix(path).map_err(|error| named(&error))?,
     };
     let csr = Arc::new(csr.with_pool(pool.clone()));
     Ok(Operators { operator: csr.clone(), reference: csr.clone(), rows: Some(csr) })
 }
 
-/// The operator of several ranks. Collective.
+/// Makes the operator of several ranks. Collective.
 fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Operators> {
     let too_many = |rows: usize, what: &str| {
         Exit::Usage.because(format!("{} ranks cannot share {rows} {what}: start fewer", comm.size()))
     };
     let (partition, rows, grid) = match source(args)? {
-        Source::Stencil(n) if n < comm.size() => return Err(too_many(n, "planes")),
-        Source::Stencil(n) => {
+        OperatorSource::Stencil(n) if n < comm.size() => return Err(too_many(n, "planes")),
+        OperatorSource::Stencil(n) => {
             let operator = DistributedPoisson3d::new(comm.dup()?, n, pool.clone());
             let reference = Arc::new(operator.over(comm.dup()?));
             return Ok(Operators { operator: Arc::new(operator), reference, rows: None });
         }
-        Source::Poisson(n) => {
+        OperatorSource::Poisson(n) => {
             let partition = RowPartition::even(n.pow(3), n * n, comm.size());
             let own = partition.range(comm.rank());
             let grid = own.len().is_multiple_of(n * n).then(|| [n, n, own.len() / (n * n)]);
             (partition, LocalRows::poisson3d(n, own), grid)
         }
-        Source::File(path) => {
+        OperatorSource::File(path) => {
             let (partition, rows) = agree(comm, read_own_rows(path, comm))?;
             (partition, rows, None)
         }
@@ -185,7 +185,8 @@ fn shared(args: &ProblemArgs, comm: &dyn Comm, pool: &Arc<Pool>) -> Result<Opera
     let matrix = DistributedCsr::new(comm.dup()?, &partition, &rows, pool.clone());
     let matrix = agree(comm, matrix.map_err(anyhow::Error::from))?;
     let matrix = if let Some(grid) = grid { matrix.with_grid(grid) } else { matrix };
-    let (reference, rows) = (Arc::new(matrix.over(comm.dup()?)), Some(matrix.local()));
+    let reference = Arc::new(matrix.over(comm.dup()?));
+    let rows = Some(matrix.local());
     Ok(Operators { operator: Arc::new(matrix), reference, rows })
 }
 
@@ -201,7 +202,7 @@ fn read_own_rows(path: &Path, comm: &dyn Comm) -> Result<(RowPartition, LocalRow
     Ok((partition.context("a matrix file has a size")?, rows))
 }
 
-/// This rank's rows of b. Collective.
+/// Returns this rank's rows of b. Collective.
 fn right_hand_side(args: &ProblemArgs, a: &dyn Operator, comm: &dyn Comm) -> Result<Vec<f64>> {
     let Some(path) = &args.rhs else {
         let kind = match (args.rhs_kind, args.rhs_seed) {

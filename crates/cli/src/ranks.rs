@@ -1,7 +1,7 @@
 //! The ranks of a run: this process alone, or a job of MPI.
 //!
-//! Rank 0 alone prints. All ranks end with the same code: what goes wrong on some is told to all
-//! where they meet anyway ([`agree`]), and elsewhere a rank that fails alone ends the job.
+//! Rank 0 alone prints. All ranks end with the same code: errors of some ranks reach all ranks at
+//! the next collective call ([`agree`]); elsewhere a rank that fails alone ends the job.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,22 +10,23 @@ use recoup::comm::Solo;
 use recoup::core::{Comm, gather_json};
 
 use crate::exit::{Exit, is_broken_pipe, message};
-use crate::watched::Watched;
+use crate::inject::last_words::Watched;
 
 static IS_SILENT: AtomicBool = AtomicBool::new(false);
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// From now on it can be seen what ranks do when they are killed.
+/// Watches from now on what ranks do when they are killed.
 pub(crate) fn watch() {
     IS_WATCHED.store(true, Ordering::Relaxed);
 }
 
-/// Whether this process prints.
+/// Returns whether this process prints.
 pub(crate) fn is_first() -> bool {
     !IS_SILENT.load(Ordering::Relaxed)
 }
 
-/// A communicator of all ranks: of the MPI job with `mpi`, else of this process. Collective.
+/// Returns a communicator of all ranks: of the MPI job with `mpi`, else of this process.
+/// Collective.
 ///
 /// # Errors
 /// Exit 5 where MPI is not in this build or does not start.
@@ -38,8 +39,8 @@ pub(crate) fn comm(mpi: bool) -> Result<Box<dyn Comm>> {
     Ok(if IS_WATCHED.load(Ordering::Relaxed) { Box::new(Watched(comm)) } else { comm })
 }
 
-/// The result of this rank, unless another has failed: then all ranks return the first one's error.
-/// Collective.
+/// Returns the result of this rank, unless another has failed; then all ranks return the first
+/// one's error. Collective.
 ///
 /// # Errors
 /// The error of the first rank that has one.
@@ -62,15 +63,15 @@ pub(crate) fn agree<T>(comm: &dyn Comm, result: Result<T>) -> Result<T> {
 ///
 /// # Errors
 /// Exit 5 where MPI is not in this build or cannot survive a lost rank, exit 2 for too many spares.
-pub(crate) fn keep_spares(spares: usize) -> Result<Place> {
+pub(crate) fn keep_spares(spares: usize) -> Result<ProcessPlace> {
     let place = job::keep_spares(spares)?;
     IS_SILENT.store(place.process > 0, Ordering::Relaxed);
     Ok(place)
 }
 
-/// Where a process of an MPI job stands.
+/// The place of a process in an MPI job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ProcessPlace {
     /// Its number.
     pub(crate) process: usize,
     /// Processes that compute.
@@ -79,9 +80,9 @@ pub(crate) struct Place {
 
 pub(crate) use job::{has_lost, is_spare, repair, rest, was_repaired};
 
-/// The number of this process's node, which it keeps wherever it computes: so many processes in a
-/// row share one where a number is given, else those of one machine do; on a single machine each
-/// process is one.
+/// Returns the number of this process's node, which it keeps wherever it computes. If a number is
+/// given, that many consecutive processes share a node. Otherwise the processes of one machine do;
+/// on a single machine each process is a node.
 pub(crate) fn node(processes: Option<u16>) -> usize {
     let Seat { process, host, hosts } = job::seat();
     match processes {
@@ -91,7 +92,7 @@ pub(crate) fn node(processes: Option<u16>) -> usize {
     }
 }
 
-/// Where a process was put at the start.
+/// The place where a process was started.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seat {
     process: usize,
@@ -99,7 +100,7 @@ struct Seat {
     hosts: usize,
 }
 
-/// Tells how a command ended, and leaves the job.
+/// Reports how a command ended, and leaves the job.
 pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
     let tell = |error: &anyhow::Error| eprintln!("error: {}", message(error));
     match outcome {
@@ -107,7 +108,7 @@ pub(crate) fn conclude(outcome: Result<Exit>) -> Exit {
             job::end(exit);
             exit
         }
-        // The reader of a pipe left: nothing is wrong, and there is nobody to tell.
+        // The reader of a pipe left: nothing is wrong, and no message would be read.
         Err(error) if is_broken_pipe(&error) => {
             job::end(Exit::Done);
             Exit::Done
@@ -136,15 +137,15 @@ mod job {
     use recoup::comm::{MpiError, MpiJob, RepairableJob};
     use recoup::core::Comm;
 
-    use super::{Place, Seat};
+    use super::{ProcessPlace, Seat};
     use crate::exit::Exit;
 
-    /// How long a rank that failed waits for the others to fail too.
+    /// Time that a failed rank waits for the others to fail, too.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// After a loss `mpirun` passes on what a process printed only while it lives, and one that
-    /// leaves while others still hear that all are done would be taken for lost: how long each
-    /// stays.
+    /// Time that each process stays after a loss: `mpirun` passes on what a process printed only
+    /// while it lives, and a process that leaves before all are told of the end would count as
+    /// lost.
     const LAST_WORDS: Duration = Duration::from_secs(1);
 
     static JOB: Mutex<Option<MpiJob>> = Mutex::new(None);
@@ -191,11 +192,11 @@ mod job {
         call(job).map_err(unavailable)
     }
 
-    pub(super) fn keep_spares(spares: usize) -> Result<Place> {
+    pub(super) fn keep_spares(spares: usize) -> Result<ProcessPlace> {
         with_job(|job| {
             job.keep_spares(spares)?;
             if job.can_repair() {
-                return Ok(Place { process: job.process(), places: job.places() });
+                return Ok(ProcessPlace { process: job.process(), places: job.places() });
             }
             Err(MpiError::NoRepair)
         })
@@ -206,22 +207,22 @@ mod job {
         job().as_ref().map(seat).unwrap_or_default()
     }
 
-    /// Whether a rank was lost before.
+    /// Returns whether a rank was lost before.
     pub(crate) fn was_repaired() -> bool {
         job().as_ref().is_some_and(MpiJob::was_repaired)
     }
 
-    /// Whether this process waits for the place of a lost one.
+    /// Returns whether this process is a spare.
     pub(crate) fn is_spare() -> bool {
         job().as_ref().is_some_and(MpiJob::is_spare)
     }
 
-    /// Whether a rank is lost.
+    /// Returns whether a rank is lost.
     pub(crate) fn has_lost() -> bool {
         job().as_ref().is_some_and(MpiJob::has_lost)
     }
 
-    /// Whether all processes have come here; not when one is lost.
+    /// Waits for all processes; returns `false` if one is lost.
     ///
     /// # Errors
     /// When MPI fails otherwise.
@@ -229,7 +230,7 @@ mod job {
         Ok(job().as_mut().map_or(Ok(true), RepairableJob::rest)?)
     }
 
-    /// Shares the places among the processes that are alive; how many have been lost by now.
+    /// Shares the places among the processes that are alive, and returns the number lost so far.
     ///
     /// # Errors
     /// Exit 5 where that cannot be done.
@@ -246,7 +247,7 @@ mod job {
     use anyhow::Result;
     use recoup::core::Comm;
 
-    use super::{Place, Seat};
+    use super::{ProcessPlace, Seat};
     use crate::exit::Exit;
 
     fn unavailable() -> anyhow::Error {
@@ -260,7 +261,7 @@ mod job {
         Err(unavailable())
     }
 
-    pub(super) fn keep_spares(_spares: usize) -> Result<Place> {
+    pub(super) fn keep_spares(_spares: usize) -> Result<ProcessPlace> {
         Err(unavailable())
     }
 

@@ -1,12 +1,15 @@
-//! What `recoup compare --report` and `recoup report` write: pages that need nothing else, and
+//! The output of `recoup compare --report` and `recoup report`: pages that need no other files, and
 //! their plots as files.
 //!
 //! Promises: `index.html` is self-contained (inline style and SVG, no script, no font, no address),
 //! reads in light and dark and on a phone, states every number of its plots in a table, and
 //! explains its terms. Must not know how a run is made: it is given figures and curves.
 
+pub(crate) mod figures;
 mod index;
 mod page;
+pub(crate) mod parts;
+pub(crate) mod plot;
 #[cfg(test)]
 mod sample;
 
@@ -16,14 +19,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use recoup::io::put_result;
 
-use crate::figures::SchemeFigures;
-use crate::plot::{self, Figure};
+use figures::SchemeFigures;
+use plot::Figure;
 
-pub(crate) use index::{Entry, write as write_index};
+pub(crate) use index::{IndexEntry, write as write_index};
 #[cfg(test)]
 pub(crate) use sample::{comparison as sample, run as sample_run};
 
-/// What was solved, where or how.
+/// A fact on the problem, the machine or the method.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
     pub(crate) name: &'static str,
@@ -47,7 +50,7 @@ impl Fact {
 pub(crate) struct Comparison {
     /// Headline: method and problem.
     pub(crate) title: String,
-    /// Which scheme cost least, and by how much, in sentences.
+    /// Sentences on the scheme that cost least, and by how much.
     pub(crate) verdict: Vec<String>,
     pub(crate) facts: Vec<Fact>,
     /// Iterations of the undisturbed solve.
@@ -65,23 +68,23 @@ pub(crate) struct Comparison {
     pub(crate) command: String,
 }
 
-/// One run, iteration by iteration.
+/// A run, iteration by iteration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Curve {
     /// The scheme, or "undisturbed".
     pub(crate) name: String,
     /// Every iteration executed, lost work included; may be thinned.
-    pub(crate) history: Vec<Sample>,
-    /// What happened on the way.
-    pub(crate) events: Vec<Event>,
+    pub(crate) history: Vec<CurvePoint>,
+    /// Events on the way.
+    pub(crate) events: Vec<Moment>,
 }
 
 /// The residual after one iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Sample {
+pub(crate) struct CurvePoint {
     /// Iterations executed so far, lost work included: never goes back.
     pub(crate) executed: u64,
-    /// On the run's clock.
+    /// Time on the run's clock.
     pub(crate) seconds: f64,
     /// `||r|| / ||b||`.
     pub(crate) relative_residual: f64,
@@ -89,16 +92,16 @@ pub(crate) struct Sample {
 
 /// Something that happened between two iterations.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Event {
-    /// What.
-    pub(crate) kind: EventKind,
-    /// When, and the residual then: of a recovery, the residual it resumed with.
-    pub(crate) at: Sample,
+pub(crate) struct Moment {
+    /// Kind of the event.
+    pub(crate) kind: MomentKind,
+    /// Time and residual of the event: for a recovery, the residual it resumed with.
+    pub(crate) at: CurvePoint,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EventKind {
+pub(crate) enum MomentKind {
     /// A version was staged.
     Checkpoint,
     /// All state was lost.
@@ -107,7 +110,7 @@ pub(crate) enum EventKind {
     Recovery,
 }
 
-/// Where the page of a report lies.
+/// Returns the path of a report's page.
 pub(crate) fn page(folder: &Path) -> PathBuf {
     folder.join("index.html")
 }

@@ -1,4 +1,4 @@
-//! What a solve starts from and what it leaves: `--x0`, `--solution`, `--residual-log`.
+//! Files a solve reads and writes: `--x0`, `--solution`, `--residual-log`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{self, Exit};
-use crate::problem::Problem;
+use crate::problem::LinearProblem;
 use crate::ranks::{self, agree};
 use crate::vector_file::{self, FileKind, ITERATE};
 
@@ -21,18 +21,18 @@ pub(crate) struct ResultArgs {
     pub(crate) solution: Option<PathBuf>,
 
     /// Start from this vector instead of x = 0: FILE.npy, FILE.mtx or FILE.h5 (dataset x, or the
-    /// only one). A run that goes on from a version starts from that.
+    /// only one). A run that resumes from a version ignores it.
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) x0: Option<PathBuf>,
 
-    /// Write the residual of every iteration as it goes: columns executed, iteration, seconds,
-    /// relative_residual. A run that goes on adds to the file.
+    /// Write the residual of every iteration as the solve goes: columns executed, iteration,
+    /// seconds, relative_residual. A run that resumes appends to the file.
     #[arg(long, value_name = "FILE.csv", help_heading = "Result")]
     pub(crate) residual_log: Option<PathBuf>,
 }
 
 impl ResultArgs {
-    /// Refuses files that cannot be read or written before anything long is done. Collective where
+    /// Refuses files that cannot be read or written, before anything long is done. Collective if
     /// there are ranks.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl ResultArgs {
     ///
     /// # Errors
     /// Exit 1 for a file that is no vector of the problem's length with finite values.
-    pub(crate) fn start(&self, problem: &Problem) -> Result<Option<Vec<f64>>> {
+    pub(crate) fn start(&self, problem: &LinearProblem) -> Result<Option<Vec<f64>>> {
         let Some(path) = &self.x0 else { return Ok(None) };
         let rows = usize::try_from(problem.unknowns()).unwrap_or(usize::MAX);
         let read = || fitting(path, vector_file::read(path, "--x0", ITERATE)?, rows);
@@ -95,7 +95,7 @@ impl ResultArgs {
     }
 }
 
-/// Where the results of a solve are, and which are not where they were to be.
+/// The places of a solve's results, and the results that could not be written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[must_use]
 pub(crate) struct Results {
@@ -103,7 +103,7 @@ pub(crate) struct Results {
     pub(crate) solution_version: Option<u64>,
     /// The file that does.
     pub(crate) solution: Option<PathBuf>,
-    /// What could not be written, and why.
+    /// Results that could not be written, and why.
     pub(crate) unwritten: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ fn gathered(own: &[f64], comm: &dyn Comm) -> Result<Vec<f64>> {
     Ok(own.iter().copied().chain(parts.iter().flat_map(rows)).collect())
 }
 
-/// The vector, if it has so many finite values.
+/// Returns the vector if it has this many finite values.
 fn fitting(path: &Path, x: Vec<f64>, rows: usize) -> Result<Vec<f64>> {
     let path = path.display();
     if x.len() != rows {

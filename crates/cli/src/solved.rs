@@ -1,4 +1,4 @@
-//! The undisturbed solve: run, timed, judged by its true residual, and the keys that report it.
+//! The undisturbed solve: run, timed, and judged by its true residual; and the keys of its report.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,15 +10,15 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::method::Setup;
+use crate::observe::progress::Bar;
 use crate::options::name_of;
-use crate::output::{Table, bytes, seconds};
-use crate::progress::Bar;
-use crate::protection::ProtectionArgs;
+use crate::options::protection::ProtectionArgs;
+use crate::output::{TextTable, bytes, seconds};
 
 /// Undisturbed solves at least this long are timed well by one.
 pub(crate) const TIMED_WELL_SECONDS: f64 = 1.0;
 
-/// What to say of overheads that are measured against a solve of so many seconds.
+/// Returns a note on overheads that are measured against a short solve.
 pub(crate) fn too_short(protection: &ProtectionArgs, undisturbed_seconds: f64) -> Option<String> {
     let is_noise = !protection.is_virtual() && undisturbed_seconds < TIMED_WELL_SECONDS;
     let took = seconds(undisturbed_seconds);
@@ -30,7 +30,7 @@ pub(crate) fn too_short(protection: &ProtectionArgs, undisturbed_seconds: f64) -
     })
 }
 
-/// What `recoup solve` reports; `recoup run` reports it too.
+/// The report of `recoup solve`, also part of that of `recoup run`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct SolveReport {
     pub(crate) method: String,
@@ -39,13 +39,13 @@ pub(crate) struct SolveReport {
     pub(crate) nnz: u64,
     pub(crate) iterations: u64,
     pub(crate) converged: bool,
-    /// Why it did not converge.
+    /// Reason why it did not converge.
     pub(crate) reason: Option<String>,
-    /// `||b - A x|| / ||b||`, computed anew from x.
+    /// `||b - A x|| / ||b||`, computed from x.
     pub(crate) relative_residual: f64,
     pub(crate) rtol: f64,
     pub(crate) ranks: usize,
-    /// Of each rank.
+    /// Threads of each rank.
     pub(crate) threads: usize,
     pub(crate) seconds_setup: f64,
     pub(crate) seconds_solve: f64,
@@ -78,7 +78,7 @@ impl SolveReport {
         })
     }
 
-    /// How it ended.
+    /// Takes note of how the solve ended.
     pub(crate) fn judge(&mut self, progress: &Progress, relative_residual: f64) {
         self.iterations = progress.iteration;
         self.relative_residual = relative_residual;
@@ -92,7 +92,7 @@ impl SolveReport {
     }
 
     /// Adds the rows people read.
-    pub(crate) fn rows(&self, table: &mut Table) {
+    pub(crate) fn rows(&self, table: &mut TextTable) {
         let state = if self.converged { "converged" } else { "not converged" };
         table.row(["method".to_owned(), self.method.clone()]);
         table.row(["preconditioner".to_owned(), self.pc.clone()]);
@@ -159,7 +159,7 @@ pub(crate) fn solve_watched(
         history.push((progress.iteration, progress.relative_residual()));
         bar.show(&progress, progress.iteration);
         look(&progress);
-        // Ranks hear of signals at different iterations: with several of them only the system ends
+        // Ranks receive signals at different iterations: with several of them only the system ends
         // an undisturbed solve.
         if setup.problem().comm().size() == 1 && stop.is_some_and(|stop| stop.load(Ordering::Acquire)) {
             return Err(Exit::NotConverged.because("stopped during the undisturbed solve; nothing was saved"));

@@ -1,4 +1,4 @@
-//! Files with one vector, in the format their names stand for: NumPy's, Matrix Market's, HDF5.
+//! Files with one vector, in the format that their names state: NumPy's, Matrix Market's, HDF5.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 
 /// Name of the iterate in HDF5 files.
 pub(crate) const ITERATE: &str = "x";
-/// Name of the right-hand side there.
+/// Name of the right-hand side in HDF5 files.
 pub(crate) const RIGHT_HAND_SIDE: &str = "b";
 
 /// Kinds of files with one vector, by their names.
@@ -27,7 +27,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// What a file of this name is written as.
+    /// Returns the kind in which a file of this name is written.
     ///
     /// # Errors
     /// Exit 2, with the option that gave the name.
@@ -35,7 +35,7 @@ impl FileKind {
         Self::of(path, &[".mtx"]).ok_or_else(|| refused(path, option))
     }
 
-    /// What it is read as.
+    /// Returns the kind in which a file of this name is read.
     ///
     /// # Errors
     /// As [`FileKind::written`].

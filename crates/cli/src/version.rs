@@ -1,10 +1,10 @@
-//! What `recoup --version` says: which sources, for which machine, with which parts.
+//! The output of `recoup --version`: sources, machine and parts of this build.
 
 use std::sync::LazyLock;
 
 use recoup::core::CodecId;
 
-/// Of this build.
+/// Version of this build.
 pub(crate) const NUMBER: &str = env!("CARGO_PKG_VERSION");
 
 /// Number, commit, target, features and codecs, a line each.
@@ -15,6 +15,7 @@ pub(crate) static LONG: LazyLock<String> = LazyLock::new(|| {
     let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     let codecs = CodecId::ALL.iter().filter(|&&id| recoup::compress::codec(id).is_ok());
     let codecs: Vec<String> = codecs.map(ToString::to_string).collect();
-    let (target, codecs) = (env!("RECOUP_TARGET"), codecs.join(", "));
+    let target = env!("RECOUP_TARGET");
+    let codecs = codecs.join(", ");
     format!("{NUMBER}\ncommit: {commit}\ntarget: {target}\nfeatures: {features}\ncodecs: {codecs}")
 });

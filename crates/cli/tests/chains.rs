@@ -115,7 +115,8 @@ fn a_directory_stays_within_its_bytes_and_says_what_went() {
     let dir = dir.path();
     let report = run_through_failure("--keep 100", dir);
     assert_eq!(report["versions_dropped"], serde_json::json!([]));
-    let (all, there) = (bytes_of_versions(dir), versions(dir));
+    let all = bytes_of_versions(dir);
+    let there = versions(dir);
 
     let report = run_through_failure(&format!("--keep 100 --max-bytes {} --fresh", all / 4), dir);
     let left = versions(dir);

@@ -66,7 +66,8 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
     let of = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<String>>();
     let scenario = |name: &str| scenarios.join(name).display().to_string();
     let decide = "--mtti 3600 --t-iter 1 --iterations 100 --ckpt 10 --ckpt-lossy 3";
-    let (paper, levels) = (scenario("paper.toml"), scenario("three-levels.toml"));
+    let paper = scenario("paper.toml");
+    let levels = scenario("three-levels.toml");
     vec![
         ("recoup solve", vec![format!("solve {CG} --roofline")]),
         (
@@ -124,7 +125,8 @@ fn keys_of_a_comparison_are_those_of_the_schema() {
     let of = |command: &str, before: &str| -> BTreeSet<String> {
         documented[command].iter().map(|key| format!("{before}.{key}")).collect()
     };
-    let (first, baseline) = (of("recoup run", "runs[].first_trial"), of("recoup solve", "baseline"));
+    let first = of("recoup run", "runs[].first_trial");
+    let baseline = of("recoup solve", "baseline");
     let common = &documented["Every command"];
     let known = |key: &String| first.contains(key) || baseline.contains(key) || common.contains(key);
     let own: BTreeSet<String> = found.into_iter().filter(|key| !known(key)).collect();

@@ -25,7 +25,7 @@ fn add(command: &mut Command, arguments: &str, dir: &Path) {
     command.current_dir(dir);
 }
 
-/// What the job on so many ranks says, however far it got.
+/// Returns the report of a job on several ranks, however far it got.
 fn run(ranks: usize, more: &str, dir: &Path) -> Value {
     told(&mpirun::job(ranks, |command| add(command, &format!("run {SOLVE} {SAVE} {more}"), dir)))
 }
@@ -190,7 +190,7 @@ fn a_rank_killed_with_its_only_partner_comes_back_from_the_erasure_set_or_the_di
     }
 }
 
-/// The newest version that the first so many nodes have marked.
+/// Returns the newest version that the first nodes have marked.
 fn newest(dir: &Path, nodes: usize) -> Option<u64> {
     let user = fs::read_dir(dir.join("m")).ok()?.flatten().next()?.path();
     let run = fs::read_dir(user).ok()?.flatten().next()?.path();

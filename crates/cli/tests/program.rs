@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use recoup::solvers::METHODS;
 use serde_json::Value;
 
 fn recoup(arguments: &str, dir: &Path) -> Output {
@@ -80,7 +81,7 @@ const VIRTUAL: &str = "--virtual-time --t-iter 20 --pfs-bandwidth 273 --codec-ra
 #[test]
 fn solve_reports_its_keys_and_meets_its_tolerance() {
     let dir = tempfile::tempdir().unwrap();
-    for method in ["jacobi", "gauss-seidel", "sor", "ssor", "cg", "cg-restarted", "pipecg", "gmres", "bicgstab"] {
+    for method in METHODS.iter().map(|method| method.name) {
         let report = json(&format!("solve --poisson3d 10 --method {method} --rtol 1e-6 --threads 2"), dir.path(), 0);
         has_keys(&report, &SOLVE_KEYS);
         assert_eq!((&report["method"], &report["n"]), (&Value::from(method), &Value::from(1000)));
@@ -209,7 +210,6 @@ fn run_reports_its_keys_and_survives_failures_under_every_scheme() {
     }
 }
 
-/// Bits flipped in memory, which nobody is told about.
 #[test]
 fn completions_and_manual_pages_name_every_command() {
     let dir = tempfile::tempdir().unwrap();

@@ -63,7 +63,7 @@ fn run(folder: &Path, kind: Kind, seed: u64, dir: &Path) -> EndedJob {
 fn survived(folder: &Path, kind: Kind, seed: u64) -> (Value, Vec<String>) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let job = run(folder, kind, seed, dir.path());
-    // What is printed may be lost by an `mpirun` that has lost ranks, but nobody prints twice.
+    // What is printed may be lost by an `mpirun` that has lost ranks, but no process prints twice.
     assert!(job.stdout.lines().filter(|line| line.starts_with('{')).count() <= 1, "seed {seed}: {job}");
     let told = std::fs::read(dir.path().join("run.json")).unwrap_or_else(|error| panic!("seed {seed}: {error}: {job}"));
     let run: Value = serde_json::from_slice(&told).unwrap();
@@ -91,7 +91,8 @@ fn kills(run: &Value) -> u64 {
 /// No repair of a run that had saved something went back to the start.
 fn assert_from_memory(run: &Value, seed: u64) {
     for repair in run["repairs"].as_array().unwrap() {
-        let (saved, version) = (repair["saved"].as_u64().unwrap(), repair["version"].as_u64().unwrap());
+        let saved = repair["saved"].as_u64().unwrap();
+        let version = repair["version"].as_u64().unwrap();
         assert!(version > 0 || saved == 0, "seed {seed}: {saved} versions were saved and none came back: {run}");
     }
 }
@@ -151,7 +152,8 @@ fn runs_outlive_killed_nodes_from_memory_alone() {
 #[ignore = "a hundred kills take minutes; by hand and before a release"]
 fn a_hundred_kills_are_survived() {
     let folder = mpirun::surviving().unwrap();
-    let (mut total, mut seed) = (0, 100);
+    let mut total = 0;
+    let mut seed = 100;
     while total < KILLS_WANTED {
         let (processes, spares) = if seed % 3 == 0 { (4, 0) } else { (5, 2) };
         total += kills(&survived(&folder, Kind { processes, spares, ..FROM_DIRECTORY }, seed).0);
@@ -165,8 +167,10 @@ fn a_hundred_kills_are_survived() {
 #[ignore = "a hundred kills take minutes; by hand and before a release"]
 fn a_hundred_kills_are_survived_from_memory_alone() {
     let folder = mpirun::surviving().unwrap();
-    let (mut total, mut seed) = (0, 1000);
-    let (mut single, mut struck) = (Vec::new(), Vec::new());
+    let mut total = 0;
+    let mut seed = 1000;
+    let mut single = Vec::new();
+    let mut struck = Vec::new();
     let mut doing: BTreeMap<String, u64> = BTreeMap::new();
     while total < KILLS_WANTED {
         let (run, of_killed) = survived(&folder, if seed % 4 == 0 { CLOSING_UP } else { FROM_MEMORY }, seed);

@@ -3,7 +3,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -24,6 +25,19 @@ fn json(output: &Output) -> Value {
 fn node(dir: &Path) -> PathBuf {
     let only = |path: &Path| std::fs::read_dir(path).unwrap().next().unwrap().unwrap().path();
     only(&only(&only(&dir.join("m"))))
+}
+
+/// The file that holds the payloads of a version in memory: its largest.
+fn payloads(version: &Path) -> PathBuf {
+    let files = std::fs::read_dir(version).unwrap().map(|entry| entry.unwrap().path());
+    files.max_by_key(|file| file.metadata().unwrap().len()).unwrap()
+}
+
+/// Flips bits of one byte of a file.
+fn flip(file: &Path, position: usize, bits: u8) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[position] ^= bits;
+    std::fs::write(file, bytes).unwrap();
 }
 
 /// Versions and where they are: (version, tiers).
@@ -86,10 +100,7 @@ fn a_flipped_bit_in_memory_is_passed_over() {
         json(&recoup(&format!("{SOLVE} {fixed} {more}"), dir.path()))
     };
     run("--max-iterations 12");
-    let blob = node(dir.path()).join("rank-000000/v000000000010/blob-000000");
-    let mut bytes = std::fs::read(&blob).unwrap();
-    bytes[100] ^= 1;
-    std::fs::write(&blob, bytes).unwrap();
+    flip(&payloads(&node(dir.path()).join("rank-000000/v000000000010")), 100, 1);
     assert_eq!(run("--max-iterations 12")["resumed_from"], 10, "the directory has the same version whole");
 }
 
@@ -153,16 +164,87 @@ fn versions_in_memory_are_verified_and_exported_without_a_directory() {
     assert!(export("").status.success());
     assert_eq!(std::fs::read(dir.path().join("x.npy")).unwrap().len(), 128 + 8 * 20_usize.pow(3));
     // A flipped bit is named, and not exported.
-    let blob = node(dir.path()).join("rank-000000/v000000000010/blob-000000");
-    let mut bytes = std::fs::read(&blob).unwrap();
-    bytes[1000] ^= 4;
-    std::fs::write(&blob, bytes).unwrap();
+    flip(&payloads(&node(dir.path()).join("rank-000000/v000000000010")), 1000, 4);
     let damaged = recoup("verify d --memory --memory-dir m", dir.path());
     assert_eq!(damaged.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&damaged.stdout).contains("solve/10: frame"));
     assert_eq!(export("").status.code(), Some(4));
     assert!(export("--version 5").status.success());
     assert_eq!(recoup("verify other --memory --memory-dir m", dir.path()).status.code(), Some(4));
+}
+
+/// `status` and `prune` knew directories only.
+#[test]
+fn versions_in_memory_are_found_by_status_and_pruned() {
+    let dir = tempfile::tempdir().unwrap();
+    let save =
+        format!("{SOLVE} --tiers memory,pfs --pfs-every 9 --scheme exact --interval 5it --sync --max-iterations 12");
+    recoup(&save, dir.path());
+    let status = |place: &str| json(&recoup(&format!("status d {place} --json"), dir.path()))["runs"][0].clone();
+    let memory = "--memory --memory-dir m";
+    let both = ["memory", "pfs"].map(str::to_owned);
+    for place in ["", memory] {
+        let run = status(place);
+        assert_eq!((&run["state"], &run["newest_version"]), (&Value::from("not-converged"), &Value::from(10)), "{run}");
+        assert_eq!(run["is_in_memory_only"], true, "{run}");
+        assert!(run["version_age_seconds"].as_f64().is_some_and(|age| age < 3600.0), "{run}");
+    }
+    let pruned = json(&recoup(&format!("prune d {memory} --keep 1 --json"), dir.path()));
+    assert_eq!(pruned["runs"][0]["removed"], Value::from(vec![5]), "{pruned}");
+    assert_eq!(inspect(dir.path()), [(5, both[1..].to_vec()), (10, both[..1].to_vec())]);
+    json(&recoup(&format!("prune d {memory} --keep 0 --json"), dir.path()));
+    assert_eq!(inspect(dir.path()), [(5, both[1..].to_vec())]);
+    assert_eq!(status(memory)["newest_version"], Value::Null);
+    assert_eq!(recoup(&format!("status other {memory}"), dir.path()).status.code(), Some(4));
+}
+
+/// Starts a run that takes ten seconds, and waits until `status` shows a version of it.
+fn started(tiers: &str, dir: &Path) -> Child {
+    std::fs::create_dir_all(dir.join("m")).unwrap();
+    let run = format!("{SOLVE} --tiers {tiers} --scheme exact --interval 5it --t-iter 200ms");
+    let mut child =
+        Command::new(env!("CARGO_BIN_EXE_recoup")).args(run.split_whitespace()).current_dir(dir).spawn().unwrap();
+    let has_version = |_: &u32| {
+        std::thread::sleep(Duration::from_millis(100));
+        let output = recoup("status d --json", dir);
+        output.status.success() && json(&output)["runs"][0]["newest_version"].is_u64()
+    };
+    if (0..300).find(has_version).is_none() {
+        child.kill().unwrap();
+        panic!("no version within 30 s");
+    }
+    child
+}
+
+/// A run in memory alone left no trace that `status` could find.
+#[test]
+fn run_in_memory_alone_has_a_status_until_its_process_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started("memory", dir.path());
+    let status = || json(&recoup("status d --json", dir.path()))["runs"][0].clone();
+    let running = status();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((&running["state"], &running["is_in_memory_only"]), (&Value::from("running"), &Value::from(true)));
+    let dead = status();
+    assert_eq!((&dead["state"], &dead["newest_version"]), (&Value::from("dead"), &Value::Null), "{dead}");
+    // The same directory serves a run that writes to it.
+    let next = json(&recoup(&format!("{SOLVE} --scheme exact --interval 5it --json"), dir.path()));
+    assert_eq!(next["converged"], true, "{next}");
+}
+
+#[test]
+fn memory_of_a_run_that_goes_on_is_not_pruned() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started("memory,pfs", dir.path());
+    let prune = || recoup("prune d --memory --memory-dir m --keep 1", dir.path());
+    let refused = prune();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("run solve is going on as process"), "{said}");
+    assert!(prune().status.success());
 }
 
 #[test]
@@ -211,7 +293,8 @@ fn memory_is_closed_to_others_whatever_the_umask() {
     let command = format!("umask 0; exec {} {run}", env!("CARGO_BIN_EXE_recoup"));
     let output = Command::new("sh").args(["-c", &command]).current_dir(dir.path()).output().unwrap();
     let paths = below(&dir.path().join("m"));
-    assert!(paths.iter().any(|path| path.ends_with("blob-000000")), "{}", String::from_utf8_lossy(&output.stderr));
+    let has_version = paths.iter().any(|path| path.ends_with("rank-000000/v000000000010/commit"));
+    assert!(has_version, "{}", String::from_utf8_lossy(&output.stderr));
     for path in paths {
         let found = std::fs::symlink_metadata(&path).unwrap();
         let expected = if found.is_dir() { 0o700 } else { 0o600 };

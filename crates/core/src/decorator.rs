@@ -1,9 +1,10 @@
 //! A store that wraps another and changes some of its calls.
 
-use crate::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered};
+use crate::{Comm, Damage, Draft, FrameRecord, Manifest, NextBegin, Store, StoreError, Tiered, VersionFiles};
 
 /// A store in front of another. Every call reaches the inner store unless the decorator changes it,
-/// [`Store::as_tiered`] included, so nothing the inner store can do is lost.
+/// [`Store::as_tiered`] and [`Store::as_files`] included, so nothing the inner store can do is
+/// lost.
 pub trait StoreDecorator: Send + Sync {
     /// Returns the store behind this one.
     fn inner(&self) -> &dyn Store;
@@ -81,5 +82,9 @@ impl<D: StoreDecorator> Store for D {
 
     fn as_tiered(&self) -> Option<&dyn Tiered> {
         self.inner().as_tiered()
+    }
+
+    fn as_files(&self) -> Option<&dyn VersionFiles> {
+        self.inner().as_files()
     }
 }

@@ -50,6 +50,6 @@ pub use policy::{
 };
 pub use profile::MethodProfile;
 pub use resume::Resume;
-pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered};
+pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
 pub use store_error::{Damage, StoreError};
 pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};

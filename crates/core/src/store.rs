@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::{Comm, Damage, FileRecord, Frame, FrameRecord, Manifest, Note, StoreError, VariableRecord};
 
@@ -84,6 +85,12 @@ pub trait Store: Send + Sync {
     fn as_tiered(&self) -> Option<&dyn Tiered> {
         None
     }
+
+    /// Returns what a store that keeps its versions in files knows of them; `None` for other
+    /// stores.
+    fn as_files(&self) -> Option<&dyn VersionFiles> {
+        None
+    }
 }
 
 impl dyn Store + '_ {
@@ -136,6 +143,26 @@ pub trait Tiered {
 
     /// Takes what this rank had to repair or to pass over since the last call.
     fn take_notes(&self) -> Vec<Note>;
+}
+
+/// What people who look after versions ask of the files these rest in. Local calls.
+pub trait VersionFiles {
+    /// Returns when `version` was published, if its manifest and its files are there in full
+    /// length. Payloads are not read.
+    fn published_at(&self, version: u64) -> Option<SystemTime>;
+
+    /// Lists what [`Store::set_aside_newer`] has kept for inspection, by name; nothing in a store
+    /// that keeps none of it.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn set_aside(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Removes what was set aside.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], also for a store that was opened to read.
+    fn remove_set_aside(&self) -> Result<(), StoreError>;
 }
 
 /// Gives the ranks of a version whose frames a rank will read.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use recoup::core::{Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store};
+use recoup::core::{Bound as ErrorBound, ElementType, FrameRecord, Manifest, Role, Store, VersionFiles as _};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::{Buffer, ChainReader, Codecs, PipelineError, Whole};
 

@@ -7,18 +7,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use recoup_comm::Solo;
 use recoup_core::{
     Comm, Damage, Draft, Frame, FrameRecord, Manifest, NextBegin, NextCall, Note, Reads, Sealed, Store, StoreError,
-    Tier, Tiered, VariableRecord,
+    Tier, Tiered, VariableRecord, VersionFiles,
 };
 
 use crate::store_suite::Sample;
 
-/// The calls of a store, of what it can do with several places, and of its drafts. A draft's write
-/// has two names, as decorators must pass on whether it is the last.
-const CALLS: [&str; 19] = [
+/// The calls of a store, of what it can do with several places and with files, and of its drafts. A
+/// draft's write has two names, as decorators must pass on whether it is the last.
+const CALLS: [&str; 23] = [
     "begin",
     "publish",
     "discard_drafts",
@@ -29,6 +30,7 @@ const CALLS: [&str; 19] = [
     "set_aside_newer",
     "remove",
     "as_tiered",
+    "as_files",
     "prepare_restore",
     "can_follow",
     "tiers",
@@ -36,6 +38,9 @@ const CALLS: [&str; 19] = [
     "finish",
     "give_up",
     "take_notes",
+    "published_at",
+    "set_aside",
+    "remove_set_aside",
     "write",
     "seal",
 ];
@@ -114,6 +119,28 @@ impl Store for Recorder {
         self.note("as_tiered");
         Some(self)
     }
+
+    fn as_files(&self) -> Option<&dyn VersionFiles> {
+        self.note("as_files");
+        Some(self)
+    }
+}
+
+impl VersionFiles for Recorder {
+    fn published_at(&self, _version: u64) -> Option<SystemTime> {
+        self.note("published_at");
+        Some(SystemTime::UNIX_EPOCH)
+    }
+
+    fn set_aside(&self) -> Result<Vec<String>, StoreError> {
+        self.note("set_aside");
+        Ok(vec!["recorded".to_owned()])
+    }
+
+    fn remove_set_aside(&self) -> Result<(), StoreError> {
+        self.note("remove_set_aside");
+        Ok(())
+    }
 }
 
 impl Tiered for Recorder {
@@ -186,6 +213,10 @@ pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     tiered.next_everywhere();
     tiered.finish();
     tiered.give_up();
+    let files = store.as_files().expect("the recorder is a store of files");
+    assert_eq!(files.published_at(1), Some(SystemTime::UNIX_EPOCH), "the store's own time");
+    assert_eq!(files.set_aside().unwrap().len(), 1, "the store's own list");
+    files.remove_set_aside().unwrap();
     let lost: Vec<&str> = CALLS.into_iter().chain(["last write"]).filter(|call| !recorder.was_asked(call)).collect();
     assert!(lost.is_empty(), "not passed on: {lost:?}");
 }
@@ -200,10 +231,11 @@ mod tests {
     #[test]
     fn the_suite_makes_every_call_of_a_store_and_of_a_draft() {
         let source = include_str!("../../core/src/store.rs");
-        let traits = ["pub trait Store:", "pub trait Tiered {", "pub trait Draft:"].map(|head| {
-            let body = source.split_once(head).unwrap().1;
-            body.split_once("\n}\n").unwrap().0
-        });
+        let traits =
+            ["pub trait Store:", "pub trait Tiered {", "pub trait VersionFiles {", "pub trait Draft:"].map(|head| {
+                let body = source.split_once(head).unwrap().1;
+                body.split_once("\n}\n").unwrap().0
+            });
         let names = |body: &'static str| {
             body.lines().filter_map(|line| line.strip_prefix("    fn ")).map(|line| line.split('(').next().unwrap())
         };

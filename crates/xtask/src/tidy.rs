@@ -8,9 +8,12 @@ mod code;
 mod figures;
 mod glossary;
 mod layout;
+mod lets;
 mod names;
+mod not_yet;
 mod prose;
 mod rust;
+mod rustdoc;
 mod signatures;
 mod text;
 
@@ -54,6 +57,8 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     complaints.extend(layout::complaints(root, &sources));
     complaints.extend(circles::complaints(&sources));
     complaints.extend(signatures::complaints(&sources));
+    complaints.extend(lets::complaints(&sources));
+    complaints.extend(rustdoc::complaints(&sources));
     complaints.extend(names::complaints(&sources));
     complaints.extend(glossary::complaints(&sources));
     complaints.extend(golden::complaints(root)?);

@@ -426,6 +426,27 @@ fn old_version_is_set_aside_where_directories_cannot_be_exchanged() {
 }
 
 #[test]
+fn version_has_a_date_while_its_files_have_their_lengths() {
+    let rooted = Rooted::new();
+    Sample::new(3, 1).publish(&rooted).unwrap();
+    let published_at = |version| rooted.as_files().unwrap().published_at(version);
+    assert!(published_at(3).is_some_and(|at| at.elapsed().unwrap_or_default().as_secs() < 3600));
+    assert_eq!(published_at(4), None);
+    let first = rooted.store.version_path(3).join(&rooted.manifest(3).unwrap().files[0].name);
+    File::options().write(true).open(first).unwrap().set_len(1).unwrap();
+    assert_eq!(published_at(3), None);
+}
+
+#[test]
+fn folder_with_nothing_but_a_status_is_a_run() {
+    let dir = quick_directory();
+    fs::create_dir(dir.path().join(RUN)).unwrap();
+    fs::write(dir.path().join(RUN).join(STATUS), "{}").unwrap();
+    assert_eq!(Hdf5Store::names(dir.path()).unwrap(), [RUN]);
+    Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap();
+}
+
+#[test]
 fn every_byte_is_synced_before_the_rename_and_the_rename_after_it() {
     let rooted = Rooted::new();
     let seen = Rc::new(RefCell::new(Vec::new()));

@@ -1,5 +1,8 @@
 //! `recoup compare`: the same problem and the same failures under every scheme.
 
+mod curves;
+pub(crate) mod facts;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,24 +13,23 @@ use recoup::pipeline::Ended;
 use serde::Serialize;
 
 use crate::account::{Account, Baseline, RunJson, Terms};
-use crate::beside::Beside;
 use crate::commands::report::FIGURES;
-use crate::curves;
-use crate::execute::{Execution, Writing, memory, open_directory, stop_on_signals, throttle};
+use crate::execute::{Execution, WriteOptions, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
-use crate::facts::{self, command_line, problem_title};
-use crate::figures::{COLUMNS, Column, Pair, SchemeFigures, paired, verdict};
+use crate::inject::planned;
+use crate::inject::virtual_time::{self, Machine, MachineRates, SolveMeasurement};
 use crate::method::Setup;
+use crate::observe::observers::Observers;
+use crate::options::protection::{ProtectionArgs, SchemeChoice};
 use crate::options::{FailureChoice, MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, check_folder, document, seconds, wrapped};
-use crate::planned;
-use crate::problem::Problem;
-use crate::protection::{ProtectionArgs, SchemeChoice};
+use crate::output::{Output, TextTable, check_folder, document, seconds, wrapped};
+use crate::problem::LinearProblem;
+use crate::report::figures::{COLUMNS, Column, PairedDifference, SchemeFigures, paired, verdict};
 use crate::report::{self, Curve};
 use crate::solved::{SolveReport, Solved, TIMED_WELL_SECONDS, solve, too_short};
-use crate::virtual_time::{self, Machine, MachineRates, Measured};
+use facts::{command_line, problem_title};
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup compare --poisson3d 24 --rhs-kind random --method cg --pc jacobi \\
       --paper-regime cg --trials 5 --report report
@@ -35,14 +37,14 @@ const EXAMPLES: &str = "Examples, from the root of the repository:
       --method gmres --pc jacobi --rtol 1e-8 --failures at:100,200,300 \\
       --interval 60it --schemes traditional,lossless,lossy --dir /tmp/compared
 
-Failures are injected at random where an MTTI is given and --failures is not.";
+With --mtti and without --failures, failures are injected at random.";
 
-/// Trials of random failures when the number is not given.
+/// Default number of trials of random failures.
 const TRIALS: u32 = 5;
-/// Trials of failures at fixed iterations on a real clock, whose noise they show. In virtual time
-/// one is all there is.
+/// Default number of trials of failures at fixed iterations on a real clock, which show its noise.
+/// In virtual time one trial suffices.
 const TIMED_TRIALS: u32 = 3;
-/// Undisturbed solves of which the median counts, where one takes less than [`TIMED_WELL_SECONDS`].
+/// Undisturbed solves whose median counts, if one takes less than [`TIMED_WELL_SECONDS`].
 const REPEATS: usize = 3;
 /// Options of `recoup compare`.
 #[derive(clap::Args, Clone, Debug)]
@@ -61,8 +63,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     protection: ProtectionArgs,
 
-    /// Runs of each scheme, seed after seed [default: 5 for --failures inject; 3 for at:IT, as a
-    /// real clock is noisy; 1 in virtual time].
+    /// Number of runs of each scheme, with consecutive seeds [default: 5 for --failures inject; 3
+    /// for at:IT, because a real clock is noisy; 1 in virtual time].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Failures")]
     trials: Option<u32>,
 
@@ -70,31 +72,31 @@ pub(crate) struct Args {
     #[arg(long, value_name = "D", help_heading = "Checkpoints")]
     dir: Option<PathBuf>,
 
-    /// Write index.html with plots here.
+    /// Write a report to this directory: index.html with plots.
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 }
 
-/// What is printed, and written to `figures.json` beside a report.
+/// The report that is printed, and written to `figures.json` next to a page.
 #[derive(Serialize)]
-struct Report {
+struct CompareReport {
     /// Method and problem.
     title: String,
-    /// Which scheme cost least, and whether that is more than chance, in sentences.
+    /// Sentences on the scheme that cost least, and whether that is more than chance.
     verdict: Vec<String>,
     runs: Vec<SchemeFigures>,
     /// Every two schemes under the same failures, where there are several trials.
-    paired: Vec<Pair>,
+    paired: Vec<PairedDifference>,
     baseline: SolveReport,
     /// Asked for; a comparison that was stopped has fewer.
     trials: u32,
-    /// Where the report lies.
+    /// Path of the page.
     report: Option<String>,
-    /// What else there is to know.
+    /// Further notes.
     notes: Vec<String>,
 }
 
-/// What all runs share.
+/// The parts that all runs share.
 struct Contest<'a> {
     args: &'a Args,
     setup: &'a Setup<'a>,
@@ -121,7 +123,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         return Err(Exit::Usage.because("compare puts runs of one rank side by side: leave --mpi out"));
     }
     let stop = stop_on_signals()?;
-    let problem = Problem::load(&args.problem)?;
+    let problem = LinearProblem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?;
     setup.examine()?;
     planned::check(&args.protection, &setup)?;
@@ -154,7 +156,7 @@ fn settled(setup: &Setup<'_>, stop: &AtomicBool) -> Result<Solved> {
     Ok(all.swap_remove(all.len() / 2))
 }
 
-/// One run of one scheme.
+/// A run of a scheme.
 struct Trial {
     scheme: SchemeChoice,
     json: RunJson,
@@ -176,8 +178,7 @@ impl Contest<'_> {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// One trial of every scheme after the other, so that what slows the machine down slows all of
-    /// them; those finished before a signal.
+    /// Runs one trial of every scheme after the other, so that a slower machine slows all of them.
     fn all(&self) -> Result<Vec<Trial>> {
         let schemes = &self.args.schemes;
         let machines = schemes.iter().map(|&scheme| self.machine(scheme)).collect::<Result<Vec<Machine>>>()?;
@@ -187,9 +188,8 @@ impl Contest<'_> {
                 match self.trial(scheme, machine.again(), trial)? {
                     Some(finished) => done.push(finished),
                     None if done.is_empty() => {
-                        return Err(
-                            Exit::Stopped.because("stopped before the first trial ended; a comparison starts anew")
-                        );
+                        return Err(Exit::Stopped
+                            .because("stopped before the first trial ended; a comparison starts from the beginning"));
                     }
                     None => return Ok(done),
                 }
@@ -199,7 +199,7 @@ impl Contest<'_> {
     }
 
     /// The figures of these trials.
-    fn report(&self, trials: &[Trial]) -> Report {
+    fn report(&self, trials: &[Trial]) -> CompareReport {
         let of = |scheme: SchemeChoice| trials.iter().filter(move |trial| trial.scheme == scheme);
         let figures = |&scheme: &SchemeChoice| SchemeFigures::of(of(scheme).map(|trial| trial.json.clone()).collect());
         let runs: Vec<SchemeFigures> = self.args.schemes.iter().filter_map(figures).collect();
@@ -209,7 +209,7 @@ impl Contest<'_> {
             notes.push(format!("stopped: {} of {asked} runs were finished, and count", trials.len()));
         }
         notes.extend(too_short(&self.args.protection, self.undisturbed.report.seconds_solve));
-        Report {
+        CompareReport {
             title: problem_title(&self.args.problem, &self.undisturbed.report),
             verdict: verdict(&runs),
             paired: paired(&runs),
@@ -226,7 +226,7 @@ impl Contest<'_> {
         if !protection.is_virtual() {
             return Ok(Machine::real());
         }
-        let measured = Measured {
+        let measured = SolveMeasurement {
             n: self.setup.problem().n(),
             iterations: self.baseline_iterations(),
             product_share: self.setup.product_share()?,
@@ -241,7 +241,8 @@ impl Contest<'_> {
 
     /// `None` where a signal stopped it.
     fn trial(&self, scheme: SchemeChoice, machine: Machine, trial: u32) -> Result<Option<Trial>> {
-        let (setup, protection) = (self.setup, &self.args.protection);
+        let setup = self.setup;
+        let protection = &self.args.protection;
         let seed = protection.seed + u64::from(trial);
         let rates = machine.rates;
         let executed = Execution {
@@ -255,7 +256,7 @@ impl Contest<'_> {
             baseline_iterations: Some(self.baseline_iterations()),
             stop: self.stop.clone(),
             heartbeat: None,
-            beside: Beside::default(),
+            observers: Observers::default(),
             origin: None,
         }
         .run()?;
@@ -297,7 +298,7 @@ impl Contest<'_> {
         let throttle = throttle(protection, machine, 1);
         let dir = self.args.dir.as_ref().filter(|_| !protection.is_in_process_memory());
         let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-        let writing = Writing { throttle, ranks_per_file: 1 };
+        let writing = WriteOptions { throttle, ranks_per_file: 1 };
         let store = open_directory(dir, &run_name(scheme), writing, self.setup.problem().comm())?;
         for version in store.versions()? {
             store.remove(version)?;
@@ -317,7 +318,7 @@ impl Contest<'_> {
     }
 
     /// Writes the page, and the figures beside it for `recoup report`.
-    fn write_report(&self, trials: &[Trial], report: &mut Report, folder: &Path) -> Result<()> {
+    fn write_report(&self, trials: &[Trial], report: &mut CompareReport, folder: &Path) -> Result<()> {
         let iteration_seconds = report.baseline.seconds_per_iteration;
         let undisturbed = curves::undisturbed(&self.undisturbed.history, iteration_seconds);
         let first = |scheme: &SchemeFigures| trials.iter().find(|trial| trial.json.scheme == scheme.scheme);
@@ -346,7 +347,7 @@ impl Contest<'_> {
     }
 }
 
-/// What `auto` decided in its first trial, in words.
+/// Lists the decisions of `auto` in its first trial.
 fn auto_decisions(runs: &[SchemeFigures]) -> Vec<String> {
     let auto = runs.iter().find(|run| run.scheme == SchemeChoice::Auto.to_string());
     auto.map_or_else(Vec::new, |run| run.first().decisions.iter().map(ToString::to_string).collect())
@@ -357,10 +358,10 @@ fn run_name(scheme: SchemeChoice) -> String {
     format!("compare-{scheme}")
 }
 
-fn table(report: &Report) -> Table {
+fn table(report: &CompareReport) -> TextTable {
     let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.on_terminal).collect();
     let header: Vec<&str> = std::iter::once("scheme").chain(columns.iter().map(|column| column.name)).collect();
-    let mut table = Table::new(&header);
+    let mut table = TextTable::new(&header);
     let undisturbed = columns.iter().map(|column| match column.name {
         "time" => seconds(report.baseline.seconds_solve),
         "executed" => report.baseline.iterations.to_string(),

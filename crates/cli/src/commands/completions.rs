@@ -1,4 +1,4 @@
-//! `recoup completions`: what a shell needs to complete the command line.
+//! `recoup completions`: shell completions of the command line.
 
 use anyhow::{Context, Result};
 use clap::Command;
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Example: recoup completions bash > ~/.local/share/bash-completion/completions/recoup")]
 pub(crate) struct Args {
-    /// The shell.
+    /// Shell.
     shell: Shell,
 }
 

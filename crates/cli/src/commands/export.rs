@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use crate::directory::{PlaceArgs, reader};
 use crate::exit::Exit;
-use crate::output::{Output, Table};
+use crate::output::{Output, TextTable};
 use crate::results::require_writable;
 use crate::vector_file::FileKind;
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup export /tmp/versions --to x.npy
   recoup export /tmp/versions --solution --to x.npy
@@ -29,12 +29,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// The version [default: the newest].
+    /// Version to export [default: the newest].
     #[arg(long, value_name = "V")]
     version: Option<u64>,
 
-    /// The solution: the newest version of a run that has converged, which `recoup run` saves at
-    /// its end.
+    /// Export the solution: the newest version of a run that has converged, which `recoup run`
+    /// saves at its end.
     #[arg(long, conflicts_with_all = ["version", "variable"])]
     solution: bool,
 
@@ -42,23 +42,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     to: PathBuf,
 
-    /// The variable [default: the iterate for .npy and .mtx, all for .h5].
+    /// Variable to export [default: the iterate for .npy and .mtx, all variables for .h5].
     #[arg(long, value_name = "NAME")]
     variable: Option<String>,
 }
 
-/// What was written.
+/// Variables that were written.
 #[derive(Serialize)]
-struct Report {
+struct ExportReport {
     name: String,
     version: u64,
     to: String,
-    variables: Vec<Written>,
+    variables: Vec<WrittenVariable>,
 }
 
-/// One variable, the parts of all ranks together.
+/// A variable, with the parts of all ranks.
 #[derive(Serialize)]
-struct Written {
+struct WrittenVariable {
     name: String,
     element: String,
     /// Extents, fastest first.
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         _ => write_plain_hdf5(&args.to, &arrays)?,
     }
     let to = args.to.display().to_string();
-    output.emit(&Report { name, version, to, variables }, table)?;
+    output.emit(&ExportReport { name, version, to, variables }, table)?;
     Ok(Exit::Done)
 }
 
@@ -106,7 +106,7 @@ fn write_mtx(path: &Path, array: &Array<'_>) -> Result<()> {
     Ok(put_result(path, |out| write_vector(out, values))?)
 }
 
-/// The newest version that holds a solution.
+/// Finds the newest version that holds a solution.
 fn solution(store: &dyn Store) -> Result<u64> {
     let mut damage = String::new();
     for version in store.versions()?.into_iter().rev() {
@@ -134,7 +134,7 @@ fn chosen(asked: Option<u64>, store: &dyn Store) -> Result<u64> {
     }
 }
 
-/// Names of the variables meant, each once.
+/// Lists the variables to export, each once.
 fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for variable in &manifest.variables {
@@ -154,8 +154,13 @@ fn wanted(asked: Option<&str>, is_one: bool, manifest: &Manifest) -> Result<Vec<
     Ok(names)
 }
 
-/// The variables meant, of one version; within, why they cannot be read.
-fn decoded(args: &Args, kind: FileKind, store: &dyn Store, version: u64) -> Result<Result<Vec<Written>, String>> {
+/// Decodes the variables of one version; the inner error says why they cannot be read.
+fn decoded(
+    args: &Args,
+    kind: FileKind,
+    store: &dyn Store,
+    version: u64,
+) -> Result<Result<Vec<WrittenVariable>, String>> {
     let manifest = match store.manifest(version) {
         Ok(manifest) => manifest,
         Err(error) => return Ok(Err(error.to_string())),
@@ -165,11 +170,11 @@ fn decoded(args: &Args, kind: FileKind, store: &dyn Store, version: u64) -> Resu
     Ok(names.iter().map(|name| assemble(store, &manifest, name)).collect())
 }
 
-/// The parts of all ranks together.
-fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Written, String> {
+/// Joins the parts of all ranks.
+fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<WrittenVariable, String> {
     let damaged = |errors: Vec<PipelineError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let whole = reader(store).whole(manifest, name).map_err(damaged)?;
-    Ok(Written {
+    Ok(WrittenVariable {
         name: whole.name.clone(),
         element: whole.element().to_string(),
         dims: whole.dims,
@@ -177,8 +182,8 @@ fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<Writte
     })
 }
 
-fn table(report: &Report) -> Table {
-    let mut table = Table::new(&["variable", "type", "extents"]);
+fn table(report: &ExportReport) -> TextTable {
+    let mut table = TextTable::new(&["variable", "type", "extents"]);
     for variable in &report.variables {
         let extents: Vec<String> = variable.dims.iter().map(ToString::to_string).collect();
         table.row([variable.name.clone(), variable.element.clone(), extents.join(" x ")]);

@@ -1,4 +1,4 @@
-//! `recoup inspect`: what a directory holds, from the manifests alone.
+//! `recoup inspect`: the contents of a directory, from the manifests alone.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,12 +9,12 @@ use recoup::cache::{MEMORY_DIR, RankShelf, RunMemory, RunPlace};
 use recoup::core::{Bound, Manifest, Prediction, Store, StoreError};
 use serde::Serialize;
 
-use crate::directory::DirectoryArgs;
+use crate::directory::{DirectoryArgs, open, set_aside};
 use crate::exit::Exit;
-use crate::output::{Output, Table, bytes};
-use crate::tiers::{check_memory_dir, refused};
+use crate::options::tiers::{check_memory_dir, refused};
+use crate::output::{Output, TextTable, bytes};
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup inspect /tmp/versions
   recoup inspect /tmp/versions --name solve --json";
@@ -26,53 +26,54 @@ pub(crate) struct Args {
     #[command(flatten)]
     directory: DirectoryArgs,
 
-    /// Where memory tiers are.
+    /// Directory of memory tiers.
     #[arg(long, value_name = "D", default_value = MEMORY_DIR)]
     memory_dir: PathBuf,
 }
 
-/// What a directory holds.
+/// The contents of a directory.
 #[derive(Serialize)]
-struct Report {
+struct InspectReport {
     directory: String,
-    runs: Vec<RunReport>,
+    runs: Vec<InspectedRun>,
 }
 
-/// One run.
+/// A run.
 #[derive(Serialize)]
-struct RunReport {
+struct InspectedRun {
     name: String,
-    versions: Vec<VersionReport>,
-    /// Versions put aside because they could not be restored or came after the one that was.
+    versions: Vec<InspectedVersion>,
+    /// Versions set aside because they could not be restored or came after the one that was.
     set_aside: Vec<String>,
 }
 
-/// One version.
+/// A version.
 #[derive(Serialize)]
-struct VersionReport {
+struct InspectedVersion {
     version: u64,
-    /// Where its frames are: pfs, and what each shelf in memory holds.
+    /// Places of its frames: pfs, and each shelf in memory.
     tiers: Vec<PlaceReport>,
-    /// Why the manifest cannot be read; the other keys are null then.
+    /// Reason why the manifest cannot be read; the other keys are null then.
     damage: Option<String>,
     #[serde(flatten)]
     content: Option<Content>,
 }
 
-/// One place that holds something of a version.
+/// A place that holds a part of a version.
 #[derive(Serialize)]
 struct PlaceReport {
     tier: &'static str,
     /// The node and the rank of a shelf in memory.
     node: Option<String>,
     rank: Option<usize>,
-    /// What is there: ranks' blobs, parity, the manifest; the files of the directory.
+    /// Contents of the place: payloads of ranks, parity, the manifest; or the files of the
+    /// directory.
     parts: Vec<String>,
-    /// What is there and damaged.
+    /// Damaged contents.
     damage: Vec<String>,
 }
 
-/// What a manifest says.
+/// The contents of a manifest.
 #[derive(Serialize)]
 struct Content {
     /// Null in versions of older builds, and of programs that do not say.
@@ -86,21 +87,21 @@ struct Content {
     ratio: f64,
     /// Versions some frame is coded against.
     parents: Vec<u64>,
-    /// All versions that are read to restore it, beside itself, the key first.
+    /// Versions that are read to restore it, besides itself, the key first.
     chain: Vec<u64>,
     residual_norm: f64,
     rhs_norm: f64,
     true_residual_norm: Option<f64>,
     verified_residual_norm: Option<f64>,
     tries: u32,
-    /// Of a run that has converged.
+    /// The run has converged.
     is_solution: bool,
-    /// What a recovery from it was expected to cost when it was saved.
+    /// Extra iterations expected of a recovery, when the version was saved.
     extra_iterations_predicted: Option<Prediction>,
     variables: Vec<VariableReport>,
 }
 
-/// One variable of one rank.
+/// A variable of a rank.
 #[derive(Serialize)]
 struct VariableReport {
     name: String,
@@ -123,21 +124,21 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     check_memory_dir(&args.memory_dir, false)?;
     let mut runs = Vec::new();
     for name in args.directory.names()? {
-        let store = args.directory.open(&name)?;
+        let store = open(&args.directory.dir, &name)?;
         let run = RunPlace { dir: Some(&args.directory.dir), name: &name };
         let memory = RunMemory::new(&args.memory_dir, run).and_then(|memory| memory.shelves()).map_err(refused)?;
         let mut versions: BTreeSet<u64> = store.versions()?.into_iter().collect();
         for shelf in &memory {
             versions.extend(shelf.store.versions()?);
         }
-        let versions = versions.into_iter().map(|version| describe(&store, &memory, version)).collect();
-        runs.push(RunReport { versions, set_aside: store.set_aside()?, name });
+        let versions = versions.into_iter().map(|version| describe(store.as_ref(), &memory, version)).collect();
+        runs.push(InspectedRun { versions, set_aside: set_aside(store.as_ref())?, name });
     }
-    output.emit(&Report { directory: args.directory.dir.display().to_string(), runs }, tables)?;
+    output.emit(&InspectReport { directory: args.directory.dir.display().to_string(), runs }, tables)?;
     Ok(Exit::Done)
 }
 
-fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> VersionReport {
+fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> InspectedVersion {
     let tiers = places(pfs, memory, version);
     let mut stores: Vec<&dyn Store> = vec![pfs];
     stores.extend(memory.iter().map(|shelf| &shelf.store as &dyn Store));
@@ -145,16 +146,16 @@ fn describe(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> VersionRepor
     for store in stores {
         match store.manifest(version) {
             Ok(manifest) => {
-                return VersionReport { version, tiers, damage: None, content: Some(Content::of(store, &manifest)) };
+                return InspectedVersion { version, tiers, damage: None, content: Some(Content::of(store, &manifest)) };
             }
             Err(StoreError::Missing { .. }) => {}
             Err(error) => damage = damage.or(Some(error.to_string())),
         }
     }
-    VersionReport { version, tiers, damage, content: None }
+    InspectedVersion { version, tiers, damage, content: None }
 }
 
-/// Everything that holds a part of a version.
+/// Lists all places that hold a part of a version.
 fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceReport> {
     let damage = |store: &dyn Store| {
         store
@@ -164,7 +165,8 @@ fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceRepor
     let holds = |store: &dyn Store| store.versions().is_ok_and(|versions| versions.contains(&version));
     let mut places = Vec::new();
     for shelf in memory.iter().filter(|shelf| holds(&shelf.store)) {
-        let (node, rank) = (Some(shelf.node.clone()), Some(shelf.rank));
+        let node = Some(shelf.node.clone());
+        let rank = Some(shelf.rank);
         places.push(PlaceReport {
             tier: "memory",
             node,
@@ -181,7 +183,7 @@ fn places(pfs: &dyn Store, memory: &[RankShelf], version: u64) -> Vec<PlaceRepor
     places
 }
 
-/// The names of the tiers a version is in, fastest first.
+/// Returns the names of the tiers that hold a version, fastest first.
 fn tier_names(places: &[PlaceReport]) -> String {
     let mut names: Vec<&str> = places.iter().map(|place| place.tier).collect();
     names.dedup();
@@ -218,10 +220,11 @@ impl Content {
     }
 }
 
-/// The versions a version hangs on, ascending, as far as manifests say so. Parents are always
-/// older.
+/// Returns the versions a version depends on, ascending, as far as manifests tell. Parents are
+/// always older.
 fn chain(store: &dyn Store, manifest: &Manifest) -> Vec<u64> {
-    let (mut found, mut open) = (BTreeSet::new(), manifest.parents());
+    let mut found = BTreeSet::new();
+    let mut open = manifest.parents();
     while let Some(version) = open.pop_last() {
         found.insert(version);
         open.extend(store.manifest(version).map(|manifest| manifest.parents()).unwrap_or_default());
@@ -249,14 +252,14 @@ fn variables(manifest: &Manifest) -> Vec<VariableReport> {
     manifest.variables.iter().map(report).collect()
 }
 
-/// The role's name in the manifest, without what is attached to it.
+/// Returns the role's name in the manifest, without attached values.
 fn role_name(role: &serde_json::Value) -> String {
     let attached = role.as_object().and_then(|object| object.keys().next().cloned());
     role.as_str().map(str::to_owned).or(attached).unwrap_or_default()
 }
 
-/// Versions first, then what each holds: one table of both would be wider than a terminal.
-struct Tables([Table; 2]);
+/// Tables of versions and of their variables: one table of both would be wider than a terminal.
+struct Tables([TextTable; 2]);
 
 impl fmt::Display for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -265,10 +268,10 @@ impl fmt::Display for Tables {
     }
 }
 
-fn tables(report: &Report) -> Tables {
+fn tables(report: &InspectReport) -> Tables {
     let mut versions =
-        Table::new(&["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"]);
-    let mut variables = Table::new(&["version", "variable", "role", "values", "codec", "bound", "error", "size"]);
+        TextTable::new(&["version", "scheme", "ratio", "size", "chain", "||r||/||b||", "verified", "N'", "in"]);
+    let mut variables = TextTable::new(&["version", "variable", "role", "values", "codec", "bound", "error", "size"]);
     for run in &report.runs {
         for version in &run.versions {
             let label = format!("{}/{}", run.name, version.version);
@@ -301,7 +304,7 @@ fn tables(report: &Report) -> Tables {
     Tables([versions, variables])
 }
 
-/// How far a version is from its key.
+/// Describes the distance of a version from its key.
 fn behind(chain: &[u64]) -> String {
     chain.first().map_or_else(|| "key".to_owned(), |key| format!("{} after {key}", chain.len()))
 }
@@ -322,7 +325,7 @@ fn version_row(label: &str, content: &Content, tiers: &str) -> [String; 9] {
     ]
 }
 
-fn variable_rows(table: &mut Table, label: &str, content: &Content) {
+fn variable_rows(table: &mut TextTable, label: &str, content: &Content) {
     for (position, variable) in content.variables.iter().enumerate() {
         table.row([
             if position == 0 { label.to_owned() } else { String::new() },
@@ -337,7 +340,7 @@ fn variable_rows(table: &mut Table, label: &str, content: &Content) {
     }
 }
 
-/// A bound as people read it; JSON has all its digits.
+/// Shortens a bound for people; JSON has all its digits.
 fn three_digits(bound: &str) -> String {
     let parts = bound.split_once(':').and_then(|(kind, value)| Some((kind, value.parse::<f64>().ok()?)));
     parts.map_or_else(|| bound.to_owned(), |(kind, value)| format!("{kind}:{value:.2e}"))

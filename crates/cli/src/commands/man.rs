@@ -11,7 +11,7 @@ use crate::exit::Exit;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Example: recoup man ~/.local/share/man/man1")]
 pub(crate) struct Args {
-    /// The folder they are written to, one page for each command; made where it is not there.
+    /// Folder for the pages, one for each command; made if it is missing.
     folder: PathBuf,
 }
 

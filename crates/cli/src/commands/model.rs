@@ -1,4 +1,4 @@
-//! `recoup model`: plan intervals, bounds and schemes for a machine, without running anything.
+//! `recoup model`: plans intervals, bounds and schemes for a machine, without running anything.
 
 mod decide;
 mod levels;
@@ -17,26 +17,26 @@ use serde::Serialize;
 use self::machine::{at_least_zero, below_one, positive};
 use crate::exit::Exit;
 use crate::options::{duration, duration_or_zero};
-use crate::output::{Output, Table, percent, seconds};
+use crate::output::{Output, TextTable, percent, seconds};
 
-/// What to plan, and for which machine.
+/// The question, and the machine it is about.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    question: Question,
+    question: ModelQuestion,
 }
 
 #[derive(Debug, Subcommand)]
-enum Question {
-    /// How long to compute between two checkpoints: Young's and Daly's intervals.
+enum ModelQuestion {
+    /// Optimal time between two checkpoints: Young's and Daly's intervals.
     #[command(after_help = "Example: a failure every 4 hours, 18 s per checkpoint: every 12 minutes\n  \
                             recoup model interval --mtti 4h --ckpt 18s")]
     Interval(IntervalArgs),
-    /// What checkpoints, lost work and recoveries cost, as a fraction of the productive time.
+    /// Cost of checkpoints, lost work and recoveries, as a fraction of the productive time.
     #[command(after_help = "Examples:\n  recoup model overhead --mtti 3600 --ckpt 120\n  \
                             recoup model overhead --mtti 3600 --ckpt 25 \\\n      --extra-iterations 20 --t-iter 1.2")]
     Overhead(OverheadArgs),
-    /// How many extra iterations a lossy recovery may cost and still pay (Theorem 1).
+    /// Number of extra iterations up to which lossy recoveries pay (Theorem 1).
     #[command(after_help = "Example:\n  recoup model bound --mtti 3600 --ckpt-traditional 120 \\\n      \
                             --ckpt-lossy 25 --t-iter 1.2")]
     Bound(BoundArgs),
@@ -44,15 +44,14 @@ enum Question {
     #[command(after_help = "Example:\n  recoup model stationary --iterations 3941 \\\n      \
                             --spectral-radius 0.99998 --error-bound 1e-4")]
     Stationary(StationaryArgs),
-    /// Which levels of checkpoints to use, memory, other nodes and the file system, and how often
+    /// Levels of checkpoints to use (memory, other nodes, the file system), and the interval of
     /// each.
     #[command(after_help = levels::EXAMPLES)]
     Levels(levels::Args),
-    /// Which scheme to save with on this machine, how often, and why in numbers.
+    /// Best scheme for a machine and its interval, with the reasons in numbers.
     #[command(after_help = machine::EXAMPLES, after_long_help = format!("{}\n\n{}", machine::EXAMPLES, scenario::EXAMPLE))]
     Decide(decide::Args),
-    /// The same question put to a simulation: means with 95 % confidence intervals beside the
-    /// formulas.
+    /// Simulation of the same question: means with 95 % confidence intervals next to the formulas.
     #[command(after_help = simulate::EXAMPLES, after_long_help = format!("{}\n\n{}", simulate::EXAMPLES, scenario::EXAMPLE))]
     Simulate(simulate::Args),
 }
@@ -71,10 +70,11 @@ struct IntervalArgs {
 struct OverheadArgs {
     #[command(flatten)]
     of: IntervalArgs,
-    /// Time of one recovery; the checkpoint's when not given.
+    /// Time of one recovery [default: that of a checkpoint].
     #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
     recover: Option<f64>,
-    /// Iterations a recovery costs beyond the lost work, because the iterate was lossy.
+    /// Iterations that a recovery costs in addition to the lost work, because the iterate was
+    /// lossy.
     #[arg(long, value_name = "N", value_parser = at_least_zero, requires = "t_iter")]
     extra_iterations: Option<f64>,
     /// Time of one iteration.
@@ -111,11 +111,11 @@ struct StationaryArgs {
     error_bound: f64,
 }
 
-/// What is said of a machine whose every hour goes into failures.
+/// Note on a machine that spends all its time on failures.
 const NO_PROGRESS: &str = "no progress on this machine: checkpoints, lost work and recoveries take all the time";
 
-/// Says so where one of the overheads has no bound.
-fn note_no_progress(table: &mut Table, overheads: impl IntoIterator<Item = f64>) {
+/// Adds the note if one of the overheads is unbounded.
+fn note_no_progress(table: &mut TextTable, overheads: impl IntoIterator<Item = f64>) {
     if overheads.into_iter().any(f64::is_infinite) {
         table.note(NO_PROGRESS);
     }
@@ -127,13 +127,13 @@ fn note_no_progress(table: &mut Table, overheads: impl IntoIterator<Item = f64>)
 /// When a scenario makes no sense, or a report or stdout cannot be written to.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     match &args.question {
-        Question::Interval(args) => output.emit(&interval(args), interval_table),
-        Question::Overhead(args) => output.emit(&overhead(args), overhead_table),
-        Question::Bound(args) => output.emit(&bound(args), bound_table),
-        Question::Stationary(args) => output.emit(&stationary(args), stationary_table),
-        Question::Levels(args) => levels::run(args, output),
-        Question::Decide(args) => decide::run(args, output),
-        Question::Simulate(args) => simulate::run(args, output),
+        ModelQuestion::Interval(args) => output.emit(&interval(args), interval_table),
+        ModelQuestion::Overhead(args) => output.emit(&overhead(args), overhead_table),
+        ModelQuestion::Bound(args) => output.emit(&bound(args), bound_table),
+        ModelQuestion::Stationary(args) => output.emit(&stationary(args), stationary_table),
+        ModelQuestion::Levels(args) => levels::run(args, output),
+        ModelQuestion::Decide(args) => decide::run(args, output),
+        ModelQuestion::Simulate(args) => simulate::run(args, output),
     }?;
     Ok(Exit::Done)
 }
@@ -143,7 +143,7 @@ struct Intervals {
     young_s: f64,
     daly_s: f64,
     exact_s: f64,
-    /// Overhead at the first of them; null where nothing gets done.
+    /// Overhead at the first of them; null if there is no progress.
     overhead_fraction: f64,
 }
 
@@ -157,8 +157,8 @@ fn interval(args: &IntervalArgs) -> Intervals {
     }
 }
 
-fn interval_table(found: &Intervals) -> Table {
-    let mut table = Table::pairs();
+fn interval_table(found: &Intervals) -> TextTable {
+    let mut table = TextTable::pairs();
     table.row(["Young", &seconds(found.young_s)]);
     table.row(["Daly, higher order", &seconds(found.daly_s)]);
     table.row(["exact for exponential failures", &seconds(found.exact_s)]);
@@ -169,7 +169,7 @@ fn interval_table(found: &Intervals) -> Table {
 #[derive(Debug, Serialize)]
 struct Overhead {
     overhead_fraction: f64,
-    /// At the same interval.
+    /// Exact overhead at the same interval.
     exact_overhead_fraction: f64,
     interval_s: f64,
 }
@@ -188,8 +188,8 @@ fn overhead(args: &OverheadArgs) -> Overhead {
     Overhead { overhead_fraction: timing.overhead_fraction(), exact_overhead_fraction, interval_s }
 }
 
-fn overhead_table(found: &Overhead) -> Table {
-    let mut table = Table::pairs();
+fn overhead_table(found: &Overhead) -> TextTable {
+    let mut table = TextTable::pairs();
     table.row(["overhead over productive time, first order", &percent(found.overhead_fraction)]);
     table.row(["exact for exponential failures", &percent(found.exact_overhead_fraction)]);
     table.row(["at the interval", &seconds(found.interval_s)]);
@@ -198,15 +198,15 @@ fn overhead_table(found: &Overhead) -> Table {
 }
 
 #[derive(Debug, Serialize)]
-struct Bound {
+struct AllowedExtra {
     max_extra_iterations: f64,
-    /// What traditional checkpoints cost; null where nothing gets done with them.
+    /// Overhead of traditional checkpoints; null if there is no progress.
     overhead_traditional: f64,
-    /// What lossy ones cost without an extra iteration.
+    /// Overhead of lossy checkpoints without extra iterations.
     overhead_lossy: f64,
 }
 
-fn bound(args: &BoundArgs) -> Bound {
+fn bound(args: &BoundArgs) -> AllowedExtra {
     let of = LossyBreakEven {
         mtti_seconds: args.mtti,
         traditional_seconds: args.ckpt_traditional,
@@ -216,15 +216,15 @@ fn bound(args: &BoundArgs) -> Bound {
     let overhead = |checkpoint_seconds| {
         CheckpointTiming::synchronous(Checkpointing { mtti_seconds: args.mtti, checkpoint_seconds }).overhead_fraction()
     };
-    Bound {
+    AllowedExtra {
         max_extra_iterations: of.max_extra_iterations(),
         overhead_traditional: overhead(args.ckpt_traditional),
         overhead_lossy: overhead(args.ckpt_lossy),
     }
 }
 
-fn bound_table(found: &Bound) -> Table {
-    let mut table = Table::pairs();
+fn bound_table(found: &AllowedExtra) -> TextTable {
+    let mut table = TextTable::pairs();
     let most = found.max_extra_iterations;
     let most = if most > 0.0 { format!("{most:.1}") } else { "none: it never pays".to_owned() };
     table.row(["lossy pays up to extra iterations", &most]);
@@ -235,23 +235,23 @@ fn bound_table(found: &Bound) -> Table {
 }
 
 #[derive(Debug, Serialize)]
-struct ExtraIterations {
+struct ExpectedExtra {
     extra_iterations_low: f64,
     extra_iterations_high: f64,
 }
 
-fn stationary(args: &StationaryArgs) -> ExtraIterations {
+fn stationary(args: &StationaryArgs) -> ExpectedExtra {
     let of = Stationary {
         iterations: args.iterations,
         spectral_radius: args.spectral_radius,
         error_bound: args.error_bound,
     };
     let found = of.extra_iterations();
-    ExtraIterations { extra_iterations_low: found.low, extra_iterations_high: found.high }
+    ExpectedExtra { extra_iterations_low: found.low, extra_iterations_high: found.high }
 }
 
-fn stationary_table(found: &ExtraIterations) -> Table {
-    let mut table = Table::pairs();
+fn stationary_table(found: &ExpectedExtra) -> TextTable {
+    let mut table = TextTable::pairs();
     table.row(["extra iterations, mean restart", &format!("{:.2}", found.extra_iterations_low)]);
     table.row(["extra iterations, last restart", &format!("{:.2}", found.extra_iterations_high)]);
     table.note("The formula of the paper; it assumes that the error falls by R in every iteration.");

@@ -7,15 +7,15 @@ use recoup::model::simulate::Estimate;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::compare::facts::command_line;
 use crate::exit::Exit;
-use crate::facts::command_line;
-use crate::output::{Output, Table};
-use crate::report::{Entry, write_index};
+use crate::output::{Output, TextTable};
+use crate::report::{IndexEntry, write_index};
 
-/// The figures a comparison leaves beside its page.
+/// File of a comparison's figures next to its page.
 pub(crate) const FIGURES: &str = "figures.json";
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup compare --poisson3d 16 --method cg --paper-regime cg --report reports/cg
   recoup compare --poisson3d 12 --method jacobi --paper-regime jacobi --report reports/jacobi
@@ -25,16 +25,16 @@ const EXAMPLES: &str = "Examples:
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder whose subfolders `recoup compare --report` wrote; index.html comes into it.
+    /// Folder whose subfolders `recoup compare --report` wrote; index.html is written there.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
-/// What is printed.
+/// The report that is printed.
 #[derive(Serialize)]
-struct Report {
+struct IndexReport {
     comparisons: Vec<String>,
-    /// Where the page lies.
+    /// Path of the page.
     report: String,
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     }
     let page = write_index(&entries, &args.folder, &command_line())?;
     let comparisons = entries.into_iter().map(|entry| entry.folder).collect();
-    output.emit(&Report { comparisons, report: page.display().to_string() }, table)?;
+    output.emit(&IndexReport { comparisons, report: page.display().to_string() }, table)?;
     Ok(Exit::Done)
 }
 
 /// The comparisons in the order of their folders' names.
-fn entries(folder: &Path) -> Result<Vec<Entry>> {
+fn entries(folder: &Path) -> Result<Vec<IndexEntry>> {
     let read = std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut found: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path().join(FIGURES))).collect();
     found.retain(|path| path.is_file());
@@ -64,7 +64,7 @@ fn entries(folder: &Path) -> Result<Vec<Entry>> {
     found.iter().map(|path| entry(path)).collect()
 }
 
-fn entry(path: &Path) -> Result<Entry> {
+fn entry(path: &Path) -> Result<IndexEntry> {
     let reading = || format!("reading {}", path.display());
     let json: Value = serde_json::from_slice(&std::fs::read(path).with_context(reading)?).with_context(reading)?;
     let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
@@ -75,7 +75,7 @@ fn entry(path: &Path) -> Result<Entry> {
     let runs = json["runs"].as_array().with_context(|| format!("no runs in {}", path.display()))?;
     let verdict = json["verdict"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let scheme = |run: &Value| run["scheme"].as_str().unwrap_or_default().to_owned();
-    Ok(Entry {
+    Ok(IndexEntry {
         folder: path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
         title: text("title"),
         verdict: verdict.filter(|sentence| !sentence.starts_with("More")).collect::<Vec<_>>().join(" "),
@@ -84,8 +84,8 @@ fn entry(path: &Path) -> Result<Entry> {
     })
 }
 
-fn table(report: &Report) -> Table {
-    let mut table = Table::pairs();
+fn table(report: &IndexReport) -> TextTable {
+    let mut table = TextTable::pairs();
     table.row(["comparisons".to_owned(), report.comparisons.join(", ")]);
     table.row(["report".to_owned(), report.report.clone()]);
     table

@@ -1,5 +1,7 @@
 //! `recoup run`: one solve, protected, under failures.
 
+mod last;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,28 +14,28 @@ use recoup::pipeline::{Ended, RunReport};
 use recoup::{SystemClock, TierCosts};
 
 use crate::account::{Account, Baseline, FlipsJson, RunJson, Terms, ended_name};
-use crate::beside::{Beside, Outside, Within, seen};
 use crate::directory;
-use crate::execute::{Execution, Writing, failures_to_save, memory, open_directory, stop_on_signals, throttle};
+use crate::execute::{Execution, WriteOptions, failures_to_save, memory, open_directory, stop_on_signals, throttle};
 use crate::exit::Exit;
-use crate::heartbeat::Heartbeat;
-use crate::kill::{self, ChildResult};
-use crate::last::{self, Ending, Report, last_note, solution_note};
-use crate::lives::Lives;
+use crate::inject::heartbeat::Heartbeat;
+use crate::inject::kill::{self, ChildResult};
+use crate::inject::lives::Lives;
+use crate::inject::planned;
+use crate::inject::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
+use crate::inject::virtual_time::{self, Machine, SolveMeasurement};
 use crate::method::Setup;
-use crate::output::{Output, Table, bytes, dropped, percent, seconds};
-use crate::planned;
-use crate::problem::Problem;
-use crate::protection::{MTTI_SECONDS, SchemeChoice};
+use crate::observe::observers::{ObservedRun, Observers, StopSignals, seen};
+use crate::observe::residual_log::ResidualLog;
+use crate::observe::saves::Saves;
+use crate::observe::status_file;
+use crate::options::protection::{MTTI_SECONDS, SchemeChoice};
+use crate::options::run::RunArgs as Args;
+use crate::options::tiers::refused;
+use crate::output::{Output, TextTable, bytes, dropped, percent, seconds};
+use crate::problem::LinearProblem;
 use crate::ranks::{self, agree, is_first};
-use crate::residual_log::ResidualLog;
-use crate::run_args::RunArgs as Args;
-use crate::saves::Saves;
 use crate::solved::{SolveReport, Solved, solve, too_short};
-use crate::spares::{KillSchedule, ScheduledKill, failure_groups, job_processes, survive_losses};
-use crate::standing;
-use crate::tiers::refused;
-use crate::virtual_time::{self, Machine, Measured};
+use last::{Ending, RunDocument, last_note, solution_note};
 
 /// Runs and reports.
 ///
@@ -41,18 +43,18 @@ use crate::virtual_time::{self, Machine, Measured};
 /// By the exit codes of the program.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     args.check()?;
-    let outside = Outside { stop: stop_on_signals()?, end: args.end.end() };
+    let signals = StopSignals { stop: stop_on_signals()?, end: args.end.end() };
     if let Some(path) = &args.child {
-        return child(args, path, &outside);
+        return child(args, path, &signals);
     }
     check_memory(args)?;
     args.results.check(args.problem.mpi)?;
     let outcome = if args.protection.kills() && !args.kills_nodes() {
-        Some(killed(args, &outside.stop)?)
+        Some(killed(args, &signals.stop)?)
     } else if args.spares.is_some() || args.kills_ranks() {
-        surviving(args, &outside)?
+        surviving(args, &signals)?
     } else {
-        Some(in_process(args, outside, None)?)
+        Some(in_process(args, signals, None)?)
     };
     let Some(Ending { report, note }) = outcome else { return Ok(Exit::Done) };
     output.emit(&report, |report| table(&report.run))?;
@@ -64,8 +66,8 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     Ok(if is_stopped { Exit::Stopped } else { report.run.solve.exit() })
 }
 
-/// Refuses memory that another user may reach before anything long is done. The ranks of a job do
-/// so where they meet.
+/// Refuses memory that another user may reach, before anything long is done. The ranks of a job do
+/// so at their first collective call.
 fn check_memory(args: &Args) -> Result<()> {
     let is_kept = args.protection.tiers.has_memory() && !args.protection.is_in_process_memory();
     if is_kept && !args.problem.mpi && args.scheme != SchemeChoice::None {
@@ -74,8 +76,9 @@ fn check_memory(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The solve among processes that may be lost; nothing for a spare that was not needed.
-fn surviving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
+/// Runs the solve among processes that may be lost; returns nothing for a spare that was not
+/// needed.
+fn surviving(args: &Args, signals: &StopSignals) -> Result<Option<Ending>> {
     let spares = args.spares.unwrap_or(0);
     let tiers = &args.protection.tiers;
     let job_processes = job_processes(ranks::comm(true)?.as_ref(), ranks::node(tiers.node_ranks))?;
@@ -98,28 +101,28 @@ fn surviving(args: &Args, outside: &Outside) -> Result<Option<Ending>> {
     survive_losses(kill.as_ref(), |lives| {
         // Later lives go on from what the first one saved.
         let later = Args { fresh: args.fresh && !ranks::was_repaired(), ..args.clone() };
-        in_process(&later, outside.clone(), Some(lives))
+        in_process(&later, signals.clone(), Some(lives))
     })
 }
 
-/// The solve in this process, state dropped by request; one of several lives where ranks may be
-/// lost.
-fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> Result<Ending> {
+/// Runs the solve in this process, which may lose state on request; one of several lives if ranks
+/// may be lost.
+fn in_process(args: &Args, signals: StopSignals, mut lives: Option<&mut Lives>) -> Result<Ending> {
     let clock = SystemClock::new();
-    let problem = Problem::load(&args.problem)?;
+    let problem = LinearProblem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     setup.examine()?;
     let mut solve = SolveReport::of(&setup)?;
     solve.seconds_setup = if args.protection.is_virtual() { 0.0 } else { clock.now().as_secs_f64() };
     planned::check(&args.protection, &setup)?;
-    let undisturbed = undisturbed(args, &setup, &outside.stop)?;
+    let undisturbed = undisturbed(args, &setup, &signals.stop)?;
     let machine = machine(args, &setup, undisturbed.as_ref())?;
     let baseline = baseline(args, undisturbed.as_ref(), &machine);
     let heartbeat = lives.as_mut().map(|lives| lives.begin(problem.comm())).transpose()?;
     let drains = Arc::default();
     let store = tiered(args, store(args, &machine, problem.comm())?, &problem, &drains)?;
-    let within = Within { store: store.as_deref(), drains, clock: machine.clock.clone() };
-    let beside = Beside::of(args, &setup, &within, &outside)?;
+    let observed_run = ObservedRun { store: store.as_deref(), drains, clock: machine.clock.clone() };
+    let observers = Observers::of(args, &setup, &observed_run, &signals)?;
     let executed = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -129,9 +132,9 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
         machine: machine.clone(),
         seed: args.protection.seed,
         baseline_iterations: baseline.iterations,
-        stop: outside.stop,
+        stop: signals.stop,
         heartbeat,
-        beside,
+        observers,
         origin: origin(args),
     }
     .run()?;
@@ -144,17 +147,17 @@ fn in_process(args: &Args, outside: Outside, mut lives: Option<&mut Lives>) -> R
     let terms = terms(args, known_baseline(baseline, &account), &machine, executed.report.ended);
     let note = last_note(args, &executed, &results);
     let run = noted(args, RunJson::new(solve, account, &terms));
-    Ok(Ending { report: Report { run, results }, note })
+    Ok(Ending { report: RunDocument { run, results }, note })
 }
 
-/// The sums of one process, and why versions failed: each reason once.
+/// Returns the sums of one process, and the reasons why versions failed, each once.
 fn account(report: &RunReport) -> Account {
     let mut account = Account::of(report);
     account.notes.extend(failures_to_save(&report.failed));
     account
 }
 
-/// The bytes of all ranks. Collective.
+/// Sums the bytes of all ranks. Collective.
 fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
     let mut bytes = [account.raw_bytes as f64, account.payload_bytes as f64];
     comm.sum(&mut bytes)?;
@@ -162,7 +165,7 @@ fn all_ranks(mut account: Account, comm: &dyn Comm) -> Result<Account> {
     Ok(account)
 }
 
-/// A run nothing disturbed is its own baseline.
+/// Takes an undisturbed run as its own baseline.
 fn known_baseline(baseline: Baseline, account: &Account) -> Baseline {
     let is_undisturbed = account.failures == 0 && account.flips == FlipsJson::default() && account.recoveries == 0;
     Baseline { iterations: baseline.iterations.or(is_undisturbed.then_some(account.executed)), ..baseline }
@@ -181,14 +184,14 @@ fn terms(args: &Args, baseline: Baseline, machine: &Machine, ended: Ended) -> Te
     }
 }
 
-/// The report, which says where its overheads mean nothing.
+/// Adds a note to the report if its overheads mean nothing.
 fn noted(args: &Args, mut run: RunJson) -> RunJson {
     let undisturbed = run.baseline_seconds.filter(|_| run.overhead_fraction.is_some() && !args.is_undisturbed());
     run.notes.extend(undisturbed.and_then(|undisturbed| too_short(&args.protection, undisturbed)));
     run
 }
 
-/// The undisturbed solve, where something depends on it.
+/// Runs the undisturbed solve, if something depends on it.
 fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Option<Solved>> {
     let protection = &args.protection;
     let measures_time = protection.virtual_time && protection.t_iter.is_none();
@@ -198,7 +201,7 @@ fn undisturbed(args: &Args, setup: &Setup<'_>, stop: &AtomicBool) -> Result<Opti
         return Ok(None);
     }
     if ranks::is_first() {
-        eprintln!("solving without failures first, to know what they cost (--baseline-iterations N spares it)");
+        eprintln!("solving without failures first, for comparison (--baseline-iterations N skips this)");
     }
     let solved = solve(setup, "undisturbed", Some(stop))?;
     if !solved.report.converged {
@@ -224,13 +227,14 @@ fn machine(args: &Args, setup: &Setup<'_>, undisturbed: Option<&Solved>) -> Resu
         return Ok(Machine::real());
     }
     let iterations = args.protection.baseline_iterations.or(undisturbed.map(|s| s.report.iterations)).unwrap_or(1);
-    let (n, product_share) = (setup.problem().n(), setup.product_share()?);
-    let measured = Measured { n, iterations, product_share, solved: undisturbed };
+    let n = setup.problem().n();
+    let product_share = setup.product_share()?;
+    let measured = SolveMeasurement { n, iterations, product_share, solved: undisturbed };
     let codec = args.protection.codec_of(args.scheme);
     Ok(Machine::of(virtual_time::rates(&args.protection, codec, &measured)?))
 }
 
-/// Where versions rest; those of an earlier run are put aside when asked, or named. Collective.
+/// Opens the store of the versions. Versions of an earlier run are set aside if asked. Collective.
 fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<dyn Store>>> {
     if args.scheme == SchemeChoice::None {
         return Ok(None);
@@ -238,40 +242,40 @@ fn store(args: &Args, machine: &Machine, comm: &dyn Comm) -> Result<Option<Arc<d
     let throttle = throttle(&args.protection, machine, comm.size());
     let dir = args.dir.as_ref().filter(|_| !args.protection.tiers.is_memory_alone());
     let Some(dir) = dir else { return Ok(Some(memory(throttle))) };
-    let writing = Writing { throttle, ranks_per_file: args.protection.tiers.ranks_per_file(comm)? };
+    let writing = WriteOptions { throttle, ranks_per_file: args.protection.tiers.ranks_per_file(comm)? };
     let store = open_directory(dir, &args.name, writing, comm)?;
     let prepared = if comm.rank() == 0 { prepare(args, store.as_ref()) } else { Ok(()) };
     agree(comm, prepared)?;
     Ok(Some(store))
 }
 
-/// Puts versions of an earlier run aside when asked.
+/// Sets versions of an earlier run aside if asked.
 fn prepare(args: &Args, store: &dyn Store) -> Result<()> {
     if args.fresh {
         let aside = store.set_aside_newer(None)?;
         if !aside.is_empty() {
-            tracing::warn!("{} versions put aside; recoup prune removes them", aside.len());
+            tracing::warn!("{} versions set aside; recoup prune removes them", aside.len());
         }
     }
     Ok(())
 }
 
-/// Where the versions are that the first life of a run goes on from, for people.
+/// Returns the place of the versions that the first life resumes from, for people.
 fn origin(args: &Args) -> Option<String> {
     args.dir.as_ref().filter(|_| !ranks::was_repaired()).map(|dir| dir.display().to_string())
 }
 
-/// Which run's memory is meant.
+/// Returns the place of the run's memory.
 fn run_of(args: &Args) -> RunPlace<'_> {
     RunPlace { dir: args.dir.as_deref(), name: &args.name }
 }
 
-/// The tiers over the directory's store, where memory that outlives the process is asked for.
+/// Opens the tiers over the directory's store, if memory that survives the process is asked for.
 /// Collective.
 fn tiered(
     args: &Args,
     pfs: Option<Arc<dyn Store>>,
-    problem: &Problem,
+    problem: &LinearProblem,
     drains: &Arc<Saves>,
 ) -> Result<Option<Arc<dyn Store>>> {
     let protection = &args.protection;
@@ -294,7 +298,7 @@ fn tiered(
     tiers.over(pfs, run_of(args), costs, problem.comm()).map(Some)
 }
 
-/// A run that came to its end leaves nothing in memory.
+/// Removes the memory of a run that has converged.
 fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
     if converged
         && args.protection.tiers.has_memory()
@@ -304,11 +308,11 @@ fn forget(args: &Args, converged: bool, comm: &dyn Comm) {
     }
 }
 
-/// The parent of a run that is killed: the undisturbed solve, then life after life.
+/// Runs the parent of a run that is killed: the undisturbed solve, then life after life.
 fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
     let (mut solve_report, baseline) = {
         let clock = SystemClock::new();
-        let problem = Problem::load(&args.problem)?;
+        let problem = LinearProblem::load(&args.problem)?;
         let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
         setup.examine()?;
         let mut report = SolveReport::of(&setup)?;
@@ -335,16 +339,16 @@ fn killed(args: &Args, stop: &Arc<AtomicBool>) -> Result<Ending> {
     let terms = terms(args, baseline, &Machine::real(), ended);
     let results = lives.last.results;
     let solution = args.dir.as_deref().zip(results.solution_version).map(|(dir, version)| solution_note(dir, version));
-    let note = if ended == Ended::Stopped { Some("stopped; the same command goes on".to_owned()) } else { solution };
+    let note = if ended == Ended::Stopped { Some("stopped; the same command resumes".to_owned()) } else { solution };
     let run = noted(args, RunJson::new(solve_report, lives.account, &terms));
-    Ok(Ending { report: Report { run, results }, note })
+    Ok(Ending { report: RunDocument { run, results }, note })
 }
 
-/// The files all lives add to: begun anew, unless the run goes on from before.
+/// Starts the files that all lives append to, unless the run resumes an earlier one.
 fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
     let folder = args.dir.as_ref().map(|dir| dir.join(&args.name));
     if let Some(folder) = folder.as_ref().filter(|_| args.fresh) {
-        standing::forget(folder);
+        status_file::forget(folder);
     }
     let versions = |dir: &PathBuf| directory::open(dir, &args.name).and_then(|store| Ok(store.versions()?));
     let goes_on = is_in_memory || args.dir.as_ref().is_some_and(|dir| versions(dir).is_ok_and(|v| !v.is_empty()));
@@ -354,16 +358,16 @@ fn begin_files(args: &Args, is_in_memory: bool) -> Result<()> {
     Ok(())
 }
 
-/// One life: a run without failures of its own, which tells its parent through files.
-fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
+/// Runs one life: a run without failures of its own, which reports to its parent through files.
+fn child(args: &Args, path: &Path, signals: &StopSignals) -> Result<Exit> {
     kill::die_with_parent();
     let heartbeat = Arc::new(Heartbeat::create(path)?);
-    let problem = Problem::load(&args.problem)?;
+    let problem = LinearProblem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     let mut solve = SolveReport::of(&setup)?;
     let machine = Machine::real();
     let throttle = throttle(&args.protection, &machine, 1);
-    let writing = Writing { throttle, ranks_per_file: 1 };
+    let writing = WriteOptions { throttle, ranks_per_file: 1 };
     let store = match &args.dir {
         _ if args.scheme == SchemeChoice::None => None,
         _ if args.protection.tiers.is_memory_alone() => Some(memory(None)),
@@ -372,8 +376,8 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     };
     let drains = Arc::default();
     let store = tiered(args, store, &problem, &drains)?;
-    let within = Within { store: store.as_deref(), drains, clock: machine.clock.clone() };
-    let beside = Beside::of(args, &setup, &within, outside)?;
+    let observed_run = ObservedRun { store: store.as_deref(), drains, clock: machine.clock.clone() };
+    let observers = Observers::of(args, &setup, &observed_run, signals)?;
     let executed = Execution {
         setup: &setup,
         protection: &args.protection,
@@ -383,9 +387,9 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
         machine,
         seed: args.protection.seed,
         baseline_iterations: args.protection.baseline_iterations,
-        stop: outside.stop.clone(),
+        stop: signals.stop.clone(),
         heartbeat: Some(heartbeat),
-        beside,
+        observers,
         origin: None,
     }
     .run()?;
@@ -398,7 +402,7 @@ fn child(args: &Args, path: &Path, outside: &Outside) -> Result<Exit> {
     Ok(if is_stopped { Exit::Stopped } else { solve.exit() })
 }
 
-fn flip_rows(flips: &FlipsJson, table: &mut Table) {
+fn flip_rows(flips: &FlipsJson, table: &mut TextTable) {
     let counts = [
         ("bits flipped", flips.injected),
         ("  caught at a save", flips.caught),
@@ -412,8 +416,8 @@ fn flip_rows(flips: &FlipsJson, table: &mut Table) {
     }
 }
 
-fn table(report: &RunJson) -> Table {
-    let mut table = Table::pairs();
+fn table(report: &RunJson) -> TextTable {
+    let mut table = TextTable::pairs();
     report.solve.rows(&mut table);
     let optional = |value: Option<f64>, show: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), show);
     table.row(["scheme".to_owned(), report.scheme.clone()]);

@@ -1,5 +1,7 @@
 //! `recoup solve`: one undisturbed solve.
 
+mod roofline;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,19 +9,19 @@ use anyhow::Result;
 
 use crate::exit::Exit;
 use crate::method::Setup;
+use crate::observe::residual_log::ResidualLog;
 use crate::options::{MethodArgs, ProblemArgs};
-use crate::output::{Output, Table, bytes, percent};
-use crate::problem::Problem;
+use crate::output::{Output, TextTable, bytes, percent};
+use crate::problem::LinearProblem;
 use crate::ranks::agree;
-use crate::residual_log::ResidualLog;
 use crate::results::{ResultArgs, Results};
-use crate::roofline::{self, Roofline};
 use crate::solved::{SolveReport, Solved, solve_watched};
 use recoup::SystemClock;
 use recoup::core::{Clock, Comm, Progress};
+use roofline::RooflineReport;
 use serde::Serialize;
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples, from the root of the repository:
   recoup solve --poisson3d 64 --method cg --pc jacobi --rtol 1e-6
   recoup solve --matrix tests/data/sherman5.mtx.gz --rhs-kind smooth \\
@@ -40,23 +42,23 @@ pub(crate) struct Args {
     #[command(flatten)]
     results: ResultArgs,
 
-    /// Measure the memory bandwidth (STREAM triad) in between, and the fraction of it the solver
-    /// reaches.
+    /// Measure the memory bandwidth (STREAM triad) in turns with the solver, and the fraction of it
+    /// that the solver reaches.
     #[arg(long, help_heading = "Machine")]
     roofline: bool,
 }
 
-/// What is printed.
+/// The report that is printed.
 #[derive(Serialize)]
-struct Report {
+struct SolveDocument {
     #[serde(flatten)]
     solve: SolveReport,
     /// The file that holds the solution.
     solution: Option<PathBuf>,
-    /// What could not be written, and why.
+    /// Results that could not be written, and why.
     unwritten: Vec<String>,
     #[serde(flatten)]
-    roofline: Option<Roofline>,
+    roofline: Option<RooflineReport>,
 }
 
 /// Solves and reports.
@@ -66,7 +68,7 @@ struct Report {
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let clock = SystemClock::new();
     args.results.check(args.problem.mpi)?;
-    let problem = Problem::load(&args.problem)?;
+    let problem = LinearProblem::load(&args.problem)?;
     let setup = Setup::new(&problem, &args.method)?.starting_at(args.results.start(&problem)?);
     setup.examine()?;
     let seconds_setup = clock.now().as_secs_f64();
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     let roofline = if args.roofline { Some(roofline::measure(&setup, &solve)?) } else { None };
     let exit = solve.exit();
     let Results { solution, unwritten, .. } = results.clone();
-    output.emit(&Report { solve, solution, unwritten, roofline }, table)?;
+    output.emit(&SolveDocument { solve, solution, unwritten, roofline }, table)?;
     results.told()?;
     Ok(exit)
 }
@@ -95,8 +97,8 @@ fn log(args: &Args, comm: &dyn Comm) -> Result<Option<ResidualLog>> {
     agree(comm, path.map(|path| ResidualLog::open(path, Arc::new(SystemClock::new()), false)).transpose())
 }
 
-fn table(report: &Report) -> Table {
-    let mut table = Table::pairs();
+fn table(report: &SolveDocument) -> TextTable {
+    let mut table = TextTable::pairs();
     report.solve.rows(&mut table);
     if let Some(roofline) = &report.roofline {
         table.row(["triad".to_owned(), format!("{}/s", bytes(roofline.triad_bytes_per_second))]);

@@ -1,4 +1,4 @@
-//! `recoup verify`: reads, checks and decodes everything, and names whatever is damaged.
+//! `recoup verify`: reads, checks and decodes everything, and names all damage.
 
 use anyhow::Result;
 use recoup::core::Store;
@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::directory::{PlaceArgs, reader};
 use crate::exit::Exit;
-use crate::output::{Output, Table, bytes};
+use crate::output::{Output, TextTable, bytes};
 
-/// What the help shows after the options.
+/// Text of the help after the options.
 const EXAMPLES: &str = "Examples:
   recoup verify /tmp/versions
   recoup verify /tmp/versions --name solve --json
@@ -24,19 +24,19 @@ pub(crate) struct Args {
     place: PlaceArgs,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Serialize)]
-struct Report {
+struct VerifyReport {
     directory: String,
     whole: bool,
     /// Every run has a version that can be restored.
     usable: bool,
-    versions: Vec<VersionReport>,
+    versions: Vec<CheckedVersion>,
 }
 
-/// One version.
+/// A version.
 #[derive(Serialize)]
-struct VersionReport {
+struct CheckedVersion {
     name: String,
     version: u64,
     whole: bool,
@@ -52,17 +52,18 @@ struct VersionReport {
 /// # Errors
 /// When the directory cannot be read or is not ours.
 pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
-    let (mut versions, mut usable) = (Vec::new(), true);
+    let mut versions = Vec::new();
+    let mut usable = true;
     for name in args.place.names()? {
         let store = args.place.open(&name)?;
         let numbers = store.versions()?;
-        let found: Vec<VersionReport> = numbers.iter().map(|&version| check(store.as_ref(), &name, version)).collect();
+        let found: Vec<CheckedVersion> = numbers.iter().map(|&version| check(store.as_ref(), &name, version)).collect();
         usable &= found.iter().any(|version| version.usable);
         versions.extend(found);
     }
     let whole = versions.iter().all(|version| version.whole);
     let directory = args.place.shown();
-    output.emit(&Report { directory, whole, usable, versions }, table)?;
+    output.emit(&VerifyReport { directory, whole, usable, versions }, table)?;
     Ok(match (usable, whole) {
         (false, _) => Exit::NoCheckpoint,
         (true, false) => Exit::Failed,
@@ -70,17 +71,18 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
     })
 }
 
-/// Whether all values of a version can be restored.
+/// Returns whether all values of a version can be restored.
 pub(crate) fn is_usable(store: &dyn Store, version: u64) -> bool {
     check(store, "", version).usable
 }
 
-fn check(store: &dyn Store, name: &str, version: u64) -> VersionReport {
+fn check(store: &dyn Store, name: &str, version: u64) -> CheckedVersion {
     let (mut damage, mut usable) = match store.inspect_damage(version) {
         Ok(found) => (found.iter().map(ToString::to_string).collect(), !found.iter().any(|d| d.is_fatal())),
         Err(error) => (vec![error.to_string()], false),
     };
-    let (mut frames, mut payload_bytes) = (0, 0);
+    let mut frames = 0;
+    let mut payload_bytes = 0;
     match store.manifest(version) {
         Ok(manifest) => {
             (frames, payload_bytes) = (manifest.frames.len(), manifest.payload_bytes());
@@ -97,11 +99,11 @@ fn check(store: &dyn Store, name: &str, version: u64) -> VersionReport {
             }
         }
     }
-    VersionReport { name: name.to_owned(), version, whole: damage.is_empty(), usable, frames, payload_bytes, damage }
+    CheckedVersion { name: name.to_owned(), version, whole: damage.is_empty(), usable, frames, payload_bytes, damage }
 }
 
-fn table(report: &Report) -> Table {
-    let mut table = Table::new(&["version", "state", "frames", "size"]);
+fn table(report: &VerifyReport) -> TextTable {
+    let mut table = TextTable::new(&["version", "state", "frames", "size"]);
     for version in &report.versions {
         let state = match (version.whole, version.usable) {
             (true, _) => "whole",

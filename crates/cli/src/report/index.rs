@@ -9,16 +9,16 @@ use recoup::model::simulate::Estimate;
 use super::page::{escape, foot, head, render_figure};
 use super::{make_folder, write_figure, write_file};
 use crate::output::percent;
-use crate::plot::{Dots, overview};
+use crate::report::plot::{Dots, overview};
 
-/// One comparison, as the index shows it.
+/// A comparison in the index.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     /// Its folder beneath the index.
     pub(crate) folder: String,
     /// Method and problem.
     pub(crate) title: String,
-    /// Which scheme cost least, and from which it does not differ.
+    /// Sentence on the scheme that cost least, and those that do not differ from it.
     pub(crate) verdict: String,
     pub(crate) trials: u64,
     /// Overheads by scheme, as fractions.
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 ///
 /// # Errors
 /// When the folder cannot be written to.
-pub(crate) fn write(entries: &[Entry], folder: &Path, command: &str) -> Result<PathBuf> {
+pub(crate) fn write(entries: &[IndexEntry], folder: &Path, command: &str) -> Result<PathBuf> {
     make_folder(folder)?;
     let title = "What each scheme costs";
     let mut html = head(title);
@@ -51,8 +51,9 @@ pub(crate) fn write(entries: &[Entry], folder: &Path, command: &str) -> Result<P
     Ok(path)
 }
 
-/// Which schemes cost least, and on how many problems; and how far `auto` is from them.
-fn overall(entries: &[Entry]) -> String {
+/// Counts the problems on which each scheme cost least, and gives the distance of `auto` to the
+/// best.
+fn overall(entries: &[IndexEntry]) -> String {
     let mean = |(name, of): &(String, Option<Estimate>)| of.map(|of| (name.clone(), of.mean));
     let all: Vec<Vec<(String, f64)>> =
         entries.iter().map(|entry| entry.overheads.iter().filter_map(mean).collect()).collect();
@@ -81,7 +82,7 @@ fn overall(entries: &[Entry]) -> String {
     format!("Of {} {problems}, least mean overhead: {}.{auto}", entries.len(), listed.join(", "))
 }
 
-fn columns(entries: &[Entry]) -> Vec<(String, Vec<Dots>)> {
+fn columns(entries: &[IndexEntry]) -> Vec<(String, Vec<Dots>)> {
     let dots = |(name, overhead): &(String, Option<Estimate>)| Dots {
         name: name.clone(),
         measured: overhead.map(|of| Estimate { mean: 100.0 * of.mean, half_width: 100.0 * of.half_width }),
@@ -91,7 +92,7 @@ fn columns(entries: &[Entry]) -> Vec<(String, Vec<Dots>)> {
 }
 
 /// A row for each comparison, a column for each scheme.
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[IndexEntry]) -> String {
     let mut schemes: Vec<&str> = Vec::new();
     for (name, _) in entries.iter().flat_map(|entry| &entry.overheads) {
         if !schemes.contains(&name.as_str()) {
@@ -107,7 +108,7 @@ fn table(entries: &[Entry]) -> String {
     )
 }
 
-fn row(entry: &Entry, schemes: &[&str]) -> String {
+fn row(entry: &IndexEntry, schemes: &[&str]) -> String {
     let cells = schemes.iter().map(|scheme| {
         let overhead = entry.overheads.iter().find(|(name, _)| name == scheme).and_then(|(_, overhead)| *overhead);
         let value = overhead.map_or_else(|| "-".to_owned(), |of| percent(of.mean));
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn the_index_says_which_schemes_cost_least_and_how_far_auto_is() {
         let of = |mean: f64| Some(Estimate { mean, half_width: 0.01 });
-        let entry = |overheads: [(&str, Option<Estimate>); 3]| Entry {
+        let entry = |overheads: [(&str, Option<Estimate>); 3]| IndexEntry {
             folder: "cg".to_owned(),
             title: String::new(),
             verdict: String::new(),

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use super::{Comparison, Fact};
-use crate::figures::{COLUMNS, Column, SchemeFigures};
 use crate::output::seconds;
-use crate::plot::{Figure, variables};
+use crate::report::figures::{COLUMNS, Column, SchemeFigures};
+use crate::report::plot::{Figure, variables};
 
 /// Decisions shown; a long run repeats itself.
 const DECISIONS_MAX: usize = 25;
@@ -76,7 +76,7 @@ fn table(comparison: &Comparison) -> String {
     )
 }
 
-/// What the numbers are means of.
+/// Describes the trials that the numbers are means of.
 fn trials(schemes: &[SchemeFigures], first_seed: u64) -> String {
     let most = schemes.iter().map(|scheme| scheme.trials).max().unwrap_or(0);
     if most < 2 {
@@ -154,10 +154,10 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::SchemeFigures;
-    use crate::plot;
-    use crate::protection::SchemeChoice;
+    use crate::options::protection::SchemeChoice;
     use crate::report;
+    use crate::report::figures::SchemeFigures;
+    use crate::report::plot;
 
     fn rendered(comparison: &Comparison) -> String {
         render(comparison, &plot::figures(comparison).unwrap())
@@ -187,7 +187,7 @@ mod tests {
         runs[1].solve.converged = false;
         comparison.schemes[2] = SchemeFigures::of(runs.to_vec()).unwrap();
         assert!(row(&comparison.schemes[2]).contains("lossy (1 of 2 converged)"));
-        let verdict = crate::figures::verdict(&comparison.schemes).join(" ");
+        let verdict = crate::report::figures::verdict(&comparison.schemes).join(" ");
         assert!(verdict.starts_with("traditional cost least"), "{verdict}");
     }
 }

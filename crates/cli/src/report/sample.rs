@@ -2,10 +2,10 @@
 
 use recoup::pipeline::Ended;
 
-use super::{Comparison, Curve, Event, EventKind, Fact, Sample};
+use super::{Comparison, Curve, CurvePoint, Fact, Moment, MomentKind};
 use crate::account::{Account, Baseline, RunJson, Terms};
-use crate::figures::{SchemeFigures, verdict};
-use crate::protection::SchemeChoice;
+use crate::options::protection::SchemeChoice;
+use crate::report::figures::{SchemeFigures, verdict};
 use crate::solved::SolveReport;
 
 /// Iterations of the undisturbed solve, each of which takes a second.
@@ -34,7 +34,7 @@ pub(crate) fn comparison() -> Comparison {
     }
 }
 
-/// One run of so many seconds.
+/// Makes a run that takes these seconds.
 pub(crate) fn run(scheme: SchemeChoice, seconds_total: f64, seed: u64) -> RunJson {
     let solve = SolveReport { converged: true, iterations: BASELINE, ..SolveReport::default() };
     let is_protected = scheme != SchemeChoice::None;
@@ -66,24 +66,26 @@ pub(crate) fn run(scheme: SchemeChoice, seconds_total: f64, seed: u64) -> RunJso
 }
 
 fn curve(name: &str, failures: &[u64]) -> Curve {
-    let sample = |executed: u64, iteration: u64| Sample {
+    let sample = |executed: u64, iteration: u64| CurvePoint {
         executed,
         seconds: 6.0 * executed as f64,
         relative_residual: 10f64.powf(-(iteration as f64) / 14.0),
     };
     let mut curve = Curve { name: name.to_owned(), ..Curve::default() };
-    let (mut executed, mut iteration, mut saved) = (0, 0, 0);
-    let mut happen = |kind, at| curve.events.push(Event { kind, at });
+    let mut executed = 0;
+    let mut iteration = 0;
+    let mut saved = 0;
+    let mut happen = |kind, at| curve.events.push(Moment { kind, at });
     while iteration < BASELINE {
         curve.history.push(sample(executed, iteration));
         if !failures.is_empty() && iteration % 15 == 0 {
             saved = iteration;
-            happen(EventKind::Checkpoint, sample(executed, iteration));
+            happen(MomentKind::Checkpoint, sample(executed, iteration));
         }
         if failures.contains(&executed) {
-            happen(EventKind::Failure, sample(executed, iteration));
+            happen(MomentKind::Failure, sample(executed, iteration));
             iteration = saved;
-            happen(EventKind::Recovery, sample(executed, iteration));
+            happen(MomentKind::Recovery, sample(executed, iteration));
         }
         executed += 1;
         iteration += 1;

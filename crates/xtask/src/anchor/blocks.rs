@@ -11,7 +11,7 @@ use super::{WORKERS, mpirun};
 
 /// The ways of saving, with their options; `DIR` is where.
 const SAVERS: [(&str, &str); 5] = [
-    ("nobody", ""),
+    ("no saving", ""),
     ("by hand, page cache", "-by_hand DIR"),
     ("by hand, past it", "-by_hand DIR -direct"),
     ("recoup, x as it is", "-ckpt DIR scheme=traditional codec=raw state=x"),
@@ -36,8 +36,10 @@ pub(super) fn print(program: &Path, sizes: &[u32], rounds: usize) -> Result<()> 
             }
             for ((saver, _), found) in SAVERS.iter().zip(&found) {
                 let (extra, ratios): (Vec<f64>, Vec<f64>) = found.iter().copied().unzip();
-                let ([low, high], (mean, error)) = (quartiles(&ratios), trimmed_mean(&ratios));
-                let (blocks, (extra, _)) = (found.len(), trimmed_mean(&extra));
+                let [low, high] = quartiles(&ratios);
+                let (mean, error) = trimmed_mean(&ratios);
+                let blocks = found.len();
+                let (extra, _) = trimmed_mean(&extra);
                 println!(
                     "| {size}^3 | {ranks} | {saver} | {blocks} | {:.1} | {mean:.3} +- {error:.3} | {low:.3} to {high:.3} |",
                     1e3 * extra
@@ -52,7 +54,7 @@ pub(super) fn print(program: &Path, sizes: &[u32], rounds: usize) -> Result<()> 
 #[derive(Clone, Copy)]
 struct Block {
     seconds: f64,
-    /// Of these, those of the calls of who saves.
+    /// Seconds in the calls that save.
     in_calls: f64,
 }
 

@@ -3,9 +3,9 @@
 use super::Source;
 
 const PAGE: &str = "BENCHMARKS.md";
-/// How a command begins, in a code block or between backticks.
+/// Beginnings of commands, in a code block or between backticks.
 const COMMANDS: [&str; 6] = ["cargo ", "make ", "mpirun ", "[mpirun ", "recoup ", "scripts/"];
-/// What a section says in place of a command that is lost.
+/// Text of a section in place of a command that is lost.
 const UNKNOWN: &str = "command not recorded";
 
 pub(super) fn complaints(source: &Source) -> Vec<String> {
@@ -57,7 +57,7 @@ fn sections(page: &str) -> Vec<Section<'_>> {
     found
 }
 
-/// Whether ten bytes are a date, as 2026-11-21.
+/// Returns whether ten bytes are a date, as 2026-11-21.
 fn is_date(bytes: &[u8]) -> bool {
     bytes.iter().enumerate().all(|(i, byte)| if matches!(i, 4 | 7) { *byte == b'-' } else { byte.is_ascii_digit() })
 }

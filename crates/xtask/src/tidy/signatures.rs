@@ -2,26 +2,14 @@
 
 use super::Source;
 use super::code::without_comments;
+use super::not_yet::ListedRule;
 
 /// Folders and files whose functions still take tuples. The list only shrinks: what is clean is
 /// taken off, and nothing is added.
 const NOT_YET: [&str; 5] = ["crates/cache/", "crates/capi/", "crates/python/", "crates/recoup/", "io/"];
 
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
-    check(sources, &NOT_YET)
-}
-
-fn check(sources: &[Source], not_yet: &[&str]) -> Vec<String> {
-    let is_listed = |source: &&Source| not_yet.iter().any(|folder| source.path.starts_with(folder));
-    let rust = || sources.iter().filter(|source| source.is_rust());
-    let mut found: Vec<String> = rust().filter(|source| !is_listed(source)).flat_map(of_file).collect();
-    let is_clean = |folder: &&&str| {
-        rust().filter(|source| source.path.starts_with(**folder)).all(|source| of_file(source).is_empty())
-    };
-    found.extend(
-        not_yet.iter().filter(is_clean).map(|folder| format!("{}: {folder} is clean: take it off the list", file!())),
-    );
-    found
+    ListedRule { check: of_file, not_yet: &NOT_YET, list: file!() }.complaints(sources)
 }
 
 fn of_file(source: &Source) -> Vec<String> {
@@ -98,12 +86,8 @@ fn split(list: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
-    }
-
     fn of(text: &str) -> Vec<String> {
-        check(&[source("a.rs", text)], &[])
+        of_file(&Source { path: "a.rs".to_owned(), text: text.to_owned() })
     }
 
     #[test]
@@ -124,14 +108,5 @@ mod tests {
         ] {
             assert_eq!(of(allowed), [""; 0], "{allowed}");
         }
-    }
-
-    #[test]
-    fn list_excuses_its_folders_until_they_are_clean() {
-        let tuple = "fn f((a, b): (u8, u8)) {}";
-        let sources = [source("old/src/a.rs", tuple), source("clean/src/a.rs", "fn f(a: u8) {}")];
-        let found = check(&sources, &["old/", "clean/"]);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].ends_with("clean/ is clean: take it off the list"), "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `recoup model decide`: which scheme to save with, how often, at which levels, and why.
+//! `recoup model decide`: the scheme, its interval and its levels, with reasons.
 
 use std::collections::BTreeMap;
 
@@ -7,15 +7,15 @@ use recoup::core::Scheme;
 use recoup::model::decide::Question;
 use serde::Serialize;
 
-use super::machine::{Given, Subject};
+use super::machine::{MachineOrScenario, Subject};
 use super::scenario::Scenario;
-use crate::output::{Output, Table, percent, seconds};
+use crate::output::{Output, TextTable, percent, seconds};
 
 /// The machine and the job.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    given: Given,
+    given: MachineOrScenario,
 }
 
 /// Decides.
@@ -43,7 +43,7 @@ struct Decided {
     expected_overhead: BTreeMap<Scheme, f64>,
     max_extra_iterations: Option<f64>,
     why: String,
-    /// Of a machine with several: those the scheme uses, weakest first.
+    /// Levels that the scheme uses, weakest first, on a machine with several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     levels: Vec<UsedLevel>,
 }
@@ -105,8 +105,8 @@ fn of_levels(scenario: &Scenario) -> Decided {
     }
 }
 
-fn table(found: &Decided) -> Table {
-    let mut table = Table::new(&["scheme", "expected overhead"]);
+fn table(found: &Decided) -> TextTable {
+    let mut table = TextTable::new(&["scheme", "expected overhead"]);
     for (scheme, overhead) in &found.expected_overhead {
         table.row([scheme.to_string(), percent(*overhead)]);
     }
@@ -116,7 +116,8 @@ fn table(found: &Decided) -> Table {
     }
     table.note(format!("save {}, every {}", found.scheme, seconds(found.interval_s)));
     for level in &found.levels {
-        let (name, checkpoint) = (&level.name, seconds(level.checkpoint_s));
+        let name = &level.name;
+        let checkpoint = seconds(level.checkpoint_s);
         table.note(format!("  {name}: every {}, {checkpoint} each", seconds(level.interval_s)));
     }
     if let Some(most) = found.max_extra_iterations {

@@ -1,4 +1,4 @@
-//! `recoup model levels`: which levels of checkpoints to use, and how often each.
+//! `recoup model levels`: the levels of checkpoints to use, and the interval of each.
 
 use std::str::FromStr;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::options::duration;
-use crate::output::{Output, Table, percent, seconds};
+use crate::output::{Output, TextTable, percent, seconds};
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
@@ -21,7 +21,7 @@ Examples:
   recoup model levels --mtti 3600 --ckpt memory:0.2,partner:0.6,pfs:40 \\
       --failure-shares process:0.5,node:0.4,job:0.1";
 
-/// The levels there are, and the failures they answer for.
+/// The levels available, and the failures they cover.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Mean time to interrupt of the job.
@@ -30,17 +30,16 @@ pub(super) struct Args {
     /// Time of one checkpoint on each level, weakest first: memory, partner or rs, pfs.
     #[arg(long, value_name = "LEVEL:DURATION,..")]
     ckpt: Costs,
-    /// Time of a recovery from each level; the checkpoint's when not given.
+    /// Time of a recovery from each level [default: that of a checkpoint].
     #[arg(long, value_name = "LEVEL:DURATION,..")]
     recover: Option<Costs>,
-    /// Of all failures, those that take a process, a node with its memory, or the whole job with
-    /// them.
+    /// Shares of failures that take a process, a node with its memory, or the whole job.
     #[arg(long, value_name = "KIND:S,..", default_value_t = FailureShares::default())]
     failure_shares: FailureShares,
     /// Simulated runs, each of 200 times the MTTI.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..))]
     trials: u32,
-    /// Seed of the failures; a seed repeats exactly.
+    /// Seed of the failures; the same seed repeats exactly.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -79,7 +78,7 @@ fn survives(level: &str) -> Option<Loss> {
     }
 }
 
-/// What the model finds; an infinite number is `null` in JSON.
+/// The results of the model; an infinite number is `null` in JSON.
 #[derive(Debug, Serialize)]
 struct Found {
     mtti_s: f64,
@@ -135,7 +134,8 @@ fn find(args: &Args) -> Result<Found> {
     let levels = args.failure_shares.levels(args.mtti, &survivors);
     let nothing = || Exit::Usage.because("--ckpt names no level");
     let plan = plan(&levels).ok_or_else(nothing)?;
-    let (pattern, every) = (plan.pattern(), plan.cadence(levels.len()));
+    let pattern = plan.pattern();
+    let every = plan.cadence(levels.len());
     let simulated = simulate(&levels, args).ok_or_else(nothing)?;
     let json = |(index, (name, _)): (usize, &(String, f64))| LevelJson {
         level: name.clone(),
@@ -162,7 +162,8 @@ fn find(args: &Args) -> Result<Found> {
 
 fn simulate(levels: &[CheckpointLevel], args: &Args) -> Option<Estimate> {
     let plan = plan(levels)?;
-    let (pattern, work_seconds) = (plan.pattern(), SIMULATED_MTTIS * args.mtti);
+    let pattern = plan.pattern();
+    let work_seconds = SIMULATED_MTTIS * args.mtti;
     Some(MultilevelSimulation { plan, pattern, work_seconds, trials: args.trials, seed: args.seed }.run())
 }
 
@@ -172,8 +173,8 @@ fn alone(levels: &[CheckpointLevel], mtti_seconds: f64) -> f64 {
     plan(last.as_slice()).map_or(f64::INFINITY, |plan| plan.pattern().overhead_fraction)
 }
 
-fn table(found: &Found) -> Table {
-    let mut table = Table::new(&["level", "survives a lost", "of failures", "checkpoint", "every", "interval"]);
+fn table(found: &Found) -> TextTable {
+    let mut table = TextTable::new(&["level", "survives a lost", "of failures", "checkpoint", "every", "interval"]);
     for level in &found.levels {
         let every = if level.used { level.every.to_string() } else { "not used".to_owned() };
         table.row([
@@ -185,7 +186,8 @@ fn table(found: &Found) -> Table {
             seconds(level.interval_s),
         ]);
     }
-    let (expected, simulated) = (percent(found.expected_overhead), percent(found.simulated_overhead));
+    let expected = percent(found.expected_overhead);
+    let simulated = percent(found.simulated_overhead);
     table.note(format!(
         "overhead expected {expected}, simulated {simulated} +- {}",
         percent(found.simulated_half_width)

@@ -1,4 +1,4 @@
-//! The machine and the job a decision is made for, as the command line or a file describes them.
+//! The machine and the job of a decision, from the command line or a file.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::scenario::Scenario;
 use crate::exit::Exit;
 use crate::options::duration;
 use crate::output::check_folder;
-use crate::plot::grouped_bars;
+use crate::report::plot::grouped_bars;
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
@@ -23,7 +23,7 @@ The same from measured times
   recoup model decide --mtti 3600 --t-iter 1.2 --iterations 5875 \\
       --ckpt 120 --ckpt-lossless 95 --ckpt-lossy 25 --extra-iterations 20";
 
-/// What a decision is made for.
+/// The subject of a decision.
 pub(super) enum Subject {
     /// Numbers on the command line.
     Numbers(Question),
@@ -33,18 +33,18 @@ pub(super) enum Subject {
 
 /// The machine and the job, from a file or in numbers.
 #[derive(Debug, clap::Args)]
-pub(super) struct Given {
-    /// Take machine, method and schemes from this file (TOML; `--help` shows one).
+pub(super) struct MachineOrScenario {
+    /// Read machine, method and schemes from this file (TOML; `--help` shows an example).
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["mtti", "t_iter", "iterations", "bytes", "ckpt"])]
     scenario: Option<PathBuf>,
     #[command(flatten)]
-    machine: Option<Machine>,
-    /// Draw the overheads of the schemes into this directory, as `overhead.svg`.
+    machine: Option<MachineArgs>,
+    /// Draw the overheads of the schemes to `overhead.svg` in this directory.
     #[arg(long, value_name = "DIR")]
     pub(super) report: Option<PathBuf>,
 }
 
-impl Given {
+impl MachineOrScenario {
     /// Reads the file, or takes the numbers.
     ///
     /// # Errors
@@ -59,8 +59,8 @@ impl Given {
         }
     }
 
-    /// Draws, where a report was asked for, the overheads of each scheme in percent under these
-    /// headings.
+    /// Draws the overheads of each scheme in percent under these headings, if a report was asked
+    /// for.
     ///
     /// # Errors
     /// When the directory or the file cannot be written.
@@ -80,7 +80,7 @@ impl Given {
 
 /// The machine and the job in numbers.
 #[derive(Debug, clap::Args)]
-pub(super) struct Machine {
+pub(super) struct MachineArgs {
     /// Mean time to interrupt of the job.
     #[arg(long, value_name = "DURATION", value_parser = duration, required = false, required_unless_present = "scenario")]
     mtti: f64,
@@ -94,38 +94,38 @@ pub(super) struct Machine {
     #[arg(long, value_name = "N", value_parser = at_least_zero, default_value = "0")]
     extra_iterations: f64,
 
-    /// Bytes of all dynamic variables on all ranks: what traditional and lossless save.
+    /// Bytes of all dynamic variables on all ranks, which traditional and lossless versions save.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "bandwidth", conflicts_with = "ckpt")]
     #[arg(required_unless_present_any = ["ckpt", "scenario"])]
     bytes: Option<f64>,
-    /// Bytes of the iterate on all ranks: what lossy saves; as --bytes when not given.
+    /// Bytes of the iterate on all ranks, which lossy versions save [default: as --bytes].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bytes_lossy: Option<f64>,
     /// Storage bandwidth of all ranks together, per second.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     bandwidth: Option<f64>,
-    /// Ranks, which encode and decode side by side.
+    /// Number of ranks, which encode and decode in parallel.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     ranks: u32,
-    /// Raw bytes over encoded bytes of the lossless codec.
+    /// Ratio of raw to encoded bytes of the lossless codec.
     #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "1.2")]
     ratio_lossless: f64,
-    /// Raw bytes over encoded bytes of the lossy codec.
+    /// Ratio of raw to encoded bytes of the lossy codec.
     #[arg(long, value_name = "RATIO", value_parser = positive, default_value = "10")]
     ratio_lossy: f64,
-    /// Raw bytes each rank encodes losslessly per second.
+    /// Raw bytes that each rank encodes losslessly per second.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "400M")]
     speed_lossless: f64,
-    /// Raw bytes each rank encodes under a bound per second.
+    /// Raw bytes that each rank encodes under a bound per second.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
     speed_lossy: f64,
-    /// Raw bytes each rank decodes per second.
+    /// Raw bytes that each rank decodes per second.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "600M")]
     speed_decode: f64,
-    /// Encode and write behind the solver, which waits for a copy only.
+    /// Encode and write while the solver goes on; it waits for a copy only.
     #[arg(long)]
     asynchronous: bool,
-    /// Bytes each rank copies per second, which is what an asynchronous checkpoint blocks for.
+    /// Bytes that each rank copies per second: an asynchronous checkpoint blocks for the copy.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "5G")]
     speed_copy: f64,
 
@@ -140,8 +140,8 @@ pub(super) struct Machine {
     ckpt_lossy: Option<f64>,
 }
 
-impl Machine {
-    /// What the model is asked.
+impl MachineArgs {
+    /// Returns the question to the model.
     pub(super) fn question(&self) -> Question {
         let costs = match self.ckpt {
             Some(traditional) => self.measured(traditional),
@@ -158,7 +158,7 @@ impl Machine {
         }
     }
 
-    /// Costs given as times: a recovery takes what its checkpoint takes.
+    /// Returns costs given as times: a recovery takes as long as its checkpoint.
     fn measured(&self, traditional: f64) -> Vec<(Scheme, Cost)> {
         let cost = |seconds: f64, extra_iterations: f64| Cost {
             blocking_seconds: seconds,
@@ -177,8 +177,8 @@ impl Machine {
         std::iter::once((Scheme::None, Cost::default())).chain(costs).collect()
     }
 
-    /// Costs from sizes, ratios and speeds: encode on every rank, then write through the shared
-    /// bandwidth.
+    /// Returns costs from sizes, ratios and speeds: encode on every rank, then write through the
+    /// shared bandwidth.
     fn estimated(&self) -> Vec<(Scheme, Cost)> {
         let bytes = self.bytes.unwrap_or(0.0);
         let bytes_lossy = self.bytes_lossy.unwrap_or(bytes);
@@ -204,17 +204,17 @@ impl Machine {
     }
 }
 
-/// A finite number above 0.
+/// Reads a finite number above 0.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     number(text).and_then(|value| if value > 0.0 { Ok(value) } else { Err("expected a number above 0".to_owned()) })
 }
 
-/// A finite number, 0 or above.
+/// Reads a finite number, 0 or above.
 pub(super) fn at_least_zero(text: &str) -> Result<f64, String> {
     number(text).and_then(|value| if value >= 0.0 { Ok(value) } else { Err("expected 0 or above".to_owned()) })
 }
 
-/// A number between 0 and 1, both excluded.
+/// Reads a number between 0 and 1, both excluded.
 pub(super) fn below_one(text: &str) -> Result<f64, String> {
     positive(text).and_then(|value| if value < 1.0 { Ok(value) } else { Err("expected a number below 1".to_owned()) })
 }

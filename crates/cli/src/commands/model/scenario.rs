@@ -23,19 +23,19 @@ pub(super) const EXAMPLE: &str = concat!(
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scenario {
-    /// What it is called in tables and plots.
+    /// Name in tables and plots.
     pub(super) name: String,
     #[serde(default)]
     asynchronous: bool,
-    machine: Machine,
+    machine: MachineTable,
     method: Solver,
     #[serde(rename = "scheme")]
-    schemes: Vec<Saves>,
+    schemes: Vec<SavedScheme>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Machine {
+struct MachineTable {
     ranks: u32,
     #[serde(default = "copy_bytes_per_second")]
     copy_bytes_per_second: f64,
@@ -51,7 +51,7 @@ fn copy_bytes_per_second() -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Level {
-    /// What it is called.
+    /// Name of the level.
     pub(super) name: String,
     mtti_seconds: f64,
     write_bytes_per_second: f64,
@@ -74,7 +74,7 @@ fn tolerance() -> f64 {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Saves {
+struct SavedScheme {
     scheme: Scheme,
     bytes: f64,
     #[serde(default = "one")]
@@ -153,7 +153,7 @@ impl Scenario {
         self.method.iterations as f64 * self.method.iteration_seconds
     }
 
-    /// The job in a few words.
+    /// Describes the job in a few words.
     pub(super) fn title(&self) -> String {
         format!(
             "{}: {}, {} iterations on {} ranks",
@@ -161,7 +161,7 @@ impl Scenario {
         )
     }
 
-    /// What the model is asked of a machine with one level; `None` for several.
+    /// Returns the question to the model for a machine with one level; `None` for several.
     pub(super) fn question(&self) -> Option<Question> {
         let [level] = &self.machine.levels[..] else { return None };
         let costs = self.schemes.iter().map(|of| (of.scheme, self.cost(of, level)));
@@ -176,8 +176,8 @@ impl Scenario {
         })
     }
 
-    /// Encoding on every rank, writing through what all ranks share.
-    fn cost(&self, of: &Saves, level: &Level) -> Cost {
+    /// Returns the cost of encoding on every rank and writing through the shared bandwidth.
+    fn cost(&self, of: &SavedScheme, level: &Level) -> Cost {
         let per_rank = of.bytes / f64::from(self.machine.ranks);
         let stored = of.bytes / of.ratio;
         let copy = if self.asynchronous { per_rank / self.machine.copy_bytes_per_second } else { 0.0 };
@@ -191,9 +191,9 @@ impl Scenario {
         }
     }
 
-    /// For each scheme the levels to use and how often.
+    /// Returns the levels to use for each scheme, and the interval of each.
     pub(super) fn plans(&self) -> Vec<(Scheme, LevelPlan)> {
-        let plan = |of: &Saves| {
+        let plan = |of: &SavedScheme| {
             let level = |level: &Level| {
                 let cost = self.cost(of, level);
                 multilevel::CheckpointLevel {
@@ -208,15 +208,15 @@ impl Scenario {
         self.schemes.iter().filter_map(plan).collect()
     }
 
-    /// The run a policy is driven through; `None` for several levels. A recovery's extra iterations
-    /// are in proportion to those done, and as given at the mean failure, in the middle of the
-    /// solve.
+    /// Returns the simulated runs for a policy; `None` for several levels. The extra iterations of
+    /// a recovery are proportional to the iterations done, and as given at the mean failure, in the
+    /// middle of the solve.
     pub(super) fn runs(&self, trials: u32, seed: u64) -> Option<PolicySimulation> {
         let Question { mtti_seconds, costs, .. } = self.question()?;
         let [level] = &self.machine.levels[..] else { return None };
         let lossy = self.schemes.iter().find(|of| of.scheme == Scheme::Lossy);
         let extra_fraction = lossy.map_or(0.0, |of| 2.0 * of.extra_iterations / self.method.iterations as f64);
-        let bytes = |of: &Saves| (of.bytes / f64::from(self.machine.ranks)) as u64;
+        let bytes = |of: &SavedScheme| (of.bytes / f64::from(self.machine.ranks)) as u64;
         let resume = |scheme| match scheme {
             Scheme::Lossy => Resume::Restarted,
             Scheme::Exact => Resume::Exact,

@@ -9,10 +9,10 @@ use recoup::model::simulate::{Estimate, MultilevelSimulation, PolicySimulation, 
 use recoup::model::{AutoPolicy, PolicyConfig};
 use serde::Serialize;
 
-use super::machine::{Given, Subject};
+use super::machine::{MachineOrScenario, Subject};
 use super::scenario::Scenario;
 use crate::exit::Exit;
-use crate::output::{Output, Table, percent, seconds};
+use crate::output::{Output, TextTable, percent, seconds};
 
 /// Shown below the help.
 pub(super) const EXAMPLES: &str = "\
@@ -27,14 +27,14 @@ Examples, from the root of the repository:
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    given: Given,
+    given: MachineOrScenario,
     /// Runs per scheme.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
     trials: u32,
-    /// Seed of the failures; a seed repeats exactly.
+    /// Seed of the failures; the same seed repeats exactly.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Drive this policy through the same failures, probing and learning included.
+    /// Run this policy through the same failures, with its probes and its learning.
     #[arg(long, value_enum, requires = "scenario")]
     policy: Option<Driven>,
 }
@@ -50,7 +50,7 @@ enum Driven {
 /// When the scenario makes no sense or has too many levels for a policy, or the report or stdout
 /// cannot be written to.
 pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
-    let mut found = Simulated { trials: args.trials, seed: args.seed, ..Simulated::default() };
+    let mut found = SimulationReport { trials: args.trials, seed: args.seed, ..SimulationReport::default() };
     match args.given.subject()? {
         Subject::Numbers(question) => found.schemes = of_question(&question, args),
         Subject::File(scenario) => {
@@ -70,9 +70,9 @@ pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
     args.given.draw(&groups, &["formula", "simulated"])
 }
 
-/// What was found; an infinite overhead or interval is `null` in JSON.
+/// The results; an infinite overhead or interval is `null` in JSON.
 #[derive(Debug, Default, Serialize)]
-struct Simulated {
+struct SimulationReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     scenario: Option<String>,
     trials: u32,
@@ -103,12 +103,12 @@ struct SimulatedPolicy {
     overhead_half_width: f64,
     failures_mean: f64,
     checkpoints_mean: BTreeMap<Scheme, f64>,
-    /// Of the first run.
-    decisions: Vec<Said>,
+    /// Decisions of the first run.
+    decisions: Vec<DecisionReason>,
 }
 
 #[derive(Debug, Serialize)]
-struct Said {
+struct DecisionReason {
     iteration: u64,
     why: String,
 }
@@ -144,8 +144,11 @@ fn of_question(question: &Question, args: &Args) -> BTreeMap<Scheme, SimulatedSc
 fn of_levels(scenario: &Scenario, args: &Args) -> BTreeMap<Scheme, SimulatedScheme> {
     let schemes = scenario.plans().into_iter().map(|(scheme, plan)| {
         let pattern = plan.pattern();
-        let (interval_s, expected_overhead) = (pattern.base_seconds, pattern.overhead_fraction);
-        let (work_seconds, trials, seed) = (scenario.work_seconds(), args.trials, args.seed);
+        let interval_s = pattern.base_seconds;
+        let expected_overhead = pattern.overhead_fraction;
+        let work_seconds = scenario.work_seconds();
+        let trials = args.trials;
+        let seed = args.seed;
         let found = MultilevelSimulation { plan, pattern, work_seconds, trials, seed }.run();
         let found = SimulatedScheme {
             interval_s,
@@ -166,7 +169,7 @@ fn of_auto(scenario: &Scenario, args: &Args) -> Result<SimulatedPolicy> {
         return Err(Exit::Usage.because("--policy auto drives runs with one level; this scenario has several"));
     };
     let outcome = runs.drive(|| AutoPolicy::new(config(&runs)));
-    let decisions = outcome.reasons.into_iter().map(|(iteration, why)| Said { iteration, why });
+    let decisions = outcome.reasons.into_iter().map(|(iteration, why)| DecisionReason { iteration, why });
     Ok(SimulatedPolicy {
         overhead_fraction: outcome.overhead_fraction.mean,
         overhead_half_width: outcome.overhead_fraction.half_width,
@@ -176,7 +179,8 @@ fn of_auto(scenario: &Scenario, args: &Args) -> Result<SimulatedPolicy> {
     })
 }
 
-/// What a user would tell the policy of these runs: the MTTI and the extra iterations to expect.
+/// Returns the settings a user would give for these runs: the MTTI and the extra iterations to
+/// expect.
 fn config(runs: &PolicySimulation) -> PolicyConfig {
     PolicyConfig {
         mtti_seconds: runs.mtti_seconds,
@@ -194,8 +198,8 @@ fn config(runs: &PolicySimulation) -> PolicyConfig {
     }
 }
 
-fn table(found: &Simulated) -> Table {
-    let mut table = Table::new(&["scheme", "interval", "formula", "simulated", "95 %", "failures", "checkpoints"]);
+fn table(found: &SimulationReport) -> TextTable {
+    let mut table = TextTable::new(&["scheme", "interval", "formula", "simulated", "95 %", "failures", "checkpoints"]);
     let mean = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"));
     for (scheme, of) in &found.schemes {
         table.row([
@@ -209,7 +213,8 @@ fn table(found: &Simulated) -> Table {
         ]);
     }
     if let Some(auto) = &found.auto {
-        let (overhead, half_width) = (percent(auto.overhead_fraction), percent(auto.overhead_half_width));
+        let overhead = percent(auto.overhead_fraction);
+        let half_width = percent(auto.overhead_half_width);
         let checkpoints = auto.checkpoints_mean.values().sum::<f64>();
         let cells = ["auto", "-", "-", &overhead, &format!("+-{half_width}")].map(str::to_owned);
         table.row(cells.into_iter().chain([mean(Some(auto.failures_mean)), mean(Some(checkpoints))]));

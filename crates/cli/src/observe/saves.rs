@@ -1,0 +1,62 @@
+//! Saves of a run: the time of the longest, and the newest version. They are seen where versions
+//! enter the store, so this holds for every scheme and tier.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use recoup::SystemClock;
+use recoup::core::Clock;
+
+/// The saves so far, shared by the solver and the checkpoint worker.
+#[derive(Debug, Default)]
+pub(crate) struct Saves {
+    clock: SystemClock,
+    seen: Mutex<SavesSeen>,
+}
+
+/// The observations so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SavesSeen {
+    /// Start of the save in progress.
+    began: Option<Duration>,
+    /// Time of the longest save, encoding and writing.
+    pub(crate) longest: Duration,
+    /// Published versions.
+    pub(crate) count: u64,
+    /// The newest version and when it was published, in Unix seconds.
+    pub(crate) newest: Option<(u64, f64)>,
+    /// Time between the last two versions.
+    pub(crate) interval_seconds: Option<f64>,
+}
+
+impl Saves {
+    fn lock(&self) -> MutexGuard<'_, SavesSeen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the observations so far.
+    pub(crate) fn seen(&self) -> SavesSeen {
+        *self.lock()
+    }
+
+    /// Takes note that a version is begun.
+    pub(crate) fn begun(&self) {
+        self.lock().began = Some(self.clock.now());
+    }
+
+    /// Takes note that a version is published.
+    pub(crate) fn counted(&self, version: u64) {
+        let now = self.clock.now();
+        let unix = unix_seconds();
+        let mut seen = self.lock();
+        seen.longest = seen.longest.max(now.saturating_sub(seen.began.take().unwrap_or(now)));
+        seen.count += 1;
+        seen.interval_seconds = seen.newest.map(|(_, before)| (unix - before).max(0.0));
+        seen.newest = Some((version, unix));
+    }
+}
+
+/// Returns the seconds since 1970.
+pub(crate) fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}

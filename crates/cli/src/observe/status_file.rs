@@ -1,0 +1,355 @@
+//! The status file of a run: `status.json` next to its versions, replaced every few seconds while
+//! the run goes on.
+//!
+//! People and scripts read it through `recoup status`; no run depends on it. It names the process,
+//! so a run that was killed can be told from one that computes.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use recoup::core::{Failure, FailureSource, Phase, Progress};
+use recoup::io::{STATUS, put_whole};
+use recoup::pipeline::Ended;
+use serde::{Deserialize, Serialize};
+
+use crate::observe::saves::{Saves, unix_seconds};
+
+/// The time between two writes.
+const WRITE_EVERY: Duration = Duration::from_secs(2);
+
+/// A process on another machine counts as gone after this many writes were missed.
+const MISSED_WRITES: f64 = 15.0;
+
+/// The state of a run, as its own process reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RunState {
+    /// The run computes.
+    Running,
+    /// The run ended with a solution.
+    Converged,
+    /// The run was asked to stop, and did.
+    Stopped,
+    /// The run reached a limit, or broke down.
+    NotConverged,
+    /// The run ended with an error.
+    Failed,
+}
+
+/// The contents of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunStatus {
+    pub(crate) state: RunState,
+    pub(crate) process: u32,
+    /// Start of that process in clock ticks since boot: its number may be given to another one.
+    pub(crate) process_start: Option<u64>,
+    pub(crate) host: String,
+    pub(crate) ranks: usize,
+    /// Versions may rest in memory, not in the directory.
+    #[serde(default)]
+    pub(crate) has_memory: bool,
+    /// Versions rest in memory that is lost with the process.
+    #[serde(default)]
+    pub(crate) is_in_process_memory: bool,
+    pub(crate) method: String,
+    pub(crate) scheme: String,
+    /// The interval as asked for.
+    pub(crate) interval: String,
+    /// Seconds between the last two versions.
+    pub(crate) interval_seconds: Option<f64>,
+    pub(crate) iteration: u64,
+    /// Iterations executed by this process.
+    pub(crate) executed: u64,
+    pub(crate) relative_residual: Option<f64>,
+    pub(crate) rtol: f64,
+    /// Versions this process has made, and the newest of them.
+    pub(crate) checkpoints: u64,
+    pub(crate) version: Option<u64>,
+    /// Unix seconds.
+    pub(crate) version_at: Option<f64>,
+    /// Failures of the whole run, as far as its processes could tell.
+    pub(crate) failures: u64,
+    pub(crate) started_at: f64,
+    pub(crate) updated_at: f64,
+}
+
+/// Removes the status of an earlier run, which no longer counts.
+pub(crate) fn forget(folder: &Path) {
+    std::fs::remove_file(folder.join(STATUS)).ok();
+}
+
+/// The facts of a run that do not change.
+pub(crate) struct RunFacts<'a> {
+    pub(crate) ranks: usize,
+    pub(crate) has_memory: bool,
+    pub(crate) is_in_process_memory: bool,
+    pub(crate) method: String,
+    pub(crate) scheme: String,
+    pub(crate) interval: String,
+    pub(crate) rtol: f64,
+    /// The run's folder in its directory; made if there is none.
+    pub(crate) folder: &'a Path,
+    /// The newest version, from which the run is about to resume; 0 for the start.
+    pub(crate) newest: u64,
+    /// The run ignores earlier runs.
+    pub(crate) is_fresh: bool,
+}
+
+impl RunStatus {
+    fn new(facts: &RunFacts<'_>, before: Option<&Self>) -> Self {
+        // A process that wrote no final status was killed.
+        let was_lost = before.is_some_and(|before| matches!(before.state, RunState::Running | RunState::Failed));
+        let failures = before.map_or(0, |before| before.failures) + u64::from(was_lost);
+        let now = unix_seconds();
+        Self {
+            state: RunState::Running,
+            process: std::process::id(),
+            process_start: start_of(std::process::id()),
+            host: host(),
+            ranks: facts.ranks,
+            has_memory: facts.has_memory,
+            is_in_process_memory: facts.is_in_process_memory,
+            method: facts.method.clone(),
+            scheme: facts.scheme.clone(),
+            interval: facts.interval.clone(),
+            interval_seconds: None,
+            iteration: facts.newest,
+            executed: 0,
+            relative_residual: None,
+            rtol: facts.rtol,
+            checkpoints: 0,
+            version: None,
+            version_at: None,
+            failures,
+            started_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// Reads the status of the run in `folder`; `None` if there is none that can be read.
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(folder.join(STATUS)).ok()?).ok()
+    }
+
+    /// Returns whether the process exists; `None` on another machine.
+    pub(crate) fn is_alive(&self) -> Option<bool> {
+        (self.host == host()).then(|| {
+            let start = start_of(self.process);
+            start.is_some() && (self.process_start.is_none() || start == self.process_start)
+        })
+    }
+
+    /// Returns the seconds since the last write.
+    pub(crate) fn silent_seconds(&self) -> f64 {
+        (unix_seconds() - self.updated_at).max(0.0)
+    }
+
+    /// Returns whether the last write is so long ago that the process is likely gone.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent_seconds() > MISSED_WRITES * WRITE_EVERY.as_secs_f64()
+    }
+
+    /// Returns whether the run computes, as far as can be seen from this machine.
+    pub(crate) fn is_going_on(&self) -> bool {
+        self.state == RunState::Running && self.is_alive().unwrap_or(!self.is_silent())
+    }
+}
+
+/// Keeps the file of a run up to date, from a thread of its own: an iteration may take minutes.
+pub(crate) struct StatusFile {
+    shared: Arc<SharedStatus>,
+    /// The previous contents of the file.
+    before: Option<RunStatus>,
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct SharedStatus {
+    path: PathBuf,
+    status: Mutex<RunStatus>,
+    saves: Arc<Saves>,
+}
+
+impl SharedStatus {
+    fn lock(&self) -> MutexGuard<'_, RunStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) {
+        let seen = self.saves.seen();
+        let mut status = self.lock();
+        status.updated_at = unix_seconds();
+        status.checkpoints = seen.count;
+        (status.version, status.version_at) = seen.newest.unzip();
+        status.interval_seconds = seen.interval_seconds;
+        let written = serde_json::to_vec(&*status).map_err(|error| error.to_string());
+        let written = written.and_then(|bytes| put_whole(&self.path, &bytes).map_err(|error| error.to_string()));
+        if let Err(error) = written {
+            tracing::debug!(%error, "status not written");
+        }
+    }
+}
+
+impl StatusFile {
+    /// Writes the file now and every few seconds. If it cannot be written, the run goes on without
+    /// it.
+    pub(crate) fn start(facts: &RunFacts<'_>, saves: Arc<Saves>) -> Self {
+        if let Err(error) = std::fs::create_dir_all(facts.folder) {
+            tracing::debug!(%error, "status not written");
+        }
+        let before = RunStatus::read(facts.folder).filter(|_| !facts.is_fresh);
+        let status = Mutex::new(RunStatus::new(facts, before.as_ref()));
+        let shared = Arc::new(SharedStatus { path: facts.folder.join(STATUS), status, saves });
+        shared.write();
+        let (end, ended) = mpsc::channel();
+        let theirs = shared.clone();
+        let keep = move || {
+            while ended.recv_timeout(WRITE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                theirs.write();
+            }
+        };
+        let thread = std::thread::Builder::new().name("recoup-status".to_owned()).spawn(keep).ok();
+        Self { shared, before, end: Some(end), thread }
+    }
+
+    /// Takes note of an iteration.
+    pub(crate) fn look(&self, progress: &Progress, executed: u64) {
+        self.set_progress(progress);
+        self.shared.lock().executed = executed;
+    }
+
+    /// Takes note of a resume at once: the first step may take long.
+    pub(crate) fn resumed(&self, progress: &Progress) {
+        self.set_progress(progress);
+        self.shared.write();
+    }
+
+    fn set_progress(&self, progress: &Progress) {
+        let residual = progress.relative_residual();
+        let mut status = self.shared.lock();
+        status.iteration = progress.iteration;
+        status.relative_residual = residual.is_finite().then_some(residual);
+    }
+
+    /// Counts a failure inside the process.
+    fn count_failure(&self) {
+        self.shared.lock().failures += 1;
+    }
+
+    /// Takes note of the end of the run.
+    pub(crate) fn conclude(&self, ended: Ended, progress: &Progress) {
+        self.set_progress(progress);
+        self.shared.lock().state = match ended {
+            Ended::Converged => RunState::Converged,
+            Ended::Stopped => RunState::Stopped,
+            Ended::NotConverged | Ended::Breakdown => RunState::NotConverged,
+        };
+    }
+}
+
+impl Drop for StatusFile {
+    /// Writes the final status. A run without a conclusion has failed. One that never began, for
+    /// example because the versions are another problem's, leaves the status of the run before.
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+        {
+            let mut status = self.shared.lock();
+            if status.state == RunState::Running {
+                status.state = RunState::Failed;
+                if let Some(before) = self.before.take().filter(|_| status.executed == 0) {
+                    *status = before;
+                }
+            }
+        }
+        self.shared.write();
+    }
+}
+
+/// A source of failures that are counted in the status.
+pub(crate) struct CountedFailures {
+    pub(crate) inner: Box<dyn FailureSource>,
+    pub(crate) status: Arc<StatusFile>,
+}
+
+impl FailureSource for CountedFailures {
+    fn due(&mut self, now: Duration, iteration: u64, phase: Phase) -> Option<Failure> {
+        let failure = self.inner.due(now, iteration, phase);
+        if failure.is_some() {
+            self.status.count_failure();
+        }
+        failure
+    }
+}
+
+/// Returns when a process started, in clock ticks since boot; `None` if there is no such process.
+fn start_of(process: u32) -> Option<u64> {
+    /// Positions among the fields after the name, which may hold spaces.
+    const STATE: usize = 0;
+    const START: usize = 19;
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
+    // A zombie computes no more.
+    if matches!(*fields.get(STATE)?, "Z" | "X") {
+        return None;
+    }
+    fields.get(START)?.parse().ok()
+}
+
+/// Returns the name of this machine.
+pub(crate) fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use recoup::core::Status;
+
+    use super::*;
+
+    fn facts(folder: &Path) -> RunFacts<'_> {
+        RunFacts {
+            ranks: 1,
+            has_memory: false,
+            is_in_process_memory: false,
+            method: "cg".to_owned(),
+            scheme: "lossy".to_owned(),
+            interval: "auto".to_owned(),
+            rtol: 1e-6,
+            folder,
+            newest: 0,
+            is_fresh: false,
+        }
+    }
+
+    #[test]
+    fn process_that_wrote_no_final_status_counts_as_a_failure_of_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let running = RunStatus::new(&facts(dir.path()), None);
+        assert_eq!((running.failures, running.is_alive()), (0, Some(true)));
+        std::fs::write(dir.path().join(STATUS), serde_json::to_vec(&running).unwrap()).unwrap();
+        let file = StatusFile::start(&facts(dir.path()), Arc::default());
+        let progress = Progress {
+            iteration: 9,
+            residual_norm: 1e-8,
+            rhs_norm: 1.0,
+            status: Status::Converged,
+            is_safe_point: true,
+        };
+        file.conclude(Ended::Converged, &progress);
+        drop(file);
+        let last = RunStatus::read(dir.path()).unwrap();
+        assert_eq!((last.state, last.iteration, last.failures), (RunState::Converged, 9, 1));
+        assert_eq!(RunStatus::new(&facts(dir.path()), Some(&last)).failures, 1);
+        // No process has number 0, and the number of a dead process may be given to another one.
+        assert_eq!(RunStatus { process: 0, ..last.clone() }.is_alive(), Some(false));
+        assert_eq!(RunStatus { process_start: Some(1), ..last.clone() }.is_alive(), Some(false));
+        assert_eq!(RunStatus { host: "elsewhere".to_owned(), ..last }.is_alive(), None);
+    }
+}

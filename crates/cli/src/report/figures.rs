@@ -1,0 +1,374 @@
+//! The figures of a comparison: the cost of each scheme over its trials.
+//!
+//! Terminal, JSON and page take every number from here, so that all three say the same.
+
+use std::collections::BTreeMap;
+
+use recoup::model::simulate::Estimate;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::account::RunJson;
+use crate::output::{bytes, percent, seconds};
+use crate::report::parts::OverheadParts;
+
+/// A number that every trial has, or may have.
+struct Quantity {
+    key: &'static str,
+    of: fn(&RunJson) -> Option<f64>,
+}
+
+const fn quantity(key: &'static str, of: fn(&RunJson) -> Option<f64>) -> Quantity {
+    Quantity { key, of }
+}
+
+/// Quantities averaged over the trials.
+const QUANTITIES: [Quantity; 33] = [
+    quantity("iterations", |run| Some(run.solve.iterations as f64)),
+    quantity("iterations_executed", |run| Some(run.iterations_executed as f64)),
+    quantity("iterations_lost", |run| Some(run.iterations_lost as f64)),
+    quantity("relative_residual", |run| Some(run.solve.relative_residual)),
+    quantity("failures", |run| Some(run.failures as f64)),
+    quantity("recoveries", |run| Some(run.recoveries as f64)),
+    quantity("checkpoints", |run| Some(run.checkpoints as f64)),
+    quantity("failed_checkpoints", |run| Some(run.failed_checkpoints as f64)),
+    quantity("breakdown_rollbacks", |run| Some(run.breakdown_rollbacks as f64)),
+    quantity("extra_iterations_mean", |run| run.extra_iterations_mean),
+    quantity("extra_iterations_predicted", |run| run.extra.extra_iterations_predicted),
+    quantity("extra_iterations_at_most", |run| run.extra.extra_iterations_at_most),
+    quantity("ratio_mean", |run| run.ratio_mean),
+    quantity("version_raw_bytes", |run| per_version(run, run.raw_bytes)),
+    quantity("version_bytes", |run| per_version(run, run.payload_bytes)),
+    quantity("interval_seconds", |run| run.interval_seconds),
+    quantity("seconds_total", |run| Some(run.seconds_total)),
+    quantity("seconds_checkpoint_blocking", |run| Some(run.seconds_checkpoint_blocking)),
+    quantity("seconds_recovery", |run| Some(run.seconds_recovery)),
+    quantity("seconds_lost_work", |run| Some(run.seconds_lost_work)),
+    quantity("seconds_verify", |run| Some(run.seconds_verify)),
+    quantity("seconds_drain", |run| Some(run.seconds_drain)),
+    quantity("overhead_fraction", |run| run.overhead_fraction),
+    quantity("overhead_checkpoints", |run| Some(run.overhead_parts?.checkpoints)),
+    quantity("overhead_lost_work", |run| Some(run.overhead_parts?.lost_work)),
+    quantity("overhead_recoveries", |run| Some(run.overhead_parts?.recoveries)),
+    quantity("overhead_extra_iterations", |run| Some(run.overhead_parts?.extra_iterations)),
+    quantity("overhead_other", |run| Some(run.overhead_parts?.other)),
+    quantity("expected_overhead_fraction", |run| run.expected_overhead_fraction),
+    quantity("expected_checkpoints", |run| Some(run.expected_overhead_parts?.checkpoints)),
+    quantity("expected_lost_work", |run| Some(run.expected_overhead_parts?.lost_work)),
+    quantity("expected_recoveries", |run| Some(run.expected_overhead_parts?.recoveries)),
+    quantity("expected_extra_iterations", |run| Some(run.expected_overhead_parts?.extra_iterations)),
+];
+
+fn per_version(run: &RunJson, all: u64) -> Option<f64> {
+    (run.checkpoints > 0).then(|| all as f64 / run.checkpoints as f64)
+}
+
+/// The cost of one scheme: means over its trials with 95 % confidence intervals, and the first
+/// trial itself.
+#[derive(Clone, Debug)]
+pub(crate) struct SchemeFigures {
+    pub(crate) scheme: String,
+    pub(crate) trials: usize,
+    /// Trials whose true residual met the tolerance. Overheads are means over these.
+    pub(crate) trials_converged: usize,
+    /// All trials by their seeds, in order.
+    runs: Vec<RunJson>,
+    estimates: BTreeMap<&'static str, Estimate>,
+}
+
+impl SchemeFigures {
+    /// The figures of these trials of one scheme; `None` of no trial.
+    pub(crate) fn of(runs: Vec<RunJson>) -> Option<Self> {
+        let estimates = QUANTITIES.iter().filter_map(|quantity| {
+            let values: Vec<f64> = runs.iter().filter_map(quantity.of).collect();
+            (!values.is_empty()).then(|| (quantity.key, Estimate::of(&values)))
+        });
+        let estimates = estimates.collect();
+        let trials_converged = runs.iter().filter(|run| run.solve.converged).count();
+        Some(Self { scheme: runs.first()?.scheme.clone(), trials: runs.len(), trials_converged, estimates, runs })
+    }
+
+    /// The mean of a quantity and half the width of its interval, infinite for one trial; `None`
+    /// where no trial has it.
+    pub(crate) fn get(&self, key: &str) -> Option<Estimate> {
+        self.estimates.get(key).copied()
+    }
+
+    /// The run under the first seed.
+    pub(crate) fn first(&self) -> &RunJson {
+        &self.runs[0]
+    }
+
+    /// Means of the overhead's parts; `None` where no trial converged.
+    pub(crate) fn parts(&self) -> Option<OverheadParts> {
+        let mean = |key: &str| self.get(key).map(|estimate| estimate.mean);
+        Some(OverheadParts {
+            checkpoints: mean("overhead_checkpoints")?,
+            lost_work: mean("overhead_lost_work")?,
+            recoveries: mean("overhead_recoveries")?,
+            extra_iterations: mean("overhead_extra_iterations")?,
+            other: mean("overhead_other")?,
+        })
+    }
+
+    /// The scheme, and how many of its trials converged where not all did.
+    pub(crate) fn name(&self) -> String {
+        if self.trials_converged == self.trials {
+            return self.scheme.clone();
+        }
+        format!("{} ({} of {} converged)", self.scheme, self.trials_converged, self.trials)
+    }
+}
+
+impl Serialize for SchemeFigures {
+    /// Writes one flat object: every mean under its key, half the width of its interval under
+    /// `KEY_ci95`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("scheme", &self.scheme)?;
+        map.serialize_entry("trials", &self.trials)?;
+        map.serialize_entry("trials_converged", &self.trials_converged)?;
+        map.serialize_entry("converged", &(self.trials == self.trials_converged))?;
+        for Quantity { key, .. } in &QUANTITIES {
+            let estimate = self.get(key);
+            map.serialize_entry(key, &estimate.map(|estimate| estimate.mean))?;
+            if let Some(half_width) = estimate.map(|estimate| estimate.half_width).filter(|width| width.is_finite()) {
+                map.serialize_entry(&format!("{key}_ci95"), &half_width)?;
+            }
+        }
+        let seconds: Vec<f64> = self.runs.iter().map(|run| run.seconds_total).collect();
+        map.serialize_entry("seconds_total_each", &seconds)?;
+        map.serialize_entry("first_trial", self.first())?;
+        map.end()
+    }
+}
+
+/// A column of the table that terminal and page show.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// Explanation on the page.
+    pub(crate) meaning: &'static str,
+    /// Key of [`QUANTITIES`].
+    pub(crate) key: &'static str,
+    pub(crate) show: fn(f64) -> String,
+    /// The terminal's lines have room for some.
+    pub(crate) on_terminal: bool,
+}
+
+/// The columns after the scheme's name.
+pub(crate) const COLUMNS: [Column; 11] = [
+    Column {
+        name: "overhead",
+        meaning: "time of the run over that of the undisturbed solve, less 1: all that failures and protection cost",
+        key: "overhead_fraction",
+        show: percent,
+        on_terminal: true,
+    },
+    Column {
+        name: "expected",
+        meaning: "the overhead the model expects of a long run at the measured costs and the spacing of its versions, under \
+                  failures at random with this MTTI (Daly 2006, Eq. 20); without versions, of this very run",
+        key: "expected_overhead_fraction",
+        show: percent,
+        on_terminal: true,
+    },
+    Column {
+        name: "time",
+        meaning: "time of the whole run on its clock, checkpoints and recoveries included",
+        key: "seconds_total",
+        show: seconds,
+        on_terminal: true,
+    },
+    Column {
+        name: "executed",
+        meaning: "iterations executed, those done again after a failure included",
+        key: "iterations_executed",
+        show: count,
+        on_terminal: true,
+    },
+    Column {
+        name: "done again",
+        meaning: "iterations executed before, whose results a failure lost",
+        key: "iterations_lost",
+        show: count,
+        on_terminal: false,
+    },
+    Column {
+        name: "failures",
+        meaning: "failures that lost all state",
+        key: "failures",
+        show: count,
+        on_terminal: true,
+    },
+    Column {
+        name: "recoveries",
+        meaning: "versions restored after a failure; without one the solve starts from the beginning",
+        key: "recoveries",
+        show: count,
+        on_terminal: true,
+    },
+    Column { name: "checkpoints", meaning: "versions saved", key: "checkpoints", show: count, on_terminal: true },
+    Column {
+        name: "extra each",
+        meaning: "iterations per recovery that are neither the undisturbed solve's nor done again: the price of a lossy \
+                  version or of a restart; below 0 where the restart helped",
+        key: "extra_iterations_mean",
+        show: count,
+        on_terminal: true,
+    },
+    Column {
+        name: "version",
+        meaning: "bytes of a version as it is stored",
+        key: "version_bytes",
+        show: bytes,
+        on_terminal: false,
+    },
+    Column {
+        name: "ratio",
+        meaning: "bytes of the values over bytes stored",
+        key: "ratio_mean",
+        show: |ratio| format!("{ratio:.2}"),
+        on_terminal: true,
+    },
+];
+
+/// A mean of counts.
+fn count(mean: f64) -> String {
+    format!("{mean:.1}")
+}
+
+impl Column {
+    /// The mean as people read it; a dash where there is none.
+    pub(crate) fn cell(&self, figures: &SchemeFigures) -> String {
+        figures.get(self.key).map_or_else(|| "-".to_owned(), |estimate| (self.show)(estimate.mean))
+    }
+
+    /// Half the width of its interval, where there are several trials.
+    pub(crate) fn half_width(&self, figures: &SchemeFigures) -> Option<String> {
+        let half_width = figures.get(self.key)?.half_width;
+        half_width.is_finite().then(|| (self.show)(half_width))
+    }
+}
+
+/// Two schemes, trial by trial: the seed of a trial draws the same failures for both, so that what
+/// they add to both falls out of the difference.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PairedDifference {
+    pub(crate) scheme: String,
+    pub(crate) against: String,
+    /// Overhead of `scheme` minus that of `against`, mean over the trials.
+    pub(crate) overhead_difference: f64,
+    pub(crate) overhead_difference_ci95: f64,
+}
+
+/// Below this, differences are those of clocks: half the last digit of a percentage.
+const LEAST_DIFFERENCE: f64 = 5e-5;
+
+impl PairedDifference {
+    /// `None` unless all trials of both converged and there are at least two.
+    fn of(ours: &SchemeFigures, theirs: &SchemeFigures) -> Option<Self> {
+        let overheads =
+            |of: &SchemeFigures| of.runs.iter().map(|run| run.overhead_fraction).collect::<Option<Vec<f64>>>();
+        let differences: Vec<f64> = overheads(ours)?.iter().zip(overheads(theirs)?).map(|(a, b)| a - b).collect();
+        let Estimate { mean, half_width } = Estimate::of(&differences);
+        (differences.len() > 1).then(|| Self {
+            scheme: ours.scheme.clone(),
+            against: theirs.scheme.clone(),
+            overhead_difference: mean,
+            overhead_difference_ci95: half_width,
+        })
+    }
+
+    /// The interval of the difference does not contain 0, and the difference shows in the digits
+    /// printed.
+    fn shows_difference(&self) -> bool {
+        self.overhead_difference.abs() > self.overhead_difference_ci95.max(LEAST_DIFFERENCE)
+    }
+
+    fn points(&self) -> String {
+        let points = |value: f64| format!("{:.2}", 100.0 * value);
+        format!("{} +- {}", points(self.overhead_difference), points(self.overhead_difference_ci95))
+    }
+}
+
+/// The differences of every scheme to those named before it.
+pub(crate) fn paired(schemes: &[SchemeFigures]) -> Vec<PairedDifference> {
+    let before = |position: usize| schemes[..position].iter();
+    let of = |(position, ours)| before(position).filter_map(move |theirs| PairedDifference::of(ours, theirs));
+    schemes.iter().enumerate().flat_map(of).collect()
+}
+
+/// Returns a sentence on the scheme that cost least, and one for each other whose difference to it
+/// is more than chance; none if no scheme converged in all its trials.
+pub(crate) fn verdict(schemes: &[SchemeFigures]) -> Vec<String> {
+    let overhead = |of: &SchemeFigures| of.get("overhead_fraction").filter(|_| of.trials == of.trials_converged);
+    let known: Vec<(&SchemeFigures, Estimate)> = schemes.iter().filter_map(|of| Some((of, overhead(of)?))).collect();
+    let least = known.iter().min_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean)).copied();
+    let Some((best, least)) = least else { return Vec::new() };
+    let others = known.iter().map(|(of, _)| *of).filter(|of| of.scheme != best.scheme);
+    let scheme = &best.scheme;
+    let mean = percent(least.mean);
+    let of_time = "of the undisturbed solve's time";
+    if best.trials < 2 {
+        let listed = others.filter_map(|of| Some(format!("{} {}", of.scheme, percent(overhead(of)?.mean))));
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        let seed = best.first().seed;
+        let listed = if listed.is_empty() { listed } else { format!(" (others: {listed})") };
+        return vec![
+            format!("{scheme} took least in the one trial, of seed {seed}: {mean} {of_time}{listed}."),
+            "One trial says nothing of chance: --trials N says more.".to_owned(),
+        ];
+    }
+    let pairs: Vec<PairedDifference> = others.filter_map(|of| PairedDifference::of(of, best)).collect();
+    let said = |is_shown: bool| {
+        let pairs = pairs.iter().filter(|pair| pair.shows_difference() == is_shown);
+        let listed = pairs.map(|pair| format!("{} {}", pair.scheme, pair.points())).collect::<Vec<_>>().join(", ");
+        (!listed.is_empty()).then_some(listed)
+    };
+    let trials = best.trials;
+    let width = percent(least.half_width);
+    let first = format!("{scheme} cost least: {mean} +- {width} {of_time}, mean of {trials} trials.");
+    let more = said(true).map(|listed| format!("More, in points and trial by trial: {listed}."));
+    let same = said(false).map(|listed| format!("No difference shown: {listed}."));
+    std::iter::once(first).chain(same).chain(more).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::protection::SchemeChoice;
+    use crate::report::sample_run;
+
+    fn figures(scheme: SchemeChoice, seconds: &[f64]) -> SchemeFigures {
+        let runs = seconds.iter().zip(1..).map(|(&took, seed)| sample_run(scheme, took, seed));
+        SchemeFigures::of(runs.collect()).unwrap()
+    }
+
+    #[test]
+    fn means_of_the_parts_sum_to_the_mean_overhead() {
+        for scheme in [SchemeChoice::None, SchemeChoice::Lossy] {
+            let figures = figures(scheme, &[115.0, 131.0, 178.0]);
+            let parts = figures.parts().unwrap();
+            let overhead = figures.get("overhead_fraction").unwrap();
+            // A dozen sums and quotients of numbers below 4.
+            assert!((parts.total() - overhead.mean).abs() <= 64.0 * f64::EPSILON, "{parts:?} {overhead:?}");
+        }
+    }
+
+    #[test]
+    fn verdict_tells_a_difference_from_chance_and_from_one_trial() {
+        let said = |seconds: [&[f64]; 2]| {
+            let [ours, theirs] = seconds;
+            verdict(&[figures(SchemeChoice::Lossy, ours), figures(SchemeChoice::Traditional, theirs)]).join(" ")
+        };
+        let apart = said([&[110.0, 140.0, 120.0], &[120.0, 151.0, 129.0]]);
+        assert!(
+            apart.contains("lossy cost least") && apart.contains("More") && !apart.contains("No difference"),
+            "{apart}"
+        );
+        let mixed = said([&[110.0, 140.0, 120.0], &[120.0, 130.0, 121.0]]);
+        assert!(mixed.contains("No difference shown: traditional"), "{mixed}");
+        let single = said([&[110.0], &[120.0]]);
+        assert!(single.contains("one trial"), "{single}");
+    }
+}
