@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use recoup::core::{Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
+use recoup::core::{
+    Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut, revision_of,
+};
 
 use crate::status::{Failure, RECOUP_E_NAME, RECOUP_E_ORDER};
 
@@ -177,6 +179,11 @@ impl Region {
         let shape = |region: &Self| (region.role, region.memory.element, region.memory.count, region.distribution);
         shape(self) == shape(other)
     }
+
+    fn lend(&self) -> Variable<'_> {
+        let Self { name, role, memory, distribution, dims } = self;
+        Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
+    }
 }
 
 fn role_of(role: i32) -> Option<Role> {
@@ -253,11 +260,11 @@ impl Protected {
 
 impl Registered for Protected {
     fn variables(&self) -> Vec<Variable<'_>> {
-        fn lend(region: &Region) -> Variable<'_> {
-            let Region { name, role, memory, distribution, dims } = region;
-            Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
-        }
-        self.regions.iter().map(lend).collect()
+        self.regions.iter().map(Region::lend).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        revision_of(self.regions.iter().map(Region::lend))
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
