@@ -233,6 +233,10 @@ impl Registered for Kept<'_> {
         self.solver.variables()
     }
 
+    fn revision(&self) -> u64 {
+        self.solver.revision()
+    }
+
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         self.solver.variables_mut()
     }

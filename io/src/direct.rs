@@ -15,21 +15,11 @@ use std::os::unix::fs::FileExt;
 use crate::reuse;
 
 /// What offset, length and address must be multiples of: no less than any device's block.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// Bytes that are worth it, at least.
-const BYTES_MIN: usize = 1 << 20;
+pub(crate) const BYTES_MIN: usize = 1 << 20;
 /// Bytes of one write, at most.
 const PIECE_BYTES: usize = 8 << 20;
-
-/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a
-/// page as it does in memory: its whole pages then go to the device from where they are, without a
-/// copy.
-pub(crate) fn gap(payload: &[u8], end: u64) -> u64 {
-    if payload.len() < BYTES_MIN {
-        return 0;
-    }
-    (payload.as_ptr().addr() as u64).wrapping_sub(end) % PAGE as u64
-}
 
 thread_local! {
     /// Aligned room for one piece, used again by all files this thread writes.
@@ -59,7 +49,8 @@ impl Whole<'_> {
 
     /// Whether it is worth it, and the payload's pages can go from where they are.
     fn fits(&self) -> bool {
-        self.payload.len() >= BYTES_MIN && gap(self.payload, self.head.len() as u64) == 0
+        let is_aligned = self.payload.as_ptr().addr() % PAGE == self.head.len() % PAGE;
+        self.payload.len() >= BYTES_MIN && is_aligned
     }
 }
 
@@ -234,6 +225,11 @@ fn pages_of(room: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
 mod tests {
     use super::*;
 
+    /// The head of a file in which the payload stands at the place of a page that it has in memory.
+    fn head(payload: &[u8]) -> Vec<u8> {
+        vec![1; 48 + payload.as_ptr().addr().wrapping_sub(48) % PAGE]
+    }
+
     /// Writes of all sizes and places, on a disk and in memory, one after another into the same
     /// file as versions are made.
     #[test]
@@ -265,7 +261,7 @@ mod tests {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
             for (number, start) in [0, 8, 2048, PAGE - 8].into_iter().enumerate() {
                 let payload = &values[start..start + BYTES_MIN + 3 * PAGE - 100 * number];
-                let head = vec![1; 48 + gap(payload, 48) as usize];
+                let head = head(payload);
                 let tail = vec![2; 900 + number];
                 let whole = Whole { head: &head, payload, tail: &tail };
                 let path = dir.path().join(number.to_string());
@@ -291,7 +287,7 @@ mod tests {
                     std::fs::write(&path, vec![9; bytes]).unwrap();
                     DirectFile::new(File::options().read(true).write(true).open(&path).unwrap(), true)
                 };
-                let head = vec![1; 48 + gap(&payload, 48) as usize];
+                let head = head(&payload);
                 let whole = Whole { head: &head, payload: &payload, tail: &[2; 100] };
                 let mut expected = [&head[..], &payload, &[2; 100]].concat();
                 expected.resize(whole.padded_bytes() as usize, 0);
@@ -307,7 +303,7 @@ mod tests {
     fn what_does_not_begin_where_its_memory_does_is_not_written_at_once() {
         let (dir, payload) = (tempfile::tempdir().unwrap(), vec![7; BYTES_MIN]);
         let mut both = DirectFile::new(File::create_new(dir.path().join("file")).unwrap(), false);
-        let head = vec![1; 49 + gap(&payload, 48) as usize];
+        let head = [&[1], &*head(&payload)].concat();
         assert!(!both.write_whole(&Whole { head: &head, payload: &payload, tail: &[] }).unwrap());
     }
 

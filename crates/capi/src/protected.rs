@@ -2,7 +2,9 @@
 
 use std::ffi::{c_int, c_void};
 
-use recoup::core::{Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
+use recoup::core::{
+    Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut, revision_of,
+};
 
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_E_ORDER};
 
@@ -181,6 +183,11 @@ impl Region {
         let shape = |region: &Self| (region.role, region.memory.element, region.memory.count, region.distribution);
         shape(self) == shape(other)
     }
+
+    fn lend(&self) -> Variable<'_> {
+        let Self { name, role, memory, distribution, dims } = self;
+        Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
+    }
 }
 
 fn role_of(role: i32) -> Option<Role> {
@@ -257,11 +264,11 @@ impl ProtectedRegions {
 
 impl Registered for ProtectedRegions {
     fn variables(&self) -> Vec<Variable<'_>> {
-        fn lend(region: &Region) -> Variable<'_> {
-            let Region { name, role, memory, distribution, dims } = region;
-            Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
-        }
-        self.regions.iter().map(lend).collect()
+        self.regions.iter().map(Region::lend).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        revision_of(self.regions.iter().map(Region::lend))
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {

@@ -12,6 +12,15 @@ pub trait Registered {
     /// The same variables to be overwritten by a restore, in the same order.
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>>;
 
+    /// Returns a number that changes whenever names, roles, element types, lengths or extents of
+    /// the variables do, but not with their values. It is asked for at every safe point, and
+    /// [`Registered::variables`] only where it has changed or a version is due. An owner whose
+    /// variables come, go or grow returns [`revision_of`](crate::revision_of) them, or counts the
+    /// changes; a wrapper returns that of the owner it wraps.
+    fn revision(&self) -> u64 {
+        0
+    }
+
     /// Called before a restore with the names of the variables of a version: an owner whose
     /// variables come and go makes those of them its own that it knows. The others are not its
     /// business.

@@ -52,4 +52,6 @@ pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
 pub use store_error::{Damage, StoreError};
-pub use variable::{Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut};
+pub use variable::{
+    Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut, revision_of, revision_with,
+};

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BoundRule, Distribution, ElementType, Fingerprint, FrameRecord, Measured, Prediction, Resume, Role, Scheme,
+    Bound, BoundRule, CodecId, Distribution, ElementType, Fingerprint, FrameRecord, Measured, Prediction, Resume, Role,
+    Scheme, Storage,
 };
 
 /// Version of the on-disk format written by this build; see FORMAT.md.
@@ -119,6 +120,30 @@ pub struct VariableRecord {
     pub frame_dims: [usize; 3],
     /// How it is spread over the ranks.
     pub distribution: Distribution,
+}
+
+impl VariableRecord {
+    /// Makes the record of frame `run` of this variable, whose payload is the memory of its values.
+    #[must_use]
+    pub fn raw_frame(&self, run: usize, payload: &[u8], crc32c: u32) -> FrameRecord {
+        let frame_len = self.frame_dims.iter().product::<usize>() as u64;
+        let start = run as u64 * frame_len;
+        FrameRecord {
+            variable: self.name.clone(),
+            rank: self.rank,
+            run,
+            start,
+            len: (self.len - start).min(frame_len),
+            codec: CodecId::Raw,
+            storage: Storage::Coded,
+            bound: Bound::Lossless,
+            achieved_error: 0.0,
+            payload_bytes: payload.len() as u64,
+            crc32c,
+            parents: Vec::new(),
+            place: None,
+        }
+    }
 }
 
 /// One file of a version.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Resume;
+use crate::{Resume, mix};
 
 /// What a variable is to the solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -227,6 +227,36 @@ impl<'a> Variable<'a> {
     }
 }
 
+/// Returns a [`Registered::revision`](crate::Registered::revision) for these variables: a hash of
+/// what a registry knows of them, which does not touch their values.
+#[must_use]
+pub fn revision_of<'a>(variables: impl IntoIterator<Item = Variable<'a>>) -> u64 {
+    variables.into_iter().fold(0, |revision, variable| revision_with(revision, &variable))
+}
+
+/// Returns the revision of a set that begins with the variables of `revision`, 0 for none, and goes
+/// on with this one.
+#[must_use]
+pub fn revision_with(revision: u64, variable: &Variable<'_>) -> u64 {
+    let Variable { name, role, values, dims, stride, distribution: _ } = variable;
+    let role = match role {
+        Role::Iterate => 0,
+        Role::Direction => 1,
+        Role::Dynamic => 2,
+        Role::Static => 3,
+        Role::Recomputed { saved_for } => 4 + *saved_for as u64,
+    };
+    let numbers = [role, values.element() as u64, values.len() as u64, *stride as u64, name.len() as u64];
+    let all = numbers.into_iter().chain(dims.map(|extent| extent as u64)).chain(name.bytes().map(u64::from));
+    all.fold(revision, absorb)
+}
+
+/// Adds one number to a hash.
+fn absorb(hash: u64, number: u64) -> u64 {
+    // The golden ratio's step of splitmix64 keeps zeros from leaving the hash at 0.
+    mix((hash ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15))
+}
+
 /// A registered variable to be overwritten.
 #[derive(Debug, PartialEq)]
 pub struct VariableMut<'a> {
@@ -234,4 +264,33 @@ pub struct VariableMut<'a> {
     pub name: &'a str,
     /// Where the restored values go.
     pub values: ValuesMut<'a>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revision_changes_with_everything_a_registry_knows_and_not_with_values() {
+        let (zeros, ones, longer) = ([0.0; 6], [1.0; 6], [0.0; 7]);
+        let variable = |name, role, values| Variable::new(name, role, values, Distribution::RankLocal);
+        let x = || variable("x", Role::Iterate, Values::F64(&zeros));
+        let sets: [&[Variable<'_>]; 10] = [
+            &[],
+            &[x()],
+            &[x(), x()],
+            &[variable("y", Role::Iterate, Values::F64(&zeros))],
+            &[variable("xx", Role::Iterate, Values::F64(&zeros))],
+            &[variable("x", Role::Dynamic, Values::F64(&zeros))],
+            &[variable("x", Role::Recomputed { saved_for: Resume::Exact }, Values::F64(&zeros))],
+            &[variable("x", Role::Iterate, Values::I64(&[0; 6]))],
+            &[variable("x", Role::Iterate, Values::F64(&longer))],
+            &[Variable { dims: [3, 2, 1], ..x() }],
+        ];
+        let revisions = sets.map(|set| revision_of(set.iter().cloned()));
+        for (at, revision) in revisions.iter().enumerate() {
+            assert!(!revisions[..at].contains(revision), "{:?}", sets[at]);
+        }
+        assert_eq!(revision_of([variable("x", Role::Iterate, Values::F64(&ones))]), revisions[1]);
+    }
 }

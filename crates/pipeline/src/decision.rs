@@ -1,15 +1,12 @@
 //! Decisions: rank 0 observes the run and asks its policy, and every rank receives the answer.
 
 use recoup_core::{
-    Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Resume, Store, Tier, Tiered,
-    from_rank_0,
+    Comm, Decision, Observation, Policy, Prediction, Progress, RankError, Registered, Store, Tier, Tiered, from_rank_0,
 };
 
+use crate::PipelineError;
 use crate::decision_log::DecisionRecord;
-use crate::{PipelineError, registry};
-
-/// The resumes a version may be saved for.
-const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+use crate::registry::Registry;
 
 /// The policy of a session, and what it has decided.
 pub(crate) struct Decisions {
@@ -21,13 +18,22 @@ pub(crate) struct Decisions {
     records: Vec<DecisionRecord>,
     /// The solver's tolerance on the relative residual.
     pub(crate) tolerance: f64,
-    /// The names of the variables were found in order.
-    are_names_checked: bool,
+    pub(crate) registry: Registry,
+    /// The iteration of the last decision asked for.
+    iteration: u64,
 }
 
 impl Decisions {
     pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64) -> Self {
-        Self { policy, last: None, predicted: None, records: Vec::new(), tolerance, are_names_checked: false }
+        Self {
+            policy,
+            last: None,
+            predicted: None,
+            records: Vec::new(),
+            tolerance,
+            registry: Registry::default(),
+            iteration: 0,
+        }
     }
 
     /// Asks the policy of rank 0; every rank gets its answer. Collective.
@@ -52,14 +58,14 @@ impl Decisions {
         owners: &[&dyn Registered],
         observe: impl FnOnce() -> Observation,
     ) -> Result<Decision, PipelineError> {
-        if !self.are_names_checked {
-            registry::collect(owners)?;
-            self.are_names_checked = true;
+        let observation = observe();
+        if observation.iteration < self.iteration {
+            // Another solve, perhaps of other owners.
+            self.registry.forget();
         }
-        // They change from cycle to cycle of a method that carries vectors over, and decisions with
-        // them.
-        let raw_bytes = registry::raw_bytes(owners, RESUMES).to_vec();
-        Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observe() }))
+        self.iteration = observation.iteration;
+        let raw_bytes = self.registry.raw_bytes(owners)?.to_vec();
+        Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observation }))
     }
 
     /// Returns the part of a decision that must be broadcast: at most safe points nothing, which is
@@ -123,10 +129,11 @@ mod tests {
     use std::sync::mpsc::{Sender, channel};
 
     use recoup_comm::Solo;
-    use recoup_core::{BoundRule, CodecId, Grain, Plan, Scheme};
+    use recoup_core::{BoundRule, CodecId, Grain, Plan, Resume, Scheme};
 
     use super::*;
     use crate::Variables;
+    use crate::registry::RESUMES;
 
     /// A policy that never saves, and passes on the bytes it sees.
     struct Watching(Sender<Vec<(Resume, u64)>>);

@@ -3,8 +3,6 @@
 //! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
 //! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
 
-use std::borrow::Cow;
-
 use recoup_core::{Bound, BoundRule, Clock, Comm, CommError, Frame, ResidualRecord, agreed, gather_words};
 use recoup_model::residual_bound::Verdict;
 
@@ -12,7 +10,7 @@ use crate::PipelineError;
 use crate::context::WorkerContext;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
-use crate::version::{FrameCoding, decode_frames, encode, lend};
+use crate::version::{FrameCoding, decode_frames, encode};
 
 /// Chooses the bounds of one variable.
 pub(crate) trait Judge {
@@ -65,37 +63,10 @@ impl Judge for FixedBound {
     }
 }
 
-/// The frames of one variable, on their way to a draft.
-pub(crate) enum VariableFrames<'a> {
-    /// The staged memory, as it is.
-    Lent(Vec<Frame<'a>>),
-    /// Payloads of their own, whose memory is used again.
-    Encoded(Vec<Frame<'static>>),
-}
-
-impl VariableFrames<'_> {
-    /// Returns the largest error any frame reports.
-    pub(crate) fn achieved_error(&self) -> f64 {
-        let errors = |frame: &Frame<'_>| frame.record.achieved_error;
-        match self {
-            Self::Lent(frames) => frames.iter().map(errors).fold(0.0, f64::max),
-            Self::Encoded(frames) => frames.iter().map(errors).fold(0.0, f64::max),
-        }
-    }
-
-    /// Applies `look` to each payload.
-    pub(crate) fn map_payloads<T>(&self, look: impl Fn(&[u8]) -> T) -> Vec<T> {
-        let look = |payload: &Cow<'_, [u8]>| look(payload);
-        match self {
-            Self::Lent(frames) => frames.iter().map(|frame| look(&frame.payload)).collect(),
-            Self::Encoded(frames) => frames.iter().map(|frame| look(&frame.payload)).collect(),
-        }
-    }
-}
-
 /// One variable of a version, encoded.
-pub(crate) struct EncodedVariable<'a> {
-    pub(crate) frames: VariableFrames<'a>,
+pub(crate) struct EncodedVariable {
+    /// Its frames, whose memory is used again: see [`EncodeBuffers::reuse`].
+    pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) bound: Bound,
     pub(crate) residual: ResidualRecord,
     pub(crate) encode_seconds: f64,
@@ -115,22 +86,20 @@ impl EncodeBuffers {
     }
 
     /// Takes frames back once they are written.
-    pub(crate) fn reuse(&mut self, frames: VariableFrames<'_>) {
-        if let VariableFrames::Encoded(frames) = frames {
-            self.frames = frames;
-        }
+    pub(crate) fn reuse(&mut self, frames: Vec<Frame<'static>>) {
+        self.frames = frames;
     }
 }
 
 /// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where
 /// a later version may be coded against it. Collective where the judge has ranks.
-pub(crate) fn encode_judged<'a>(
-    staged: &'a Staged,
+pub(crate) fn encode_judged(
+    staged: &Staged,
     coding: FrameCoding<'_>,
     judge: &mut dyn Judge,
     context: &WorkerContext,
     buffers: &mut EncodeBuffers,
-) -> Result<EncodedVariable<'a>, PipelineError> {
+) -> Result<EncodedVariable, PipelineError> {
     let mut stopwatch = Stopwatch::new(context.clock.as_ref());
     let mut bound = judge.first_bound(&mut stopwatch)?;
     let is_decoded = judge.needs_decoded() || coding.link.is_chained();
@@ -150,19 +119,9 @@ pub(crate) fn encode_judged<'a>(
             Verdict::Retry(tighter) => bound = tighter,
         }
     }
-    let frames = VariableFrames::Encoded(std::mem::take(&mut buffers.frames));
-    Ok(stopwatch.encoded(frames, bound, judge.residual()))
-}
-
-/// Lends the memory of a variable as its frames; `None` on machines where
-/// [`CodecId::Raw`](recoup_core::CodecId::Raw) is not their memory.
-pub(crate) fn lend_raw<'a>(
-    staged: &'a Staged,
-    context: &WorkerContext,
-) -> Result<Option<EncodedVariable<'a>>, PipelineError> {
-    let mut stopwatch = Stopwatch::new(context.clock.as_ref());
-    let lent = stopwatch.encode(|| lend(staged, context))?.map(VariableFrames::Lent);
-    Ok(lent.map(|frames| stopwatch.encoded(frames, Bound::Lossless, ResidualRecord::default())))
+    let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
+    let frames = std::mem::take(&mut buffers.frames);
+    Ok(EncodedVariable { frames, bound, residual: judge.residual(), encode_seconds, verify_seconds })
 }
 
 /// Clocks the two kinds of work.
@@ -190,11 +149,6 @@ impl<'a> Stopwatch<'a> {
         let result = work();
         self.verify_seconds += since(self.clock.now(), start);
         result
-    }
-
-    fn encoded<'f>(&self, frames: VariableFrames<'f>, bound: Bound, residual: ResidualRecord) -> EncodedVariable<'f> {
-        let Self { encode_seconds, verify_seconds, .. } = *self;
-        EncodedVariable { frames, bound, residual, encode_seconds, verify_seconds }
     }
 }
 

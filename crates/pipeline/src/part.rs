@@ -7,7 +7,6 @@ use recoup_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::PipelineError;
-use crate::encoding::VariableFrames;
 use crate::job::Job;
 use crate::suspicion::Suspicion;
 
@@ -88,9 +87,16 @@ impl Part {
     }
 }
 
+/// This rank's draft of a version. A rank without one goes on encoding, as verification is
+/// collective.
+pub(crate) enum DraftState {
+    Open(PartDraft),
+    Lost(CheckpointFailure),
+}
+
 /// One rank's part of a version, on its way to the store.
 pub(crate) struct PartDraft {
-    draft: Box<dyn Draft>,
+    pub(crate) draft: Box<dyn Draft>,
     /// Variables the version holds.
     n_variables: usize,
     part: Part,
@@ -101,24 +107,15 @@ impl PartDraft {
         Self { draft, n_variables, part: Part::default() }
     }
 
-    /// Writes the frames of the next variable, and takes note of where they are.
-    pub(crate) fn write(
-        &mut self,
-        variable: &VariableRecord,
-        frames: &mut VariableFrames<'_>,
-    ) -> Result<(), StoreError> {
-        match frames {
-            VariableFrames::Lent(frames) => self.write_frames(variable, frames),
-            VariableFrames::Encoded(frames) => self.write_frames(variable, frames),
-        }
+    /// Returns the call that follows the writing of the next variable.
+    pub(crate) fn next_call(&self) -> NextCall {
+        NextCall::after(self.part.variables.len(), self.n_variables)
     }
 
-    fn write_frames(&mut self, variable: &VariableRecord, frames: &mut [Frame<'_>]) -> Result<(), StoreError> {
-        let next = NextCall::after(self.part.variables.len(), self.n_variables);
-        self.draft.write(variable, frames, next)?;
+    /// Takes note of a variable that was written, and of the places of its frames.
+    pub(crate) fn record(&mut self, variable: &VariableRecord, frames: &[Frame<'_>]) {
         self.part.variables.push(variable.clone());
         self.part.frames.extend(frames.iter().map(|f| f.record.clone()));
-        Ok(())
     }
 
     /// Makes the part durable.

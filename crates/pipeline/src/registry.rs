@@ -1,12 +1,49 @@
-//! The registry: the ordered list of variables all owners lend, checked once per use.
+//! The registry: the ordered list of variables all owners lend, its names and its bytes.
 
-use recoup_core::{Distribution, Registered, Resume, Role, ValuesMut, Variable, VariableMut};
+use recoup_core::{Distribution, Registered, Resume, Role, ValuesMut, Variable, VariableMut, revision_of};
 
 use crate::PipelineError;
 
-/// Collects the variables of all owners, in order, with unique and well-formed names.
-pub(crate) fn collect<'a>(owners: &[&'a dyn Registered]) -> Result<Vec<Variable<'a>>, PipelineError> {
-    let variables: Vec<Variable<'a>> = owners.iter().flat_map(|owner| owner.variables()).collect();
+/// The resumes a version may be saved for.
+pub(crate) const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
+
+/// The registered variables as they were when they were last collected: what decisions need of
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    /// The revision of each owner then.
+    revisions: Vec<u64>,
+    raw_bytes: Vec<(Resume, u64)>,
+}
+
+impl Registry {
+    /// Returns the raw bytes of a version for each resume. The variables are collected, and their
+    /// names checked, only where they have changed since the last call.
+    ///
+    /// # Errors
+    /// [`PipelineError::Name`] or [`PipelineError::Shape`].
+    pub(crate) fn raw_bytes(&mut self, owners: &[&dyn Registered]) -> Result<&[(Resume, u64)], PipelineError> {
+        let revisions = || owners.iter().map(|owner| owner.revision());
+        if self.raw_bytes.is_empty() || !self.revisions.iter().copied().eq(revisions()) {
+            self.forget();
+            let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
+            check(&variables)?;
+            self.raw_bytes.extend(RESUMES.map(|resume| (resume, raw_bytes(&variables, resume))));
+            self.revisions.extend(revisions());
+        }
+        Ok(&self.raw_bytes)
+    }
+
+    /// Has the variables collected at the next decision: other owners may lend them.
+    pub(crate) fn forget(&mut self) {
+        self.revisions.clear();
+        self.raw_bytes.clear();
+    }
+}
+
+/// Checks that names are unique and well formed, and that the extents of each variable hold its
+/// values.
+pub(crate) fn check(variables: &[Variable<'_>]) -> Result<(), PipelineError> {
     for (index, variable) in variables.iter().enumerate() {
         check_name(variable.name, variables[..index].iter().any(|v| v.name == variable.name))?;
         let expected: usize = variable.dims.iter().product();
@@ -15,7 +52,7 @@ pub(crate) fn collect<'a>(owners: &[&'a dyn Registered]) -> Result<Vec<Variable<
             return Err(PipelineError::Shape { name, expected, found: variable.values.len() });
         }
     }
-    Ok(variables)
+    Ok(())
 }
 
 fn check_name(name: &str, is_taken: bool) -> Result<(), PipelineError> {
@@ -33,16 +70,10 @@ fn check_name(name: &str, is_taken: bool) -> Result<(), PipelineError> {
     Ok(())
 }
 
-/// Adds up the raw bytes of versions meant for each of these resumes. Checks no names.
-pub(crate) fn raw_bytes<const N: usize>(owners: &[&dyn Registered], resumes: [Resume; N]) -> [(Resume, u64); N] {
-    let mut totals = resumes.map(|resume| (resume, 0));
-    for variable in owners.iter().flat_map(|owner| owner.variables()) {
-        let bytes = (variable.values.len() * variable.values.element().size()) as u64;
-        for (resume, total) in &mut totals {
-            *total += if variable.role.is_saved_for(*resume) { bytes } else { 0 };
-        }
-    }
-    totals
+/// Adds up the raw bytes of a version for a resume.
+fn raw_bytes(variables: &[Variable<'_>], resume: Resume) -> u64 {
+    let saved = variables.iter().filter(|variable| variable.role.is_saved_for(resume));
+    saved.map(|variable| (variable.values.len() * variable.values.element().size()) as u64).sum()
 }
 
 /// Plain slices lent to a session, for code that has no type of its own to register.
@@ -106,9 +137,19 @@ impl<'a> Variables<'a> {
     }
 }
 
+impl Entry<'_> {
+    fn variable(&self) -> Variable<'_> {
+        Variable::new(self.name, self.role, self.values.as_values(), self.distribution)
+    }
+}
+
 impl Registered for Variables<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
-        self.entries.iter().map(|e| Variable::new(e.name, e.role, e.values.as_values(), e.distribution)).collect()
+        self.entries.iter().map(Entry::variable).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        revision_of(self.entries.iter().map(Entry::variable))
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
@@ -124,10 +165,10 @@ mod tests {
     fn names_are_unique_and_plain() {
         let (mut a, mut b) = (vec![1.0], vec![2.0]);
         let twice = Variables::new().iterate("x", &mut a).dynamic("x", &mut b);
-        assert!(matches!(collect(&[&twice]), Err(PipelineError::Name { what: "registered twice", .. })));
+        assert!(matches!(check(&twice.variables()), Err(PipelineError::Name { what: "registered twice", .. })));
         for name in ["", "a/b", ".hidden", "a b"] {
             let bad = Variables { entries: vec![] }.dynamic(name, &mut a);
-            assert!(matches!(collect(&[&bad]), Err(PipelineError::Name { .. })), "{name:?}");
+            assert!(matches!(check(&bad.variables()), Err(PipelineError::Name { .. })), "{name:?}");
         }
     }
 
@@ -137,7 +178,7 @@ mod tests {
         let saved_for = Role::Recomputed { saved_for: Resume::Traditional };
         let owner =
             Variables::new().iterate("x", &mut x).with("p", saved_for, ValuesMut::F64(&mut p), Distribution::RankLocal);
-        let kinds = [Resume::Restarted, Resume::Traditional];
-        assert_eq!(raw_bytes(&[&owner], kinds), [(Resume::Restarted, 80), (Resume::Traditional, 160)]);
+        let variables = owner.variables();
+        assert_eq!([Resume::Restarted, Resume::Traditional].map(|resume| raw_bytes(&variables, resume)), [80, 160]);
     }
 }

@@ -324,7 +324,8 @@ fn locate_variables(
     let held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };
     owners.iter_mut().for_each(|owner| owner.make_room(&held));
     let shared: Vec<&dyn Registered> = owners.iter().map(|owner| &**owner).collect();
-    let variables = registry::collect(&shared)?;
+    let variables: Vec<_> = shared.iter().flat_map(|owner| owner.variables()).collect();
+    registry::check(&variables)?;
     let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
     saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
 }

@@ -25,7 +25,7 @@ use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
 use crate::worker::Worker;
-use crate::{Outcome, PipelineError, registry};
+use crate::{Outcome, PipelineError};
 
 /// A checkpoint that was taken: staged, and on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -181,9 +181,9 @@ impl Session {
         let staging = self.link.free_staging(&mut self.ledger);
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
-        let ready = staging.and_then(|staging| Ok((staging, registry::collect(owners)?)));
-        let (mut staging, variables) = each(self.comm.as_ref(), ready)?;
-        staging.stage(&variables, &plan, self.comm.rank());
+        let rank = self.comm.rank();
+        let staged = staging.and_then(|mut staging| staging.stage(owners, &plan, rank).map(|()| staging));
+        let staging = each(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         self.link.make(Job {
             plan,
@@ -326,6 +326,7 @@ impl Session {
     /// Starts a new interval: a version was restored, or there was none.
     pub(crate) fn restarted(&mut self, iteration: u64) {
         self.marks.restarted(iteration, self.ledger.clock.now());
+        self.decisions.registry.forget();
         self.ledger.restarted();
         self.computing();
     }

@@ -1,8 +1,8 @@
 //! Staging: the copy that blocks the solver, into buffers that are used again.
 
-use recoup_core::{CodecId, ElementType, Plan, Scheme, Values, ValuesMut, Variable, VariableRecord};
+use recoup_core::{CodecId, ElementType, Plan, Registered, Scheme, Values, ValuesMut, Variable, VariableRecord};
 
-use crate::sys;
+use crate::{PipelineError, registry, sys};
 
 /// Raw bytes a frame aims at: large enough to encode well, small enough to decode alone.
 const FRAME_BYTES_TARGET: usize = 8 << 20;
@@ -228,8 +228,14 @@ pub(crate) struct StagingSet {
 }
 
 impl StagingSet {
-    /// Copies the variables a version of this plan holds.
-    pub(crate) fn stage(&mut self, variables: &[Variable<'_>], plan: &Plan, rank: usize) {
+    /// Copies the variables that a version of this plan holds.
+    ///
+    /// # Errors
+    /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied.
+    pub(crate) fn stage(&mut self, owners: &[&dyn Registered], plan: &Plan, rank: usize) -> Result<(), PipelineError> {
+        let mut variables = Vec::new();
+        owners.iter().for_each(|owner| variables.extend(owner.variables()));
+        registry::check(&variables)?;
         let saved = variables.iter().filter(|v| v.role.is_saved_for(plan.resume));
         let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
         let mut count = 0;
@@ -245,6 +251,7 @@ impl StagingSet {
             count = index + 1;
         }
         self.staged.truncate(count);
+        Ok(())
     }
 
     pub(crate) fn raw_bytes(&self) -> u64 {
@@ -281,9 +288,10 @@ fn frame_dims(dims: [usize; 3], element_bytes: usize) -> [usize; 3] {
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{BoundRule, Grain, Resume, Role};
+    use recoup_core::{BoundRule, Grain, Resume};
 
     use super::*;
+    use crate::Variables;
 
     #[test]
     fn frames_cover_every_value_with_little_padding() {
@@ -301,31 +309,33 @@ mod tests {
 
     #[test]
     fn staging_reuses_its_buffers() {
-        let x = vec![1.0; 5000];
-        let variable = Variable::new("x", Role::Iterate, Values::F64(&x), recoup_core::Distribution::RankLocal);
+        let mut x = vec![1.0; 5000];
+        let expected = Buffer::F64(x.clone());
+        let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
         let plan = plan(CodecId::Zstd);
-        set.stage(std::slice::from_ref(&variable), &plan, 0);
+        set.stage(&[&owner], &plan, 0).unwrap();
         let first = address(&set);
-        set.stage(&[variable], &plan, 0);
+        set.stage(&[&owner], &plan, 0).unwrap();
         assert_eq!(address(&set), first);
-        assert_eq!(set.staged[0].values, Buffer::F64(x.clone()));
+        assert_eq!(set.staged[0].values, expected);
     }
 
     /// A variable of three frames, the last one padded, saved as it is.
     #[test]
     fn sums_taken_on_the_way_are_those_of_the_frames() {
-        let x: Vec<f64> = (0..2_500_001).map(f64::from).collect();
-        let variable = Variable::new("x", Role::Iterate, Values::F64(&x), recoup_core::Distribution::RankLocal);
+        let mut x: Vec<f64> = (0..2_500_001).map(f64::from).collect();
+        let n_values = x.len();
+        let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        set.stage(std::slice::from_ref(&variable), &plan(CodecId::Raw), 0);
+        set.stage(&[&owner], &plan(CodecId::Raw), 0).unwrap();
         let staged = &set.staged[0];
         let sum =
             |run| crc32c::crc32c(staged.values.slice(run * staged.frame_len(), staged.frame_len()).as_raw().unwrap());
         assert_eq!(staged.frames(), 3);
-        assert!(staged.frames() * staged.frame_len() > x.len());
+        assert!(staged.frames() * staged.frame_len() > n_values);
         assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
-        set.stage(&[variable], &plan(CodecId::Zstd), 0);
+        set.stage(&[&owner], &plan(CodecId::Zstd), 0).unwrap();
         assert!(set.staged[0].sums.is_empty());
     }
 

@@ -1,18 +1,21 @@
-//! Encoding the variables of a version: under which codec, which bound, and against what.
+//! Saving the variables of a version: lent as they are, or encoded under which codec, which bound
+//! and against what; then written.
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Codec, CodecId, Comm, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
 use crate::context::WorkerContext;
 use crate::direction::RecurrenceBound;
-use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, VariableFrames, encode_judged, lend_raw};
+use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
 use crate::job::Job;
 use crate::outcome::Spent;
+use crate::part::{CheckpointFailure, DraftState};
 use crate::rivals::Rivals;
 use crate::staging::Staged;
+use crate::timing::since;
 use crate::verify::Verifier;
 use crate::version::FrameCoding;
 
@@ -54,35 +57,48 @@ impl EncodingSummary {
     }
 
     /// Takes note of the bound a lossy iterate was encoded under, and of its residual norms.
-    fn add_iterate(&mut self, encoded: &EncodedVariable<'_>) {
+    fn add_iterate(&mut self, encoded: &EncodedVariable) {
         self.bound = encoded.bound;
-        self.achieved_error = encoded.frames.achieved_error();
+        self.achieved_error = encoded.frames.iter().map(|frame| frame.record.achieved_error).fold(0.0, f64::max);
         let ResidualRecord { norm, rhs_norm, .. } = self.residual;
         self.residual = ResidualRecord { norm, rhs_norm, ..encoded.residual };
     }
 }
 
 impl VariableEncoder {
-    /// Encodes a variable. Every rank takes part, because verification is collective.
-    pub(crate) fn encode<'a>(
+    /// Saves a variable: its memory as it is, or encoded. Every rank takes part, because
+    /// verification is collective; a rank without a draft writes nothing.
+    pub(crate) fn save(
         &mut self,
         job: &Job,
-        staged: &'a Staged,
+        staged: &Staged,
         context: &WorkerContext,
+        draft: &mut DraftState,
         summary: &mut EncodingSummary,
-    ) -> Result<VariableFrames<'a>, PipelineError> {
+    ) -> Result<(), CheckpointFailure> {
         let is_lossy = job.plan.scheme == Scheme::Lossy && self.may_be_lossy(job, staged);
-        let encoded = if is_lossy {
+        let codec = if is_lossy { job.plan.codec } else { lossless_codec(job, staged) };
+        let start = context.clock.now();
+        if codec == CodecId::Raw
+            && !is_lossy
+            && let Some(mut frames) = lend(staged, context)?
+        {
+            summary.spent.encode_seconds += since(context.clock.now(), start);
+            return write(staged, &mut frames, context, draft, summary);
+        }
+        let mut encoded = if is_lossy {
             self.encode_lossy(job, staged, context)?
         } else {
-            self.encode_lossless(job, staged, context)?
+            self.encode_lossless(codec, staged, context)?
         };
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
         if is_lossy && staged.record.role == Role::Iterate {
             summary.add_iterate(&encoded);
         }
-        Ok(encoded.frames)
+        let written = write(staged, &mut encoded.frames, context, draft, summary);
+        self.buffers.reuse(encoded.frames);
+        written
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
@@ -96,23 +112,12 @@ impl VariableEncoder {
         }
     }
 
-    fn encode_lossless<'a>(
+    fn encode_lossless(
         &mut self,
-        job: &Job,
-        staged: &'a Staged,
+        id: CodecId,
+        staged: &Staged,
         context: &WorkerContext,
-    ) -> Result<EncodedVariable<'a>, PipelineError> {
-        let is_small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
-        let id = match job.plan.scheme {
-            _ if is_small => CodecId::Raw,
-            Scheme::Lossy => CodecId::Zstd,
-            _ => job.plan.codec,
-        };
-        if id == CodecId::Raw
-            && let Some(lent) = lend_raw(staged, context)?
-        {
-            return Ok(lent);
-        }
+    ) -> Result<EncodedVariable, PipelineError> {
         let codec = context.codecs.find(id)?;
         let coding = FrameCoding {
             codec: codec.as_ref(),
@@ -123,12 +128,12 @@ impl VariableEncoder {
         encode_judged(staged, coding, &mut FixedBound(Bound::Lossless), context, &mut self.buffers)
     }
 
-    fn encode_lossy<'a>(
+    fn encode_lossy(
         &mut self,
         job: &Job,
-        staged: &'a Staged,
+        staged: &Staged,
         context: &WorkerContext,
-    ) -> Result<EncodedVariable<'a>, PipelineError> {
+    ) -> Result<EncodedVariable, PipelineError> {
         let codec = self.choose_codec(job, staged, context)?;
         let version = job.progress.iteration;
         let link = self.chains.link(version, &staged.record, codec.as_ref(), context.store.as_ref());
@@ -138,7 +143,7 @@ impl VariableEncoder {
         let encoded = encode_judged(staged, coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);
         if link.is_chained() {
-            let hashes = encoded.frames.map_payloads(payload_hash);
+            let hashes = encoded.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
             self.chains.drafted(version, &staged.record, &mut self.buffers.decoded, hashes);
         }
         Ok(encoded)
@@ -156,6 +161,49 @@ impl VariableEncoder {
         let id = self.rivals.choose(job.plan.codec, staged, link, context)?;
         Ok(if id == job.plan.codec { planned } else { context.codecs.find(id)? })
     }
+}
+
+/// Returns the codec of a variable that is saved exactly.
+fn lossless_codec(job: &Job, staged: &Staged) -> CodecId {
+    let is_small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
+    match job.plan.scheme {
+        _ if is_small => CodecId::Raw,
+        Scheme::Lossy => CodecId::Zstd,
+        _ => job.plan.codec,
+    }
+}
+
+/// Lends the memory of a staged variable as its frames, without a copy; `None` on machines where
+/// [`CodecId::Raw`] is not that memory.
+fn lend<'a>(staged: &'a Staged, context: &WorkerContext) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+    let len = staged.frame_len();
+    let mut frames = Vec::with_capacity(staged.frames());
+    for run in 0..staged.frames() {
+        context.check_abort()?;
+        let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
+        let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
+        let record = staged.record.raw_frame(run, payload, crc32c);
+        frames.push(Frame { record, filters: Vec::new(), payload: payload.into() });
+    }
+    Ok(Some(frames))
+}
+
+/// Writes the frames of a variable where there is a draft.
+fn write(
+    staged: &Staged,
+    frames: &mut [Frame<'_>],
+    context: &WorkerContext,
+    draft: &mut DraftState,
+    summary: &mut EncodingSummary,
+) -> Result<(), CheckpointFailure> {
+    let DraftState::Open(part) = draft else { return Ok(()) };
+    context.check_abort()?;
+    let start = context.clock.now();
+    let next = part.next_call();
+    part.draft.write(&staged.record, frames, next)?;
+    part.record(&staged.record, frames);
+    summary.spent.write_seconds += since(context.clock.now(), start);
+    Ok(())
 }
 
 /// Returns the judge of a lossy variable: what is measured depends on its role, and nothing can be

@@ -1,11 +1,10 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, Storage, Store, StoreError,
-    ValuesMut, VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Storage, Store, StoreError, ValuesMut,
+    VariableRecord,
 };
 
 use crate::PipelineError;
@@ -60,57 +59,15 @@ fn encode_frame(
     let source = staged.values.slice(run * staged.frame_len(), staged.frame_len());
     let work = || codec.encode(source, bound, &context, &mut payload);
     let encoded = guarded(codec.id(), work).map_err(in_variable(&staged.record))?;
-    let crc32c = crc32c::crc32c(&payload);
-    let payload_record = PayloadRecord { codec: codec.id(), encoded, parent: link.version(), crc32c };
-    Ok(frame(staged, run, payload.into(), payload_record))
-}
-
-/// Returns the frames of a staged variable as it is, without a copy; `None` on machines where
-/// [`CodecId::Raw`] is not their memory.
-pub(crate) fn lend<'a>(staged: &'a Staged, context: &WorkerContext) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
-    let len = staged.frame_len();
-    let mut frames = Vec::with_capacity(staged.frames());
-    for run in 0..staged.frames() {
-        context.check_abort()?;
-        let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
-        let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
-        let payload_record =
-            PayloadRecord { codec: CodecId::Raw, encoded: Encoded::under(Bound::Lossless), parent: None, crc32c };
-        frames.push(frame(staged, run, payload.into(), payload_record));
-    }
-    Ok(Some(frames))
-}
-
-/// What is known of a payload when it is made.
-struct PayloadRecord {
-    codec: CodecId,
-    encoded: Encoded,
-    /// The version it was coded against, if it follows one.
-    parent: Option<u64>,
-    crc32c: u32,
-}
-
-fn frame<'a>(staged: &Staged, run: usize, payload: Cow<'a, [u8]>, payload_record: PayloadRecord) -> Frame<'a> {
-    let variable = &staged.record;
-    let len = staged.frame_len();
-    let PayloadRecord { codec, encoded, parent, crc32c } = payload_record;
-    let start = (run * len) as u64;
     let record = FrameRecord {
-        variable: variable.name.clone(),
-        rank: variable.rank,
-        run,
-        start,
-        len: (variable.len - start).min(len as u64),
-        codec,
+        codec: codec.id(),
         storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
         bound: encoded.bound,
         achieved_error: encoded.achieved_error,
-        payload_bytes: payload.len() as u64,
-        crc32c,
-        parents: parent.filter(|_| encoded.follows).into_iter().collect(),
-        place: None,
+        parents: link.version().filter(|_| encoded.follows).into_iter().collect(),
+        ..staged.record.raw_frame(run, &payload, crc32c::crc32c(&payload))
     };
-    Frame { record, filters: encoded.filters, payload }
+    Ok(Frame { record, filters: encoded.filters, payload: payload.into() })
 }
 
 /// A frame's payload, and what is known of it.
@@ -190,7 +147,7 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Role, Values};
+    use recoup_core::{Distribution, Encoded, Role, Values};
 
     use super::*;
 

@@ -10,11 +10,11 @@ use crate::codecs::Codecs;
 use crate::config::SessionConfig;
 use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
-use crate::encoding::{EncodeBuffers, VariableFrames};
+use crate::encoding::EncodeBuffers;
 use crate::job::{Done, Job, Work};
 use crate::keeper::{Keeper, Limits, Swept, manages_versions};
 use crate::outcome::{Outcome, Saved};
-use crate::part::{CheckpointFailure, Part, PartDraft, RunIdentity, first_failure};
+use crate::part::{CheckpointFailure, DraftState, Part, PartDraft, RunIdentity, first_failure};
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
 use crate::timing::{RunClock, since};
@@ -33,13 +33,6 @@ pub(crate) struct Worker {
     /// Staged iterates are compared with the residual their method reports.
     checks_corruption: bool,
     cores: WorkerCores,
-}
-
-/// This rank's draft of a version. A rank without one goes on encoding, as verification is
-/// collective.
-enum DraftState {
-    Open(PartDraft),
-    Lost(CheckpointFailure),
 }
 
 /// A version that was published on all ranks.
@@ -183,11 +176,7 @@ impl Worker {
         }
         let mut draft = self.begin(job)?;
         for staged in &job.staging.staged {
-            let encoded = self.encoder.encode(job, staged, &self.context, summary);
-            let written = encoded
-                .map_err(CheckpointFailure::from)
-                .and_then(|frames| self.write_variable(staged, frames, &mut draft, summary));
-            if let Err(failure) = written {
+            if let Err(failure) = self.encoder.save(job, staged, &self.context, &mut draft, summary) {
                 draft = DraftState::Lost(failure);
             }
         }
@@ -217,27 +206,6 @@ impl Worker {
             Ok(draft) => DraftState::Open(PartDraft::new(draft, job.staging.staged.len())),
             Err(error) => DraftState::Lost(error.into()),
         })
-    }
-
-    /// Writes a variable where there is a draft, and takes its buffers back.
-    fn write_variable(
-        &mut self,
-        staged: &Staged,
-        mut frames: VariableFrames<'_>,
-        draft: &mut DraftState,
-        summary: &mut EncodingSummary,
-    ) -> Result<(), CheckpointFailure> {
-        let written = match draft {
-            DraftState::Open(draft) => self.context.check_abort().map_err(CheckpointFailure::from).and_then(|()| {
-                let start = self.context.clock.now();
-                draft.write(&staged.record, &mut frames)?;
-                summary.spent.write_seconds += since(self.context.clock.now(), start);
-                Ok(())
-            }),
-            DraftState::Lost(_) => Ok(()),
-        };
-        self.encoder.buffers.reuse(frames);
-        written
     }
 
     /// Comes to one verdict on all ranks: published everywhere, or nowhere.

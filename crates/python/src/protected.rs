@@ -4,7 +4,7 @@ use numpy::{
     PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use recoup::core::{Distribution, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut};
+use recoup::core::{Distribution, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut, revision_of};
 
 use crate::refused;
 
@@ -156,6 +156,10 @@ impl Registered for LentArrays<'_> {
         self.0.clone()
     }
 
+    fn revision(&self) -> u64 {
+        revision_of(self.0.iter().cloned())
+    }
+
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         Vec::new()
     }
@@ -206,6 +210,14 @@ struct RestoreTarget<'a> {
     is_used: bool,
 }
 
+impl RestoreTarget<'_> {
+    fn variable(&self) -> Variable<'_> {
+        let Protected { name, role, dims, .. } = self.protected;
+        let distribution = self.protected.distribution();
+        Variable { dims: *dims, ..Variable::new(name, *role, self.values.as_values(), distribution) }
+    }
+}
+
 /// Variables lent to be restored. Spare ones come into use where a version holds them.
 pub(crate) struct RestoreTargets<'a>(Vec<RestoreTarget<'a>>);
 
@@ -229,12 +241,11 @@ impl<'a> RestoreTargets<'a> {
 
 impl Registered for RestoreTargets<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
-        let used = self.0.iter().filter(|target| target.is_used);
-        used.map(|target| {
-            let RestoreTarget { protected: p, values, .. } = target;
-            Variable { dims: p.dims, ..Variable::new(&p.name, p.role, values.as_values(), p.distribution()) }
-        })
-        .collect()
+        self.0.iter().filter(|target| target.is_used).map(RestoreTarget::variable).collect()
+    }
+
+    fn revision(&self) -> u64 {
+        revision_of(self.0.iter().filter(|target| target.is_used).map(RestoreTarget::variable))
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {

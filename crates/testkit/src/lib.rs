@@ -12,4 +12,5 @@ pub mod decorator_suite;
 pub mod failures;
 pub mod mpirun;
 pub mod solver_suite;
+pub mod stack;
 pub mod store_suite;

@@ -5,6 +5,8 @@
 //! plain residual, so it judges all methods alike. What a version does not hold is poisoned with
 //! NaN before a resume.
 
+use std::collections::BTreeMap;
+
 use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
 
 /// Iterations after which a small problem counts as not solved.
@@ -34,6 +36,7 @@ pub fn check_solver(case: &SolverCase<'_, '_>) {
     provided_answers_are_replaced(case);
     converged_means_the_true_residual(case);
     variables_are_lent_in_one_order(case);
+    revision_changes_with_the_variables(case);
     exact_resume_is_bitwise_at_every_safe_point(case);
     every_resume_converges_from_what_its_version_holds(case);
     unknown_resumes_are_refused(case);
@@ -87,6 +90,23 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
         let points = variable.dims.iter().product::<usize>() * variable.stride;
         assert_eq!(points, variable.values.len(), "extents of {}", variable.name);
     }
+}
+
+/// Two states of a solve with the same revision lend the same variables: decisions go by what was
+/// lent when the revision last changed.
+///
+/// # Panics
+/// When they do not.
+pub fn revision_changes_with_the_variables(case: &SolverCase<'_, '_>) {
+    let mut seen: BTreeMap<u64, Vec<(String, Role, usize)>> = BTreeMap::new();
+    let mut check = |solver: &dyn Iteration| {
+        let lent = solver.variables().iter().map(|v| (v.name.to_owned(), v.role, v.values.len())).collect();
+        let first = seen.entry(solver.revision()).or_insert_with(|| Vec::clone(&lent));
+        assert_eq!(*first, lent, "both of revision {:x}", solver.revision());
+    };
+    let mut solver = (case.make)();
+    check(&*solver);
+    run(&mut *solver, check);
 }
 
 /// A solve that is killed at a safe point and resumed exactly has the residual history of the

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
 use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
-use crate::direct::{self, DirectFile, Whole};
+use crate::direct::{BYTES_MIN, DirectFile, PAGE, Whole};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -96,10 +96,13 @@ impl RankFile {
         let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
         let mut offset = start;
         for frame in frames {
-            in_slices(self.throttle.as_ref(), frame.payload.len(), |range| {
-                let at = offset + range.start as u64;
-                publish::write_large_at(file, &self.path, &frame.payload[range], at)
-            })?;
+            match &self.throttle {
+                None => publish::write_large_at(file, &self.path, &frame.payload, offset)?,
+                Some(throttle) => in_slices(Some(throttle), frame.payload.len(), |range| {
+                    let at = offset + range.start as u64;
+                    publish::write_large_at(file, &self.path, &frame.payload[range], at)
+                })?,
+            }
             offset += frame.payload.len() as u64;
         }
         Ok(())
@@ -124,6 +127,16 @@ impl RankFile {
             opaque: opaque.collect(),
         }
     }
+}
+
+/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a
+/// page as it does in memory: its whole pages then go to the device from where they are, without a
+/// copy.
+fn gap(payload: &[u8], end: u64) -> u64 {
+    if payload.len() < BYTES_MIN {
+        return 0;
+    }
+    (payload.as_ptr().addr() as u64).wrapping_sub(end) % PAGE as u64
 }
 
 /// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind
@@ -170,7 +183,7 @@ pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
 impl Draft for RankFile {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         assert!(self.whole.is_none(), "nothing is written behind the last variable");
-        let (start, gap) = (self.end, frames.first().map_or(0, |frame| direct::gap(&frame.payload, self.end)));
+        let (start, gap) = (self.end, frames.first().map_or(0, |frame| gap(&frame.payload, self.end)));
         self.gaps += gap;
         self.end += gap;
         for frame in frames.iter_mut() {

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
 
-use recoup_core::{Distribution, Frame, StoreDecorator, VariableRecord};
+use recoup_core::{Distribution, Frame, NextCall, StoreDecorator, VariableRecord};
+use recoup_testkit::stack::files_on_stack;
 use recoup_testkit::store_suite::{Sample, store_suite};
 
 use super::*;
@@ -588,4 +589,29 @@ fn versions_set_aside_are_listed_and_removed() {
     assert_eq!(rooted.store.set_aside().unwrap(), ["v000000000004", "v000000000004-1"]);
     rooted.store.remove_set_aside().unwrap();
     assert_eq!(rooted.store.set_aside().unwrap(), [] as [&str; 0]);
+}
+
+/// What the solver's side adds is counted by
+/// `one_value_passes_six_files_down_to_the_store_and_none_twice` of the pipeline. The throttle
+/// and a question about gaps once made it four files, and one of them twice.
+#[test]
+fn payload_passes_each_file_of_the_store_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut part = Sample::new(1, 1).parts.pop().unwrap();
+    for frame in &mut part.frames {
+        frame.payload = vec![7; 2 << 20].into();
+    }
+    let mut draft = RankFile::create(dir.path(), 1, 0, None, false).unwrap();
+    let stacks = Rc::new(RefCell::new(Vec::new()));
+    let met = stacks.clone();
+    let watcher = move |step, _: &Path| {
+        if step == Step::Write {
+            met.borrow_mut().push(files_on_stack());
+        }
+        Ok(())
+    };
+    watched(watcher, || draft.write(&part.record, &mut part.frames, NextCall::Write)).unwrap();
+    // The first is where the watch itself stands; `direct.rs` is what `publish.rs` calls next.
+    let expected = ["io/src/publish.rs", "io/src/hdf5/rank_file.rs", "io/src/publish.rs"];
+    assert_eq!(stacks.take(), vec![expected; part.frames.len()]);
 }

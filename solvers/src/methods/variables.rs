@@ -1,14 +1,14 @@
 //! Both views of a method's variables, from one list.
 //!
 //! A method lends its variables twice: to be read for a version, and to be overwritten by a
-//! restore. [`lend_variables`] writes both methods of [`recoup_core::Registered`] from one list, so
-//! that names and order cannot differ.
+//! restore. [`lend_variables`] writes both methods of [`recoup_core::Registered`], and the revision
+//! of the set, from one list, so that names and order cannot differ.
 
-use recoup_core::{Distribution, Role, Values, ValuesMut, Variable, VariableMut};
+use recoup_core::{Distribution, Role, Values, ValuesMut, Variable, VariableMut, revision_with};
 
 use crate::{System, Vector};
 
-/// Writes `variables` and `variables_mut` from one list of names, roles and places:
+/// Writes `variables`, `variables_mut` and `revision` from one list of names, roles and places:
 ///
 /// - `rows(name, role, place);` for a vector of one value for each row,
 /// - `scalars(name, role, place);` for numbers that are the same on every rank,
@@ -28,6 +28,13 @@ macro_rules! lend_variables {
             let mut lent = $crate::methods::variables::LentVariablesMut::default();
             lend_variables!(@lend lent [mut] $($list)+);
             lent.variables
+        }
+
+        fn revision(&self) -> u64 {
+            let $solver = self;
+            let mut lent = $crate::methods::variables::Revision::new(&$solver.system);
+            lend_variables!(@lend lent [] $($list)+);
+            lent.number
         }
     };
     (@lend $lent:ident [$($mutable:tt)?]) => {};
@@ -73,7 +80,38 @@ impl<'v> LentVariables<'v> {
     }
 }
 
-/// Variables lent to be overwritten; their roles are known already.
+/// The revision of the set of variables, taken without a list of them.
+pub(crate) struct Revision {
+    dims: [usize; 3],
+    pub(crate) number: u64,
+}
+
+impl Revision {
+    pub(crate) fn new(system: &System<'_>) -> Self {
+        Self { dims: system.a.grid(), number: 0 }
+    }
+
+    pub(crate) fn rows(&mut self, name: &str, role: Role, values: &[f64]) {
+        self.add(name, role, values, self.dims);
+    }
+
+    pub(crate) fn scalars(&mut self, name: &str, role: Role, values: &[f64]) {
+        self.add(name, role, values, [values.len(), 1, 1]);
+    }
+
+    pub(crate) fn each_rows(&mut self, names: &[&str], role: Role, vectors: &[Vector]) {
+        for (name, values) in names.iter().zip(vectors) {
+            self.rows(name, role, values);
+        }
+    }
+
+    fn add(&mut self, name: &str, role: Role, values: &[f64], dims: [usize; 3]) {
+        let variable = Variable::new(name, role, Values::F64(values), Distribution::Replicated);
+        self.number = revision_with(self.number, &Variable { dims, ..variable });
+    }
+}
+
+/// The same variables lent to be overwritten; their roles are known already.
 #[derive(Default)]
 pub(crate) struct LentVariablesMut<'v> {
     pub(crate) variables: Vec<VariableMut<'v>>,

@@ -96,6 +96,10 @@ impl Registered for Observed<'_> {
         self.method.variables()
     }
 
+    fn revision(&self) -> u64 {
+        self.method.revision()
+    }
+
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         self.method.variables_mut()
     }

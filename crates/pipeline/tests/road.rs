@@ -1,0 +1,261 @@
+//! The road of one value: which files it passes on its way from a solver to a store, and how often
+//! the session looks at the variables.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use recoup_comm::Solo;
+use recoup_core::{
+    BoundRule, Clock, CodecError, CodecId, CommError, Decision, Distribution, Draft, Frame, Grain, Iteration, NextCall,
+    Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, Scheme, Sealed, Status, Store,
+    StoreDecorator, StoreError, Values, Variable, VariableMut, VariableRecord,
+};
+use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
+use recoup_pipeline::{Codecs, Outcome, Session, SessionConfig, Timing, Variables};
+use recoup_solvers::{Cg, Identity, Pool, Stop, System};
+use recoup_testkit::stack::files_on_stack;
+
+/// Values of a vector: several megabytes, which go past the page cache.
+const LEN: usize = 400_000;
+/// The files whose code touches a value on its way down or decides about it, besides those of the
+/// store.
+const FILES: [&str; 6] = [
+    "crates/pipeline/src/session.rs",
+    "crates/pipeline/src/staging.rs",
+    "crates/pipeline/src/variable.rs",
+    "crates/pipeline/src/worker.rs",
+    "solvers/src/methods/cg.rs",
+    "solvers/src/methods/variables.rs",
+];
+
+/// Starts the thread of the worker, and touches no value.
+const THREAD: &str = "crates/pipeline/src/link.rs";
+
+/// A policy that saves everything exactly at every iteration of a list.
+struct SavesAt(&'static [u64]);
+
+const PLAN: Plan = Plan {
+    scheme: Scheme::Exact,
+    codec: CodecId::Raw,
+    rule: BoundRule::Verified,
+    theta: 0.5,
+    delta: 0.05,
+    resume: Resume::Exact,
+    grain: Grain::Usual,
+};
+
+impl Policy for SavesAt {
+    fn decide(&mut self, seen: &Observation) -> Decision {
+        let save = self.0.contains(&seen.iteration).then_some(PLAN);
+        Decision { save, in_force: PLAN, why: None, interval_seconds: 1.0, extra_iterations: None }
+    }
+}
+
+fn config(store: Arc<dyn Store>, clock: Arc<dyn Clock>, policy: SavesAt) -> SessionConfig {
+    SessionConfig {
+        name: "run".to_owned(),
+        store,
+        codecs: Codecs { table: |codec| Err(CodecError::NotBuilt { codec, feature: "any" }), threads: 1 },
+        policy: Box::new(policy),
+        clock,
+        timing: Timing::Real,
+        keep: 2,
+        max_bytes: None,
+        rivals: Vec::new(),
+        key_every: 1,
+        checks_corruption: false,
+        synchronous: true,
+        worker_stays: false,
+        tolerance: 1e-10,
+        bytes_per_second: None,
+        reference: None,
+        same_operator: true,
+        abort: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+/// The stacks under which a value was met, each as the files of this workspace, outermost first.
+#[derive(Default)]
+struct Road {
+    /// The thread that has a draft open.
+    writer: Mutex<Option<ThreadId>>,
+    is_watched: AtomicBool,
+    stacks: Mutex<Vec<Vec<String>>>,
+}
+
+impl Road {
+    fn watch(&self, is_watched: bool) {
+        self.is_watched.store(is_watched, Ordering::Release);
+    }
+
+    /// Takes note of the stack here, if a version is being made.
+    fn meet(&self) {
+        if self.is_watched.load(Ordering::Acquire) {
+            self.stacks.lock().unwrap().push(files_on_stack());
+        }
+    }
+}
+
+/// `A = tridiag(-1, 2.5, -1)`, met by all who apply it or ask for its rows.
+struct Watched<'a>(&'a Road);
+
+impl Operator for Watched<'_> {
+    fn rows(&self) -> usize {
+        LEN
+    }
+
+    fn first_row(&self) -> u64 {
+        self.0.meet();
+        0
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        self.0.meet();
+        let at = |row: usize| x.get(row).copied().unwrap_or_default();
+        y.iter_mut().enumerate().for_each(|(i, y)| *y = 2.5 * x[i] - at(i.wrapping_sub(1)) - at(i + 1));
+        Ok(())
+    }
+
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, y)?;
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+    }
+}
+
+/// A clock that is asked between a draft's begin and its seal, by whatever makes its frames.
+struct WatchedClock {
+    clock: SystemClock,
+    road: Arc<Road>,
+}
+
+impl Clock for WatchedClock {
+    fn now(&self) -> Duration {
+        if *self.road.writer.lock().unwrap() == Some(thread::current().id()) {
+            self.road.meet();
+        }
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, instant: Duration) {
+        self.clock.sleep_until(instant);
+    }
+}
+
+struct WatchedStore {
+    store: Hdf5Store,
+    road: Arc<Road>,
+}
+
+impl StoreDecorator for WatchedStore {
+    fn inner(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn begin_draft(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
+        let draft = self.store.begin(version, rank)?;
+        *self.road.writer.lock().unwrap() = Some(thread::current().id());
+        Ok(Box::new(WatchedDraft { draft, road: self.road.clone() }))
+    }
+}
+
+struct WatchedDraft {
+    draft: Box<dyn Draft>,
+    road: Arc<Road>,
+}
+
+impl Draft for WatchedDraft {
+    fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
+        self.road.meet();
+        let is_lent = frames.iter().all(|frame| matches!(frame.payload, Cow::Borrowed(_)));
+        assert!(is_lent, "{}: raw values are copied once, when they are staged", variable.name);
+        self.draft.write(variable, frames, next)
+    }
+
+    fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
+        *self.road.writer.lock().unwrap() = None;
+        self.draft.seal()
+    }
+}
+
+/// Nine files in all, with those of the store, which
+/// `payload_passes_each_file_of_the_store_once` in `io` counts. Once it was 16, some of them twice.
+#[test]
+fn one_value_passes_six_files_down_to_the_store_and_none_twice() {
+    let road = Arc::new(Road::default());
+    let dir = tempfile::tempdir().unwrap();
+    let store = Hdf5Store::open(dir.path(), "run", Access::Write).unwrap();
+    let store = Arc::new(WatchedStore { store, road: road.clone() });
+    let clock = Arc::new(WatchedClock { clock: SystemClock::new(), road: road.clone() });
+    let mut session = Session::open(config(store, clock, SavesAt(&[2])), &Solo).unwrap();
+    let (operator, pool, b) = (Watched(&road), Pool::new(1), vec![1.0; LEN]);
+    let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
+    let mut cg = Cg::new(system, &Identity, &vec![0.0; LEN], Stop::at(1e-10)).unwrap();
+    cg.step().unwrap();
+    assert_eq!(session.step(&cg).unwrap(), None);
+    road.watch(true);
+    cg.step().unwrap();
+    assert!(session.step(&cg).unwrap().is_some());
+    road.watch(false);
+    let outcomes = session.take_outcomes();
+    assert!(matches!(outcomes[..], [Outcome::Saved(_)]), "{outcomes:?}");
+    let stacks = std::mem::take(&mut *road.stacks.lock().unwrap());
+    for stack in &stacks {
+        assert_eq!(stack.iter().collect::<BTreeSet<_>>().len(), stack.len(), "a file is passed twice: {stack:?}");
+    }
+    let files: BTreeSet<&str> = stacks.iter().flatten().map(String::as_str).filter(|file| *file != THREAD).collect();
+    assert_eq!(files, BTreeSet::from(FILES), "{stacks:#?}");
+}
+
+/// An owner that counts how often its variables are asked for.
+struct Counting {
+    values: Vec<f64>,
+    calls: Cell<u64>,
+}
+
+impl Registered for Counting {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        self.calls.set(self.calls.get() + 1);
+        let values = Values::F64(&self.values);
+        vec![Variable::new("x", Role::Iterate, values, Distribution::RankLocal)]
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        Vec::new()
+    }
+
+    fn revision(&self) -> u64 {
+        self.values.len() as u64
+    }
+}
+
+fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+/// Lending was once done twice at every safe point: for a solver on a device, two copies of all its
+/// vectors to the host in every iteration.
+#[test]
+fn variables_are_asked_for_at_the_first_decision_and_for_each_version() {
+    let store = Arc::new(MemoryStore::new());
+    let policy = SavesAt(&[4, 8]);
+    let mut session = Session::open(config(store, Arc::new(SystemClock::new()), policy), &Solo).unwrap();
+    let mut owner = Counting { values: vec![0.0; 10], calls: Cell::new(0) };
+    let calls = |session: &mut Session, owner: &Counting, iteration| {
+        session.step_with(progress(iteration), &[owner]).unwrap();
+        owner.calls.get()
+    };
+    let counted: Vec<u64> = (1..=9).map(|iteration| calls(&mut session, &owner, iteration)).collect();
+    assert_eq!(counted, [1, 1, 1, 2, 2, 2, 2, 3, 3]);
+    owner.values.push(0.0);
+    let counted: Vec<u64> = (10..=11).map(|iteration| calls(&mut session, &owner, iteration)).collect();
+    assert_eq!(counted, [4, 4], "the set has changed once");
+    let mut y = [0.0; 3];
+    let other = Variables::new().dynamic("y", &mut y);
+    session.step_with(progress(12), &[&owner, &other]).unwrap();
+    assert_eq!(owner.calls.get(), 5, "another owner has come");
+}
