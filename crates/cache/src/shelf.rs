@@ -168,7 +168,7 @@ impl Shelf {
 
     /// Returns when a version got its commit mark; `None` for a draft.
     pub(crate) fn committed_at(&self, version: u64) -> Option<SystemTime> {
-        let mark = self.open_version(version).ok()??.open_file(&Part::Commit.file()).ok()?;
+        let mark = self.open_version(version).ok()??.open_file(&ShelfPart::Commit.file()).ok()?;
         read_whole(&mark).ok()?;
         mark.metadata().ok()?.modified().ok()
     }

@@ -212,7 +212,7 @@ struct RestoreTarget<'a> {
 
 impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
-        let Protected { name, role, dims, .. } = self.protected;
+        let ProtectedArray { name, role, dims, .. } = self.protected;
         let distribution = self.protected.distribution();
         Variable { dims: *dims, ..Variable::new(name, *role, self.values.as_values(), distribution) }
     }
