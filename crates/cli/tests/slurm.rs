@@ -188,7 +188,7 @@ fn the_script_of_the_page_stops_is_requeued_and_converges_in_its_second_life() {
     assert!(!dir.path().join("x.npy").exists());
     let second = job(dir.path()).env("SLURM_RESTART_COUNT", "1").output().unwrap();
     assert_eq!(second.status.code(), Some(0), "{}", said(&second));
-    assert!(said(&second).contains("going on from"), "{}", said(&second));
+    assert!(said(&second).contains("resuming from version"), "{}", said(&second));
     assert_eq!(std::fs::read_to_string(dir.path().join("requeued")).unwrap(), "requeue 42\n");
     assert_eq!(std::fs::metadata(dir.path().join("x.npy")).unwrap().len(), 128 + 8 * 400);
     let log = std::fs::read_to_string(dir.path().join("residuals.csv")).unwrap();

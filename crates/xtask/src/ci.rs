@@ -46,7 +46,7 @@ fn step(name: &str) {
 
 /// CPU time of the steps so far, of all their processes; `None` where there is no /proc.
 fn cpu_seconds() -> Option<u64> {
-    /// Ticks of the clock that these times are given in: `getconf CLK_TCK`, the same on all of Linux.
+    /// Ticks of the clock of these times: `getconf CLK_TCK`, the same on all of Linux.
     const TICKS_PER_SECOND: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     // The name, in parentheses, may hold spaces. The times of ended children are fields 16 and 17,
