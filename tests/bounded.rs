@@ -213,7 +213,7 @@ fn live(places: &Places, comm: &dyn Comm, (seed, life): (u64, u64), crash: Crash
             }
             at = match session.restore_with(&mut [&mut owners(comm, &mut variables)]) {
                 Ok(restored) => restored.map_or(0, |restored| restored.version),
-                Err(_) if session.start_anew().is_ok() => 0,
+                Err(_) if session.start_over().is_ok() => 0,
                 Err(_) => return,
             };
             names = if rng.next_u64().is_multiple_of(5) { 1 } else { (names + 1).min(NAMES.len()) };

@@ -326,7 +326,7 @@ fn after_a_rollback_versions_follow_the_one_restored() {
     let (version, x, _) = restore(&mut session).unwrap();
     assert_within_bound(&x, version, 0);
     save(&mut session, [40]);
-    session.start_anew().unwrap();
+    session.start_over().unwrap();
     save(&mut session, [5]);
     assert_eq!(parents(&reading(dir.path())), [(5, vec![])]);
     assert_eq!(restore(&mut session).unwrap().0, 5);
@@ -341,7 +341,7 @@ fn a_version_that_does_not_count_is_never_a_parent() {
         let crashing = Arc::new(CrashingStore::new(store.clone(), crash));
         let builder = recoup::open("unused").plan(fixed_plan(CodecId::Qb)).keep(100);
         let mut session = builder.build_with(crashing.clone(), &Solo).unwrap();
-        session.start_anew().unwrap();
+        session.start_over().unwrap();
         save(&mut session, [1, 2]);
         let before = crashing.operations();
         let outcomes = save(&mut session, [3]);

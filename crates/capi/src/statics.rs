@@ -29,7 +29,7 @@ pub(crate) fn forget_memory(options: &Options, lent: &Lent) -> Result<(), Failur
 /// Saves them, in place of what another run left there. Collective, inside a call of the program.
 pub(crate) fn save(options: &Options, lent: &Lent, statics: &Protected) -> Result<(), Failure> {
     let mut session = open(options, lent.comm())?;
-    session.start_anew()?;
+    session.start_over()?;
     let plan = options.builder(false).plan_of(Scheme::Lossless);
     let (iteration, residual_norm, rhs_norm) = (0, 0.0, 0.0);
     let progress = Progress { iteration, residual_norm, rhs_norm, status: Status::Running, is_safe_point: true };

@@ -32,7 +32,7 @@ pub(crate) fn of(scheme: &str, report: &RunReport, is_virtual: bool) -> Curve {
                 curve.goes_back(end, resumed);
                 curve.events.push(Event { kind: EventKind::Recovery, at: resumed });
             }
-            Happened::StartAnew { .. } => curve.goes_back(at, Sample { relative_residual: 1.0, ..at }),
+            Happened::StartOver { .. } => curve.goes_back(at, Sample { relative_residual: 1.0, ..at }),
             // What follows from it is an event of its own, but for directions.
             Happened::Corruption(_) | Happened::Stall => {}
         }

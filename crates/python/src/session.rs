@@ -241,7 +241,7 @@ impl Session {
     fn start_anew(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.state()?;
         let session = state.session()?;
-        py.detach(|| session.start_anew()).map_err(refused)
+        py.detach(|| session.start_over()).map_err(refused)
     }
 
     /// Waits until every checkpoint taken has an outcome.
