@@ -175,7 +175,7 @@ fn a_run_without_a_usable_version_starts_at_0_and_says_so() {
     let run = fixture.problem.run("jacobi", Some(session), source);
     assert!(run.progress.is_converged());
     let reasons: Vec<_> =
-        run.events.iter().filter(|e| matches!(&e.kind, EventKind::StartAnew { reason: Some(_) })).collect();
+        run.events.iter().filter(|e| matches!(&e.kind, EventKind::StartOver { reason: Some(_) })).collect();
     assert_eq!(reasons.len(), 1, "{:?}", run.events);
 }
 

@@ -21,8 +21,8 @@ pub fn check(manifest: &Manifest, version: u64) -> Result<(), Lie> {
     check_files(manifest)
 }
 
-/// Whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not starting with
-/// a dot.
+/// Returns whether `name` can be a file or a variable: letters, digits, `_`, `.` and `-`, not
+/// starting with a dot.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     !name.is_empty() && name.len() <= 200 && !name.starts_with('.') && name.chars().all(allowed)
@@ -37,7 +37,8 @@ fn product(extents: [usize; 3]) -> Option<u64> {
 }
 
 fn check_variables(manifest: &Manifest) -> Result<(), Lie> {
-    let (mut seen, mut ranks) = (BTreeSet::new(), BTreeSet::new());
+    let mut seen = BTreeSet::new();
+    let mut ranks = BTreeSet::new();
     for v in &manifest.variables {
         let at = |what: &str| format!("variable {} of rank {}: {what}", v.name, v.rank);
         require(is_plain_name(&v.name), || at("not a name"))?;
@@ -51,7 +52,8 @@ fn check_variables(manifest: &Manifest) -> Result<(), Lie> {
         require(v.len == 0 || frame_len != Some(0), || at("frames of length 0"))?;
     }
     // Whatever is done for each rank is then bounded by what is listed.
-    let (expected, found) = (manifest.ranks, ranks.len());
+    let expected = manifest.ranks;
+    let found = ranks.len();
     require(found == expected, || format!("{expected} ranks, but only {found} of them have a variable"))
 }
 
@@ -95,7 +97,9 @@ fn check_runs(variable: &VariableRecord, frames: &[&FrameRecord]) -> Result<(), 
         require(frame.achieved_error >= 0.0, || at("negative error".to_owned()))?;
         next += frame.len;
     }
-    let (name, rank, len) = (&variable.name, variable.rank, variable.len);
+    let name = &variable.name;
+    let rank = variable.rank;
+    let len = variable.len;
     require(next == len, || format!("variable {name} of rank {rank}: frames hold {next} of {len} values"))
 }
 
@@ -191,7 +195,8 @@ mod tests {
             ("frame length", |m| m.frames[0].len += 1),
             ("payload length", |m| m.frames[0].payload_bytes += 8),
             ("enormous payload", |m| {
-                let (last, file) = (m.frames.last_mut().unwrap(), &mut m.files[0]);
+                let last = m.frames.last_mut().unwrap();
+                let file = &mut m.files[0];
                 (last.storage, last.payload_bytes, file.bytes) = (Storage::Coded, 1 << 50, 1 << 51);
             }),
             ("overlap", |m| m.frames[1].place.as_mut().unwrap().offset -= 1),

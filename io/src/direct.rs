@@ -1,10 +1,10 @@
 //! Large payloads straight to the device, past the page cache.
 //!
-//! The page cache costs a write more than the write: pages are found, filled, written out, and
-//! thrown away again when the version goes, all on cores that solvers could use. Nobody reads a
-//! version soon, so whole pages of large payloads leave it aside, from memory that is aligned as
-//! devices ask for. What cannot go that way (ends of less than a page, file systems without it)
-//! goes the usual one. Durable it is after a sync only, either way. Must not know what the bytes
+//! The page cache costs more than the write itself: pages are found, filled, written out, and
+//! thrown away again when the version is removed, all on cores that solvers could use. A version is
+//! rarely read soon. So whole pages of large payloads bypass the cache, from memory that is aligned
+//! as devices require. The rest (ends of less than a page, file systems without direct writes) goes
+//! through the cache. Either way, bytes are durable only after a sync. Must not know what the bytes
 //! mean.
 
 use std::cell::RefCell;
@@ -14,9 +14,9 @@ use std::os::unix::fs::FileExt;
 
 use crate::reuse;
 
-/// What offset, length and address must be multiples of: no less than any device's block.
+/// The unit of offset, length and address: no less than any device's block.
 pub(crate) const PAGE: usize = 4096;
-/// Bytes that are worth it, at least.
+/// The fewest bytes that are worth a direct write.
 pub(crate) const BYTES_MIN: usize = 1 << 20;
 /// Bytes of one write, at most.
 const PIECE_BYTES: usize = 8 << 20;
@@ -28,15 +28,15 @@ thread_local! {
 
 /// All of a file that has one payload.
 #[derive(Clone, Copy)]
-pub(crate) struct Whole<'a> {
-    /// What is before the payload.
+pub(crate) struct WholeFile<'a> {
+    /// The bytes before the payload.
     pub(crate) head: &'a [u8],
     pub(crate) payload: &'a [u8],
-    /// What is behind it.
+    /// The bytes after it.
     pub(crate) tail: &'a [u8],
 }
 
-impl Whole<'_> {
+impl WholeFile<'_> {
     /// Bytes of the file where it ends with a page.
     pub(crate) fn padded_bytes(&self) -> u64 {
         (self.head.len() + self.payload.len() + self.tail.len()).next_multiple_of(PAGE) as u64
@@ -47,7 +47,7 @@ impl Whole<'_> {
         self.head.len().next_multiple_of(PAGE) - self.head.len()
     }
 
-    /// Whether it is worth it, and the payload's pages can go from where they are.
+    /// Returns whether a direct write pays, and the payload's pages can go from where they are.
     fn fits(&self) -> bool {
         let is_aligned = self.payload.as_ptr().addr() % PAGE == self.head.len() % PAGE;
         self.payload.len() >= BYTES_MIN && is_aligned
@@ -59,7 +59,7 @@ pub(crate) struct DirectFile {
     file: File,
     /// The file system has no way past the page cache.
     is_refused: bool,
-    /// It holds what another version left.
+    /// It holds the bytes of a retired version.
     is_reused: bool,
 }
 
@@ -69,12 +69,12 @@ impl DirectFile {
         Self { file, is_refused: false, is_reused }
     }
 
-    /// What is not written whole begins empty: between its parts are zeros.
+    /// Empties a reused file that is not written whole, so that zeros lie between its parts.
     fn start_over(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_reused) { self.file.set_len(0) } else { Ok(()) }
     }
 
-    /// Puts all bytes at `offset` of the file.
+    /// Writes all bytes at `offset` of the file.
     pub(crate) fn write_all_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         self.start_over()?;
         let lead = ((offset.next_multiple_of(PAGE as u64) - offset) as usize).min(bytes.len());
@@ -83,7 +83,8 @@ impl DirectFile {
             return self.file.write_all_at(bytes, offset);
         }
         self.file.write_all_at(&bytes[..lead], offset)?;
-        let (pages, at) = (&bytes[lead..lead + body], offset + lead as u64);
+        let pages = &bytes[lead..lead + body];
+        let at = offset + lead as u64;
         let written =
             lead + self.past_cache(|file| ROOM.with_borrow_mut(|room| write_pieces(file, room, pages, at)))?;
         if written < lead + body {
@@ -94,7 +95,7 @@ impl DirectFile {
 
     /// Writes all of the file at once past the page cache, with zeros behind it to the end of a
     /// page. Says `false` where that cannot be; the file is then empty.
-    pub(crate) fn write_whole(&mut self, whole: &Whole<'_>) -> io::Result<bool> {
+    pub(crate) fn write_whole(&mut self, whole: &WholeFile<'_>) -> io::Result<bool> {
         if !whole.fits() || self.is_refused {
             return Ok(false);
         }
@@ -112,7 +113,7 @@ impl DirectFile {
         self.file.sync_data()
     }
 
-    /// What `write` writes past the page cache; nothing where there is no such way.
+    /// Runs `write` past the page cache, and returns the bytes written; 0 where that is impossible.
     fn past_cache(&mut self, write: impl FnOnce(&File) -> io::Result<usize>) -> io::Result<usize> {
         if self.is_refused || !switch(&self.file, true)? {
             return Ok(0);
@@ -123,8 +124,8 @@ impl DirectFile {
     }
 }
 
-/// Has the file's writes go past the page cache from now on, or no more; whether the file system
-/// does that.
+/// Switches the file's writes past the page cache on or off. Returns whether the file system can do
+/// that.
 #[cfg(target_os = "linux")]
 fn switch(file: &File, is_direct: bool) -> io::Result<bool> {
     use rustix::fs::{OFlags, fcntl_setfl};
@@ -164,8 +165,8 @@ fn write_pieces(file: &File, room: &mut Vec<u8>, bytes: &[u8], offset: u64) -> i
 
 /// One write of the pages before the payload's own, of these from where they are, and of the pages
 /// behind; how many bytes are written.
-fn write_at_once(file: &File, room: &mut Vec<u8>, whole: &Whole<'_>) -> io::Result<usize> {
-    let Whole { head, payload, tail } = *whole;
+fn write_at_once(file: &File, room: &mut Vec<u8>, whole: &WholeFile<'_>) -> io::Result<usize> {
+    let WholeFile { head, payload, tail } = *whole;
     let (first, rest) = payload.split_at(whole.lead());
     let (pages, last) = rest.split_at(rest.len() / PAGE * PAGE);
     let front_bytes = head.len() + first.len();
@@ -210,7 +211,7 @@ fn aligned<'a>(room: &'a mut Vec<u8>, bytes: &'a [u8]) -> &'a [u8] {
     target
 }
 
-/// So many bytes of the room, from the beginning of a page.
+/// Returns `bytes` bytes of the room, from the beginning of a page.
 fn pages_of(room: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     let needed = bytes + PAGE;
     if room.len() < needed {
@@ -263,7 +264,7 @@ mod tests {
                 let payload = &values[start..start + BYTES_MIN + 3 * PAGE - 100 * number];
                 let head = head(payload);
                 let tail = vec![2; 900 + number];
-                let whole = Whole { head: &head, payload, tail: &tail };
+                let whole = WholeFile { head: &head, payload, tail: &tail };
                 let path = dir.path().join(number.to_string());
                 let mut both = DirectFile::new(File::create_new(&path).unwrap(), false);
                 let mut expected = [&head, payload, &tail].concat();
@@ -288,7 +289,7 @@ mod tests {
                     DirectFile::new(File::options().read(true).write(true).open(&path).unwrap(), true)
                 };
                 let head = head(&payload);
-                let whole = Whole { head: &head, payload: &payload, tail: &[2; 100] };
+                let whole = WholeFile { head: &head, payload: &payload, tail: &[2; 100] };
                 let mut expected = [&head[..], &payload, &[2; 100]].concat();
                 expected.resize(whole.padded_bytes() as usize, 0);
                 let found = if left().write_whole(&whole).unwrap() { expected } else { Vec::new() };
@@ -301,10 +302,11 @@ mod tests {
 
     #[test]
     fn what_does_not_begin_where_its_memory_does_is_not_written_at_once() {
-        let (dir, payload) = (tempfile::tempdir().unwrap(), vec![7; BYTES_MIN]);
+        let dir = tempfile::tempdir().unwrap();
+        let payload = vec![7; BYTES_MIN];
         let mut both = DirectFile::new(File::create_new(dir.path().join("file")).unwrap(), false);
         let head = [&[1], &*head(&payload)].concat();
-        assert!(!both.write_whole(&Whole { head: &head, payload: &payload, tail: &[] }).unwrap());
+        assert!(!both.write_whole(&WholeFile { head: &head, payload: &payload, tail: &[] }).unwrap());
     }
 
     #[test]

@@ -89,7 +89,8 @@ mod tests {
     fn libhdf5_reads_exported_arrays_bit_for_bit() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.h5");
-        let (x, k) = ([1.5, -0.0, f64::NAN, 4.0, 5.0, 6.0], [-7_i64, 9]);
+        let x = [1.5, -0.0, f64::NAN, 4.0, 5.0, 6.0];
+        let k = [-7_i64, 9];
         let arrays = [
             Array { name: "x", dims: [3, 2, 1], values: Values::F64(&x) },
             Array { name: "none", dims: [0, 1, 1], values: Values::F32(&[]) },

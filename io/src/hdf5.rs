@@ -39,9 +39,9 @@ use crate::throttle::{Throttle, in_slices};
 use drafts::Drafts;
 pub(crate) use plain::plain_file;
 use rank_file::RankFile;
-use shared_file::Parts;
+use shared_file::HeldParts;
 
-/// Name of the manifest in the directory of a version: written last, and anew for every version.
+/// Name of the manifest in the directory of a version: written last in every version.
 const MANIFEST: &str = "manifest.json";
 /// A file in which the program that writes a run may say how the run stands; no store reads it.
 pub const STATUS: &str = "status.json";
@@ -50,14 +50,14 @@ const LOCK: &str = "lock";
 const SET_ASIDE: &str = "damaged";
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
-/// What a store is opened for.
+/// The purpose a store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// To look only; takes no lock and changes nothing.
+    /// Reading only; takes no lock and changes nothing.
     Read,
-    /// To write, alone: the lock is held until the store is dropped or its process dies.
+    /// Writing, alone: the lock is held until the store is dropped or its process dies.
     Write,
-    /// To write as a rank other than 0, in a process of its own; rank 0's process holds the lock.
+    /// Writing as a rank other than 0, in a process of its own; rank 0's process holds the lock.
     Join,
 }
 
@@ -70,7 +70,7 @@ pub struct Hdf5Store {
     replaces: bool,
     /// Ranks in a row that share a file.
     ranks_per_file: usize,
-    parts: Parts,
+    parts: HeldParts,
     drafts: Drafts,
     /// Held, never read: the operating system releases it with the process.
     _lock: Option<Lock>,
@@ -99,18 +99,20 @@ impl Hdf5Store {
         if lock.is_some() {
             publish::sync_directory(dir)?;
         }
-        let (replaces, ranks_per_file, parts) = (false, 1, Parts::default());
+        let replaces = false;
+        let ranks_per_file = 1;
+        let parts = HeldParts::default();
         let drafts = Drafts::new(&root);
         Ok(Self { root, access, throttle: None, replaces, ranks_per_file, parts, drafts, _lock: lock })
     }
 
-    /// The same store behind a bandwidth limit on payloads, both ways.
+    /// Puts a bandwidth limit on payloads, both ways.
     #[must_use]
     pub fn with_throttle(self, throttle: Throttle) -> Self {
         Self { throttle: Some(throttle), ..self }
     }
 
-    /// The same store for programs that write a version again: the new one takes the place of the
+    /// Allows a program to write a version again: the new one takes the place of the
     /// old one, which counts until then, in one step where the file system can exchange two
     /// directories. Where it cannot, the old one is set aside a moment before.
     #[must_use]
@@ -118,9 +120,9 @@ impl Hdf5Store {
         Self { replaces: true, ..self }
     }
 
-    /// The same store with one file for so many ranks in a row, which they all write at the same
-    /// time; `usize::MAX` for one file in all. Frames are kept in memory until all ranks have
-    /// sealed. All ranks give the same.
+    /// Has each `ranks` ranks in a row share a file, which they write at the same time;
+    /// `usize::MAX` for one file in all. Frames are kept in memory until all ranks have sealed. All
+    /// ranks give the same number.
     ///
     /// # Panics
     /// For no ranks.
@@ -130,7 +132,7 @@ impl Hdf5Store {
         Self { ranks_per_file: ranks, ..self }
     }
 
-    /// The runs that have versions, drafts or a lock in `dir`, in alphabetical order.
+    /// Returns the runs that have versions, drafts or a lock in `dir`, in alphabetical order.
     ///
     /// # Errors
     /// [`StoreError::Io`] when `dir` cannot be read.
@@ -140,7 +142,7 @@ impl Hdf5Store {
         Ok(entries(dir)?.into_iter().filter(|name| is_plain_name(name) && holds_ours(name)).collect())
     }
 
-    /// The directory of a version, which is there or not.
+    /// Returns the directory of a version, whether or not it exists.
     #[must_use]
     pub fn version_path(&self, version: u64) -> PathBuf {
         self.root.join(version_name(version))
@@ -155,7 +157,8 @@ impl Hdf5Store {
     fn require_sound(&self, manifest: &Manifest, version: u64) -> Result<(), StoreError> {
         let lie = |what| StoreError::Manifest { version, what };
         check(manifest, version).map_err(lie)?;
-        let (run, found) = (self.root.file_name().unwrap_or_default(), &manifest.name);
+        let run = self.root.file_name().unwrap_or_default();
+        let found = &manifest.name;
         if run == found.as_str() {
             return Ok(());
         }
@@ -206,7 +209,8 @@ impl Hdf5Store {
         manifest.files.push(record);
         self.require_sound(&manifest, version)?;
         let text = envelope::seal(&manifest).map_err(lie)?;
-        let (index, text_file) = (draft.join(VERSION_FILE), draft.join(MANIFEST));
+        let index = draft.join(VERSION_FILE);
+        let text_file = draft.join(MANIFEST);
         publish::write_files(&[(&index, &bytes), (&text_file, text.as_bytes())], self.drafts.is_agreed())?;
         let path = self.version_path(version);
         if !self.replaces || !path.exists() {
@@ -227,7 +231,7 @@ impl Hdf5Store {
     }
 }
 
-/// What a rename says to the place of a version that is there.
+/// Returns whether a rename failed because the version is there.
 fn is_there(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
@@ -285,7 +289,8 @@ impl Store for Hdf5Store {
         let version = manifest.version;
         check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
         let draft = self.drafts.place(version);
-        let target = shared_file::Target { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
+        let target =
+            shared_file::SharedFiles { draft, per_file: self.ranks_per_file, throttle: self.throttle.as_ref() };
         let placed = shared_file::write(&target, &self.parts, manifest, comm).inspect_err(|_| {
             if comm.rank() == 0 {
                 // As after any failure: what stays is a draft, which never counts.
@@ -410,7 +415,8 @@ fn read_frame(
     let bytes = file.metadata().map_err(failed)?.len();
     let fits = place.offset.checked_add(frame.payload_bytes).is_some_and(|end| end <= bytes);
     if !fits {
-        let (offset, len) = (place.offset, frame.payload_bytes);
+        let offset = place.offset;
+        let len = frame.payload_bytes;
         return Err(format!("file {}: {len} bytes at {offset} expected, file ends at {bytes}", place.file));
     }
     payload.clear();

@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why a file is no vector.
+/// The reason why a file is no vector.
 #[derive(Debug)]
 pub struct ImportError {
     path: String,
@@ -25,14 +25,14 @@ impl fmt::Display for ImportError {
 
 impl std::error::Error for ImportError {}
 
-/// What was expected and what was found, before the file's name is added.
-struct Refusal {
+/// The expected and the found, before the file's name is added.
+struct ImportRefusal {
     expected: String,
     found: String,
 }
 
-fn refuse<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { expected: expected.into(), found: found.into() })
+fn refuse<T>(expected: impl Into<String>, found: impl Into<String>) -> Result<T, ImportRefusal> {
+    Err(ImportRefusal { expected: expected.into(), found: found.into() })
 }
 
 /// Reads the values of an array of doubles or singles in NumPy's format, in the order in which they
@@ -54,17 +54,19 @@ pub fn read_hdf5(path: impl AsRef<Path>, name: &str) -> Result<Vec<f64>, ImportE
     read(path.as_ref(), |bytes| dataset::parse(bytes, name))
 }
 
-fn read(path: &Path, parse: impl FnOnce(&[u8]) -> Result<Vec<f64>, Refusal>) -> Result<Vec<f64>, ImportError> {
-    let bytes = std::fs::read(path)
-        .map_err(|source: io::Error| Refusal { expected: "a file to read".to_owned(), found: source.to_string() });
-    bytes.and_then(|bytes| parse(&bytes)).map_err(|Refusal { expected, found }| ImportError {
+fn read(path: &Path, parse: impl FnOnce(&[u8]) -> Result<Vec<f64>, ImportRefusal>) -> Result<Vec<f64>, ImportError> {
+    let bytes = std::fs::read(path).map_err(|source: io::Error| ImportRefusal {
+        expected: "a file to read".to_owned(),
+        found: source.to_string(),
+    });
+    bytes.and_then(|bytes| parse(&bytes)).map_err(|ImportRefusal { expected, found }| ImportError {
         path: path.display().to_string(),
         expected,
         found,
     })
 }
 
-fn parse_npy(bytes: &[u8]) -> Result<Vec<f64>, Refusal> {
+fn parse_npy(bytes: &[u8]) -> Result<Vec<f64>, ImportRefusal> {
     let other = || refuse("an array in NumPy's format", "something else");
     let Some((b"\x93NUMPY", rest)) = bytes.split_at_checked(6) else { return other() };
     let (length, rest) = match rest {
@@ -93,12 +95,13 @@ fn parse_npy(bytes: &[u8]) -> Result<Vec<f64>, Refusal> {
     decode(data, width, values)
 }
 
-/// So many little-endian numbers of 8 or 4 bytes at the beginning of `data`.
-fn decode(data: &[u8], width: usize, values: usize) -> Result<Vec<f64>, Refusal> {
+/// Decodes the first `values` little-endian numbers of `data`, of 8 or 4 bytes each.
+fn decode(data: &[u8], width: usize, values: usize) -> Result<Vec<f64>, ImportRefusal> {
     let Some(data) = values.checked_mul(width).and_then(|bytes| data.get(..bytes)) else {
         return refuse(format!("{values} values"), format!("room for {}", data.len() / width));
     };
-    let (wide, narrow) = (data.as_chunks::<8>().0, data.as_chunks::<4>().0);
+    let wide = data.as_chunks::<8>().0;
+    let narrow = data.as_chunks::<4>().0;
     Ok(match width {
         8 => wide.iter().map(|value| f64::from_le_bytes(*value)).collect(),
         _ => narrow.iter().map(|value| f64::from(f32::from_le_bytes(*value))).collect(),

@@ -15,19 +15,19 @@ use crate::throttle::{Throttle, in_slices};
 /// A store that forgets everything when its last handle is dropped. Clones share the versions.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
     throttle: Option<Throttle>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     drafts: BTreeMap<u64, BTreeMap<String, Vec<u8>>>,
-    versions: BTreeMap<u64, Version>,
+    versions: BTreeMap<u64, MemoryVersion>,
     set_aside: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Version {
+struct MemoryVersion {
     manifest: Manifest,
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -56,11 +56,11 @@ impl MemoryStore {
         check(manifest, version).map_err(|what| StoreError::Manifest { version, what })?;
         let mut state = self.lock();
         let files = state.drafts.remove(&version).ok_or(StoreError::Missing { version })?;
-        state.versions.insert(version, Version { manifest: manifest.clone(), files });
+        state.versions.insert(version, MemoryVersion { manifest: manifest.clone(), files });
         Ok(())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,7 +134,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Version {
+impl MemoryVersion {
     fn payload(&self, frame: &FrameRecord) -> Result<&[u8], String> {
         let place = frame.place.as_ref().ok_or("no place")?;
         let file = self.files.get(&place.file).ok_or("its file is missing")?;

@@ -24,11 +24,12 @@ use rustix::io::Errno;
 
 use crate::publish::refused;
 
-/// How directories are opened: never through a link.
+/// The flags directories are opened with: never through a link.
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How files are opened: never through a link, and without waiting for the other end of a pipe.
+/// The flags files are opened with: never through a link, and without waiting for the other end of
+/// a pipe.
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
-/// How files are made: never one that is there.
+/// The flags files are made with: never one that is there.
 const NEW_FILE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -139,14 +140,14 @@ impl PrivateDir {
         remove_at(self.fd.as_fd(), &name).map_err(failed)
     }
 
-    /// Where this directory was when it was opened.
+    /// Returns the path of this directory when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn why_not(&self, name: &str, errno: Errno, fault: fn(&Stat) -> Option<String>) -> StoreError {
-        why_not((self.fd.as_fd(), Path::new(name)), &self.path.join(name), errno, fault)
+        why_not(self.fd.as_fd(), Path::new(name), &self.path.join(name), errno, fault)
     }
 }
 
@@ -182,7 +183,7 @@ fn enter(base: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<Option<Priv
     let fd = match openat(base, name, DIRECTORY, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(None),
-        Err(errno) => return Err(why_not((base, name), &path, errno, directory_fault)),
+        Err(errno) => return Err(why_not(base, name, &path, errno, directory_fault)),
     };
     let found = fstat(&fd).map_err(|errno| refused("open", &path, errno.into()))?;
     match directory_fault(&found) {
@@ -193,7 +194,8 @@ fn enter(base: BorrowedFd<'_>, name: &Path, path: PathBuf) -> Result<Option<Priv
 
 /// The reason why something could not be opened: a fault of it, or else the system's.
 fn why_not(
-    (base, name): (BorrowedFd<'_>, &Path),
+    base: BorrowedFd<'_>,
+    name: &Path,
     path: &Path,
     errno: Errno,
     fault: fn(&Stat) -> Option<String>,
@@ -230,7 +232,8 @@ fn file_fault(found: &Stat) -> Option<String> {
 }
 
 fn owner_fault(found: &Stat) -> Option<String> {
-    let (owner, user) = (found.st_uid, rustix::process::geteuid().as_raw());
+    let owner = found.st_uid;
+    let user = rustix::process::geteuid().as_raw();
     let words = || format!("belongs to user {owner}, expected user {user}: have it removed, or take another place");
     (owner != user).then(words)
 }
@@ -305,7 +308,8 @@ mod tests {
     #[test]
     fn directories_and_files_are_made_for_this_user_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, user) = (dir.path().join("a/b"), rustix::process::geteuid().as_raw());
+        let path = dir.path().join("a/b");
+        let user = rustix::process::geteuid().as_raw();
         let made = PrivateDir::make(&path).unwrap();
         made.make_dir("c").unwrap().create_file("d").unwrap();
         PrivateDir::make_new(path.join("e")).unwrap();
@@ -322,7 +326,8 @@ mod tests {
     fn what_may_be_somebody_elses_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let above = PrivateDir::make(dir.path().join("above")).unwrap();
-        let (path, ours) = (above.path().join("memory"), dir.path().join("ours"));
+        let path = above.path().join("memory");
+        let ours = dir.path().join("ours");
         PrivateDir::make(&ours).unwrap();
         for target in [ours.as_path(), Path::new("nowhere")] {
             symlink(target, &path).unwrap();
@@ -348,7 +353,8 @@ mod tests {
     fn a_file_that_others_may_reach_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let place = PrivateDir::make(dir.path().join("place")).unwrap();
-        let (file, other) = (place.path().join("file"), dir.path().join("other"));
+        let file = place.path().join("file");
+        let other = dir.path().join("other");
         let refusal = |what: &str| {
             let words = place.open_file("file").unwrap_err().to_string();
             assert!(words.starts_with(file.to_str().unwrap()) && words.contains(what), "{words}");
@@ -377,7 +383,8 @@ mod tests {
     fn links_are_replaced_and_removed_but_never_followed() {
         let dir = tempfile::tempdir().unwrap();
         let place = PrivateDir::make(dir.path().join("place")).unwrap();
-        let (precious, folder) = (dir.path().join("precious"), dir.path().join("folder"));
+        let precious = dir.path().join("precious");
+        let folder = dir.path().join("folder");
         fs::write(&precious, "values").unwrap();
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("file"), "values").unwrap();
@@ -398,7 +405,8 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the renames are another user's")]
     fn a_directory_exchanged_after_the_check_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, away) = (dir.path().join("place"), dir.path().join("away"));
+        let path = dir.path().join("place");
+        let away = dir.path().join("away");
         let place = PrivateDir::make(&path).unwrap();
         fs::rename(&path, &away).unwrap();
         fs::create_dir(&path).unwrap();

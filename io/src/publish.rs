@@ -12,7 +12,7 @@ use std::path::Path;
 
 use recoup_core::StoreError;
 
-use crate::direct::{DirectFile, Whole};
+use crate::direct::{DirectFile, WholeFile};
 use crate::reuse;
 
 /// The steps that change the disk, as a test sees them.
@@ -47,7 +47,7 @@ fn step<T>(step: Step, path: &Path, run: impl FnOnce() -> io::Result<T>) -> Resu
     run().map_err(|source| refused(step.action(), path, source))
 }
 
-/// What the operating system said, in the store's words.
+/// Converts an error of the operating system.
 pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     let path = path.display().to_string();
     match source.kind() {
@@ -56,7 +56,7 @@ pub(crate) fn refused(action: &'static str, path: &Path, source: io::Error) -> S
     }
 }
 
-/// Whether it says that a file or directory is not there.
+/// Returns whether the error says that a file or directory is not there.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
@@ -73,7 +73,8 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::CreateDirectory, path, || fs::create_dir_all(path))
 }
 
-/// Makes a file of a draft, and says whether it holds what another version left: see [`take_file`].
+/// Makes a file of a draft. Returns whether it reuses the file of a retired version: see
+/// [`take_file`].
 pub(crate) fn make_file(path: &Path, may_reuse: bool) -> Result<(File, bool), StoreError> {
     if may_reuse { take_file(path) } else { create_file(path).map(|file| (file, false)) }
 }
@@ -83,13 +84,13 @@ pub(crate) fn create_file(path: &Path) -> Result<File, StoreError> {
     step(Step::CreateFile, path, || File::create_new(path))
 }
 
-/// The file a version left which went, in whose directory this one is drafted, to be written over,
-/// where that may be; else a new one in its place. Says which.
+/// Reuses the file left by a retired version if no other process can be reading it; otherwise
+/// creates a new one. Returns whether it was reused.
 fn take_file(path: &Path) -> Result<(File, bool), StoreError> {
     match step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).write(true).open(path)) {
         Ok(file) if reuse::is_ours_alone(&file) => return Ok((file, true)),
         Err(error) if is_missing(&error) => {}
-        // Somebody reads it, or it may be read only.
+        // Another process reads it, or it is read-only.
         _ => remove_file(path)?,
     }
     create_file(path).map(|file| (file, false))
@@ -100,23 +101,23 @@ pub(crate) fn open_file(path: &Path) -> Result<File, StoreError> {
     step(Step::OpenFile, path, || no_link(&mut File::options()).write(true).open(path))
 }
 
-/// Puts all bytes at `offset`.
+/// Writes all bytes at `offset`.
 pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
     step(Step::Write, path, || file.write_all_at(bytes, offset))
 }
 
-/// Puts all bytes at `offset`; large ones past the page cache.
+/// Writes all bytes at `offset`; large ones past the page cache.
 pub(crate) fn write_large_at(file: &mut DirectFile, path: &Path, bytes: &[u8], offset: u64) -> Result<(), StoreError> {
     step(Step::Write, path, || file.write_all_at(bytes, offset))
 }
 
-/// Writes all of a file with one large payload at once, past the page cache, and says whether that
-/// could be.
-pub(crate) fn write_whole(file: &mut DirectFile, path: &Path, whole: &Whole<'_>) -> Result<bool, StoreError> {
+/// Writes all of a file with one large payload at once, past the page cache. Returns whether that
+/// was possible.
+pub(crate) fn write_whole(file: &mut DirectFile, path: &Path, whole: &WholeFile<'_>) -> Result<bool, StoreError> {
     step(Step::Write, path, || file.write_whole(whole))
 }
 
-/// Makes durable what [`write_large_at`] or [`write_whole`] has put.
+/// Makes the bytes of [`write_large_at`] and [`write_whole`] durable.
 pub(crate) fn sync_large(file: &DirectFile, path: &Path) -> Result<(), StoreError> {
     step(Step::SyncFile, path, || file.sync())
 }
@@ -131,8 +132,8 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     step(Step::SyncDirectory, path, || File::open(path)?.sync_all())
 }
 
-/// Writes whole files, over those that are left where they may be, and makes them durable: all are
-/// there before the first is synced, so that one commit of the file system carries them.
+/// Writes whole files, reusing those of a retired version where allowed, and makes them durable:
+/// all are written before the first is synced, so that one commit of the file system carries them.
 pub(crate) fn write_files(files: &[(&Path, &[u8])], may_reuse: bool) -> Result<(), StoreError> {
     let write = |(path, bytes): &(&Path, &[u8])| {
         let (file, is_reused) = make_file(path, may_reuse)?;
@@ -225,7 +226,8 @@ pub(crate) fn rename_to_remove(source: &Path, target: &Path) -> Result<(), Store
 /// Renames a directory and makes it durable in both parents.
 pub(crate) fn rename(source: &Path, target: &Path) -> Result<(), StoreError> {
     rename_to_remove(source, target)?;
-    let (from, to) = (parent(source), parent(target));
+    let from = parent(source);
+    let to = parent(target);
     sync_directory(to)?;
     if from == to { Ok(()) } else { sync_directory(from) }
 }
@@ -316,5 +318,45 @@ pub(crate) mod watch {
 
     pub(super) fn before(step: Step, path: &Path) -> io::Result<()> {
         WATCHER.with(|w| w.borrow_mut().as_mut().map_or(Ok(()), |watcher| watcher(step, path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use recoup_core::{NextCall, Store};
+    use recoup_testkit::stack::files_on_stack;
+    use recoup_testkit::store_suite::Sample;
+
+    use super::*;
+    use crate::publish::watch::watched;
+    use crate::{Access, Hdf5Store};
+
+    /// What the solver's side adds is counted by
+    /// `one_value_passes_six_files_down_to_the_store_and_none_twice` of the pipeline. The throttle
+    /// and a question about gaps once made it four files, and one of them twice.
+    #[test]
+    fn payload_passes_each_file_of_the_store_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut part = Sample::new(1, 1).parts.pop().unwrap();
+        for frame in &mut part.frames {
+            frame.payload = vec![7; 2 << 20].into();
+        }
+        let store = Hdf5Store::open(dir.path(), "run", Access::Write).unwrap();
+        let mut draft = store.begin(1, 0).unwrap();
+        let stacks = Rc::new(RefCell::new(Vec::new()));
+        let met = stacks.clone();
+        let watcher = move |step, _: &Path| {
+            if step == Step::Write {
+                met.borrow_mut().push(files_on_stack());
+            }
+            Ok(())
+        };
+        watched(watcher, || draft.write(&part.record, &mut part.frames, NextCall::Write)).unwrap();
+        // The first is where this test stands; `direct.rs` is what `publish.rs` calls next.
+        let expected = ["io/src/publish.rs", "io/src/hdf5/rank_file.rs", "io/src/publish.rs"];
+        assert_eq!(stacks.take(), vec![expected; part.frames.len()]);
     }
 }

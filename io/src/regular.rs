@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 /// Those of the operating system; for a symbolic link or anything but a file, an error that says
 /// so.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Without blocking, a pipe that nobody writes to opens at once. It changes nothing for a file.
+    // Without blocking, a pipe without a writer opens at once. It changes nothing for a file.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path);
     let file = file.map_err(|error| match error.raw_os_error() {

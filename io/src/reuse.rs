@@ -1,16 +1,16 @@
-//! Files a version left which went, for the next to be written over them.
+//! Files of retired versions, which the next version overwrites.
 //!
-//! Nothing is allocated then and nothing freed, no directory changes, and a sync has bytes to bring
-//! to the device and little else. Promises: what somebody reads, or knows by another name, is never
-//! written over. On file systems of several machines nobody can say who reads, so nothing is
-//! written over there. Must not know what the bytes mean.
+//! Nothing is allocated then and nothing freed, no directory changes, and a sync brings little but
+//! the bytes to the device. Promises: a file that another process reads, or that has another name,
+//! is never overwritten. On file systems of several machines the readers are not known, so nothing
+//! is overwritten there. Must not know what the bytes mean.
 
 use std::fs::File;
 use std::io;
 
 use crate::sys;
 
-/// Whether nobody but us can be reading this file, whose path is known to nobody.
+/// Returns whether no other process can be reading this file, whose path no other process knows.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_ours_alone(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -27,7 +27,7 @@ pub(crate) fn is_ours_alone(file: &File) -> bool {
     sys::is_open_once(file)
 }
 
-/// Ends a file at so many bytes, where it is longer.
+/// Shortens a file to `bytes` bytes, if it is longer.
 pub(crate) fn cut(file: &File, bytes: u64) -> io::Result<()> {
     if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
 }

@@ -4,9 +4,9 @@
 
 use std::fs::File;
 
-/// Whether a file that is open for writing is open nowhere else on this machine, mapped memory
-/// included: a write lease, which is given only then, is taken and given back. `false` where the
-/// system has none.
+/// Returns whether a file that is open for writing is open nowhere else on this machine, mapped
+/// memory included: a write lease, which is given only then, is taken and given back. `false` where
+/// the system has none.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_open_once(file: &File) -> bool {
     use std::os::fd::AsRawFd;

@@ -14,34 +14,34 @@ pub const SLICE_BYTES: usize = 1 << 20;
 /// Longest sleep between two looks at the bypass.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A line through which bytes pass one after another at a fixed rate. Clones share the line.
+/// A limit under which bytes pass one after another at a fixed rate. Clones share it.
 #[derive(Clone)]
 pub struct Throttle {
-    line: Arc<Line>,
+    line: Arc<Channel>,
     bypass: Option<Arc<AtomicBool>>,
 }
 
-struct Line {
+struct Channel {
     bytes_per_second: f64,
     clock: Arc<dyn Clock>,
-    /// When the bytes let through so far are over.
+    /// The time at which the bytes let through so far have passed.
     free_at: Mutex<Duration>,
 }
 
 impl Throttle {
-    /// A line of this rate, timed by `clock`.
+    /// Makes a limit of this rate, timed by `clock`.
     ///
     /// # Panics
     /// When the rate is not a positive finite number.
     #[must_use]
     pub fn new(bytes_per_second: f64, clock: Arc<dyn Clock>) -> Self {
         assert!(bytes_per_second.is_finite() && bytes_per_second > 0.0, "bytes per second: {bytes_per_second}");
-        let line = Line { bytes_per_second, clock, free_at: Mutex::new(Duration::ZERO) };
+        let line = Channel { bytes_per_second, clock, free_at: Mutex::new(Duration::ZERO) };
         Self { line: Arc::new(line), bypass: None }
     }
 
-    /// The same line for bytes nobody waits for once `bypass` is set: they pass at once and take no
-    /// time from those behind them, and so does the rest of what is passing.
+    /// Has bytes pass at once while `bypass` is set, those on their way included: the caller has
+    /// given them up. They take no time from the bytes behind them.
     #[must_use]
     pub fn bypassed_by(self, bypass: Arc<AtomicBool>) -> Self {
         Self { bypass: Some(bypass), ..self }
@@ -77,7 +77,7 @@ impl Throttle {
     }
 }
 
-impl Line {
+impl Channel {
     fn free_at(&self) -> MutexGuard<'_, Duration> {
         self.free_at.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -65,7 +65,8 @@ fn manifest_of_another_run_is_refused_by_name() {
 #[test]
 fn run_under_another_name_is_refused_until_it_has_its_own_again() {
     let published = Published::new();
-    let (own, other) = (published.dir.path().join("solve"), published.dir.path().join("other"));
+    let own = published.dir.path().join("solve");
+    let other = published.dir.path().join("other");
     #[expect(clippy::disallowed_methods, reason = "what a user may do to a directory")]
     fs::rename(&own, &other).unwrap();
     let refusal = published.refusal("other");
@@ -88,7 +89,8 @@ fn manifest_of_another_run_is_not_published() {
 #[test]
 fn file_of_a_rank_that_is_a_link_is_refused_by_name() {
     let published = Published::new();
-    let (path, moved) = (published.version.join("rank-000001.h5"), published.dir.path().join("elsewhere"));
+    let path = published.version.join("rank-000001.h5");
+    let moved = published.dir.path().join("elsewhere");
     fs::copy(&path, &moved).unwrap();
     fs::remove_file(&path).unwrap();
     symlink(&moved, &path).unwrap();
@@ -109,7 +111,8 @@ fn file_of_a_rank_that_is_a_link_is_refused_by_name() {
 #[test]
 fn manifest_that_is_a_link_is_refused_by_name() {
     let published = Published::new();
-    let (path, moved) = (published.version.join("manifest.json"), published.dir.path().join("elsewhere"));
+    let path = published.version.join("manifest.json");
+    let moved = published.dir.path().join("elsewhere");
     fs::copy(&path, &moved).unwrap();
     fs::remove_file(&path).unwrap();
     symlink(&moved, &path).unwrap();

@@ -64,7 +64,7 @@ impl fmt::Display for Bound {
     }
 }
 
-/// How the bound of the iterate follows from the residual (Theorem 3 of Tao et al. 2018 and its
+/// The way the bound of the iterate follows from the residual (Theorem 3 of Tao et al. 2018 and its
 /// replacements).
 ///
 /// Each but `Theorem3` and `Fixed` aims at `||b - A x'|| <= (1 + theta) ||r||`.
@@ -98,7 +98,7 @@ impl fmt::Display for BoundRule {
     }
 }
 
-/// Why a text or a number is not an error bound.
+/// The reason why a text or a number is not an error bound.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseBoundError {
@@ -107,13 +107,13 @@ pub enum ParseBoundError {
         "unknown bound {text}: expected verified, statistical, guaranteed, corrected, theorem3, absolute:V, range:V or pointwise:V"
     )]
     Kind {
-        /// What was given.
+        /// The value given.
         text: String,
     },
     /// The number is negative, NaN or infinite.
     #[error("error bound {value}: expected a finite number that is not negative")]
     Value {
-        /// What was given.
+        /// The value given.
         value: f64,
     },
     /// The number is 0.
@@ -124,7 +124,7 @@ pub enum ParseBoundError {
         "relative error bound {value}: expected a number below 1, or the error may be as large as the values themselves"
     )]
     Coarse {
-        /// What was given.
+        /// The value given.
         value: f64,
     },
 }

@@ -20,7 +20,7 @@ impl<T: Serialize + for<'de> Deserialize<'de>> Message for T {}
 
 /// Values that [`summed`] takes at most.
 const SUMS_MAX: usize = 4;
-/// What a message that is no error begins with.
+/// The first byte of a message that is no error.
 const IS_FINE: u8 = 0;
 const IS_ERROR: u8 = 1;
 

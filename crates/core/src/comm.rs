@@ -8,7 +8,7 @@ pub trait Comm: Send {
     /// This rank's number, below `size`.
     fn rank(&self) -> usize;
 
-    /// How many ranks there are.
+    /// The number of ranks.
     fn size(&self) -> usize;
 
     /// Replaces each value by its sum over all ranks, added in rank order.
@@ -17,8 +17,8 @@ pub trait Comm: Send {
     /// [`CommError::RankLost`] when a rank is gone.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
-    /// As [`Comm::sum`], with `work` done while the values travel, where the communicator can. It
-    /// is done once, whatever becomes of the sum, and makes no calls of this communicator.
+    /// Sums as [`Comm::sum`], with `work` done while the values travel, where the communicator can.
+    /// It is done once, whatever becomes of the sum, and makes no calls of this communicator.
     ///
     /// # Errors
     /// As [`Comm::sum`].
@@ -61,8 +61,8 @@ pub trait Comm: Send {
     /// another number of values than is expected.
     fn exchange(&self, sends: &[(usize, &[f64])], receives: &mut [(usize, &mut [f64])]) -> Result<(), CommError>;
 
-    /// As [`Comm::exchange`], with `work` done while the values travel, where the communicator can.
-    /// It is done once, whatever becomes of the exchange.
+    /// Exchanges as [`Comm::exchange`], with `work` done while the values travel, where the
+    /// communicator can. It is done once, whatever becomes of the exchange.
     ///
     /// # Errors
     /// As [`Comm::exchange`].
@@ -98,7 +98,7 @@ pub trait Comm: Send {
     fn dup(&self) -> Result<Box<dyn Comm>, CommError>;
 }
 
-/// What a communicator reports.
+/// An error of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommError {
@@ -129,15 +129,15 @@ pub enum CommError {
     Undecodable {
         /// The sender.
         rank: usize,
-        /// Why not.
+        /// The reason.
         what: String,
     },
     /// A callback of the program that lent the communicator failed.
     #[error("the program's {what} returned {code}")]
     Callback {
-        /// Which callback.
+        /// The callback.
         what: &'static str,
-        /// What it returned.
+        /// The code it returned.
         code: i32,
     },
     /// The communicator was closed while a call waited.

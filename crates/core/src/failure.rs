@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a run was doing when a failure struck.
+/// The work of a run when a failure struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Between two iterations.
@@ -13,13 +13,12 @@ pub enum Phase {
     Recovery,
 }
 
-/// What fails.
+/// The kind of a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FailureKind {
     /// All state in memory is gone.
     FailStop,
-    /// One bit of one value of a vector is flipped, and nobody is told.
+    /// One bit of one value of a vector is flipped without notice.
     BitFlip {
         /// The vector.
         target: FlipTarget,
@@ -39,10 +38,10 @@ pub enum FlipTarget {
     Any,
 }
 
-/// Which bit of a vector.
+/// A choice of one bit of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bit {
-    /// This one.
+    /// A given bit.
     At {
         /// Position of the value in the global vector.
         row: u64,
@@ -57,13 +56,13 @@ pub enum Bit {
 /// One failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// When it struck, on the run's clock.
+    /// The time it struck, on the run's clock.
     pub at: Duration,
-    /// What it does.
+    /// Its kind.
     pub kind: FailureKind,
 }
 
-/// Where failures come from: a list of iterations, or a seeded arrival process.
+/// A source of failures: a list of iterations, or a seeded arrival process.
 pub trait FailureSource {
     /// The failure that has struck by `now`, each once. Called after every iteration, checkpoint
     /// and recovery with the clock's time and the index of the last completed iteration.

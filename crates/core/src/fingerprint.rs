@@ -18,7 +18,7 @@ pub const PROBES: usize = 2;
 /// another order.
 const ROUNDINGS: f64 = 1024.0;
 
-/// What a problem `A x = b` is recognised by.
+/// The numbers by which a problem `A x = b` is recognised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Sum over the rows of A of [`row_hash`]; 0 where the rows are not known.
@@ -36,9 +36,9 @@ pub struct Fingerprint {
 /// Projections of `A v` for the vectors `v` of [`probe_value`], and of b.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Of `A v_0` and `A v_1`.
+    /// Projections of `A v_0` and `A v_1`.
     pub operator: [Projection; PROBES],
-    /// Of b.
+    /// Projections of b.
     pub rhs: Projection,
 }
 
@@ -51,7 +51,7 @@ pub struct Projection {
     pub norm: f64,
 }
 
-/// How the problem of a version differs from the one at hand.
+/// A difference between the problem of a version and the one at hand.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Difference {
     /// Another number of rows.
@@ -70,7 +70,7 @@ pub enum Difference {
     RightHandSide(Evidence),
 }
 
-/// What shows that two operators or right-hand sides differ.
+/// Proof that two operators or right-hand sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Evidence {
     /// Other values.
@@ -86,7 +86,7 @@ pub enum Evidence {
     Projection {
         /// The difference, relative to the norm.
         found: f64,
-        /// What rounding explains.
+        /// The difference that rounding explains.
         at_most: f64,
     },
 }
@@ -110,16 +110,18 @@ impl Fingerprint {
 
     fn hash_difference(&self, version: &Self, are_rows_known: bool) -> Option<Difference> {
         if are_rows_known && self.operator != version.operator {
-            let (expected, found) = (self.operator, version.operator);
+            let expected = self.operator;
+            let found = version.operator;
             return Some(Difference::Operator(Evidence::Hash { expected, found }));
         }
-        let (expected, found) = (self.rhs, version.rhs);
+        let expected = self.rhs;
+        let found = version.rhs;
         (expected != found).then_some(Difference::RightHandSide(Evidence::Hash { expected, found }))
     }
 }
 
 impl Probe {
-    /// Whether all its numbers can be compared.
+    /// Returns whether all its numbers can be compared.
     #[must_use]
     pub fn is_finite(&self) -> bool {
         let all = self.operator.iter().chain([&self.rhs]);
@@ -143,7 +145,7 @@ impl Projection {
     }
 }
 
-/// Relative difference of two projections that rounding explains, for vectors of so many rows.
+/// Relative difference of two projections that rounding explains, for vectors of `rows` rows.
 ///
 /// Let the rows of two products differ by `e`, with `||e||_2 <= 1024 eps ||y||_2`. Then the norms
 /// differ by no more, and the sums by `|u . e| <= ||u||_2 ||e||_2 <= sqrt(n) 1024 eps ||y||_2`, as

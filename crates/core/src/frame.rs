@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bound, CodecId, Filter};
 
-/// How a frame's payload is to be read.
+/// The form of a frame's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Storage {
-    /// As the frame's codec wrote it.
+    /// The bytes the frame's codec wrote.
     Coded,
     /// Raw little-endian values: the codec could not hold them within the bound.
     Raw,
 }
 
-/// Where a store put a payload: a file of the version and a position in it.
+/// The place of a payload: a file of the version and a position in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// File name inside the version's directory.
@@ -25,7 +25,7 @@ pub struct Place {
     pub offset: u64,
 }
 
-/// What the manifest keeps of a frame.
+/// The entry of a frame in the manifest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FrameRecord {
     /// The variable's name.
@@ -43,8 +43,8 @@ pub struct FrameRecord {
     pub codec: CodecId,
     /// Coded, or raw because the codec could not hold the values.
     pub storage: Storage,
-    /// The bound it was coded under, needed to decode it: the one asked for, or the absolute one
-    /// that came down to.
+    /// The bound it was coded under, needed to decode it: the one asked for, or the absolute
+    /// bound that follows from it.
     pub bound: Bound,
     /// The largest `|x' - x|` found.
     pub achieved_error: f64,
@@ -55,13 +55,13 @@ pub struct FrameRecord {
     /// The version this frame is coded against, an older one; empty when it stands alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<u64>,
-    /// Where the payload rests; set by the store.
+    /// The place of the payload; set by the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
 }
 
 impl FrameRecord {
-    /// The version this frame is coded against; `None` when it stands alone.
+    /// Returns the version this frame is coded against; `None` when it stands alone.
     #[must_use]
     pub fn parent(&self) -> Option<u64> {
         self.parents.first().copied()
@@ -71,7 +71,7 @@ impl FrameRecord {
 /// A frame on its way to a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<'a> {
-    /// What the manifest will say of it.
+    /// Its entry in the manifest.
     pub record: FrameRecord,
     /// The HDF5 filters the values went through, in the order applied when writing; empty for none.
     pub filters: Vec<Filter>,
@@ -80,7 +80,7 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The same frame with a payload of its own.
+    /// Returns the same frame with a payload of its own.
     #[must_use]
     pub fn to_owned(&self) -> Frame<'static> {
         let payload = Cow::Owned(self.payload.to_vec());

@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::{CommError, MethodProfile, Resume, Variable, VariableMut};
 
-/// An owner of variables: a solver, or an application beside it.
+/// An owner of variables: a solver, or an application around it.
 pub trait Registered {
-    /// The variables as they are now, always in the same order.
+    /// Lends the variables as they are now, always in the same order.
     fn variables(&self) -> Vec<Variable<'_>>;
 
-    /// The same variables to be overwritten by a restore, in the same order.
+    /// Lends the same variables to be overwritten by a restore, in the same order.
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>>;
 
     /// Returns a number that changes whenever names, roles, element types, lengths or extents of
@@ -21,15 +21,13 @@ pub trait Registered {
         0
     }
 
-    /// Called before a restore with the names of the variables of a version: an owner whose
-    /// variables come and go makes those of them its own that it knows. The others are not its
-    /// business.
+    /// Makes the variables of a version that this owner knows, before a restore. It matters to
+    /// owners whose variables come and go; names of other owners are ignored.
     fn make_room(&mut self, _saved: &[&str]) {}
 }
 
-/// Why a method cannot go on.
+/// The reason why a method cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum BreakdownReason {
     /// `p . A p <= 0`: the operator is not positive definite.
     NotPositiveDefinite {
@@ -73,7 +71,7 @@ impl fmt::Display for BreakdownReason {
     }
 }
 
-/// Where a solve stands.
+/// The state of a solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Status {
     /// The tolerance is not met yet.
@@ -84,7 +82,7 @@ pub enum Status {
     Breakdown(BreakdownReason),
 }
 
-/// What a step reports.
+/// The report of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// Iterations completed since the start of the solve, lost work not counted.
@@ -93,27 +91,27 @@ pub struct Progress {
     pub residual_norm: f64,
     /// `||b||`, so that `residual_norm / rhs_norm` is the relative residual.
     pub rhs_norm: f64,
-    /// Where the solve stands.
+    /// The state of the solve.
     pub status: Status,
     /// A checkpoint may be taken now.
     pub is_safe_point: bool,
 }
 
 impl Progress {
-    /// `||r|| / ||b||`; `||r||` itself when b is zero.
+    /// Returns `||r|| / ||b||`; `||r||` itself when b is zero.
     #[must_use]
     pub fn relative_residual(&self) -> f64 {
         if self.rhs_norm > 0.0 { self.residual_norm / self.rhs_norm } else { self.residual_norm }
     }
 
-    /// The tolerance is met.
+    /// Returns whether the tolerance is met.
     #[must_use]
     pub fn is_converged(&self) -> bool {
         self.status == Status::Converged
     }
 }
 
-/// What the residual norm of a [`Progress`] is the norm of: how far the true residual `||b - A x||`
+/// The vector of which a [`Progress`] has the norm: how far the true residual `||b - A x||`
 /// of the iterate may be from it says whether memory was corrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResidualKind {
@@ -130,10 +128,10 @@ pub enum ResidualKind {
 
 /// An iterative method, one step at a time.
 pub trait Iteration: Registered {
-    /// Where the solve stands now.
+    /// Returns the state of the solve now.
     fn progress(&self) -> Progress;
 
-    /// One iteration. A solve that is not [`Status::Running`] stays as it is.
+    /// Does one iteration. A solve that is not [`Status::Running`] stays as it is.
     ///
     /// # Errors
     /// [`SolveError`] when a rank is lost; breakdown is a result, in the progress.
@@ -146,30 +144,30 @@ pub trait Iteration: Registered {
     /// [`SolveError::Resume`] when the method has no such way back.
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError>;
 
-    /// What the residual norm is the norm of, at a safe point.
+    /// Returns the vector of which the residual norm is the norm, at a safe point.
     fn residual_kind(&self) -> ResidualKind {
         ResidualKind::Unknown
     }
 
-    /// The name of the method, where its variables mean something to no other one: of another
-    /// method's version the iterate alone is restored. `None` where nobody says.
+    /// Returns the name of the method, if its variables mean nothing to other methods: of another
+    /// method's version the iterate alone is restored. `None` where that is not known.
     fn method(&self) -> Option<&'static str> {
         None
     }
 
-    /// How the method takes a recovery from lossy values.
+    /// Returns how the method takes a recovery from lossy values.
     fn profile(&self) -> MethodProfile {
         MethodProfile::UNKNOWN
     }
 
-    /// The relative residual at which the method ends; `None` where it does not say.
+    /// Returns the relative residual at which the method ends; `None` where that is not known.
     fn tolerance(&self) -> Option<f64> {
         None
     }
 
-    /// Whether the directions of the method still fit its residual. A corrupted direction leaves
-    /// iterate and residual consistent, but can keep the method from ever getting on; a restarted
-    /// resume in place heals it. Collective.
+    /// Returns whether the directions of the method still fit its residual. A corrupted direction
+    /// leaves iterate and residual consistent, but can keep the method from ever getting on; a
+    /// restarted resume in place heals it. Collective.
     ///
     /// # Errors
     /// [`SolveError::Comm`] when a rank is lost.
@@ -178,7 +176,7 @@ pub trait Iteration: Registered {
     }
 }
 
-/// What a solver reports beside its results.
+/// An error of a solver.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SolveError {
@@ -188,7 +186,7 @@ pub enum SolveError {
     /// A vector has another length than the operator has rows.
     #[error("{what}: {expected} values expected, {found} found")]
     Length {
-        /// Which vector.
+        /// The vector.
         what: &'static str,
         /// Rows of the operator.
         expected: usize,
@@ -198,11 +196,11 @@ pub enum SolveError {
     /// A value that must be finite is not.
     #[error("{what}: value {} is {value}, expected a finite number", .index + 1)]
     NotFinite {
-        /// Which vector.
+        /// The vector.
         what: &'static str,
         /// First such position, from 0; messages count from 1.
         index: usize,
-        /// What stands there.
+        /// The value found.
         value: f64,
     },
     /// A row has no usable diagonal.
@@ -220,7 +218,7 @@ pub enum SolveError {
     Operator {
         /// The method.
         method: &'static str,
-        /// What is missing.
+        /// The missing ability.
         needed: &'static str,
     },
     /// The method cannot continue like this.
@@ -228,17 +226,17 @@ pub enum SolveError {
     Resume {
         /// The method.
         method: &'static str,
-        /// What was asked.
+        /// The resume that was asked for.
         how: Resume,
     },
     /// A parameter is out of its range.
     #[error("{what} is {value}, expected {expected}")]
     Parameter {
-        /// Which parameter.
+        /// The parameter.
         what: &'static str,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What is allowed.
+        /// The values allowed.
         expected: &'static str,
     },
 }

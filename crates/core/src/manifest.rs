@@ -12,7 +12,7 @@ use crate::{
 /// Version of the on-disk format written by this build; see FORMAT.md.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What a version is made of. FORMAT.md states every field.
+/// The contents of a version. FORMAT.md states every field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the format; a newer one is refused by name.
@@ -31,7 +31,7 @@ pub struct Manifest {
     /// The method that saved it, where it says its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// How it was saved.
+    /// The scheme it was saved by.
     pub scheme: Scheme,
     /// The most faithful resume it holds enough for.
     pub resume: Resume,
@@ -40,10 +40,10 @@ pub struct Manifest {
     /// The residual, before and after.
     pub residual: ResidualRecord,
     /// Extra iterations that a recovery from it was expected to cost when it was saved; `None`
-    /// where nobody said.
+    /// where that was not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra_iterations_predicted: Option<Prediction>,
-    /// What the run had measured when it was saved; `None` where its policy does not ask.
+    /// The costs the run had measured when it was saved; `None` where its policy does not ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
     /// The variables of all ranks.
@@ -106,7 +106,7 @@ pub struct VariableRecord {
     pub name: String,
     /// The rank that owns it.
     pub rank: usize,
-    /// What it is to the solver.
+    /// Its role in the solver.
     pub role: Role,
     /// The type of its elements.
     pub element: ElementType,
@@ -118,7 +118,7 @@ pub struct VariableRecord {
     pub stride: usize,
     /// Extents of one frame, fastest first; a frame's payload always holds their product.
     pub frame_dims: [usize; 3],
-    /// How it is spread over the ranks.
+    /// Its distribution over the ranks.
     pub distribution: Distribution,
 }
 

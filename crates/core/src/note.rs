@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a store did so that a version could be read, or why it could not.
+/// A note of a store: how it made a version readable, or why it could not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum Note {
     /// Frames of a version were read from a tier.
     Read {
@@ -21,7 +20,7 @@ pub enum Note {
         version: u64,
         /// The tier's name.
         tier: String,
-        /// What is wrong there.
+        /// The damage there.
         what: String,
     },
     /// A version was not written to a tier that was due to have it; the tier is due again.
@@ -30,7 +29,7 @@ pub enum Note {
         version: u64,
         /// The tier's name.
         tier: String,
-        /// Why not.
+        /// The reason.
         what: String,
     },
     /// A rank's part was lost and brought back.
@@ -39,14 +38,14 @@ pub enum Note {
         version: u64,
         /// The rank that wrote the part.
         rank: usize,
-        /// Where it came from.
+        /// The source.
         source: String,
     },
     /// A version could not be made whole.
     Dropped {
         /// The version.
         version: u64,
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
 }

@@ -48,9 +48,9 @@ pub trait Operator {
     /// `y = A x`, every row summed from 0 in ascending column order, one rounding to a product and
     /// one to a sum.
     ///
-    /// Slower than [`Operator::apply`], and the same bits for ever: for what is made once and
-    /// recognised by its bits, as a manufactured right-hand side is. Where the entries are not
-    /// known it is [`Operator::apply`], with the bits that has.
+    /// It is slower than [`Operator::apply`], and its bits never change: for a vector that is made
+    /// once and recognised by its bits, such as a manufactured right-hand side. Where the entries
+    /// are not known, it is [`Operator::apply`] with the bits of that.
     ///
     /// # Errors
     /// [`CommError`] when a rank is lost.
@@ -92,13 +92,13 @@ pub trait Operator {
         Ok(squared)
     }
 
-    /// Whether a sweep overwrites `x` and leaves `target` alone.
+    /// Returns whether a sweep overwrites `x` and leaves `target` alone.
     fn sweeps_in_place(&self) -> bool {
         false
     }
 
-    /// Whether products are made beside the solver's own work. Where they are made in its place, a
-    /// bound that needs none may stand for one. The same on all ranks.
+    /// Returns whether products are made next to the solver's own work. Where they are made in its
+    /// place, a bound that needs none may stand for one. The same on all ranks.
     fn is_applied_behind(&self) -> bool {
         true
     }

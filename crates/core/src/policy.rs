@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{BoundRule, CodecId, MethodProfile, Resume};
 
-/// How the dynamic variables are saved.
+/// The way the dynamic variables are saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
@@ -16,7 +16,7 @@ pub enum Scheme {
     Traditional,
     /// Encoded losslessly, and enough of it for a bitwise continuation.
     Exact,
-    /// As traditional, encoded losslessly.
+    /// The variables of `Traditional`, encoded losslessly.
     Lossless,
     /// The iterate alone, under a bound that follows the residual.
     Lossy,
@@ -34,7 +34,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// What one checkpoint does.
+/// The plan of one checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The scheme.
@@ -47,14 +47,14 @@ pub struct Plan {
     pub theta: f64,
     /// Allowed error of lossy directions in the energy norm: `||p' - p||_A <= delta ||p||_A`.
     pub delta: f64,
-    /// What the version must hold enough for.
+    /// The resume that the version must allow.
     pub resume: Resume,
-    /// Whether theta and delta are those configured.
+    /// The grain of theta and delta against those configured.
     pub grain: Grain,
 }
 
 impl Plan {
-    /// What of it a policy chooses.
+    /// Returns the part of it that a policy chooses.
     #[must_use]
     pub fn choice(&self) -> Choice {
         Choice { scheme: self.scheme, resume: self.resume, grain: self.grain }
@@ -70,18 +70,19 @@ impl Plan {
             return self;
         }
         let most = (share * remaining).max(f64::EPSILON);
-        // ||A e|| <= most ||r|| makes the residual grow by (1 + most^2)^(1/2) where the error does not know it.
+        // ||A e|| <= most ||r|| makes the residual grow by (1 + most^2)^(1/2) where the error does
+        // not know it.
         Self { theta: self.theta.min(most * most / 2.0), delta: self.delta.min(most), ..self }
     }
 }
 
-/// How coarse the bounds of lossy versions are, beside those configured.
+/// The size of the bounds of lossy versions, relative to those configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grain {
     /// Smaller bounds: more bytes, less to win back.
     Fine,
-    /// As configured.
+    /// The bounds configured.
     #[default]
     Usual,
     /// Larger bounds: fewer bytes, more to win back.
@@ -92,7 +93,7 @@ impl Grain {
     /// All of them, the finest first.
     pub const ALL: [Self; 3] = [Self::Fine, Self::Usual, Self::Coarse];
 
-    /// What theta, the allowed growth of the residual, is multiplied by.
+    /// Returns the factor on theta, the allowed growth of the residual.
     #[must_use]
     pub fn theta_factor(self) -> f64 {
         match self {
@@ -102,7 +103,7 @@ impl Grain {
         }
     }
 
-    /// What delta, the allowed error of a direction, is multiplied by.
+    /// Returns the factor on delta, the allowed error of a direction.
     #[must_use]
     pub fn delta_factor(self) -> f64 {
         match self {
@@ -119,9 +120,9 @@ impl Grain {
 pub struct Choice {
     /// The scheme.
     pub scheme: Scheme,
-    /// What a version holds enough for.
+    /// The resume that a version allows.
     pub resume: Resume,
-    /// How coarse its bounds are; [`Grain::Usual`] of versions without any.
+    /// The grain of its bounds; [`Grain::Usual`] of versions without any.
     #[serde(default)]
     pub grain: Grain,
 }
@@ -134,15 +135,15 @@ pub struct Prediction {
     /// The most they can be, where something bounds them: Theorem 2, or all that the residual has
     /// grown by having to fall again at its rate.
     pub at_most: Option<f64>,
-    /// What the number rests on.
+    /// The source of the number.
     pub source: PredictionSource,
 }
 
-/// What predicted extra iterations rest on.
+/// The source of predicted extra iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PredictionSource {
-    /// What recoveries of such methods have cost elsewhere.
+    /// The costs of recoveries of such methods elsewhere.
     Method,
     /// Theorem 2 of Tao et al. 2018 (doi 10.1145/3208040.3208050), for stationary methods.
     #[serde(rename = "theorem-2")]
@@ -167,7 +168,7 @@ impl fmt::Display for PredictionSource {
 /// Measured costs of one choice, means over the checkpoints seen; zero means not seen yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// What blocks the solver: the copy, and waiting for room in the queue.
+    /// Time the solver is blocked: for the copy, and for a free buffer.
     pub blocking_seconds: f64,
     /// Encode, verification and write, behind the solver.
     pub drain_seconds: f64,
@@ -181,7 +182,7 @@ pub struct Cost {
     pub residual_jump: f64,
 }
 
-/// What a run has measured, for the process that goes on with it.
+/// The costs a run has measured, for the process that continues it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Encoded bytes written per second and rank.
@@ -190,7 +191,7 @@ pub struct Measured {
     pub costs: Vec<(Choice, Cost)>,
 }
 
-/// What a policy sees at a safe point.
+/// The observations a policy decides by, at a safe point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// Iterations completed.
@@ -217,16 +218,16 @@ pub struct Observation {
     pub failures: u64,
     /// Ranks that share the storage.
     pub ranks: usize,
-    /// What the solver says of its method; `None` where no solver is asked.
+    /// The profile of the solver's method; `None` where no solver is asked.
     pub profile: Option<MethodProfile>,
 }
 
-/// What a policy answers.
+/// The answer of a policy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// Save now like this; `None` goes on computing.
     pub save: Option<Plan>,
-    /// How versions are saved from now on, whether or not one is due now.
+    /// The plan of versions from now on, whether or not one is due now.
     pub in_force: Plan,
     /// Present only when the scheme, codec, bound or interval has changed since the last decision.
     pub why: Option<String>,
@@ -248,8 +249,8 @@ pub trait Policy: Send {
     /// The decision for what is seen.
     fn decide(&mut self, seen: &Observation) -> Decision;
 
-    /// Whether measured costs change what it decides: versions then hold them, for the process that
-    /// goes on.
+    /// Returns whether measured costs change its decisions: versions then hold them, for the
+    /// process that goes on.
     fn is_adaptive(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 
 use crate::Resume;
 
-/// How a method takes a recovery from lossy values. Every solver states its own
+/// The behaviour of a method after a recovery from lossy values. Every solver states its own
 /// ([`crate::Iteration::profile`]); policies start from it, and what a run measures takes its
 /// place.
 ///
@@ -14,8 +14,8 @@ use crate::Resume;
 pub struct MethodProfile {
     /// Default of theta, the allowed growth of the residual: `||b - A x'|| <= (1 + theta) ||r||`.
     pub theta: f64,
-    /// What lossy versions hold enough for: [`Resume::Deflated`] where the method keeps a direction
-    /// worth saving.
+    /// The resume that lossy versions allow: [`Resume::Deflated`] where the method keeps a
+    /// direction worth saving.
     pub lossy_resume: Resume,
     /// Extra iterations of a recovery from the iterate alone.
     pub restarted_fraction: f64,
@@ -25,8 +25,8 @@ pub struct MethodProfile {
     /// yet to fall ([`Plan::held_to`](crate::Plan::held_to)), with which the recurrences go on as
     /// if nothing had happened.
     pub continued_share: f64,
-    /// The rate grows with what the method has built up, and a recovery from lossy values begins
-    /// anew, at the rate the solve began with. Not so where the method restarts all the time.
+    /// The convergence rate grows in the course of a solve, and a recovery from lossy values begins
+    /// at the first rate again. This does not hold for methods that restart all the time.
     pub starts_slowly: bool,
     /// The method applies the same linear map to the error in every iteration, so that Theorem 2
     /// (doi 10.1145/3208040.3208050) says what a lossy iterate costs.

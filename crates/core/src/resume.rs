@@ -1,14 +1,14 @@
-//! How far back a solver goes when it continues from a version.
+//! The ways a solver continues from a version.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How a solver continues from a version, in order of what the version must hold.
+/// The way a solver continues from a version, in order of what the version must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resume {
-    /// From the iterate alone: `r = b - A x`, and the method starts anew from there.
+    /// From the iterate alone: `r = b - A x`, and the method starts from there.
     Restarted,
     /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
     Deflated,

@@ -101,7 +101,7 @@ impl dyn Store + '_ {
     }
 }
 
-/// How the version after a published one may begin; the same on all ranks.
+/// The order in which ranks may begin the version after a published one; the same on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextBegin {
     /// Rank 0 calls [`Store::begin`] first, the others after a barrier.
@@ -110,8 +110,8 @@ pub enum NextBegin {
     AnyOrder,
 }
 
-/// What a store of several places does beyond keeping versions. Each rank holds a part of every
-/// version, so each rank makes the calls that change them.
+/// The extra calls of a store that keeps versions in several places. Each rank holds a part of
+/// every version, so each rank makes the calls that change them.
 pub trait Tiered {
     /// Brings versions back to where they are read, before a restore: the ranks agree who holds
     /// what, parts return to the ranks that want them, and versions that cannot be made whole are
@@ -173,9 +173,9 @@ pub type Reads<'a> = dyn Fn(&Manifest) -> Vec<usize> + 'a;
 pub struct Tier {
     /// Its name, in reports.
     pub name: String,
-    /// Where its versions rest.
+    /// The store of its versions.
     pub store: Arc<dyn Store>,
-    /// It takes the first version and every so many after it; at least 1.
+    /// Versions from one that the tier takes to the next, from the first version on; at least 1.
     pub every: u64,
     /// Versions it keeps; those they are coded against come on top.
     pub keep: usize,
@@ -223,7 +223,7 @@ impl NextCall {
     }
 }
 
-/// What a sealed draft contributes to the manifest.
+/// The contribution of a sealed draft to the manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sealed {
     /// The files written.

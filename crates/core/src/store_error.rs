@@ -7,25 +7,24 @@ use crate::{CommError, FrameRecord};
 
 /// One thing that is not as it was written.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Damage {
     /// A frame: its values cannot be restored.
     Frame {
-        /// What the manifest says of it.
+        /// Its entry in the manifest.
         frame: Box<FrameRecord>,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
     /// Bytes of a file outside every frame: restore does not need them, other readers do.
     File {
         /// File name inside the version's directory.
         file: String,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
     /// The manifest: nothing of the version can be restored.
     Manifest {
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
 }
@@ -50,18 +49,18 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a store reports.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused.
     #[error("{action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for
@@ -71,7 +70,7 @@ pub enum StoreError {
     /// The device is full; the last version is untouched.
     #[error("{path}: no space left on device")]
     Full {
-        /// Where.
+        /// The path.
         path: String,
     },
     /// The communicator failed.
@@ -88,7 +87,7 @@ pub enum StoreError {
     /// The ranks are too few, or too close together, for what is asked.
     #[error("{what}: {needed} needed, {found} found")]
     Ranks {
-        /// What is asked.
+        /// The request.
         what: String,
         /// Ranks or nodes it takes.
         needed: usize,
@@ -98,9 +97,9 @@ pub enum StoreError {
     /// HDF5 refused.
     #[error("{action} {path}: HDF5: {message}")]
     Hdf5 {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: String,
         /// The library's own words.
         message: String,
@@ -108,24 +107,24 @@ pub enum StoreError {
     /// The directory holds something else.
     #[error("{path} is not a recoup directory: {what}")]
     NotOurs {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is there.
+        /// The finding.
         what: String,
     },
     /// Other users may reach what only this one should: a link, a foreign owner, or a mode that
     /// lets them in.
     #[error("{path} {what}")]
     NotPrivate {
-        /// Where.
+        /// The path.
         path: String,
-        /// What is wrong, and what to do.
+        /// The fault, and the remedy.
         what: String,
     },
     /// Another process writes here.
     #[error("{path} is in use by another process")]
     Busy {
-        /// Where.
+        /// The path.
         path: String,
     },
     /// The version is there already.
@@ -145,7 +144,7 @@ pub enum StoreError {
     Manifest {
         /// The version.
         version: u64,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
     /// A frame cannot be trusted.
@@ -159,7 +158,7 @@ pub enum StoreError {
         rank: usize,
         /// Position among the variable's frames.
         run: usize,
-        /// What does not fit.
+        /// The contradiction.
         what: String,
     },
 }

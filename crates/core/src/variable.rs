@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Resume, mix};
 
-/// What a variable is to the solver.
+/// The role of a variable in the solver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -27,7 +27,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether a version meant for `resume` holds a variable of this role.
+    /// Returns whether a version meant for `resume` holds a variable of this role.
     #[must_use]
     pub fn is_saved_for(self, resume: Resume) -> bool {
         match self {
@@ -54,7 +54,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -90,7 +90,7 @@ pub enum Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values from `start`, `len` of them.
+    /// Returns the values from `start`, `len` of them.
     ///
     /// # Panics
     /// When there are fewer.
@@ -104,8 +104,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Their memory, where it holds what [`CodecId::Raw`](crate::CodecId::Raw) writes: on
-    /// little-endian machines.
+    /// Returns their memory, where it holds the bytes that [`CodecId::Raw`](crate::CodecId::Raw)
+    /// writes: on little-endian machines.
     #[must_use]
     pub fn as_raw(self) -> Option<&'a [u8]> {
         match self {
@@ -119,7 +119,7 @@ impl<'a> Values<'a> {
 }
 
 impl Values<'_> {
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -130,13 +130,13 @@ impl Values<'_> {
         }
     }
 
-    /// No elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The type of the elements.
+    /// Returns the type of the elements.
     #[must_use]
     pub fn element(&self) -> ElementType {
         match self {
@@ -162,7 +162,7 @@ pub enum ValuesMut<'a> {
 }
 
 impl ValuesMut<'_> {
-    /// The same values, to be read.
+    /// Lends the same values to be read.
     #[must_use]
     pub fn as_values(&self) -> Values<'_> {
         match self {
@@ -185,7 +185,7 @@ impl ValuesMut<'_> {
     }
 }
 
-/// How a variable's elements are spread over the ranks.
+/// The distribution of a variable's elements over the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
@@ -207,7 +207,7 @@ pub enum Distribution {
 pub struct Variable<'a> {
     /// Unique among all owners of one session: letters, digits, `_`, `.` and `-`.
     pub name: &'a str,
-    /// What it is to the solver.
+    /// Its role in the solver.
     pub role: Role,
     /// Its values now.
     pub values: Values<'a>,
@@ -215,12 +215,12 @@ pub struct Variable<'a> {
     pub dims: [usize; 3],
     /// Interleaved unknowns per point.
     pub stride: usize,
-    /// How it is spread over the ranks.
+    /// Its distribution over the ranks.
     pub distribution: Distribution,
 }
 
 impl<'a> Variable<'a> {
-    /// A vector without a grid.
+    /// Makes a variable of a vector without a grid.
     #[must_use]
     pub fn new(name: &'a str, role: Role, values: Values<'a>, distribution: Distribution) -> Self {
         Self { name, role, dims: [values.len(), 1, 1], stride: 1, values, distribution }
@@ -262,7 +262,7 @@ fn absorb(hash: u64, number: u64) -> u64 {
 pub struct VariableMut<'a> {
     /// The name it was registered under.
     pub name: &'a str,
-    /// Where the restored values go.
+    /// The memory that restored values go to.
     pub values: ValuesMut<'a>,
 }
 
@@ -272,7 +272,9 @@ mod tests {
 
     #[test]
     fn revision_changes_with_everything_a_registry_knows_and_not_with_values() {
-        let (zeros, ones, longer) = ([0.0; 6], [1.0; 6], [0.0; 7]);
+        let zeros = [0.0; 6];
+        let ones = [1.0; 6];
+        let longer = [0.0; 7];
         let variable = |name, role, values| Variable::new(name, role, values, Distribution::RankLocal);
         let x = || variable("x", Role::Iterate, Values::F64(&zeros));
         let sets: [&[Variable<'_>]; 10] = [

@@ -11,9 +11,9 @@ pub(crate) struct Candidate {
     pub(crate) variables: Vec<Decoded>,
     /// The next version may be coded against it: every rank has what it wrote.
     pub(crate) is_own: bool,
-    /// What is read to restore it, of all ranks, where that is charged.
+    /// The frames read to restore it, of all ranks, where that is charged.
     pub(crate) frames_read: Vec<FrameRecord>,
-    /// How its problem differs from the one at hand.
+    /// The difference between its problem and the one at hand.
     pub(crate) difference: Option<Difference>,
     /// The method that saved it, where it is not the solver's.
     pub(crate) other_method: Option<String>,

@@ -17,7 +17,7 @@ use crate::staging::{Buffer, frame_len};
 /// Bytes of a payload's hash that a frame coded against it carries.
 const HASH_BYTES: usize = 16;
 
-/// What tells the payload of a parent from every other: the first bytes of its BLAKE3 hash.
+/// The identity of a parent's payload: the first bytes of its BLAKE3 hash.
 pub(crate) type PayloadHash = [u8; HASH_BYTES];
 
 /// Hashes a payload.
@@ -49,7 +49,7 @@ pub(crate) struct Base {
 /// The place of a variable's frames in a chain.
 #[derive(Clone, Copy)]
 pub(crate) enum ChainLink<'a> {
-    /// In no chain: coded alone, and no later frame is coded against them.
+    /// No chain: coded alone, and no later frame is coded against them.
     Alone,
     /// First of a chain: coded alone, and later frames may be coded against them.
     Key,

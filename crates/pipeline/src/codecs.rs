@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use recoup_core::{Codec, CodecError, CodecId};
 
-/// Where codecs come from: one wrapped to keep its bound, or why there is none.
+/// The source of codecs: a codec wrapped to keep its bound, or the reason why there is none.
 pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
 
 /// Codecs, and the threads they may work on.
 #[derive(Clone, Copy, Debug)]
 pub struct Codecs {
-    /// Where they come from.
+    /// The source of codecs.
     pub table: CodecTable,
     /// Threads they may work on while the solver waits; behind its back they take one.
     pub threads: usize,

@@ -13,15 +13,15 @@ use crate::timing::Timing;
 pub struct SessionConfig {
     /// Name of the run, in every manifest.
     pub name: String,
-    /// Where versions rest.
+    /// The store of versions.
     pub store: Arc<dyn Store>,
     /// The codecs.
     pub codecs: Codecs,
-    /// When to save, and how.
+    /// The policy that decides when to save, and how.
     pub policy: Box<dyn Policy>,
     /// The run's clock.
     pub clock: Arc<dyn Clock>,
-    /// How costs come about: measured, or declared.
+    /// The source of costs: measured, or declared.
     pub timing: Timing,
     /// Versions kept, and with each of them those it is coded against.
     pub keep: usize,

@@ -62,8 +62,8 @@ mod tests {
 
     use super::*;
 
-    /// How many cores this thread may run on, bound to the first so many of its own, before and
-    /// after.
+    /// Binds this thread to the first `bound_to` of its cores. Returns the number it may run on
+    /// before and after the worker's choice.
     fn left(bound_to: usize, ranks_here: usize) -> rustix::io::Result<(u32, u32)> {
         let all = sched_getaffinity(None)?;
         let mut first = CpuSet::new();

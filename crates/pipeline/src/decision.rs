@@ -180,7 +180,8 @@ mod tests {
         let (seen, received) = channel();
         let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
         for len in [1, 3, 2] {
-            let (mut x, mut v) = (vec![0.0; 4], vec![0.0; len]);
+            let mut x = vec![0.0; 4];
+            let mut v = vec![0.0; len];
             let owner = Variables::new().iterate("x", &mut x).dynamic("v", &mut v);
             decisions.decide(&[&owner], &Solo, observe).unwrap();
             assert_eq!(received.recv().unwrap(), RESUMES.map(|resume| (resume, 8 * (4 + len as u64))));
@@ -191,7 +192,8 @@ mod tests {
     fn a_name_used_twice_is_found_at_the_first_decision() {
         let (seen, received) = channel();
         let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
-        let (mut x, mut y) = (vec![0.0; 4], vec![0.0; 4]);
+        let mut x = vec![0.0; 4];
+        let mut y = vec![0.0; 4];
         let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);
         let refused = decisions.decide(&[&owner], &Solo, observe);
         assert!(matches!(refused, Err(PipelineError::Name { .. })), "{refused:?}");

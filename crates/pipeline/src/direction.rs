@@ -10,7 +10,7 @@ use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
 use crate::encoding::{Judge, Stopwatch, largest, unpadded};
-use crate::job::Job;
+use crate::job::CheckpointJob;
 use crate::staging::Staged;
 
 /// Bounds tried before the direction is saved without loss.
@@ -18,8 +18,8 @@ const TRIES_MAX: u32 = 4;
 /// A bound is chosen for an error this much below the one allowed.
 const MARGIN: f64 = 0.95;
 
-/// A bound on `||A||` that costs directions no more than so many times their squared error, a bit a
-/// value, stands for products.
+/// A bound on `||A||` replaces products where it overestimates the squared error of directions at
+/// most by this factor, which costs a bit a value.
 const LOOSE_MAX: f64 = 4.0;
 
 /// Measures directions in the energy norm of the operator.
@@ -95,7 +95,7 @@ impl<'a> EnergyJudge<'a> {
     pub(crate) fn new(
         energy: &'a mut EnergyNorm,
         operator: &'a dyn Operator,
-        job: &Job,
+        job: &CheckpointJob,
         staged: &'a Staged,
         comm: &'a dyn Comm,
     ) -> Self {
@@ -160,7 +160,7 @@ pub(crate) struct RecurrenceBound<'a> {
 }
 
 impl<'a> RecurrenceBound<'a> {
-    pub(crate) fn new(job: &Job, staged: &'a Staged, comm: &'a dyn Comm) -> Self {
+    pub(crate) fn new(job: &CheckpointJob, staged: &'a Staged, comm: &'a dyn Comm) -> Self {
         let v = unpadded(&staged.values, staged);
         Self { v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
     }

@@ -85,7 +85,7 @@ pub enum PipelineError {
     /// alone.
     #[error(
         "version {version} was written by {found} ranks, this job has {expected}: variable {variable} is each rank's own \
-         and cannot be spread anew"
+         and cannot be distributed again"
     )]
     RankCount {
         /// The version.

@@ -10,7 +10,7 @@ use crate::PipelineError;
 use crate::reference::Reference;
 
 /// The problem at hand, and what it is recognised by.
-pub(crate) struct Problem {
+pub(crate) struct SessionProblem {
     pub(crate) reference: Reference,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) nonzeros: Option<u64>,

@@ -15,7 +15,7 @@ pub struct Flipped {
 }
 
 /// A vector of doubles that is shared among the ranks by rows.
-struct Vector {
+struct SharedVector {
     name: String,
     is_iterate: bool,
     first: u64,
@@ -48,11 +48,14 @@ pub(crate) fn flip<R: Registered + ?Sized>(owner: &mut R, target: &FlipTarget, b
     Some(Flipped { variable: vector.name, row, bit })
 }
 
-fn vectors<R: Registered + ?Sized>(owner: &R) -> Vec<Vector> {
+fn vectors<R: Registered + ?Sized>(owner: &R) -> Vec<SharedVector> {
     let vector = |variable: &recoup_core::Variable<'_>| match (variable.values, variable.distribution) {
-        (Values::F64(_), Distribution::Rows { first, global }) => {
-            Some(Vector { name: variable.name.to_owned(), is_iterate: variable.role == Role::Iterate, first, global })
-        }
+        (Values::F64(_), Distribution::Rows { first, global }) => Some(SharedVector {
+            name: variable.name.to_owned(),
+            is_iterate: variable.role == Role::Iterate,
+            first,
+            global,
+        }),
         _ => None,
     };
     owner.variables().iter().filter_map(vector).collect()

@@ -8,7 +8,7 @@
 use recoup_core::{Registered, Role, Values, Variable, summed};
 
 use crate::candidate::Candidate;
-use crate::fingerprint::Problem;
+use crate::fingerprint::SessionProblem;
 use crate::staging::Buffer;
 use crate::{PipelineError, Session};
 
@@ -61,7 +61,7 @@ impl Session {
     }
 
     /// Measures `||b - A x||` over all ranks. A product that fails on one rank fails on all.
-    fn norm_of(&self, problem: &Problem, x: &[f64]) -> Result<f64, PipelineError> {
+    fn norm_of(&self, problem: &SessionProblem, x: &[f64]) -> Result<f64, PipelineError> {
         let comm = self.comm.as_ref();
         let mut residual = vec![0.0; x.len()];
         let reference = &problem.reference;

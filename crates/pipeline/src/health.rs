@@ -15,12 +15,13 @@ use crate::report::Corrupted;
 /// count as a repetition.
 const PROGRESS: f64 = 0.5;
 
-/// A solve stalls when it has executed so many times the iterations after which its residual was
-/// smallest, and no fewer than so many times these.
+/// A solve stalls when it has executed this multiple of the iterations after which its residual was
+/// smallest, ...
 const STALLED: u64 = 3;
+/// ... at least this number of iterations, ...
 const STALLED_AT_LEAST: u64 = 100;
-/// And when its residual is so many times the smallest: below that, the method may be on a plateau
-/// of its own, as on a ring.
+/// ... and its residual is this multiple of the smallest. Below, the method may be on a plateau of
+/// its own, as on a ring.
 const FAR_ABOVE: f64 = 10.0;
 
 /// A remedy for a state that may be corrupted.

@@ -12,14 +12,14 @@ use crate::suspicion::ReportedResidual;
 #[derive(Debug)]
 pub(crate) enum Work {
     /// A version.
-    Make(Box<Job>),
+    Make(Box<CheckpointJob>),
     /// To go on from a restored version, or from none.
     Restart(Base),
 }
 
 /// A version to be made.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CheckpointJob {
     pub(crate) plan: Plan,
     pub(crate) progress: Progress,
     pub(crate) reported: ReportedResidual,
@@ -35,7 +35,7 @@ pub(crate) struct Job {
     pub(crate) wait_seconds: f64,
 }
 
-impl Job {
+impl CheckpointJob {
     /// Returns `d . A d` of the direction as the program knows it: it speaks of one direction.
     pub(crate) fn direction_squared(&self) -> Option<f64> {
         let directions = self.staging.staged.iter().filter(|staged| staged.record.role == Role::Direction);

@@ -12,7 +12,7 @@ use crate::retention::Sweep;
 
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct RetentionLimits {
     pub(crate) keep: usize,
     pub(crate) max_bytes: Option<u64>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Swept {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     /// Of a store that is not made of tiers.
-    limits: Limits,
+    limits: RetentionLimits,
     /// One for each tier, or for the store.
     retention: Vec<Retention>,
     /// The newest version, where slower tiers may get it later.
@@ -39,7 +39,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: RetentionLimits) -> Self {
         Self { limits, retention: Vec::new(), newest: None, has_warned: false }
     }
 
@@ -97,9 +97,9 @@ impl Keeper {
         let mut swept = Swept::default();
         let tiers = tiers(store);
         let is_alone = tiers.is_empty();
-        let stores: Vec<(Limits, &dyn Store)> = match tiers.as_slice() {
+        let stores: Vec<(RetentionLimits, &dyn Store)> = match tiers.as_slice() {
             [] => vec![(self.limits, store)],
-            tiers => tiers.iter().map(|tier| (Limits::of(tier), tier.store.as_ref())).collect(),
+            tiers => tiers.iter().map(|tier| (RetentionLimits::of(tier), tier.store.as_ref())).collect(),
         };
         for (index, (limits, store)) in stores.into_iter().enumerate() {
             if self.retention.len() == index {
@@ -123,7 +123,7 @@ impl Keeper {
     }
 
     /// Adds what was found in one store.
-    fn weigh(&mut self, sweep: &Sweep, limits: Limits, swept: &mut Swept) {
+    fn weigh(&mut self, sweep: &Sweep, limits: RetentionLimits, swept: &mut Swept) {
         swept.dropped.extend(&sweep.dropped);
         let (Some(newest), Some(max_bytes)) = (sweep.newest, limits.max_bytes) else { return };
         if !sweep.dropped.is_empty() {
@@ -142,7 +142,7 @@ impl Keeper {
     }
 }
 
-impl Limits {
+impl RetentionLimits {
     fn of(tier: &Tier) -> Self {
         Self { keep: tier.keep, max_bytes: tier.max_bytes }
     }

@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     /// The solver waits until a version counts.
     is_synchronous: bool,
     outcomes: Vec<Outcome>,
-    /// The first state found corrupted that nobody has asked for yet.
+    /// The first state found corrupted that was not asked for yet.
     suspicion: Option<Suspicion>,
     /// Versions of a virtual run that are not known to count yet, oldest first.
     pending: Vec<PendingVersion>,

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::PipelineError;
 use crate::chain::Base;
-use crate::job::{Done, Job, Work};
+use crate::job::{CheckpointJob, Done, Work};
 use crate::ledger::Ledger;
 use crate::staging::StagingSet;
 use crate::worker::Worker;
@@ -46,7 +46,7 @@ impl WorkerLink {
     }
 
     /// Has the worker make a version.
-    pub(crate) fn make(&mut self, job: Job) -> Result<(), PipelineError> {
+    pub(crate) fn make(&mut self, job: CheckpointJob) -> Result<(), PipelineError> {
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         Ok(())

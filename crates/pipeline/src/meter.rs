@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn what_was_measured_before_counts_until_something_is_measured() {
-        let (mut before, mut after, mut other) = (Meter::default(), Meter::default(), Meter::with_bandwidth(Some(7.0)));
+        let mut before = Meter::default();
+        let mut after = Meter::default();
+        let mut other = Meter::with_bandwidth(Some(7.0));
         before.saved(&saved(0.25), false);
         let Choice { scheme, resume, .. } = before.costs()[0].0;
         before.recovered(1, scheme, resume, 3.0);

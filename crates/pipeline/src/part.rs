@@ -7,17 +7,17 @@ use recoup_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::PipelineError;
-use crate::job::Job;
+use crate::job::CheckpointJob;
 use crate::suspicion::Suspicion;
 
-/// What all manifests of a run say.
+/// The fields that all manifests of a run share.
 pub(crate) struct RunIdentity {
     pub(crate) name: String,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) nonzeros: Option<u64>,
 }
 
-/// Why a version was not made.
+/// The reason why a version was not made.
 pub(crate) enum CheckpointFailure {
     /// It was given up.
     Aborted,
@@ -50,14 +50,14 @@ impl From<CommError> for CheckpointFailure {
 
 /// One rank's part of a manifest.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct VersionPart {
     variables: Vec<VariableRecord>,
     frames: Vec<FrameRecord>,
     files: Vec<FileRecord>,
     state: PartState,
 }
 
-/// How a rank's part came out.
+/// The state of a rank's part.
 #[derive(Default, Serialize, Deserialize)]
 enum PartState {
     /// Durable.
@@ -69,8 +69,8 @@ enum PartState {
     Failed(String),
 }
 
-impl From<Result<Part, CheckpointFailure>> for Part {
-    fn from(sealed: Result<Part, CheckpointFailure>) -> Self {
+impl From<Result<VersionPart, CheckpointFailure>> for VersionPart {
+    fn from(sealed: Result<VersionPart, CheckpointFailure>) -> Self {
         let state = match sealed {
             Ok(part) => return part,
             Err(CheckpointFailure::Aborted) => PartState::Aborted,
@@ -81,7 +81,7 @@ impl From<Result<Part, CheckpointFailure>> for Part {
     }
 }
 
-impl Part {
+impl VersionPart {
     pub(crate) fn payload_bytes(&self) -> u64 {
         self.frames.iter().map(|f| f.payload_bytes).sum()
     }
@@ -99,12 +99,12 @@ pub(crate) struct PartDraft {
     pub(crate) draft: Box<dyn Draft>,
     /// Variables the version holds.
     n_variables: usize,
-    part: Part,
+    part: VersionPart,
 }
 
 impl PartDraft {
     pub(crate) fn new(draft: Box<dyn Draft>, n_variables: usize) -> Self {
-        Self { draft, n_variables, part: Part::default() }
+        Self { draft, n_variables, part: VersionPart::default() }
     }
 
     /// Returns the call that follows the writing of the next variable.
@@ -119,7 +119,7 @@ impl PartDraft {
     }
 
     /// Makes the part durable.
-    pub(crate) fn seal(mut self) -> Result<Part, StoreError> {
+    pub(crate) fn seal(mut self) -> Result<VersionPart, StoreError> {
         self.part.files = self.draft.seal()?.files;
         Ok(self.part)
     }
@@ -127,7 +127,7 @@ impl PartDraft {
 
 /// Returns why the version of these parts, of all ranks, cannot be published; `None` where every
 /// rank has sealed its own.
-pub(crate) fn first_failure(parts: &[Part]) -> Option<CheckpointFailure> {
+pub(crate) fn first_failure(parts: &[VersionPart]) -> Option<CheckpointFailure> {
     if parts.iter().any(|part| matches!(part.state, PartState::Aborted)) {
         return Some(CheckpointFailure::Aborted);
     }
@@ -139,7 +139,7 @@ pub(crate) fn first_failure(parts: &[Part]) -> Option<CheckpointFailure> {
 
 impl RunIdentity {
     /// Makes the manifest of a version from the parts of all ranks.
-    pub(crate) fn manifest(&self, job: &Job, parts: Vec<Part>, residual: ResidualRecord) -> Manifest {
+    pub(crate) fn manifest(&self, job: &CheckpointJob, parts: Vec<VersionPart>, residual: ResidualRecord) -> Manifest {
         let is_lossy = job.plan.scheme == Scheme::Lossy;
         let is_converged = job.progress.is_converged() && !is_lossy;
         let mut manifest = Manifest {

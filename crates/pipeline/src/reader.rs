@@ -9,7 +9,7 @@ use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, Variab
 use crate::PipelineError;
 use crate::chain::{PayloadHash, payload_hash};
 use crate::codecs::Codecs;
-use crate::redistribute::Piece;
+use crate::redistribute::SourcePiece;
 use crate::staging::{Buffer, frame_len, frames};
 use crate::version::{Payload, decode, read_frame};
 
@@ -32,7 +32,7 @@ pub(crate) struct Read {
 }
 
 /// A frame of some version.
-struct Step {
+struct ChainStep {
     version: u64,
     frame: FrameRecord,
 }
@@ -132,7 +132,7 @@ impl<'a> ChainReader<'a> {
     pub(crate) fn piece(
         &mut self,
         manifest: &Manifest,
-        piece: &Piece,
+        piece: &SourcePiece,
         target: &mut Buffer,
     ) -> Result<(), Vec<PipelineError>> {
         let record = &piece.source;
@@ -189,7 +189,7 @@ impl<'a> ChainReader<'a> {
         Ok(payload_hash(&payload))
     }
 
-    fn read_step(&self, step: &Step, payload: &mut Vec<u8>) -> Result<(), PipelineError> {
+    fn read_step(&self, step: &ChainStep, payload: &mut Vec<u8>) -> Result<(), PipelineError> {
         read_frame(self.store, step.version, &step.frame, payload)
     }
 
@@ -199,14 +199,14 @@ impl<'a> ChainReader<'a> {
         version: u64,
         variable: &VariableRecord,
         frame: &FrameRecord,
-    ) -> Result<Vec<Step>, PipelineError> {
-        let mut steps = vec![Step { version, frame: frame.clone() }];
+    ) -> Result<Vec<ChainStep>, PipelineError> {
+        let mut steps = vec![ChainStep { version, frame: frame.clone() }];
         while let Some(child) = steps.last()
             && let Some(parent) = child.frame.parent()
         {
             let found = self.parent(child.version, parent, variable, frame);
             let frame = found.map_err(|source| link_lost(version, frame, parent, source))?;
-            steps.push(Step { version: parent, frame });
+            steps.push(ChainStep { version: parent, frame });
         }
         steps.reverse();
         Ok(steps)

@@ -9,7 +9,7 @@ use recoup_core::{Distribution, Manifest, Variable, VariableRecord};
 
 use crate::PipelineError;
 
-/// Where this rank gets the values of one registered variable.
+/// The source of one registered variable's values on this rank.
 #[derive(Debug)]
 pub(crate) enum VariableSource {
     /// This rank wrote it, just as it is now.
@@ -18,14 +18,14 @@ pub(crate) enum VariableSource {
     Pieces {
         /// The variable as this rank has it now.
         target: VariableRecord,
-        /// What to read.
-        pieces: Vec<Piece>,
+        /// The pieces to read.
+        pieces: Vec<SourcePiece>,
     },
 }
 
 /// A run of values of some rank's part.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct SourcePiece {
     /// The part it lies in.
     pub(crate) source: VariableRecord,
     /// First value, counted in that part.
@@ -38,13 +38,13 @@ pub(crate) struct Piece {
 
 /// One rank of a job.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RankPlace {
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
 }
 
 /// Returns the names of all variables a rank may find in a version.
-pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
+pub(crate) fn names(manifest: &Manifest, place: RankPlace) -> Vec<&str> {
     let is_ours = |v: &&VariableRecord| v.rank == place.rank || manifest.ranks != place.ranks;
     let mut names: Vec<&str> = manifest.variables.iter().filter(is_ours).map(|v| v.name.as_str()).collect();
     names.sort_unstable();
@@ -54,7 +54,7 @@ pub(crate) fn names(manifest: &Manifest, place: Place) -> Vec<&str> {
 
 /// Returns the ranks of a version whose frames a rank will read, given how its variables are spread
 /// now.
-pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: Place) -> Vec<usize> {
+pub(crate) fn sources(manifest: &Manifest, spreads: &[(Distribution, u64)], place: RankPlace) -> Vec<usize> {
     let mut ranks = vec![if place.rank < manifest.ranks { place.rank } else { 0 }];
     for &(distribution, len) in spreads {
         let Distribution::Rows { first, global } = distribution else { continue };
@@ -73,7 +73,7 @@ pub(crate) fn find(
     manifest: &Manifest,
     variable: &Variable<'_>,
     target: VariableRecord,
-    place: Place,
+    place: RankPlace,
 ) -> Result<VariableSource, PipelineError> {
     let refuse = |what: String| PipelineError::Variable {
         version: manifest.version,
@@ -104,7 +104,7 @@ pub(crate) fn find(
             return Err(refuse(format!("{global} rows registered, {saved} saved")));
         }
         (Distribution::Replicated, Distribution::Replicated) if found.len == target.len => {
-            vec![Piece { source: (*found).clone(), start: 0, len: found.len, at: 0 }]
+            vec![SourcePiece { source: (*found).clone(), start: 0, len: found.len, at: 0 }]
         }
         (Distribution::RankLocal, Distribution::RankLocal) if manifest.ranks != place.ranks => {
             return Err(PipelineError::RankCount {
@@ -131,18 +131,19 @@ fn is_same_part(found: &VariableRecord, target: &VariableRecord) -> bool {
 }
 
 /// Returns the pieces of `parts` that cover `len` global rows from `first` on.
-fn rows(parts: &[&VariableRecord], first: u64, len: u64) -> Vec<Piece> {
+fn rows(parts: &[&VariableRecord], first: u64, len: u64) -> Vec<SourcePiece> {
     let piece = |source: &&VariableRecord| {
         let Distribution::Rows { first: theirs, .. } = source.distribution else { return None };
-        let (start, end) = (first.max(theirs), (first + len).min(theirs + source.len));
-        (start < end).then(|| Piece {
+        let start = first.max(theirs);
+        let end = (first + len).min(theirs + source.len);
+        (start < end).then(|| SourcePiece {
             source: (*source).clone(),
             start: start - theirs,
             len: end - start,
             at: start - first,
         })
     };
-    let mut pieces: Vec<Piece> = parts.iter().filter_map(piece).collect();
+    let mut pieces: Vec<SourcePiece> = parts.iter().filter_map(piece).collect();
     pieces.sort_by_key(|piece| piece.at);
     pieces
 }

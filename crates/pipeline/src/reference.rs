@@ -13,8 +13,8 @@ pub struct Reference {
     pub rhs: Arc<[f64]>,
 }
 
-/// What a program knows of the state it saves, so that no product is spent on it; the same on all
-/// ranks.
+/// The norms a program knows of the state it saves, so that no product is spent on it; the same on
+/// all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KnownNorms {
     /// `||b - A x||` of the iterate. Bounds are held to it; should the first one fail, it is

@@ -80,16 +80,17 @@ fn raw_bytes(variables: &[Variable<'_>], resume: Resume) -> u64 {
 ///
 /// ```
 /// # use recoup_pipeline::Variables;
-/// let (mut x, mut step) = (vec![0.0; 100], [0_i64]);
+/// let mut x = vec![0.0; 100];
+/// let mut step = [0_i64];
 /// let owner = Variables::new().iterate("x", &mut x).counter("step", &mut step);
 /// ```
 #[derive(Debug, Default)]
 pub struct Variables<'a> {
-    entries: Vec<Entry<'a>>,
+    entries: Vec<RegisteredSlice<'a>>,
 }
 
 #[derive(Debug)]
-struct Entry<'a> {
+struct RegisteredSlice<'a> {
     name: &'a str,
     role: Role,
     values: ValuesMut<'a>,
@@ -132,12 +133,12 @@ impl<'a> Variables<'a> {
     /// Adds any variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, role: Role, values: ValuesMut<'a>, distribution: Distribution) -> Self {
-        self.entries.push(Entry { name, role, values, distribution });
+        self.entries.push(RegisteredSlice { name, role, values, distribution });
         self
     }
 }
 
-impl Entry<'_> {
+impl RegisteredSlice<'_> {
     fn variable(&self) -> Variable<'_> {
         Variable::new(self.name, self.role, self.values.as_values(), self.distribution)
     }
@@ -145,11 +146,11 @@ impl Entry<'_> {
 
 impl Registered for Variables<'_> {
     fn variables(&self) -> Vec<Variable<'_>> {
-        self.entries.iter().map(Entry::variable).collect()
+        self.entries.iter().map(RegisteredSlice::variable).collect()
     }
 
     fn revision(&self) -> u64 {
-        revision_of(self.entries.iter().map(Entry::variable))
+        revision_of(self.entries.iter().map(RegisteredSlice::variable))
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_plain() {
-        let (mut a, mut b) = (vec![1.0], vec![2.0]);
+        let mut a = vec![1.0];
+        let mut b = vec![2.0];
         let twice = Variables::new().iterate("x", &mut a).dynamic("x", &mut b);
         assert!(matches!(check(&twice.variables()), Err(PipelineError::Name { what: "registered twice", .. })));
         for name in ["", "a/b", ".hidden", "a b"] {
@@ -174,7 +176,8 @@ mod tests {
 
     #[test]
     fn a_version_holds_what_its_resume_needs() {
-        let (mut x, mut p) = (vec![0.0; 10], vec![0.0; 10]);
+        let mut x = vec![0.0; 10];
+        let mut p = vec![0.0; 10];
         let saved_for = Role::Recomputed { saved_for: Resume::Traditional };
         let owner =
             Variables::new().iterate("x", &mut x).with("p", saved_for, ValuesMut::F64(&mut p), Distribution::RankLocal);

@@ -5,7 +5,7 @@ use recoup_core::{BreakdownReason, Note, Phase, Progress};
 use crate::flip::Flipped;
 use crate::{DecisionRecord, Outcome, Restored, Saved, Suspicion};
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The true residual meets the tolerance.
@@ -27,7 +27,7 @@ pub struct Event {
     pub seconds: f64,
     /// Iterations executed so far.
     pub executed: u64,
-    /// What happened.
+    /// Its kind.
     pub kind: EventKind,
 }
 
@@ -42,7 +42,7 @@ pub struct Sample {
     pub seconds: f64,
 }
 
-/// What can happen.
+/// The kind of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
     /// A checkpoint was staged.
@@ -59,13 +59,13 @@ pub enum EventKind {
     /// since lossy recurrences were restored.
     Stall,
     /// No version was usable: the solve starts from nothing.
-    StartAnew {
-        /// Why, when there were versions.
+    StartOver {
+        /// The reason, when there were versions.
         reason: Option<String>,
     },
 }
 
-/// How corruption showed.
+/// The sign of corruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Corrupted {
     /// At a save, by its residual: rolled back.
@@ -101,12 +101,12 @@ impl FlipCounts {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
-    /// How it ended.
+    /// The end of the run.
     pub ended: Ended,
-    /// Where the solver stood then.
+    /// The solver's state at the end.
     pub progress: Progress,
     /// Iterations executed in this process, lost work included.
     pub executed: u64,
@@ -129,7 +129,7 @@ pub struct RunReport {
     pub breakdown_rollbacks: u64,
     /// Versions that did not, and why.
     pub failed: Vec<(u64, String)>,
-    /// What the stores had to pass over, and versions a slower tier did not get.
+    /// Versions the stores had to pass over, and those a slower tier did not get.
     pub notes: Vec<Note>,
     /// Decisions taken.
     pub decisions: Vec<DecisionRecord>,
@@ -139,7 +139,7 @@ pub struct RunReport {
     pub seconds_total: f64,
     /// After the end, until slower tiers had what they were to have.
     pub seconds_finishing: f64,
-    /// What checkpoints blocked the solver for.
+    /// The time for which checkpoints blocked the solver.
     pub seconds_blocking: f64,
     /// Reading versions back.
     pub seconds_recovery: f64,

@@ -10,7 +10,7 @@ use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
 use crate::guess::is_restored;
 use crate::keeper::manages_versions;
-use crate::redistribute::{self, Place, VariableSource};
+use crate::redistribute::{self, RankPlace, VariableSource};
 use crate::staging::{self, Buffer};
 use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 
@@ -30,7 +30,7 @@ pub struct Restored {
     pub other_method: Option<String>,
     /// The residual stored with it.
     pub residual: ResidualRecord,
-    /// How good its iterate is for this problem, where it belongs to another one. Directions and
+    /// The quality of its iterate for this problem, where it belongs to another one. Directions and
     /// what a recurrence needs were then left as they are.
     pub guess: Option<Guess>,
     /// Time it took, on the run's clock. Virtual time has not been moved yet.
@@ -86,7 +86,7 @@ impl Restored {
 }
 
 /// The reason not to restore a version.
-enum Refusal {
+enum VersionRefusal {
     /// It is damaged; try an older one.
     Damaged(Vec<String>),
     /// It is not ours; older ones are not either.
@@ -114,9 +114,7 @@ impl Session {
         let Some(restored) = self.restore_variables(&mut [solver], method)? else { return Ok(None) };
         if let Some((other, method)) = restored.other_method.as_deref().zip(method) {
             let version = restored.version;
-            tracing::warn!(
-                "version {version} was saved by {other}: {method} takes its iterate and starts anew from it"
-            );
+            tracing::warn!("version {version} was saved by {other}: {method} starts from its iterate alone");
         }
         let mut how = restored.resume;
         loop {
@@ -218,21 +216,21 @@ impl Session {
         method: Option<&str>,
         owners: &mut [&mut dyn Registered],
         reader: &mut ChainReader<'_>,
-    ) -> Result<Candidate, Refusal> {
+    ) -> Result<Candidate, VersionRefusal> {
         let manifest = match self.store.manifest(version) {
             Ok(manifest) => manifest,
             Err(StoreError::Io { action, path, source }) => {
-                return Err(Refusal::Damaged(vec![format!("{action} {path}: {source}")]));
+                return Err(VersionRefusal::Damaged(vec![format!("{action} {path}: {source}")]));
             }
-            Err(error) => return Err(Refusal::Damaged(vec![error.to_string()])),
+            Err(error) => return Err(VersionRefusal::Damaged(vec![error.to_string()])),
         };
-        let difference = self.check_problem(&manifest).map_err(Refusal::Foreign)?;
-        let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
+        let difference = self.check_problem(&manifest).map_err(VersionRefusal::Foreign)?;
+        let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let is_other = |other: &String| method.is_some_and(|method| method != other.as_str());
         let other_method = manifest.method.clone().filter(is_other);
         // The variables of another method may bear the same names, and mean something else.
         let resume = if other_method.is_some() { Resume::Restarted } else { manifest.resume };
-        let sources = locate_variables(&manifest, owners, place, resume).map_err(Refusal::Foreign)?;
+        let sources = locate_variables(&manifest, owners, place, resume).map_err(VersionRefusal::Foreign)?;
         let mut variables = Vec::with_capacity(sources.len());
         let mut damage = Vec::new();
         let is_own = other_method.is_none() && sources.iter().all(|source| matches!(source, VariableSource::Own(_)));
@@ -243,11 +241,11 @@ impl Session {
             }
         }
         if !damage.is_empty() {
-            return Err(Refusal::Damaged(damage));
+            return Err(VersionRefusal::Damaged(damage));
         }
         let is_charged = self.ledger.clock.is_virtual();
         let frames_read = if is_charged { reader.frames_read(&manifest) } else { Ok(Vec::new()) };
-        let frames_read = frames_read.map_err(|error| Refusal::Damaged(vec![error.to_string()]))?;
+        let frames_read = frames_read.map_err(|error| VersionRefusal::Damaged(vec![error.to_string()]))?;
         Ok(Candidate { manifest, variables, is_own, frames_read, difference, other_method })
     }
 
@@ -266,18 +264,18 @@ impl Session {
     }
 
     /// Comes to the same verdict on every rank: usable by all, or what each found wrong.
-    fn verdict(&self, candidate: Result<Candidate, Refusal>) -> Result<CommonVerdict, PipelineError> {
+    fn verdict(&self, candidate: Result<Candidate, VersionRefusal>) -> Result<CommonVerdict, PipelineError> {
         let (kind, lines) = match &candidate {
             Ok(_) => (0, Vec::new()),
-            Err(Refusal::Damaged(lines)) => (1, lines.clone()),
-            Err(Refusal::Foreign(error)) => (2, vec![error.to_string()]),
+            Err(VersionRefusal::Damaged(lines)) => (1, lines.clone()),
+            Err(VersionRefusal::Foreign(error)) => (2, vec![error.to_string()]),
         };
         let worst = self.comm.max(kind)?;
         let all = gather_json(self.comm.as_ref(), &lines)?;
         let everywhere: Vec<String> = all.iter().flatten().cloned().collect();
         match (worst, candidate) {
             (0, Ok(candidate)) => Ok(CommonVerdict::Usable(Box::new(candidate))),
-            (2, Err(Refusal::Foreign(error))) => Err(error),
+            (2, Err(VersionRefusal::Foreign(error))) => Err(error),
             (2, _) => {
                 let rank = all.iter().position(|lines| !lines.is_empty()).unwrap_or(0);
                 Err(PipelineError::Rank { rank, message: everywhere.join("; ") })
@@ -294,7 +292,7 @@ impl Session {
 
     /// Has the store bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
-        let place = Place { rank: self.comm.rank(), ranks: self.comm.size() };
+        let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);
         let spreads: Vec<_> = owners.iter().flat_map(|owner| owner.variables()).map(spread).collect();
         let reads = |manifest: &Manifest| redistribute::sources(manifest, &spreads, place);
@@ -318,7 +316,7 @@ impl Session {
 fn locate_variables(
     manifest: &Manifest,
     owners: &mut [&mut dyn Registered],
-    place: Place,
+    place: RankPlace,
     resume: Resume,
 ) -> Result<Vec<VariableSource>, PipelineError> {
     let held = if resume == manifest.resume { redistribute::names(manifest, place) } else { Vec::new() };

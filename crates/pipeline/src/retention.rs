@@ -16,12 +16,12 @@ pub struct Retention {
     /// The versions there are, where that is known: `None` has the store asked.
     versions: Option<BTreeSet<u64>>,
     /// What the manifests seen say of their versions.
-    seen: BTreeMap<u64, Seen>,
+    seen: BTreeMap<u64, VersionLinks>,
 }
 
 /// One version.
 #[derive(Clone, Debug)]
-struct Seen {
+struct VersionLinks {
     parents: BTreeSet<u64>,
     bytes: u64,
 }
@@ -62,7 +62,7 @@ impl Retention {
         self.versions = None;
         // Stores add to the files a manifest names: how large a version is, its store says.
         match self.max_bytes {
-            None => drop(self.seen.insert(manifest.version, Seen { parents: manifest.parents(), bytes: 0 })),
+            None => drop(self.seen.insert(manifest.version, VersionLinks { parents: manifest.parents(), bytes: 0 })),
             Some(_) => drop(self.seen.remove(&manifest.version)),
         }
     }
@@ -161,7 +161,10 @@ impl Retention {
     /// Removes what is superfluous. A version that cannot be removed is no reason to lose another:
     /// it is named in the log, and what it needs stays.
     pub(crate) fn apply(&mut self, store: &dyn Store, newest: u64) -> Sweep {
-        let mut sweep = self.sweep(store, newest).unwrap_or_default();
+        let mut sweep = self.sweep(store, newest).unwrap_or_else(|error| {
+            tracing::warn!(%error, "old versions stay: the store cannot list them");
+            Sweep::default()
+        });
         let mut needed = BTreeSet::new();
         let mut stays = BTreeSet::new();
         for &version in &sweep.superfluous {
@@ -184,11 +187,11 @@ impl Retention {
     }
 
     /// Reads what the manifest of a version says; `None` when it cannot be read.
-    fn seen(&mut self, store: &dyn Store, version: u64) -> Option<&Seen> {
+    fn seen(&mut self, store: &dyn Store, version: u64) -> Option<&VersionLinks> {
         if !self.seen.contains_key(&version) {
             let manifest = store.manifest(version).ok()?;
             let bytes = self.max_bytes.map_or(0, |_| stored_bytes(&manifest));
-            self.seen.insert(version, Seen { parents: manifest.parents(), bytes });
+            self.seen.insert(version, VersionLinks { parents: manifest.parents(), bytes });
         }
         self.seen.get(&version)
     }

@@ -26,7 +26,7 @@ pub(crate) struct Rivals {
     rivals: Vec<CodecId>,
     /// Bytes per second: declared, or written so far.
     pub(crate) bandwidth: Bandwidth,
-    seen: Vec<Seen>,
+    seen: Vec<LastCoding>,
 }
 
 /// Storage bandwidth.
@@ -38,7 +38,7 @@ pub(crate) enum Bandwidth {
 
 /// The last version of a variable.
 #[derive(Debug)]
-struct Seen {
+struct LastCoding {
     name: String,
     bound: Bound,
     codec: CodecId,
@@ -117,7 +117,7 @@ impl Rivals {
                 seen.versions += 1;
                 (seen.codec, seen.bound) = (codec, bound);
             }
-            None => self.seen.push(Seen { name: staged.record.name.clone(), bound, codec, versions: 1 }),
+            None => self.seen.push(LastCoding { name: staged.record.name.clone(), bound, codec, versions: 1 }),
         }
     }
 }
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_declared_bandwidth_is_not_measured_over() {
-        let (mut declared, mut measured) = (Bandwidth::new(Some(5.0)), Bandwidth::new(None));
+        let mut declared = Bandwidth::new(Some(5.0));
+        let mut measured = Bandwidth::new(None);
         assert_eq!(measured.bytes_per_second(), None);
         declared.wrote(100, 1.0);
         measured.wrote(100, 1.0);

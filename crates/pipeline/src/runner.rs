@@ -14,7 +14,7 @@ use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
 use crate::timing::RunClock;
 use crate::{PipelineError, Restored, Session, Timing};
 
-/// When a run gives up.
+/// The limits at which a run gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
     /// Largest index of an iteration.
@@ -33,21 +33,21 @@ pub type Watch<'a> = dyn FnMut(&Progress, u64) + 'a;
 pub struct Runner<'a> {
     /// The checkpoints; `None` runs unprotected.
     pub session: Option<Session>,
-    /// Where failures come from.
+    /// The source of failures.
     pub failures: Box<dyn FailureSource + 'a>,
     /// The run's clock, the session's too.
     pub clock: Arc<dyn Clock>,
-    /// How time passes: by itself, or by declared costs.
+    /// The passing of time: by itself, or by declared costs.
     pub timing: Timing,
     /// Set from outside to stop after the next safe point.
     pub stop: Arc<AtomicBool>,
-    /// How to save when stopping.
+    /// The plan of the version saved when stopping.
     pub stop_plan: Option<Plan>,
-    /// How to save the state that has converged, as the last version; `None` for not at all. It is
+    /// The plan of the version saved of the converged state, the last one; `None` for none. It is
     /// no part of what protection costs: it is made after the end, and is [`RunReport::last`]
     /// alone.
     pub last_plan: Option<Plan>,
-    /// When to give up.
+    /// The limits at which to give up.
     pub limits: RunLimits,
     /// Looks on.
     pub watch: Box<Watch<'a>>,
@@ -66,7 +66,7 @@ struct Run<'r, 'a> {
 struct Passed {
     /// The failure that struck in it.
     failure: Option<Failure>,
-    /// Of the declared time, what was left when it struck; 0 on a real clock.
+    /// The declared time that was left when it struck; 0 on a real clock.
     left_seconds: f64,
 }
 
@@ -184,7 +184,7 @@ impl<'a> Run<'_, 'a> {
         let failure = loop {
             let failure = self.runner.failures.due(end, iteration, phase);
             let Some(FailureKind::BitFlip { target, bit }) = failure.as_ref().map(|f| &f.kind) else { break failure };
-            // What happens to a solve that has ended is nobody's loss.
+            // A flip in a solve that has ended costs nothing.
             if solver.progress().status == Status::Running
                 && let Some(flipped) = flip(solver, target, *bit)
             {
@@ -330,7 +330,7 @@ impl<'a> Run<'_, 'a> {
     /// took.
     fn restore(&mut self, solver: &mut dyn Iteration) -> Result<(u64, f64), PipelineError> {
         let Some(session) = &mut self.runner.session else {
-            self.event(0, EventKind::StartAnew { reason: None });
+            self.event(0, EventKind::StartOver { reason: None });
             return Ok((0, 0.0));
         };
         match session.restore(solver) {
@@ -342,12 +342,12 @@ impl<'a> Run<'_, 'a> {
                 Ok((version, seconds))
             }
             Ok(None) => {
-                self.event(0, EventKind::StartAnew { reason: None });
+                self.event(0, EventKind::StartOver { reason: None });
                 Ok((0, 0.0))
             }
             Err(error @ PipelineError::NoUsable { .. }) => {
                 session.start_over()?;
-                self.event(0, EventKind::StartAnew { reason: Some(error.to_string()) });
+                self.event(0, EventKind::StartOver { reason: Some(error.to_string()) });
                 Ok((0, 0.0))
             }
             Err(error) => Err(error),

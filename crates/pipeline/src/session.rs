@@ -13,8 +13,8 @@ use crate::codecs::Codecs;
 use crate::config::SessionConfig;
 use crate::decision::Decisions;
 use crate::decision_log::DecisionRecord;
-use crate::fingerprint::Problem;
-use crate::job::Job;
+use crate::fingerprint::SessionProblem;
+use crate::job::CheckpointJob;
 use crate::keeper::manages_versions;
 use crate::ledger::Ledger;
 use crate::link::WorkerLink;
@@ -32,7 +32,7 @@ use crate::{Outcome, PipelineError};
 pub struct Checkpointed {
     /// Its version.
     pub version: u64,
-    /// What the solver waited for, on the run's clock. Virtual time has not been moved yet.
+    /// The time the solver waited, on the run's clock. Virtual time has not been moved yet.
     pub blocking_seconds: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct Session {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) codecs: Codecs,
     pub(crate) comm: Box<dyn Comm>,
-    pub(crate) problem: Option<Problem>,
+    pub(crate) problem: Option<SessionProblem>,
     pub(crate) ledger: Ledger,
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
@@ -185,7 +185,7 @@ impl Session {
         let staged = staging.and_then(|mut staging| staging.stage(owners, &plan, rank).map(|()| staging));
         let staging = each(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
-        self.link.make(Job {
+        self.link.make(CheckpointJob {
             plan,
             progress,
             reported: self.marks.reported(&progress),

@@ -16,7 +16,6 @@ const PIECE_LEN: usize = 3 << 10;
 /// An owned copy of values. Those of a variable on its way to a store are padded to whole frames
 /// with the last value.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum Buffer {
     /// IEEE doubles.
     F64(Vec<f64>),
@@ -132,7 +131,7 @@ fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     }
 }
 
-/// How a variable's values are cut.
+/// The division of a variable's values into frames.
 #[derive(Clone, Copy)]
 struct Frames {
     n_frames: usize,
@@ -147,7 +146,8 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: Frames, mut s
     let Some(&last) = source.last() else { return };
     reserve(target, frames.n_frames * frames.len);
     for run in 0..frames.n_frames {
-        let (start, end) = (run * frames.len, (run + 1) * frames.len);
+        let start = run * frames.len;
+        let end = (run + 1) * frames.len;
         for piece in source[start..end.min(source.len())].chunks(PIECE_LEN) {
             target.extend_from_slice(piece);
             seen(run, piece);
@@ -340,7 +340,9 @@ mod tests {
     }
 
     fn plan(codec: CodecId) -> Plan {
-        let (scheme, rule, resume) = (Scheme::Lossless, BoundRule::Verified, Resume::Restarted);
+        let scheme = Scheme::Lossless;
+        let rule = BoundRule::Verified;
+        let resume = Resume::Restarted;
         Plan { scheme, codec, rule, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
     }
 

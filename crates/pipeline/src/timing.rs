@@ -7,7 +7,7 @@ use recoup_core::{Clock, CodecId, FrameRecord};
 
 use crate::outcome::{Saved, Spent};
 
-/// How time passes: by itself, or by declared costs.
+/// The passing of time: by itself, or by declared costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Timing {
     /// Costs are what the clock shows.

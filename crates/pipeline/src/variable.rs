@@ -10,7 +10,7 @@ use crate::chain::{ChainLink, Chains, payload_hash};
 use crate::context::WorkerContext;
 use crate::direction::RecurrenceBound;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
-use crate::job::Job;
+use crate::job::CheckpointJob;
 use crate::outcome::Spent;
 use crate::part::{CheckpointFailure, DraftState};
 use crate::rivals::Rivals;
@@ -41,7 +41,7 @@ pub(crate) struct EncodingSummary {
 }
 
 impl EncodingSummary {
-    pub(crate) fn new(job: &Job) -> Self {
+    pub(crate) fn new(job: &CheckpointJob) -> Self {
         let residual = ResidualRecord {
             norm: job.progress.residual_norm,
             rhs_norm: job.progress.rhs_norm,
@@ -70,7 +70,7 @@ impl VariableEncoder {
     /// verification is collective; a rank without a draft writes nothing.
     pub(crate) fn save(
         &mut self,
-        job: &Job,
+        job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
         draft: &mut DraftState,
@@ -102,7 +102,7 @@ impl VariableEncoder {
     }
 
     /// Returns whether a lossy version may hold a variable with errors.
-    fn may_be_lossy(&self, job: &Job, staged: &Staged) -> bool {
+    fn may_be_lossy(&self, job: &CheckpointJob, staged: &Staged) -> bool {
         let is_measured = || self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
         match staged.record.role {
             Role::Iterate => true,
@@ -130,7 +130,7 @@ impl VariableEncoder {
 
     fn encode_lossy(
         &mut self,
-        job: &Job,
+        job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
     ) -> Result<EncodedVariable, PipelineError> {
@@ -152,7 +152,7 @@ impl VariableEncoder {
     /// Returns the planned codec, or the rival that pays here. Collective.
     fn choose_codec(
         &self,
-        job: &Job,
+        job: &CheckpointJob,
         staged: &Staged,
         context: &WorkerContext,
     ) -> Result<Arc<dyn Codec>, PipelineError> {
@@ -164,7 +164,7 @@ impl VariableEncoder {
 }
 
 /// Returns the codec of a variable that is saved exactly.
-fn lossless_codec(job: &Job, staged: &Staged) -> CodecId {
+fn lossless_codec(job: &CheckpointJob, staged: &Staged) -> CodecId {
     let is_small = staged.record.len * staged.record.element.size() as u64 <= SMALL_BYTES;
     match job.plan.scheme {
         _ if is_small => CodecId::Raw,
@@ -210,7 +210,7 @@ fn write(
 /// without the operator.
 fn judge<'a>(
     verifier: Option<&'a mut Verifier>,
-    job: &'a Job,
+    job: &'a CheckpointJob,
     staged: &'a Staged,
     comm: &'a dyn Comm,
 ) -> Result<Box<dyn Judge + 'a>, PipelineError> {

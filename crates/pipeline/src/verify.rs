@@ -8,8 +8,8 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 use crate::PipelineError;
 use crate::direction::{EnergyJudge, EnergyNorm};
 use crate::encoding::{Judge, Stopwatch, largest, unpadded};
-use crate::fingerprint::{Problem, fingerprint};
-use crate::job::Job;
+use crate::fingerprint::{SessionProblem, fingerprint};
+use crate::job::CheckpointJob;
 use crate::reference::Reference;
 use crate::staging::Staged;
 use crate::suspicion::{ReportedResidual, Suspicion, explained};
@@ -113,7 +113,7 @@ impl Verifier {
 
     /// Takes `||b - A x||`, as the program knows it or else as measured, and `||x||`. Returns
     /// whether the former is the program's word.
-    fn take_norms(&mut self, job: &Job, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
+    fn take_norms(&mut self, job: &CheckpointJob, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
         let version = job.progress.iteration;
         match job.known.residual_norm {
             Some(known) if self.measured != Some(version) => {
@@ -127,8 +127,8 @@ impl Verifier {
 
     /// Returns the problem and what it is recognised by; `is_fixed` where versions of another one
     /// are refused.
-    pub(crate) fn problem(&self, is_fixed: bool) -> Problem {
-        Problem {
+    pub(crate) fn problem(&self, is_fixed: bool) -> SessionProblem {
+        SessionProblem {
             reference: self.reference.clone(),
             fingerprint: self.fingerprint,
             nonzeros: self.nonzeros(),
@@ -153,7 +153,7 @@ impl Verifier {
     /// Returns the judge of a staged iterate, under the rule of the plan.
     pub(crate) fn iterate_judge<'a>(
         &'a mut self,
-        job: &'a Job,
+        job: &'a CheckpointJob,
         staged: &'a Staged,
         comm: &'a dyn Comm,
     ) -> IterateJudge<'a> {
@@ -164,7 +164,7 @@ impl Verifier {
     /// Returns the judge of a staged direction, in the energy norm.
     pub(crate) fn direction_judge<'a>(
         &'a mut self,
-        job: &'a Job,
+        job: &'a CheckpointJob,
         staged: &'a Staged,
         comm: &'a dyn Comm,
     ) -> EnergyJudge<'a> {
@@ -216,7 +216,7 @@ impl Verifier {
 /// Judges an iterate: derives its bound from the residual norm, and tries it until it holds.
 pub(crate) struct IterateJudge<'a> {
     verifier: &'a mut Verifier,
-    job: &'a Job,
+    job: &'a CheckpointJob,
     x: &'a [f64],
     comm: &'a dyn Comm,
     /// The residual norm is the program's word.

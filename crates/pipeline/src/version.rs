@@ -13,12 +13,12 @@ use crate::codecs::Codecs;
 use crate::context::WorkerContext;
 use crate::staging::{Buffer, Staged, frame_len, frames};
 
-/// How the frames of one variable are encoded, under whatever bound.
+/// The coding of one variable's frames, under any bound.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameCoding<'a> {
     pub(crate) codec: &'a dyn Codec,
     pub(crate) link: ChainLink<'a>,
-    /// Of the storage, where the codec may weigh it against its own time.
+    /// The storage bandwidth, where the codec may weigh it against its own time.
     pub(crate) bandwidth: Option<f64>,
     pub(crate) threads: usize,
 }

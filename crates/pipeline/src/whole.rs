@@ -11,7 +11,7 @@ use crate::{ChainReader, PipelineError};
 pub struct Whole {
     /// Its name.
     pub name: String,
-    /// What it is to the solver.
+    /// Its role in the solver.
     pub role: Role,
     /// Extents, fastest first; `[n, 1, 1]` for a vector, and for the parts of several ranks.
     pub dims: [usize; 3],

@@ -11,10 +11,10 @@ use crate::config::SessionConfig;
 use crate::context::WorkerContext;
 use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
-use crate::job::{Done, Job, Work};
-use crate::keeper::{Keeper, Limits, Swept, manages_versions};
+use crate::job::{CheckpointJob, Done, Work};
+use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
 use crate::outcome::{Outcome, Saved};
-use crate::part::{CheckpointFailure, DraftState, Part, PartDraft, RunIdentity, first_failure};
+use crate::part::{CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, first_failure};
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
 use crate::timing::{RunClock, since};
@@ -71,7 +71,7 @@ impl Worker {
                 clock: config.clock.clone(),
                 abort: config.abort.clone(),
             },
-            keeper: Keeper::new(Limits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
+            keeper: Keeper::new(RetentionLimits { keep: config.keep.max(keep_least), max_bytes: config.max_bytes }),
             encoder: VariableEncoder {
                 chains: Chains::new(config.key_every),
                 rivals: Rivals::new(config.rivals.clone(), bandwidth),
@@ -122,7 +122,7 @@ impl Worker {
         self.keeper.finished(self.context.store.as_ref(), self.context.comm.as_ref());
     }
 
-    fn make(&mut self, job: &Job) -> Result<Saved, CheckpointFailure> {
+    fn make(&mut self, job: &CheckpointJob) -> Result<Saved, CheckpointFailure> {
         let mut summary = EncodingSummary::new(job);
         self.examine(job, &mut summary)?;
         let sealed = self.write(job, &mut summary);
@@ -152,7 +152,7 @@ impl Worker {
 
     /// Looks at the iterate before anything is written: with a corrupted one there is no version.
     /// Where the method's residual norm says nothing about the iterate, nothing is computed.
-    fn examine(&mut self, job: &Job, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
+    fn examine(&mut self, job: &CheckpointJob, summary: &mut EncodingSummary) -> Result<(), CheckpointFailure> {
         if !self.checks_corruption || job.reported.kind == ResidualKind::Unknown {
             return Ok(());
         }
@@ -168,7 +168,7 @@ impl Worker {
     }
 
     /// Makes this rank's part of the version durable, but not yet visible.
-    fn write(&mut self, job: &Job, summary: &mut EncodingSummary) -> Result<Part, CheckpointFailure> {
+    fn write(&mut self, job: &CheckpointJob, summary: &mut EncodingSummary) -> Result<VersionPart, CheckpointFailure> {
         if self.next_begin.is_none() {
             let WorkerContext { store, comm, .. } = &self.context;
             let swept = self.keeper.sweep_before(job.progress.iteration, store.as_ref(), comm.as_ref())?;
@@ -192,7 +192,7 @@ impl Worker {
     }
 
     /// Begins this rank's draft: where the order matters, rank 0 begins before the others do.
-    fn begin(&self, job: &Job) -> Result<DraftState, CheckpointFailure> {
+    fn begin(&self, job: &CheckpointJob) -> Result<DraftState, CheckpointFailure> {
         let WorkerContext { store, comm, .. } = &self.context;
         let begin = || store.begin(job.progress.iteration, comm.rank());
         let begun = if self.next_begin == Some(NextBegin::AnyOrder) {
@@ -211,14 +211,14 @@ impl Worker {
     /// Comes to one verdict on all ranks: published everywhere, or nowhere.
     fn publish(
         &mut self,
-        job: &Job,
-        sealed: Result<Part, CheckpointFailure>,
+        job: &CheckpointJob,
+        sealed: Result<VersionPart, CheckpointFailure>,
         summary: &mut EncodingSummary,
     ) -> Result<Published, CheckpointFailure> {
         let sealed = if self.context.is_aborted() { Err(CheckpointFailure::Aborted) } else { sealed };
-        let part = Part::from(sealed);
+        let part = VersionPart::from(sealed);
         let payload_bytes = part.payload_bytes();
-        let parts: Vec<Part> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
+        let parts: Vec<VersionPart> = gathered(self.context.comm.as_ref(), Ok::<_, PipelineError>(part))?;
         let verdict = match first_failure(&parts) {
             Some(failure) => Err(failure),
             None => self.publish_parts(job, parts, summary),
@@ -235,8 +235,8 @@ impl Worker {
     /// Makes the version visible, and removes what retention no longer keeps.
     fn publish_parts(
         &mut self,
-        job: &Job,
-        parts: Vec<Part>,
+        job: &CheckpointJob,
+        parts: Vec<VersionPart>,
         summary: &mut EncodingSummary,
     ) -> Result<NextBegin, CheckpointFailure> {
         let manifest = self.identity.manifest(job, parts, summary.residual);

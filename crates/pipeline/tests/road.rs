@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -96,9 +96,13 @@ impl Road {
     /// Takes note of the stack here, if a version is being made.
     fn meet(&self) {
         if self.is_watched.load(Ordering::Acquire) {
-            self.stacks.lock().unwrap().push(files_on_stack());
+            locked(&self.stacks).push(files_on_stack());
         }
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// `A = tridiag(-1, 2.5, -1)`, met by all who apply it or ask for its rows.
@@ -135,7 +139,7 @@ struct WatchedClock {
 
 impl Clock for WatchedClock {
     fn now(&self) -> Duration {
-        if *self.road.writer.lock().unwrap() == Some(thread::current().id()) {
+        if *locked(&self.road.writer) == Some(thread::current().id()) {
             self.road.meet();
         }
         self.clock.now()
@@ -158,7 +162,7 @@ impl StoreDecorator for WatchedStore {
 
     fn begin_draft(&self, version: u64, rank: usize) -> Result<Box<dyn Draft>, StoreError> {
         let draft = self.store.begin(version, rank)?;
-        *self.road.writer.lock().unwrap() = Some(thread::current().id());
+        *locked(&self.road.writer) = Some(thread::current().id());
         Ok(Box::new(WatchedDraft { draft, road: self.road.clone() }))
     }
 }
@@ -177,7 +181,7 @@ impl Draft for WatchedDraft {
     }
 
     fn seal(self: Box<Self>) -> Result<Sealed, StoreError> {
-        *self.road.writer.lock().unwrap() = None;
+        *locked(&self.road.writer) = None;
         self.draft.seal()
     }
 }
@@ -192,7 +196,9 @@ fn one_value_passes_six_files_down_to_the_store_and_none_twice() {
     let store = Arc::new(WatchedStore { store, road: road.clone() });
     let clock = Arc::new(WatchedClock { clock: SystemClock::new(), road: road.clone() });
     let mut session = Session::open(config(store, clock, SavesAt(&[2])), &Solo).unwrap();
-    let (operator, pool, b) = (Watched(&road), Pool::new(1), vec![1.0; LEN]);
+    let operator = Watched(&road);
+    let pool = Pool::new(1);
+    let b = vec![1.0; LEN];
     let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
     let mut cg = Cg::new(system, &Identity, &vec![0.0; LEN], Stop::at(1e-10)).unwrap();
     cg.step().unwrap();
@@ -203,7 +209,7 @@ fn one_value_passes_six_files_down_to_the_store_and_none_twice() {
     road.watch(false);
     let outcomes = session.take_outcomes();
     assert!(matches!(outcomes[..], [Outcome::Saved(_)]), "{outcomes:?}");
-    let stacks = std::mem::take(&mut *road.stacks.lock().unwrap());
+    let stacks = std::mem::take(&mut *locked(&road.stacks));
     for stack in &stacks {
         assert_eq!(stack.iter().collect::<BTreeSet<_>>().len(), stack.len(), "a file is passed twice: {stack:?}");
     }

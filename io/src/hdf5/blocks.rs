@@ -4,7 +4,7 @@
 //! They are gathered in memory and written in one piece behind the frames, so that their checksum
 //! is known before they reach the disk. See FORMAT.md for their order.
 
-use super::encode::{FixedArray, Message, UNDEFINED, bytes_for};
+use super::encode::{FixedArray, HeaderMessage, UNDEFINED, bytes_for};
 use super::lookup3::lookup3;
 
 /// Bytes of the superblock, which opens the file.
@@ -16,7 +16,7 @@ pub(super) struct Tail {
     bytes: Vec<u8>,
 }
 
-/// Where one frame's chunk lies.
+/// The place of one frame's chunk.
 pub(super) struct Chunk {
     pub(super) address: u64,
     pub(super) bytes: u64,
@@ -46,7 +46,7 @@ impl Tail {
     }
 
     /// An object header (version 2) with these messages.
-    pub(super) fn object(&mut self, messages: &[Message]) -> u64 {
+    pub(super) fn object(&mut self, messages: &[HeaderMessage]) -> u64 {
         const FOUR_BYTE_LENGTH: u8 = 0x02;
         let bytes: usize = messages.iter().map(|(_, data)| data.len() + 4).sum();
         let mut block = b"OHDR".to_vec();
@@ -130,7 +130,7 @@ impl Tail {
     }
 }
 
-/// What a virtual dataset takes from where.
+/// The part of a virtual dataset that another dataset holds.
 pub(super) struct Mapping {
     /// The source file, beside the virtual dataset's.
     pub(super) file: String,

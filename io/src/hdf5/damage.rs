@@ -7,7 +7,7 @@ use recoup_core::{Damage, FileRecord, FrameRecord, Manifest};
 
 use crate::regular;
 
-/// What is not as it was written: frames and files, in the manifest's order.
+/// Returns the frames and files that are not as they were written, in the manifest's order.
 pub(super) fn inspect(version: &Path, manifest: &Manifest) -> Vec<Damage> {
     manifest.files.iter().flat_map(|file| inspect_file(version, file, manifest)).collect()
 }
@@ -31,7 +31,8 @@ fn inspect_file(version: &Path, record: &FileRecord, manifest: &Manifest) -> Vec
         damage.push(whole(&format!("{} bytes expected, {bytes} found", record.bytes)));
     }
     let mut file = BufReader::with_capacity(1 << 20, file);
-    let (mut at, mut structure) = (0, Ok(0));
+    let mut at = 0;
+    let mut structure = Ok(0);
     for frame in frames {
         let start = offset(frame);
         structure = structure.and_then(|crc| pass(&mut file, start - at, crc));
@@ -68,7 +69,8 @@ fn offset(frame: &FrameRecord) -> u64 {
 fn pass(file: &mut impl Read, bytes: u64, crc: u32) -> io::Result<u32> {
     const PIECE_BYTES: usize = 1 << 13;
     let mut piece = [0; PIECE_BYTES];
-    let (mut crc, mut rest) = (crc, bytes);
+    let mut crc = crc;
+    let mut rest = bytes;
     while rest > 0 {
         let len = rest.min(PIECE_BYTES as u64) as usize;
         file.read_exact(&mut piece[..len])?;

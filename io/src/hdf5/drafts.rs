@@ -19,15 +19,15 @@ use crate::publish;
 #[derive(Debug)]
 pub(super) struct Drafts {
     root: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<DraftsState>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// There may be drafts that nobody needs: one is begun, something failed, or nobody has looked
-    /// yet.
+struct DraftsState {
+    /// There may be drafts to be removed: one is begun, something failed, or the directory was not
+    /// searched yet.
     is_littered: bool,
-    line: Option<Line>,
+    line: Option<VersionRow>,
     /// A version that went lies at the place of the next draft.
     is_spare: bool,
 }
@@ -35,7 +35,7 @@ struct State {
 /// Versions this store has published one after another, of as many ranks each: the same files are
 /// in all.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct VersionRow {
     first: u64,
     last: u64,
     ranks: usize,
@@ -43,21 +43,21 @@ struct Line {
 
 impl Drafts {
     pub(super) fn new(root: &Path) -> Self {
-        let state = State { is_littered: true, line: None, is_spare: false };
+        let state = DraftsState { is_littered: true, line: None, is_spare: false };
         Self { root: root.to_owned(), state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DraftsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where a version is drafted.
+    /// Returns the directory in which a version is drafted.
     pub(super) fn place(&self, version: u64) -> PathBuf {
         self.place_after(self.lock().line).unwrap_or_else(|| self.place_of(version))
     }
 
     /// The place all ranks know, before they know the next version.
-    fn place_after(&self, line: Option<Line>) -> Option<PathBuf> {
+    fn place_after(&self, line: Option<VersionRow>) -> Option<PathBuf> {
         line.map(|line| self.root.join(format!("draft-after-{:012}", line.last)))
     }
 
@@ -66,7 +66,7 @@ impl Drafts {
         self.root.join(format!("draft-{version:012}"))
     }
 
-    /// Whether any rank may make the directory of the next draft.
+    /// Returns whether any rank may make the directory of the next draft.
     pub(super) fn is_agreed(&self) -> bool {
         self.lock().line.is_some()
     }
@@ -88,13 +88,13 @@ impl Drafts {
         let mut state = self.lock();
         let line = match state.line {
             Some(line) if (line.ranks, line.last) == (ranks, version) => return,
-            Some(line) if line.ranks == ranks && line.last < version => Line { last: version, ..line },
-            _ => Line { first: version, last: version, ranks },
+            Some(line) if line.ranks == ranks && line.last < version => VersionRow { last: version, ..line },
+            _ => VersionRow { first: version, last: version, ranks },
         };
         (state.line, state.is_littered) = (Some(line), false);
     }
 
-    /// Whether there may be drafts that nobody needs.
+    /// Sets whether there may be drafts to be removed.
     pub(super) fn set_littered(&self, is_littered: bool) {
         self.lock().is_littered = is_littered;
     }
@@ -116,7 +116,8 @@ impl Drafts {
     /// Removes a version for good: it is a draft first, so a kill in between leaves no torn
     /// version.
     pub(super) fn remove(&self, version: u64, path: &Path) -> Result<(), StoreError> {
-        let (mut state, place) = (self.lock(), self.place_of(version));
+        let mut state = self.lock();
+        let place = self.place_of(version);
         if state.is_littered {
             publish::remove_directory(&place)?;
         }
@@ -167,7 +168,7 @@ mod tests {
     use crate::{Access, Hdf5Store};
     use crate::{publish, reuse};
 
-    /// A store of versions 1 and 2 of so many ranks each.
+    /// A store of versions 1 and 2 of `ranks` ranks each.
     fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
         let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
         for version in 1..=2 {
@@ -251,7 +252,8 @@ mod tests {
         let store = stored(&dir, 1);
         let frame = store.manifest(1).unwrap().frames[0].clone();
         let path = store.version_path(1).join("rank-000000.h5");
-        let (expected, mut reader) = (fs::read(&path).unwrap(), File::open(&path).unwrap());
+        let expected = fs::read(&path).unwrap();
+        let mut reader = File::open(&path).unwrap();
         store.remove(1).unwrap();
         Sample::new(3, 1).publish(&store).unwrap();
         let mut found = Vec::new();
@@ -267,7 +269,8 @@ mod tests {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
             let store = stored(&dir, 1);
             let reader = Hdf5Store::open(dir.path(), "solve", Access::Read).unwrap();
-            let (is_over, found) = (AtomicBool::new(false), AtomicUsize::new(0));
+            let is_over = AtomicBool::new(false);
+            let found = AtomicUsize::new(0);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::Acquire) {
@@ -314,7 +317,8 @@ mod tests {
     #[test]
     fn a_link_in_the_place_of_a_file_is_not_written_through() {
         for dir in [tempfile::tempdir(), tempfile::tempdir_in("/dev/shm")].into_iter().flatten() {
-            let (store, precious) = (stored(&dir, 1), dir.path().join("precious"));
+            let store = stored(&dir, 1);
+            let precious = dir.path().join("precious");
             fs::write(&precious, "values").unwrap();
             store.remove(1).unwrap();
             for name in ["rank-000000.h5", "version.h5", "manifest.json"] {

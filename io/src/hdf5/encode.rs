@@ -80,7 +80,7 @@ impl Datatype {
 }
 
 /// One message of an object header: its type and its data.
-pub(super) type Message = (u8, Vec<u8>);
+pub(super) type HeaderMessage = (u8, Vec<u8>);
 
 /// Extents, slowest first; none for a scalar.
 fn dataspace(extents: &[u64]) -> Vec<u8> {
@@ -91,12 +91,12 @@ fn dataspace(extents: &[u64]) -> Vec<u8> {
 }
 
 /// The messages every dataset has: what its elements are and how many.
-pub(super) fn described(datatype: Datatype, extents: &[u64]) -> Vec<Message> {
+pub(super) fn described(datatype: Datatype, extents: &[u64]) -> Vec<HeaderMessage> {
     vec![(0x01, dataspace(extents)), (0x03, datatype.message())]
 }
 
 /// The fill value message: `value` where nothing was written, zeros when it is empty.
-pub(super) fn fill(value: &[u8]) -> Message {
+pub(super) fn fill(value: &[u8]) -> HeaderMessage {
     const INCREMENTAL_IF_SET: u8 = 0x0b;
     const DEFINED: u8 = 0x20;
     if value.is_empty() {
@@ -109,7 +109,7 @@ pub(super) fn fill(value: &[u8]) -> Message {
 }
 
 /// All bytes in one piece.
-pub(super) fn contiguous(address: u64, bytes: u64) -> Message {
+pub(super) fn contiguous(address: u64, bytes: u64) -> HeaderMessage {
     let mut out = vec![3, 1];
     out.extend(address.to_le_bytes());
     out.extend(bytes.to_le_bytes());
@@ -117,7 +117,7 @@ pub(super) fn contiguous(address: u64, bytes: u64) -> Message {
 }
 
 /// Chunks found through a fixed array. `chunk` is slowest first.
-pub(super) fn chunked(chunk: &[u64], element_bytes: u32, index: &FixedArray) -> Message {
+pub(super) fn chunked(chunk: &[u64], element_bytes: u32, index: &FixedArray) -> HeaderMessage {
     let mut extents = chunk.to_vec();
     extents.push(u64::from(element_bytes));
     let widest = extents.iter().copied().max().unwrap_or(1);
@@ -132,7 +132,7 @@ pub(super) fn chunked(chunk: &[u64], element_bytes: u32, index: &FixedArray) -> 
 }
 
 /// Parts of other datasets, listed in object `index` of the heap at `heap`.
-pub(super) fn virtual_layout(heap: u64, index: u32) -> Message {
+pub(super) fn virtual_layout(heap: u64, index: u32) -> HeaderMessage {
     let mut out = vec![4, 3];
     out.extend(heap.to_le_bytes());
     out.extend(index.to_le_bytes());
@@ -145,7 +145,7 @@ pub(super) fn bytes_for(value: u64) -> usize {
 }
 
 /// The filter pipeline, each filter optional so that a frame may skip it.
-pub(super) fn pipeline(filters: &[Filter]) -> Message {
+pub(super) fn pipeline(filters: &[Filter]) -> HeaderMessage {
     const NAMELESS_BELOW: u32 = 256;
     const OPTIONAL: u16 = 1;
     let mut out = vec![2, filters.len() as u8];
@@ -161,7 +161,7 @@ pub(super) fn pipeline(filters: &[Filter]) -> Message {
     (0x0b, out)
 }
 
-/// Where the chunks' index lies, as the layout message names it.
+/// The place of the chunks' index, as the layout message names it.
 pub(super) struct FixedArray {
     pub(super) address: u64,
     pub(super) page_bits: u8,
@@ -206,8 +206,9 @@ impl Attribute {
     }
 
     /// The attribute message.
-    pub(super) fn message(&self) -> Message {
-        let (datatype, space) = (self.datatype.message(), dataspace(&self.extents));
+    pub(super) fn message(&self) -> HeaderMessage {
+        let datatype = self.datatype.message();
+        let space = dataspace(&self.extents);
         let mut out = vec![3, 0];
         out.extend((self.name.len() as u16 + 1).to_le_bytes());
         out.extend((datatype.len() as u16).to_le_bytes());
@@ -222,8 +223,8 @@ impl Attribute {
     }
 }
 
-/// Where a name in a group leads.
-pub(super) enum Target {
+/// The target of a name in a group.
+pub(super) enum LinkTarget {
     /// An object of the same file.
     Here(u64),
     /// An object of another file.
@@ -236,30 +237,30 @@ pub(super) enum Target {
 }
 
 /// A name in a group.
-pub(super) struct Link {
+pub(super) struct GroupLink {
     pub(super) name: String,
-    pub(super) target: Target,
+    pub(super) target: LinkTarget,
 }
 
-impl Link {
+impl GroupLink {
     /// A name for an object of the same file.
     pub(super) fn here(name: impl Into<String>, address: u64) -> Self {
-        Self { name: name.into(), target: Target::Here(address) }
+        Self { name: name.into(), target: LinkTarget::Here(address) }
     }
 
-    fn message(&self) -> Message {
+    fn message(&self) -> HeaderMessage {
         const TWO_BYTE_LENGTH: u8 = 0x01;
         const KIND_STORED: u8 = 0x08;
         const EXTERNAL: u8 = 64;
         let mut out = match self.target {
-            Target::Here(_) => vec![1, TWO_BYTE_LENGTH],
-            Target::There { .. } => vec![1, TWO_BYTE_LENGTH | KIND_STORED, EXTERNAL],
+            LinkTarget::Here(_) => vec![1, TWO_BYTE_LENGTH],
+            LinkTarget::There { .. } => vec![1, TWO_BYTE_LENGTH | KIND_STORED, EXTERNAL],
         };
         out.extend((self.name.len() as u16).to_le_bytes());
         out.extend(self.name.as_bytes());
         match &self.target {
-            Target::Here(address) => out.extend(address.to_le_bytes()),
-            Target::There { file, path } => {
+            LinkTarget::Here(address) => out.extend(address.to_le_bytes()),
+            LinkTarget::There { file, path } => {
                 out.extend((file.len() as u16 + path.len() as u16 + 3).to_le_bytes());
                 out.push(0);
                 out.extend(file.as_bytes());
@@ -273,12 +274,12 @@ impl Link {
 }
 
 /// The messages of a group.
-pub(super) fn group(links: &[Link], attributes: &[Attribute]) -> Vec<Message> {
+pub(super) fn group(links: &[GroupLink], attributes: &[Attribute]) -> Vec<HeaderMessage> {
     let mut info = vec![0, 0];
     info.extend(UNDEFINED.to_le_bytes());
     info.extend(UNDEFINED.to_le_bytes());
     let mut messages = vec![(0x02, info), (0x0a, vec![0, 0])];
-    messages.extend(links.iter().map(Link::message));
+    messages.extend(links.iter().map(GroupLink::message));
     messages.extend(attributes.iter().map(Attribute::message));
     messages
 }

@@ -1,7 +1,7 @@
 //! A plain HDF5 file of decoded values, for export.
 
 use super::blocks::{SUPERBLOCK_BYTES, Tail};
-use super::encode::{self, Datatype, Link, UNDEFINED};
+use super::encode::{self, Datatype, GroupLink, UNDEFINED};
 use super::rank_file::extents;
 use crate::array::Array;
 
@@ -15,7 +15,7 @@ pub(crate) fn plain_file(arrays: &[Array<'_>]) -> (Vec<u8>, Vec<u8>) {
         let address = if array.bytes() == 0 { UNDEFINED } else { offset };
         let mut messages = encode::described(Datatype::from(array.values.element()), &extents(array.dims));
         messages.extend([encode::fill(&[]), encode::contiguous(address, array.bytes())]);
-        links.push(Link::here(array.name, tail.object(&messages)));
+        links.push(GroupLink::here(array.name, tail.object(&messages)));
         offset += array.bytes();
     }
     let root = tail.object(&encode::group(&links, &[]));

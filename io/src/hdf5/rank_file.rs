@@ -12,8 +12,8 @@ use recoup_core::{
 use serde::Serialize;
 
 use super::blocks::{Chunk, SUPERBLOCK_BYTES, Tail};
-use super::encode::{self, Attribute, Datatype, Link, Message, UNDEFINED};
-use crate::direct::{BYTES_MIN, DirectFile, PAGE, Whole};
+use super::encode::{self, Attribute, Datatype, GroupLink, HeaderMessage, UNDEFINED};
+use crate::direct::{BYTES_MIN, DirectFile, PAGE, WholeFile};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -30,24 +30,24 @@ pub(super) struct RankFile {
     version: u64,
     rank: usize,
     throttle: Option<Throttle>,
-    /// Where the next payload goes.
+    /// The place of the next payload.
     end: u64,
     /// Bytes left out before variables, which are 0.
     gaps: u64,
     /// The rank, and what it has written.
-    written: [(usize, Vec<Written>); 1],
-    /// Of a file that was written at once, with its one variable.
+    written: [(usize, Vec<WrittenVariable>); 1],
+    /// The record of a file that was written at once, with its one variable.
     whole: Option<FileRecord>,
 }
 
 /// One variable whose frames have their places.
-pub(super) struct Written {
+pub(super) struct WrittenVariable {
     pub(super) variable: VariableRecord,
     pub(super) frames: Vec<FrameRecord>,
     pub(super) form: Form,
 }
 
-/// How other readers see a variable.
+/// The form in which other readers see a variable.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Form {
     /// A dataset whose chunks went through these filters, or skipped them.
@@ -68,7 +68,9 @@ impl RankFile {
         let path = draft.join(file_name(rank));
         let (file, is_reused) = publish::make_file(&path, may_reuse)?;
         let file = Some(DirectFile::new(file, is_reused));
-        let (end, gaps, written) = (SUPERBLOCK_BYTES, 0, [(rank, Vec::new())]);
+        let end = SUPERBLOCK_BYTES;
+        let gaps = 0;
+        let written = [(rank, Vec::new())];
         Ok(Self { path, file, version, rank, throttle, end, gaps, written, whole: None })
     }
 
@@ -80,7 +82,7 @@ impl RankFile {
         }
         let (mut head, mut tail) = structure(self.end, self.version, &self.written);
         head.resize(head.len() + self.gaps as usize, 0);
-        let whole = Whole { head: &head, payload, tail: &tail };
+        let whole = WholeFile { head: &head, payload, tail: &tail };
         let bytes = whole.padded_bytes();
         let file = self.file.as_mut().expect("a sealed draft cannot be written: seal takes it");
         if !publish::write_whole(file, &self.path, &whole)? {
@@ -117,7 +119,7 @@ impl RankFile {
         Ok(self.record(&superblock, &tail, self.gaps))
     }
 
-    /// What the manifest says of the file.
+    /// Returns the file's entry in the manifest.
     fn record(&self, head: &[u8], tail: &[u8], gaps: u64) -> FileRecord {
         let opaque = self.written[0].1.iter().filter(|w| w.form == Form::Opaque).map(|w| w.variable.name.clone());
         FileRecord {
@@ -129,9 +131,8 @@ impl RankFile {
     }
 }
 
-/// Bytes to leave out behind `end` so that the payload stands in the file at the same place of a
-/// page as it does in memory: its whole pages then go to the device from where they are, without a
-/// copy.
+/// Returns the bytes to leave out after `end` so that the payload lies in the file at the same
+/// place of a page as in memory. Its whole pages then go to the device without a copy.
 fn gap(payload: &[u8], end: u64) -> u64 {
     if payload.len() < BYTES_MIN {
         return 0;
@@ -141,16 +142,20 @@ fn gap(payload: &[u8], end: u64) -> u64 {
 
 /// Everything of a file but the frames, which end at `end`: the superblock, and what goes behind
 /// them.
-pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)]) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<WrittenVariable>)]) -> (Vec<u8>, Vec<u8>) {
     let mut tail = Tail::at(end);
-    let (mut datasets, mut encoded) = (Vec::new(), Vec::new());
+    let mut datasets = Vec::new();
+    let mut encoded = Vec::new();
     for (rank, written) in parts {
-        let (mut chunked, mut opaque) = (Vec::new(), Vec::new());
+        let mut chunked = Vec::new();
+        let mut opaque = Vec::new();
         for written in written {
             let name = &written.variable.name;
             match &written.form {
-                Form::Chunked(filters) => chunked.push(Link::here(name, written.dataset(filters, version, &mut tail))),
-                Form::Opaque => opaque.push(Link::here(name, written.bytes(version, &mut tail))),
+                Form::Chunked(filters) => {
+                    chunked.push(GroupLink::here(name, written.dataset(filters, version, &mut tail)))
+                }
+                Form::Opaque => opaque.push(GroupLink::here(name, written.bytes(version, &mut tail))),
             }
         }
         datasets.push((rank, chunked));
@@ -161,8 +166,8 @@ pub(super) fn structure(end: u64, version: u64, parts: &[(usize, Vec<Written>)])
     let mut roots = Vec::new();
     for (name, of_ranks) in [("ranks", datasets), ("encoded", encoded)].into_iter().filter(|(_, of)| !of.is_empty()) {
         let inner = of_ranks.iter().map(|(rank, links)| (rank, tail.object(&encode::group(links, &[]))));
-        let links: Vec<Link> = inner.map(|(rank, group)| Link::here(rank.to_string(), group)).collect();
-        roots.push(Link::here(name, tail.object(&encode::group(&links, &[]))));
+        let links: Vec<GroupLink> = inner.map(|(rank, group)| GroupLink::here(rank.to_string(), group)).collect();
+        roots.push(GroupLink::here(name, tail.object(&encode::group(&links, &[]))));
     }
     let mut attributes = vec![Attribute::count("iteration", version)];
     match parts {
@@ -183,7 +188,8 @@ pub(super) fn structure_crc32c(head: &[u8], gaps: u64, tail: &[u8]) -> u32 {
 impl Draft for RankFile {
     fn write(&mut self, variable: &VariableRecord, frames: &mut [Frame], next: NextCall) -> Result<(), StoreError> {
         assert!(self.whole.is_none(), "nothing is written behind the last variable");
-        let (start, gap) = (self.end, frames.first().map_or(0, |frame| gap(&frame.payload, self.end)));
+        let start = self.end;
+        let gap = frames.first().map_or(0, |frame| gap(&frame.payload, self.end));
         self.gaps += gap;
         self.end += gap;
         for frame in frames.iter_mut() {
@@ -191,7 +197,11 @@ impl Draft for RankFile {
             self.end += frame.payload.len() as u64;
         }
         let records = frames.iter().map(|f| f.record.clone()).collect();
-        self.written[0].1.push(Written { variable: variable.clone(), frames: records, form: form(variable, frames) });
+        self.written[0].1.push(WrittenVariable {
+            variable: variable.clone(),
+            frames: records,
+            form: form(variable, frames),
+        });
         if let [frame] = frames
             && next == NextCall::Seal
             && self.write_whole(&frame.payload)?
@@ -222,7 +232,7 @@ impl Drop for RankFile {
     }
 }
 
-impl Written {
+impl WrittenVariable {
     /// The variable as a dataset; gives its address.
     fn dataset(&self, filters: &[Filter], version: u64, tail: &mut Tail) -> u64 {
         let datatype = Datatype::from(self.variable.element);
@@ -260,7 +270,7 @@ impl Written {
         tail.object(&messages)
     }
 
-    fn attributes(&self, version: u64) -> Vec<Message> {
+    fn attributes(&self, version: u64) -> Vec<HeaderMessage> {
         let v = &self.variable;
         let error = self.frames.iter().map(|f| f.achieved_error).fold(0.0, f64::max);
         let mut attributes = vec![
@@ -285,7 +295,7 @@ impl Written {
     }
 }
 
-/// How the variable is spread over the ranks, as attributes.
+/// Returns the variable's distribution over the ranks as attributes.
 fn layout(distribution: Distribution) -> Vec<Attribute> {
     match distribution {
         Distribution::Rows { first, global } => vec![
@@ -313,7 +323,7 @@ pub(super) fn extents(dims: [usize; 3]) -> Vec<u64> {
     dims[..axes].iter().rev().map(|&extent| extent as u64).collect()
 }
 
-/// Where a frame's chunk lies; a raw one skipped all filters in `skipped`.
+/// Returns the place of a frame's chunk; a raw one skipped all filters in `skipped`.
 fn at(frame: &FrameRecord, skipped: u32) -> Chunk {
     let address = frame.place.as_ref().map_or(UNDEFINED, |place| place.offset);
     let filter_mask = if frame.storage == Storage::Raw { skipped } else { 0 };
@@ -337,10 +347,11 @@ pub(super) fn form(variable: &VariableRecord, frames: &[Frame]) -> Form {
     }
 }
 
-/// Whether runs of values are boxes of the grid, in the order HDF5 counts them: all faster extents
-/// whole, all slower ones 1, and the cut one divided evenly unless nothing is slower.
+/// Returns whether runs of values are boxes of the grid, in the order HDF5 counts them: all faster
+/// extents whole, all slower ones 1, and the cut one divided evenly unless nothing is slower.
 fn are_chunks(variable: &VariableRecord) -> bool {
-    let (dims, frame) = (variable.dims, variable.frame_dims);
+    let dims = variable.dims;
+    let frame = variable.frame_dims;
     let Some(cut) = (0..3).find(|&axis| frame[axis] != dims[axis]) else { return true };
     let slower = cut + 1..3;
     let is_last = dims[slower.clone()].iter().all(|&extent| extent == 1);
@@ -379,8 +390,9 @@ mod tests {
             records.map(|(record, parents)| FrameRecord { parents: parents.to_vec(), ..record }).collect()
         };
         let listed = |parents| {
-            let (variable, form) = (part.record.clone(), Form::Opaque);
-            Written { variable, frames: frames(parents), form }.attributes(9)
+            let variable = part.record.clone();
+            let form = Form::Opaque;
+            WrittenVariable { variable, frames: frames(parents), form }.attributes(9)
         };
         let expected = Attribute::list("frame_parents", [4, 9, 4].into_iter()).unwrap().message();
         assert!(listed([&[4], &[], &[4]]).contains(&expected));

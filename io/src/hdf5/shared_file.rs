@@ -17,7 +17,7 @@ use recoup_core::{
 };
 
 use super::blocks::SUPERBLOCK_BYTES;
-use super::rank_file::{Form, Written, file_name, form, structure, structure_crc32c};
+use super::rank_file::{Form, WrittenVariable, file_name, form, structure, structure_crc32c};
 use crate::publish;
 use crate::throttle::{Throttle, in_slices};
 
@@ -39,28 +39,29 @@ pub(super) fn file_of(manifest: &Manifest, rank: usize) -> String {
     shared.map_or_else(|| file_name(rank), |file| file.name.clone())
 }
 
-/// What one rank has sealed.
+/// The sealed part of one rank.
 #[derive(Debug, Default)]
-struct Part {
-    /// How other readers see each variable, in order.
+struct HeldPart {
+    /// The form in which other readers see each variable, in order.
     forms: Vec<Form>,
     /// In the order of the manifest's frames of the rank.
     payloads: Vec<Vec<u8>>,
 }
 
-/// What the ranks of this process have sealed, by version and rank.
+/// The sealed parts of this process' ranks, by version and rank.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts(Arc<Mutex<BTreeMap<(u64, usize), Part>>>);
+pub(super) struct HeldParts(Arc<Mutex<BTreeMap<(u64, usize), HeldPart>>>);
 
-impl Parts {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(u64, usize), Part>> {
+impl HeldParts {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(u64, usize), HeldPart>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A draft of `rank`; what it sealed of other versions before counts no more.
     pub(super) fn draft(&self, version: u64, rank: usize) -> Box<dyn Draft> {
         self.lock().retain(|&(sealed, of), _| sealed == version && of != rank);
-        let (part, opaque) = (Part::default(), Vec::new());
+        let part = HeldPart::default();
+        let opaque = Vec::new();
         Box::new(SharedFileDraft { parts: self.clone(), version, rank, part, bytes: SUPERBLOCK_BYTES, opaque })
     }
 
@@ -68,7 +69,7 @@ impl Parts {
         self.lock().clear();
     }
 
-    fn take(&self, version: u64) -> BTreeMap<usize, Part> {
+    fn take(&self, version: u64) -> BTreeMap<usize, HeldPart> {
         let parts = std::mem::take(&mut *self.lock());
         parts.into_iter().filter(|((sealed, _), _)| *sealed == version).map(|((_, rank), part)| (rank, part)).collect()
     }
@@ -76,10 +77,10 @@ impl Parts {
 
 /// A rank's part as it grows.
 struct SharedFileDraft {
-    parts: Parts,
+    parts: HeldParts,
     version: u64,
     rank: usize,
-    part: Part,
+    part: HeldPart,
     bytes: u64,
     opaque: Vec<String>,
 }
@@ -111,7 +112,7 @@ impl Draft for SharedFileDraft {
 /// A file to be written.
 struct SharedFile {
     ranks: Range<usize>,
-    /// Where its frames end.
+    /// The end of its frames.
     end: u64,
     /// Bytes between the ranks' frames.
     gaps: u64,
@@ -145,8 +146,8 @@ fn lay_out(manifest: &mut Manifest, per_file: usize) -> Vec<SharedFile> {
 /// A file's superblock, and what goes behind the frames.
 type Structure = (Vec<u8>, Vec<u8>);
 
-/// Where drafts are written, and how.
-pub(super) struct Target<'a> {
+/// The directory of a draft, and how it is written.
+pub(super) struct SharedFiles<'a> {
     pub(super) draft: PathBuf,
     /// Ranks in a row that share a file.
     pub(super) per_file: usize,
@@ -156,8 +157,8 @@ pub(super) struct Target<'a> {
 /// Writes the sealed parts of all ranks, durably; the manifest with the places they are at.
 /// Collective.
 pub(super) fn write(
-    target: &Target<'_>,
-    parts: &Parts,
+    target: &SharedFiles<'_>,
+    parts: &HeldParts,
     manifest: &Manifest,
     comm: &dyn Comm,
 ) -> Result<Manifest, StoreError> {
@@ -180,10 +181,10 @@ pub(super) fn write(
     agreed(comm, created)?;
     let mut written = Ok(());
     for (file, structure) in files.iter().zip(&tails) {
-        let held: Vec<(&usize, &Part)> = mine.range(file.ranks.clone()).collect();
+        let held: Vec<(&usize, &HeldPart)> = mine.range(file.ranks.clone()).collect();
         if written.is_ok() && !held.is_empty() {
             let structure = is_first(file).then_some((file.end, structure));
-            written = write_file(&path(file), &held, structure, (&placed, target.throttle));
+            written = write_file(&path(file), &held, structure, &placed, target.throttle);
         }
     }
     agreed(comm, written)?;
@@ -191,7 +192,7 @@ pub(super) fn write(
 }
 
 /// The forms of every rank's variables. Collective; all ranks find the same missing.
-fn gather_forms(mine: &BTreeMap<usize, Part>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, StoreError> {
+fn gather_forms(mine: &BTreeMap<usize, HeldPart>, comm: &dyn Comm) -> Result<BTreeMap<usize, Vec<Form>>, StoreError> {
     type Filters = Option<Vec<(u32, Vec<u32>)>>;
     let plain = |form: &Form| match form {
         Form::Chunked(filters) => Some(filters.iter().map(|filter| (filter.id, filter.values.clone())).collect()),
@@ -210,7 +211,7 @@ fn gather_forms(mine: &BTreeMap<usize, Part>, comm: &dyn Comm) -> Result<BTreeMa
     Ok(all)
 }
 
-/// What makes a file HDF5.
+/// Makes the structure that makes a file HDF5.
 fn describe(
     file: &SharedFile,
     manifest: &Manifest,
@@ -224,7 +225,7 @@ fn describe(
         let written = variables.zip(forms).map(|(variable, form)| {
             let is_its = |frame: &&recoup_core::FrameRecord| frame.rank == rank && frame.variable == variable.name;
             let frames = manifest.frames.iter().filter(is_its).cloned().collect();
-            Written { variable: variable.clone(), frames, form: form.clone() }
+            WrittenVariable { variable: variable.clone(), frames, form: form.clone() }
         });
         parts.push((rank, written.collect::<Vec<_>>()));
     }
@@ -253,9 +254,10 @@ fn record(
 /// The frames of these ranks, and for the first of a file its structure, durably.
 fn write_file(
     path: &Path,
-    held: &[(&usize, &Part)],
+    held: &[(&usize, &HeldPart)],
     structure: Option<(u64, &Structure)>,
-    (manifest, throttle): (&Manifest, Option<&Throttle>),
+    manifest: &Manifest,
+    throttle: Option<&Throttle>,
 ) -> Result<(), StoreError> {
     let version = manifest.version;
     let file = publish::open_file(path)?;

@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
 
-use recoup_core::{Distribution, Frame, NextCall, StoreDecorator, VariableRecord};
-use recoup_testkit::stack::files_on_stack;
+use recoup_core::{Distribution, Frame, StoreDecorator, VariableRecord};
 use recoup_testkit::store_suite::{Sample, store_suite};
 
 use super::*;
@@ -31,7 +30,7 @@ impl Rooted {
         Self::sharing(1)
     }
 
-    /// With so many ranks to a file.
+    /// With `ranks` ranks to a file.
     fn sharing(ranks: usize) -> Self {
         let dir = quick_directory();
         let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap().with_ranks_per_file(ranks);
@@ -95,18 +94,21 @@ fn assert_libhdf5_reads(ranks_per_file: usize) {
     assert_eq!(bytes, opaque.frames.iter().flat_map(|f| f.payload.to_vec()).collect::<Vec<u8>>());
 }
 
-/// A version of one rank whose `grid` is large, in so many frames; and the memory they are in.
+/// A version of one rank whose `grid` is large, in `n_frames` frames; and the memory they are in.
 fn large_sample(n_frames: usize) -> (Sample, &'static [u8]) {
     let mut sample = Sample::new(1, 1);
     let part = sample.parts.iter_mut().find(|part| part.record.name == "grid").unwrap();
     part.values = (0..64 * 64 * 64).map(f64::from).collect();
     let bytes: &'static [u8] = part.values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().leak();
-    let (dims, len) = ([64; 3], part.values.len() as u64 / n_frames as u64);
+    let dims = [64; 3];
+    let len = part.values.len() as u64 / n_frames as u64;
     let distribution = Distribution::Rows { first: 0, global: part.values.len() as u64 };
-    let (frame_dims, all) = ([64, 64, 64 / n_frames], part.values.len() as u64);
+    let frame_dims = [64, 64, 64 / n_frames];
+    let all = part.values.len() as u64;
     part.record = VariableRecord { dims, frame_dims, len: all, distribution, ..part.record.clone() };
     let frames = bytes.chunks(bytes.len() / n_frames).enumerate().map(|(run, payload)| {
-        let (start, payload_bytes) = (run as u64 * len, payload.len() as u64);
+        let start = run as u64 * len;
+        let payload_bytes = payload.len() as u64;
         let record = part.frames[0].record.clone();
         let crc32c = crc32c::crc32c(payload);
         let record = FrameRecord { run, start, len, payload_bytes, crc32c, ..record };
@@ -144,7 +146,8 @@ fn large_payloads_stand_where_their_memory_does_in_a_page() {
 
     let manifest = rooted.manifest(1).unwrap();
     let frames: Vec<&FrameRecord> = manifest.frames.iter().filter(|frame| frame.variable == "grid").collect();
-    let (mut payload, mut read) = (Vec::new(), Vec::new());
+    let mut payload = Vec::new();
+    let mut read = Vec::new();
     for (frame, bytes) in frames.iter().zip(bytes.chunks(bytes.len() / 2)) {
         let offset = frame.place.as_ref().unwrap().offset;
         assert_eq!(offset % 4096, bytes.as_ptr().addr() as u64 % 4096);
@@ -308,20 +311,21 @@ fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
 fn assert_kills_cost_no_version(ranks_per_file: usize) {
     let rooted = Rooted::sharing(ranks_per_file);
     Sample::new(1, 2).publish(&rooted).unwrap();
-    let snapshots = quick_directory();
-    let (source, target) = (rooted.dir.path().to_owned(), snapshots.path().to_owned());
+    let copies = quick_directory();
+    let source = rooted.dir.path().to_owned();
+    let target = copies.path().to_owned();
     let steps = Rc::new(RefCell::new(0));
     let count = Rc::clone(&steps);
-    let snapshot = move |_: Step, _: &Path| {
+    let copy = move |_: Step, _: &Path| {
         copy_tree(&source, &target.join(count.borrow().to_string()));
         *count.borrow_mut() += 1;
         Ok(())
     };
-    watched(snapshot, || busy_life(&rooted)).unwrap();
+    watched(copy, || busy_life(&rooted)).unwrap();
     let steps = *steps.borrow();
     assert!(steps > 60, "{steps} steps seen");
     for step in 0..steps {
-        let store = Hdf5Store::open(snapshots.path().join(step.to_string()), RUN, Access::Write).unwrap();
+        let store = Hdf5Store::open(copies.path().join(step.to_string()), RUN, Access::Write).unwrap();
         let versions = store.versions().unwrap();
         assert!(!versions.is_empty(), "before step {step}");
         versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&store));
@@ -459,11 +463,13 @@ fn every_byte_is_synced_before_the_rename_and_the_rename_after_it() {
     watched(watch, || Sample::new(1, 2).publish(&rooted)).unwrap();
     let seen = seen.borrow();
     let last = |wanted: Step, path: &Path| seen.iter().rposition(|(step, p)| *step == wanted && p == path);
-    let (draft, version) = (rooted.store.drafts.place_of(1), rooted.store.version_path(1));
+    let draft = rooted.store.drafts.place_of(1);
+    let version = rooted.store.version_path(1);
     let rename = last(Step::Rename, &version).unwrap();
     let written: Vec<&PathBuf> = seen.iter().filter(|(step, _)| *step == Step::Write).map(|(_, p)| p).collect();
     assert!(written.iter().all(|path| {
-        let (write, sync) = (last(Step::Write, path).unwrap(), last(Step::SyncFile, path).unwrap());
+        let write = last(Step::Write, path).unwrap();
+        let sync = last(Step::SyncFile, path).unwrap();
         write < sync && sync < last(Step::SyncDirectory, &draft).unwrap()
     }));
     assert!(last(Step::SyncDirectory, &draft).unwrap() < rename);
@@ -589,29 +595,4 @@ fn versions_set_aside_are_listed_and_removed() {
     assert_eq!(rooted.store.set_aside().unwrap(), ["v000000000004", "v000000000004-1"]);
     rooted.store.remove_set_aside().unwrap();
     assert_eq!(rooted.store.set_aside().unwrap(), [] as [&str; 0]);
-}
-
-/// What the solver's side adds is counted by
-/// `one_value_passes_six_files_down_to_the_store_and_none_twice` of the pipeline. The throttle
-/// and a question about gaps once made it four files, and one of them twice.
-#[test]
-fn payload_passes_each_file_of_the_store_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut part = Sample::new(1, 1).parts.pop().unwrap();
-    for frame in &mut part.frames {
-        frame.payload = vec![7; 2 << 20].into();
-    }
-    let mut draft = RankFile::create(dir.path(), 1, 0, None, false).unwrap();
-    let stacks = Rc::new(RefCell::new(Vec::new()));
-    let met = stacks.clone();
-    let watcher = move |step, _: &Path| {
-        if step == Step::Write {
-            met.borrow_mut().push(files_on_stack());
-        }
-        Ok(())
-    };
-    watched(watcher, || draft.write(&part.record, &mut part.frames, NextCall::Write)).unwrap();
-    // The first is where the watch itself stands; `direct.rs` is what `publish.rs` calls next.
-    let expected = ["io/src/publish.rs", "io/src/hdf5/rank_file.rs", "io/src/publish.rs"];
-    assert_eq!(stacks.take(), vec![expected; part.frames.len()]);
 }

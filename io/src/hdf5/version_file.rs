@@ -7,7 +7,7 @@ use recoup_core::{Distribution, ElementType, FileRecord, Manifest, VariableRecor
 
 use super::VERSION_FILE;
 use super::blocks::{Mapping, SUPERBLOCK_BYTES, Tail, mappings};
-use super::encode::{self, Attribute, Datatype, Link, Target, UNDEFINED};
+use super::encode::{self, Attribute, Datatype, GroupLink, LinkTarget, UNDEFINED};
 use super::rank_file::{extents, text};
 use super::shared_file::file_of;
 
@@ -16,11 +16,11 @@ pub(super) fn version_file(manifest: &Manifest) -> (Vec<u8>, FileRecord) {
     let mut tail = Tail::at(SUPERBLOCK_BYTES);
     let variables = variables(manifest, &mut tail);
     let variables = tail.object(&encode::group(&variables, &[]));
-    let ranks: Vec<Link> = (0..manifest.ranks)
+    let ranks: Vec<GroupLink> = (0..manifest.ranks)
         .map(|rank| there(&rank.to_string(), file_of(manifest, rank), format!("/ranks/{rank}")))
         .collect();
     let ranks = tail.object(&encode::group(&ranks, &[]));
-    let links = [Link::here("variables", variables), Link::here("ranks", ranks)];
+    let links = [GroupLink::here("variables", variables), GroupLink::here("ranks", ranks)];
     let root = tail.object(&encode::group(&links, &attributes(manifest)));
     let (mut bytes, tail) = tail.finish(root);
     bytes.extend(tail);
@@ -33,12 +33,12 @@ pub(super) fn version_file(manifest: &Manifest) -> (Vec<u8>, FileRecord) {
     (bytes, record)
 }
 
-fn there(name: &str, file: String, path: String) -> Link {
-    Link { name: name.to_owned(), target: Target::There { file, path } }
+fn there(name: &str, file: String, path: String) -> GroupLink {
+    GroupLink { name: name.to_owned(), target: LinkTarget::There { file, path } }
 }
 
 /// One name per variable that other readers can see whole.
-fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<Link> {
+fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<GroupLink> {
     let mut parts: BTreeMap<&str, Vec<&VariableRecord>> = BTreeMap::new();
     for variable in &manifest.variables {
         parts.entry(&variable.name).or_default().push(variable);
@@ -51,7 +51,7 @@ fn variables(manifest: &Manifest, tail: &mut Tail) -> Vec<Link> {
         }
         match parts[0].distribution {
             Distribution::Rows { global, .. } => {
-                links.push(Link::here(name, virtual_dataset(manifest, &parts, global, tail)));
+                links.push(GroupLink::here(name, virtual_dataset(manifest, &parts, global, tail)));
             }
             Distribution::Replicated => {
                 links.push(there(name, file_of(manifest, parts[0].rank), dataset_path(parts[0])));
@@ -124,7 +124,8 @@ fn slab(parts: &[&VariableRecord], global: u64) -> Vec<u64> {
     }
 }
 
-/// What a reader sees where a rank's file is missing: NaN where there is one, else zero.
+/// Returns the value a reader sees where a rank's file is missing: NaN where there is one, else
+/// zero.
 fn nothing(element: ElementType) -> Vec<u8> {
     match element {
         ElementType::F64 => f64::NAN.to_le_bytes().to_vec(),

@@ -2,7 +2,7 @@
 //! libhdf5 makes them by default (superblock 0, symbol tables), and compact ones as recoup writes
 //! them (superblock 2, links in the header).
 
-use super::{Refusal, decode, refuse};
+use super::{ImportRefusal, decode, refuse};
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
 /// Blocks of one object header, and levels of a group's tree, at most.
@@ -11,7 +11,7 @@ const BLOCKS_MAX: usize = 64;
 const LINKS_MAX: usize = 10_000;
 
 /// The values of the dataset `name`, or of the only one.
-pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Vec<f64>, Refusal> {
+pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Vec<f64>, ImportRefusal> {
     if !bytes.starts_with(SIGNATURE) {
         return refuse("an HDF5 file", "something else");
     }
@@ -30,7 +30,7 @@ pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Vec<f64>, Refusal> {
 struct File<'a>(&'a [u8]);
 
 /// A message of an object header.
-type Message<'a> = (u16, &'a [u8]);
+type FoundMessage<'a> = (u16, &'a [u8]);
 
 impl<'a> File<'a> {
     fn bytes(&self, start: u64, length: u64) -> Option<&'a [u8]> {
@@ -53,7 +53,7 @@ impl<'a> File<'a> {
         for (kind, data) in self.messages(root)? {
             match kind {
                 0x06 => links.extend(hard_link(data)),
-                0x11 => self.symbols((number(data, 0, 8)?, number(data, 8, 8)?), &mut links, BLOCKS_MAX)?,
+                0x11 => self.symbols(number(data, 0, 8)?, number(data, 8, 8)?, &mut links, BLOCKS_MAX)?,
                 _ => {}
             }
         }
@@ -61,7 +61,7 @@ impl<'a> File<'a> {
     }
 
     /// The entries of a symbol table: a tree of nodes, and a heap with the names.
-    fn symbols(&self, (node, heap): (u64, u64), links: &mut Vec<(Vec<u8>, u64)>, levels: usize) -> Option<()> {
+    fn symbols(&self, node: u64, heap: u64, links: &mut Vec<(Vec<u8>, u64)>, levels: usize) -> Option<()> {
         let entries = self.number(node.checked_add(6)?, 2)?;
         if levels == 0 || links.len() > LINKS_MAX {
             return None;
@@ -69,7 +69,7 @@ impl<'a> File<'a> {
         if self.bytes(node, 4)? == b"TREE" {
             // Behind the two neighbours: a key before each child.
             let child = |i: u64| self.number(node.checked_add(24 + 8 + 16 * i)?, 8);
-            return (0..entries).try_for_each(|i| self.symbols((child(i)?, heap), links, levels - 1));
+            return (0..entries).try_for_each(|i| self.symbols(child(i)?, heap, links, levels - 1));
         }
         let names = self.number(heap.checked_add(24)?, 8)?;
         for entry in (0..entries).map(|i| node.checked_add(8 + 40 * i)) {
@@ -82,8 +82,9 @@ impl<'a> File<'a> {
     }
 
     /// The messages of an object header, those of its continuations too.
-    fn messages(&self, address: u64) -> Option<Vec<Message<'a>>> {
-        let (mut messages, mut blocks) = (Vec::new(), Vec::new());
+    fn messages(&self, address: u64) -> Option<Vec<FoundMessage<'a>>> {
+        let mut messages = Vec::new();
+        let mut blocks = Vec::new();
         let (is_second, prefix);
         if self.bytes(address, 4)? == b"OHDR" {
             let flags = self.number(address.checked_add(5)?, 1)?;
@@ -108,7 +109,8 @@ impl<'a> File<'a> {
                 };
                 let Some((data, behind)) = behind.split_at_checked(size as usize) else { break };
                 if kind == 0x10 && blocks.len() < BLOCKS_MAX {
-                    let (at, bytes) = (number(data, 0, 8)?, number(data, 8, 8)?);
+                    let at = number(data, 0, 8)?;
+                    let bytes = number(data, 8, 8)?;
                     // A block of the second kind begins with its name and ends with its checksum.
                     blocks.push(if is_second { (at.checked_add(4)?, bytes.checked_sub(8)?) } else { (at, bytes) });
                 }
@@ -119,7 +121,7 @@ impl<'a> File<'a> {
         Some(messages)
     }
 
-    fn dataset(&self, address: u64) -> Result<Vec<f64>, Refusal> {
+    fn dataset(&self, address: u64) -> Result<Vec<f64>, ImportRefusal> {
         let damaged = || refuse("a dataset", "something else");
         let Some(messages) = self.messages(address) else { return damaged() };
         let of = |kind: u16| messages.iter().find(|(found, _)| *found == kind).map(|(_, data)| *data);
@@ -162,7 +164,8 @@ fn hard_link(data: &[u8]) -> Option<(Vec<u8>, u64)> {
 }
 
 fn extents(space: &[u8]) -> Option<Vec<u64>> {
-    let (rank, start) = (usize::from(*space.get(1)?), if *space.first()? == 1 { 8 } else { 4 });
+    let rank = usize::from(*space.get(1)?);
+    let start = if *space.first()? == 1 { 8 } else { 4 };
     (0..rank).map(|axis| number(space, start + 8 * axis, 8)).collect()
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn of(scheme: &str, report: &RunReport, is_virtual: bool) -> Curve {
                 curve.goes_back(end, resumed);
                 curve.events.push(Moment { kind: MomentKind::Recovery, at: resumed });
             }
-            EventKind::StartAnew { .. } => curve.goes_back(at, CurvePoint { relative_residual: 1.0, ..at }),
+            EventKind::StartOver { .. } => curve.goes_back(at, CurvePoint { relative_residual: 1.0, ..at }),
             // What follows from it is an event of its own, but for directions.
             EventKind::Corruption(_) | EventKind::Stall => {}
         }
