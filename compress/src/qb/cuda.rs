@@ -69,7 +69,7 @@ impl QbCuda {
     /// [`DeviceError::NotAvailable`] when there is no such device, or no compiler for its kernels.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
-        recoup_device::find_compiler()?;
+        device.compiler()?.architecture(device.info().capability)?;
         Ok(Self { host: Qb::default(), device, state: Mutex::default() })
     }
 
