@@ -1,22 +1,36 @@
 //! A module of PTX: its kernels and its variables.
 
-/// A text that is no PTX, or PTX that is not interpreted.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("PTX, line {line}: {what}: {found}")]
-pub struct ParseError {
-    /// Line of the text, from 1.
-    pub line: usize,
-    /// The rule that does not hold.
-    pub what: &'static str,
-    /// The words in question.
-    pub found: String,
-}
+use std::collections::HashMap;
+
+use super::body;
+use super::declare::{Declared, declared};
+use super::error::ParseError;
+use super::kernel::Kernel;
+use super::lex::tokens;
+use super::names::ModuleVariable;
+use super::scalar::{ScalarKind, ScalarType};
+use super::syntax::{Number, Reader};
 
 /// A parsed module.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    pub(super) kernels: Vec<Kernel>,
-    pub(super) globals: Vec<Global>,
+    kernels: Vec<Kernel>,
+    globals: Vec<Global>,
+}
+
+/// A variable of a module in global or constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Its name.
+    pub name: String,
+    /// Whether kernels may only read it.
+    pub is_constant: bool,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The number its address is a multiple of.
+    pub alignment: usize,
+    /// Its first value, `bytes` long.
+    pub initial: Vec<u8>,
 }
 
 impl Module {
@@ -26,11 +40,13 @@ impl Module {
     /// [`ParseError`] for whatever is not interpreted, with its line: directives, opcodes,
     /// modifiers, types.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let statements = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-        match statements.into_iter().find(|(_, line)| !line.is_empty() && !line.starts_with("//")) {
-            Some((line, found)) => Err(ParseError { line, what: "not interpreted", found: found.to_owned() }),
-            None => Ok(Self::default()),
+        let mut parser =
+            Parser { reader: Reader::new(tokens(text)), module: Self::default(), variables: HashMap::new() };
+        parser.head()?;
+        while !parser.reader.is_at_end() {
+            parser.item()?;
         }
+        Ok(parser.module)
     }
 
     /// Returns the kernel of that name.
@@ -53,53 +69,114 @@ impl Module {
     }
 }
 
-/// A variable of a module in global or constant memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Global {
-    /// Its name.
-    pub name: String,
-    /// Whether kernels may only read it.
-    pub is_constant: bool,
-    /// Its length in bytes.
-    pub bytes: usize,
-    /// The number its address is a multiple of.
-    pub alignment: usize,
-    /// Its first value, `bytes` long.
-    pub initial: Vec<u8>,
+/// A module on its way.
+struct Parser<'a> {
+    reader: Reader<'a>,
+    module: Module,
+    variables: HashMap<&'a str, ModuleVariable>,
 }
 
-/// The place of a parameter among the bytes of all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// First byte.
-    pub offset: usize,
-    /// Length.
-    pub bytes: usize,
-    /// The number `offset` is a multiple of.
-    pub alignment: usize,
-}
+impl<'a> Parser<'a> {
+    /// The version, the target and the size of addresses.
+    fn head(&mut self) -> Result<(), ParseError> {
+        self.reader.expect(".version", "a module begins with its version")?;
+        match self.reader.peek(0).split_once('.') {
+            Some(("6" | "7" | "8" | "9", _)) => self.reader.next(),
+            _ => return Err(self.reader.refuse("not a version that is interpreted")),
+        };
+        self.reader.expect(".target", "a target expected")?;
+        if !self.reader.peek(0).starts_with("sm_") {
+            return Err(self.reader.refuse("not a target that is interpreted"));
+        }
+        self.reader.next();
+        self.reader.expect(".address_size", "a size of addresses expected")?;
+        self.reader.expect("64", "addresses of 64 bits expected")
+    }
 
-/// A kernel, ready to run.
-#[derive(Clone, Debug)]
-pub struct Kernel {
-    /// Its name.
-    pub name: String,
-    /// Its parameters, in order.
-    pub parameters: Vec<Parameter>,
-    /// Shared memory that a block has without asking.
-    pub static_shared_bytes: usize,
-    /// Registers of a thread, where the text limits them (`.maxnreg`).
-    pub registers_max: Option<u32>,
-    /// The largest block, where the text limits it (`.maxntid`).
-    pub block_max: Option<[u32; 3]>,
-    /// The only block allowed, where the text names one (`.reqntid`).
-    pub block_required: Option<[u32; 3]>,
-}
+    fn item(&mut self) -> Result<(), ParseError> {
+        let is_external = self.reader.takes(".extern");
+        let is_linked = !is_external && (self.reader.takes(".visible") || self.reader.takes(".weak"));
+        match self.reader.peek(0) {
+            ".entry" if !is_external => {
+                self.reader.next();
+                let kernel = body::kernel(&mut self.reader, &self.variables)?;
+                self.module.kernels.push(kernel);
+                Ok(())
+            }
+            ".global" | ".const" if !is_external => self.global(),
+            ".shared" if is_external => self.dynamic_shared(),
+            ".shared" if !is_linked => self.shared(),
+            _ => Err(self.reader.refuse("not interpreted")),
+        }
+    }
 
-impl Kernel {
-    /// Returns the length of all parameters together, with the gaps between them.
-    #[must_use]
-    pub fn parameter_bytes(&self) -> usize {
-        self.parameters.last().map_or(0, |last| last.offset + last.bytes)
+    fn shared(&mut self) -> Result<(), ParseError> {
+        self.reader.next();
+        let declared = declared(&mut self.reader)?;
+        let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
+        let variable = ModuleVariable::Shared { bytes, alignment: declared.alignment };
+        self.declare(declared.name, variable)
+    }
+
+    fn dynamic_shared(&mut self) -> Result<(), ParseError> {
+        self.reader.next();
+        let declared = declared(&mut self.reader)?;
+        if declared.bytes.is_some() {
+            return Err(self.reader.refuse("an array without a size expected before"));
+        }
+        self.declare(declared.name, ModuleVariable::DynamicShared { alignment: declared.alignment })
+    }
+
+    fn global(&mut self) -> Result<(), ParseError> {
+        let is_constant = self.reader.next() == ".const";
+        let declared = declared(&mut self.reader)?;
+        let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
+        let initial = match self.reader.takes("=") {
+            true => self.values(declared.scalar, bytes)?,
+            false => vec![0; bytes],
+        };
+        let variable = ModuleVariable::Global(self.module.globals.len());
+        let Declared { name, alignment, .. } = declared;
+        self.module.globals.push(Global { name: name.to_owned(), is_constant, bytes, alignment, initial });
+        self.declare(name, variable)
+    }
+
+    fn declare(&mut self, name: &'a str, variable: ModuleVariable) -> Result<(), ParseError> {
+        if self.variables.insert(name, variable).is_some() {
+            return Err(self.reader.refuse("a name that is there already, before"));
+        }
+        self.reader.expect(";", "the end of a variable expected")
+    }
+
+    /// The first value of a variable: one, or a list that zeros follow.
+    fn values(&mut self, scalar: ScalarType, bytes: usize) -> Result<Vec<u8>, ParseError> {
+        let mut initial = Vec::with_capacity(bytes);
+        let is_list = self.reader.takes("{");
+        loop {
+            self.value(scalar, &mut initial)?;
+            if !is_list || !self.reader.takes(",") {
+                break;
+            }
+        }
+        if is_list {
+            self.reader.expect("}", "the end of a list expected")?;
+        }
+        if initial.len() > bytes {
+            return Err(self.reader.refuse("more values than room before"));
+        }
+        initial.resize(bytes, 0);
+        Ok(initial)
+    }
+
+    fn value(&mut self, scalar: ScalarType, initial: &mut Vec<u8>) -> Result<(), ParseError> {
+        let refused = self.reader.refuse("not a value of the variable's type");
+        let bits = match (self.reader.number()?, scalar.kind) {
+            (Number::Integer(value), kind) if kind != ScalarKind::Float => value,
+            (Number::Single(value), ScalarKind::Float) if scalar.bits == 32 => u64::from(value),
+            (Number::Double(value), ScalarKind::Float) if scalar.bits == 64 => value,
+            _ => return Err(refused),
+        };
+        initial.extend_from_slice(&bits.to_le_bytes()[..scalar.bytes()]);
+        Ok(())
     }
 }
