@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use recoup_compress::cuda_source;
 use recoup_core::{Bound, Values};
 use recoup_cuda_double::ptx::{Arena, Arguments, INSTRUCTIONS_MAX, Launch, Module, run};
-use recoup_device::{DeviceError, compile};
+use recoup_device::{Compiler, DeviceError, compile};
 
 use super::corpus::{BLOCK, Random, each_kind, patchwork};
 use super::frames::{DeviceLattice, Frame};
@@ -33,7 +33,7 @@ struct Request<'a> {
 impl Interpreter {
     /// `None`, and a message, where the compiler is missing.
     fn start(seed: u64) -> Option<Self> {
-        match recoup_device::find_compiler() {
+        match Compiler::find(None) {
             Err(DeviceError::NotAvailable { what, why }) => {
                 println!("SKIPPED: {what}: {why}");
                 None

@@ -70,22 +70,29 @@ impl Settings {
     pub(crate) fn set(&mut self, name: &str, value: u64) -> bool {
         let positive = Some(value).filter(|value| *value > 0);
         let small = u32::try_from(value).ok();
-        let status = small.and_then(CudaStatus::of);
-        let done = match name {
-            "seed" => Some(self.seed = value),
-            "fail_call" => Some(self.fail_call = positive),
-            "error" => status.map(|status| self.error = status),
-            "lost_at" => Some(self.lost_at = positive),
-            "lost_error" => status.map(|status| self.lost_error = status),
-            "memory_bytes" => Some(self.memory_bytes = value),
-            "devices" => small.map(|devices| self.devices = devices),
-            "driver_version" => small.map(|version| self.driver_version = Some(version).filter(|it| *it > 0)),
-            "capability" => small.map(|capability| self.capability = capability),
-            "registers" => small.map(|registers| self.registers = registers),
-            "has_pools" => Some(self.has_pools = value > 0),
-            _ => None,
-        };
-        done.is_some()
+        match name {
+            "seed" => self.seed = value,
+            "fail_call" => self.fail_call = positive,
+            "lost_at" => self.lost_at = positive,
+            "memory_bytes" => self.memory_bytes = value,
+            "has_pools" => self.has_pools = value > 0,
+            _ => return small.is_some_and(|value| self.set_small(name, value)),
+        }
+        true
+    }
+
+    fn set_small(&mut self, name: &str, value: u32) -> bool {
+        let status = CudaStatus::of(value);
+        match (name, status) {
+            ("error", Some(status)) => self.error = status,
+            ("lost_error", Some(status)) => self.lost_error = status,
+            ("devices", _) => self.devices = value,
+            ("driver_version", _) => self.driver_version = Some(value).filter(|version| *version > 0),
+            ("capability", _) => self.capability = value,
+            ("registers", _) => self.registers = value,
+            _ => return false,
+        }
+        true
     }
 
     /// Returns the value that [`Settings::set`] takes for each name of [`NAMES`].

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(super) struct Library {
     reset: extern "C" fn(*const u64, usize) -> u32,
+    change: extern "C" fn(*const u64, usize) -> u32,
     report: extern "C" fn(*mut u8, usize) -> usize,
 }
 
@@ -22,8 +23,14 @@ pub(super) fn library(path: &Path) -> &'static Library {
         // SAFETY: the function has this type in `driver/control/sys.rs`.
         let reset = unsafe { library.get(b"recoup_double_reset\0") };
         // SAFETY: the function has this type in `driver/control/sys.rs`.
+        let change = unsafe { library.get(b"recoup_double_change\0") };
+        // SAFETY: the function has this type in `driver/control/sys.rs`.
         let report = unsafe { library.get(b"recoup_double_report\0") };
-        Library { reset: *reset.expect("it resets"), report: *report.expect("it reports") }
+        Library {
+            reset: *reset.expect("it resets"),
+            change: *change.expect("it changes"),
+            report: *report.expect("it reports"),
+        }
     })
 }
 
@@ -31,6 +38,11 @@ impl Library {
     /// Passes settings on; whether they were understood.
     pub(super) fn reset(&self, values: &[u64]) -> bool {
         (self.reset)(values.as_ptr(), values.len()) == 0
+    }
+
+    /// Passes settings on that are to hold from now on; whether they were understood.
+    pub(super) fn change(&self, values: &[u64]) -> bool {
+        (self.change)(values.as_ptr(), values.len()) == 0
     }
 
     /// Returns the text of the account.

@@ -33,9 +33,10 @@ impl From<DeviceFault> for WorkFault {
 /// The error a device gives for a fault.
 fn status(fault: &DeviceFault) -> CudaStatus {
     match fault {
-        DeviceFault::Address { .. } => CudaStatus::IllegalAddress,
+        DeviceFault::Address { .. } | DeviceFault::Outside { .. } => CudaStatus::IllegalAddress,
         DeviceFault::Misaligned { .. } => CudaStatus::MisalignedAddress,
-        DeviceFault::Launch { .. } => CudaStatus::LaunchFailed,
+        // A device would go on with whatever it has, or hang.
+        _ => CudaStatus::LaunchFailed,
     }
 }
 
@@ -74,7 +75,7 @@ pub(crate) fn execute(action: &Action, reach: &mut Reach<'_>) -> Result<Touched,
 
 fn host_range(start: HostAddress, bytes: usize) -> Ranges {
     let start = start.number() as u64;
-    Ranges::of([start..start + bytes as u64])
+    Ranges::of(std::iter::once(start..start + bytes as u64))
 }
 
 fn to_device(source: &HostSource, target: u64, reach: &mut Reach<'_>) -> Result<Touched, WorkFault> {

@@ -144,9 +144,18 @@ pub(crate) fn reset(settings: Settings) {
     *lock() = Some(Driver::new(settings));
 }
 
-/// The account so far.
-pub(crate) fn report() -> DoubleReport {
-    lock().as_ref().map(Driver::report).unwrap_or_default()
+/// Goes on with other settings; what was drawn from the seed stays.
+pub(crate) fn change(settings: Settings) {
+    let mut state = lock();
+    match state.as_mut() {
+        Some(driver) => driver.settings = settings,
+        None => *state = Some(Driver::new(settings)),
+    }
+}
+
+/// The account so far; `None` if the driver was never called.
+pub(crate) fn report() -> Option<DoubleReport> {
+    lock().as_ref().map(Driver::report)
 }
 
 /// Runs `work` while calls of the driver are refused.

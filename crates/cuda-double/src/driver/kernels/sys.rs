@@ -1,7 +1,6 @@
 //! Calls about modules and kernels.
 
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
-#![expect(clippy::too_many_arguments, reason = "the driver's interface has them")]
 
 use super::super::host_memory::HostAddress;
 use super::super::interface::{Place, give};
