@@ -20,7 +20,7 @@ pub(crate) const GRANULARITY: u64 = 2 << 20;
 
 /// A piece of addresses with memory behind it.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct MappedPiece {
     bytes: u64,
     storage: usize,
     can_access: bool,
@@ -28,7 +28,7 @@ struct Span {
 
 /// Memory that a program asked for in one call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Allocation {
+pub(crate) struct OwnedRange {
     pub(crate) bytes: u64,
     pub(crate) context: u64,
     pub(crate) device: u32,
@@ -49,15 +49,15 @@ struct Spot {
 /// All memory of all devices.
 #[derive(Debug, Default)]
 pub(crate) struct AddressSpace {
-    spans: BTreeMap<u64, Span>,
-    allocations: BTreeMap<u64, Allocation>,
+    spans: BTreeMap<u64, MappedPiece>,
+    allocations: BTreeMap<u64, OwnedRange>,
     reservations: BTreeMap<u64, u64>,
     storages: Vec<Option<PagedBytes>>,
     used: BTreeMap<u32, u64>,
     taken_addresses: u64,
     taken_physical: u64,
     /// First address and contents of the span found last.
-    recent: Option<(u64, Span)>,
+    recent: Option<(u64, MappedPiece)>,
 }
 
 impl AddressSpace {
@@ -93,7 +93,7 @@ impl AddressSpace {
         self.storages.get_mut(index).and_then(Option::as_mut).ok_or(CudaStatus::InvalidValue)
     }
 
-    fn map_span(&mut self, address: u64, span: Span) {
+    fn map_span(&mut self, address: u64, span: MappedPiece) {
         if let Some(storage) = &mut self.storages[span.storage] {
             storage.mappings += 1;
         }
@@ -118,20 +118,20 @@ impl AddressSpace {
         if let Some(storage) = &mut self.storages[storage] {
             storage.handles = 1;
         }
-        self.allocations.insert(address, Allocation { bytes, context, device, is_given_back: false, storage });
+        self.allocations.insert(address, OwnedRange { bytes, context, device, is_given_back: false, storage });
         address
     }
 
     /// Makes an allocation accessible.
     pub(crate) fn begin(&mut self, address: u64) {
-        if let Some(Allocation { bytes, storage, .. }) = self.allocations.get(&address).copied() {
-            self.map_span(address, Span { bytes, storage, can_access: true });
+        if let Some(OwnedRange { bytes, storage, .. }) = self.allocations.get(&address).copied() {
+            self.map_span(address, MappedPiece { bytes, storage, can_access: true });
         }
     }
 
     /// Takes an allocation off the program's hands; it stays accessible until
     /// [`AddressSpace::end`].
-    pub(crate) fn give_back(&mut self, address: u64) -> Refusable<Allocation> {
+    pub(crate) fn give_back(&mut self, address: u64) -> Refusable<OwnedRange> {
         let found = self.allocations.get_mut(&address).filter(|allocation| !allocation.is_given_back);
         let allocation = found.ok_or(CudaStatus::InvalidValue)?;
         allocation.is_given_back = true;
@@ -150,13 +150,13 @@ impl AddressSpace {
     }
 
     /// First addresses and allocations that belong to a context.
-    pub(crate) fn of_context(&self, context: u64) -> Vec<(u64, Allocation)> {
+    pub(crate) fn of_context(&self, context: u64) -> Vec<(u64, OwnedRange)> {
         let all = self.allocations.iter().map(|(address, allocation)| (*address, *allocation));
         all.filter(|(_, allocation)| allocation.context == context).collect()
     }
 
     /// Returns the allocation of the program that an address lies in, with its first address.
-    pub(crate) fn allocation_at(&self, address: u64) -> Option<(u64, Allocation)> {
+    pub(crate) fn allocation_at(&self, address: u64) -> Option<(u64, OwnedRange)> {
         let (start, allocation) = self.allocations.range(..=address).next_back()?;
         let is_within = address - start < allocation.bytes && !allocation.is_given_back;
         is_within.then_some((*start, *allocation))
@@ -181,7 +181,7 @@ impl AddressSpace {
         true
     }
 
-    fn span_at(&self, address: u64) -> Option<(u64, Span)> {
+    fn span_at(&self, address: u64) -> Option<(u64, MappedPiece)> {
         let (start, span) = self.spans.range(..=address).next_back()?;
         (address - start < span.bytes).then_some((*start, *span))
     }
@@ -313,7 +313,7 @@ impl AddressSpace {
         if !is_reserved || !is_free {
             return Err(CudaStatus::InvalidValue);
         }
-        self.map_span(address, Span { bytes, storage: handle, can_access: false });
+        self.map_span(address, MappedPiece { bytes, storage: handle, can_access: false });
         Ok(())
     }
 
