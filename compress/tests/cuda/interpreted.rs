@@ -1,6 +1,6 @@
 //! The kernels as the runtime compiler makes them, interpreted, against the host's codec.
 
-use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use recoup_compress::cuda_source;
 use recoup_core::{Bound, Values};
@@ -15,16 +15,15 @@ use super::shim::{BOUNDS, Shim, Twin, append, compare_both_types, decoded};
 const CODING_THREADS: u32 = 512;
 const MOVING_THREADS: u32 = 256;
 
-/// The kernels, compiled when first needed.
+/// Runs the kernels.
 struct Interpreter {
-    modules: HashMap<(u32, bool), Module>,
     seed: u64,
     instructions: u64,
 }
 
 /// Memory and order of one request.
-struct Request<'a> {
-    module: &'a Module,
+struct Request {
+    module: &'static Module,
     arena: Arena,
     seed: u64,
     instructions: u64,
@@ -40,22 +39,27 @@ impl Interpreter {
             }
             found => {
                 found.unwrap();
-                Some(Self { modules: HashMap::new(), seed, instructions: 0 })
+                Some(Self { seed, instructions: 0 })
             }
         }
     }
 
-    fn request(&mut self, mode: u32, is_wide: bool) -> Request<'_> {
-        let module = self.modules.entry((mode, is_wide)).or_insert_with(|| {
-            let lattice = ["Exact", "Absolute", "Relative"][mode as usize];
-            let source = cuda_source(lattice, if is_wide { "F64" } else { "F32" });
-            Module::parse(&compile(&source, "qb.cuh", "sm_90").unwrap().ptx).unwrap()
-        });
-        Request { module, arena: Arena::default(), seed: self.seed, instructions: 0 }
+    fn request(&self, mode: u32, is_wide: bool) -> Request {
+        Request { module: module(mode, is_wide), arena: Arena::default(), seed: self.seed, instructions: 0 }
     }
 }
 
-impl Request<'_> {
+/// The kernels of a mode and a type, compiled once a process.
+fn module(mode: u32, is_wide: bool) -> &'static Module {
+    static MODULES: [OnceLock<Module>; 6] = [const { OnceLock::new() }; 6];
+    MODULES[mode as usize * 2 + usize::from(is_wide)].get_or_init(|| {
+        let lattice = ["Exact", "Absolute", "Relative"][mode as usize];
+        let source = cuda_source(lattice, if is_wide { "F64" } else { "F32" });
+        Module::parse(&compile(&source, "qb.cuh", "sm_90").unwrap().ptx).unwrap()
+    })
+}
+
+impl Request {
     fn launch(&mut self, name: &str, blocks: usize, threads: u32, arguments: &Arguments) {
         let globals: Vec<u64> = self.module.globals().iter().map(|global| self.arena.upload(&global.initial)).collect();
         let launch = Launch {

@@ -4,7 +4,7 @@ use super::fault::DeviceFault;
 use super::gathering::gather;
 use super::instruction::{Action, Barrier};
 use super::state::{BlockState, LANES, ThreadFault};
-use super::thread::Standing;
+use super::thread::ThreadStatus;
 
 /// Barriers that a block has.
 const BARRIERS: u32 = 16;
@@ -14,9 +14,9 @@ const BARRIERS: u32 = 16;
 pub(super) fn release(block: &mut BlockState<'_>) -> Result<bool, ThreadFault> {
     let mut is_released = false;
     for thread in 0..block.lanes.len() {
-        let Standing::Barrier { number, threads } = block.lanes[thread].standing else { continue };
+        let ThreadStatus::Barrier { number, threads } = block.lanes[thread].status else { continue };
         let at = |fault| ThreadFault { thread, fault };
-        let is_whole = threads.is_none_or(|threads| threads > 0 && threads as usize % LANES == 0);
+        let is_whole = threads.is_none_or(|threads| threads > 0 && (threads as usize).is_multiple_of(LANES));
         if number >= BARRIERS || !is_whole {
             return Err(at(DeviceFault::Barrier { number, threads }));
         }
@@ -48,8 +48,8 @@ fn complete(
     let mut warps = 0;
     for first in (0..block.lanes.len()).step_by(LANES) {
         let warp = first..block.lanes.len().min(first + LANES);
-        let lanes: Vec<usize> = warp.filter(|lane| block.lanes[*lane].standing != Standing::Ended).collect();
-        let is_here = |lane: &usize| matches!(block.lanes[*lane].standing, Standing::Barrier { number: own, .. } if own == number);
+        let lanes: Vec<usize> = warp.filter(|lane| block.lanes[*lane].status != ThreadStatus::Ended).collect();
+        let is_here = |lane: &usize| matches!(block.lanes[*lane].status, ThreadStatus::Barrier { number: own, .. } if own == number);
         if !lanes.is_empty() && lanes.iter().all(is_here) {
             check_aligned(block, &lanes, number)?;
             warps += 1;
@@ -83,7 +83,7 @@ fn check_aligned(block: &BlockState<'_>, lanes: &[usize], number: u32) -> Result
 fn check_agreement(block: &BlockState<'_>, arrived: &[usize], thread: usize, number: u32) -> Result<(), DeviceFault> {
     let how = |thread: usize| barrier(block, thread).map(|barrier| barrier.reduction.map(|reduction| reduction.how));
     let is_same =
-        |other: &usize| block.lanes[*other].standing == block.lanes[thread].standing && how(*other) == how(thread);
+        |other: &usize| block.lanes[*other].status == block.lanes[thread].status && how(*other) == how(thread);
     if arrived.iter().all(is_same) {
         return Ok(());
     }
@@ -113,6 +113,6 @@ fn pass(block: &mut BlockState<'_>, arrived: &[usize]) {
                 .for_each(|uses| registers.note_writes(uses));
         }
         block.lanes[*thread].position += 1;
-        block.lanes[*thread].standing = Standing::Ready;
+        block.lanes[*thread].status = ThreadStatus::Ready;
     }
 }

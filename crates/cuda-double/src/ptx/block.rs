@@ -2,10 +2,10 @@
 
 use super::fault::DeviceFault;
 use super::memory::DeviceMemory;
-use super::order::Order;
+use super::order::SeededOrder;
 use super::special::ThreadNumbers;
 use super::state::{BlockState, LANES, ThreadFault};
-use super::thread::{Lane, Standing};
+use super::thread::{ThreadState, ThreadStatus};
 use super::{barrier, report, warp};
 
 /// Times that a warp goes on before the next one has its turns.
@@ -15,7 +15,7 @@ const WARP_TURNS: usize = 64;
 #[derive(Debug)]
 pub(super) struct BlockRunner<'a> {
     pub(super) state: BlockState<'a>,
-    pub(super) order: Order,
+    pub(super) order: SeededOrder,
     pub(super) instructions_max: u64,
     /// Instructions executed by all blocks so far.
     pub(super) executed: u64,
@@ -27,11 +27,11 @@ impl BlockRunner<'_> {
         self.state.begin(numbers);
         loop {
             self.pass(memory)?;
-            if self.state.lanes.iter().all(|lane| lane.standing == Standing::Ended) {
+            if self.state.lanes.iter().all(|lane| lane.status == ThreadStatus::Ended) {
                 return Ok(());
             }
             let is_released = barrier::release(&mut self.state)?;
-            if !is_released && !self.state.lanes.iter().any(|lane| lane.standing == Standing::Ready) {
+            if !is_released && !self.state.lanes.iter().any(|lane| lane.status == ThreadStatus::Ready) {
                 return Err(self.deadlock());
             }
         }
@@ -53,7 +53,7 @@ impl BlockRunner<'_> {
         let mut ready = Vec::with_capacity(LANES);
         for _ in 0..WARP_TURNS {
             ready.clear();
-            ready.extend((first..end).filter(|thread| self.state.lanes[*thread].standing == Standing::Ready));
+            ready.extend((first..end).filter(|thread| self.state.lanes[*thread].status == ThreadStatus::Ready));
             if ready.is_empty() {
                 break;
             }
@@ -70,14 +70,14 @@ impl BlockRunner<'_> {
     fn run_thread(&mut self, thread: usize, memory: &mut dyn DeviceMemory) -> Result<(), ThreadFault> {
         let turn = self.order.turn().min(self.instructions_max - self.executed);
         self.executed += self.state.run_thread(thread, turn, memory)?;
-        if self.executed == self.instructions_max && self.state.lanes[thread].standing == Standing::Ready {
+        if self.executed == self.instructions_max && self.state.lanes[thread].status == ThreadStatus::Ready {
             return Err(ThreadFault { thread, fault: DeviceFault::Endless { instructions: self.executed } });
         }
         Ok(())
     }
 
     fn deadlock(&self) -> ThreadFault {
-        let waits = |lane: &Lane| lane.standing != Standing::Ended;
+        let waits = |lane: &ThreadState| lane.status != ThreadStatus::Ended;
         let thread = self.state.lanes.iter().position(waits).unwrap_or_default();
         let waiting = report::waiting(&self.state.lanes, &self.state.kernel.code);
         ThreadFault { thread, fault: DeviceFault::Deadlock { waiting } }

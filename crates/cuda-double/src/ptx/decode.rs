@@ -156,7 +156,7 @@ fn compare(
     };
     if combine.is_none() && opposite == NO_REGISTER && target != NO_REGISTER {
         let sources = [a, b, a, a];
-        return Ok(Action::Compute { target, function: table::Function::Two(function), sources });
+        return Ok(Action::Compute { target, function: table::ScalarFunction::Two(function), sources });
     }
     Ok(Action::Compare(Box::new(Compare { function, combine, a, b, target, opposite })))
 }

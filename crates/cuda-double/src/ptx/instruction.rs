@@ -1,6 +1,6 @@
 //! Instructions, decoded: registers by number, functions by address.
 
-use super::table::Function;
+use super::table::ScalarFunction;
 
 /// A register of a thread, by number.
 pub(super) type Register = u32;
@@ -43,7 +43,7 @@ pub(super) enum Space {
 
 /// The values that a load or a store moves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Access {
+pub(super) struct MemoryAccess {
     pub(super) space: Space,
     /// Bytes of one value.
     pub(super) bytes: usize,
@@ -182,7 +182,7 @@ impl Action {
 pub(super) enum Action {
     Compute {
         target: Register,
-        function: Function,
+        function: ScalarFunction,
         sources: [Operand; 4],
     },
     /// Converts; the register takes the bits of `mask`.
@@ -207,12 +207,12 @@ pub(super) enum Action {
     },
     /// Loads values; each register takes the bits of its mask, after the sign where one is wanted.
     Load {
-        access: Access,
+        access: MemoryAccess,
         is_signed: bool,
         targets: Box<[Loaded]>,
     },
     Store {
-        access: Access,
+        access: MemoryAccess,
         sources: Box<[Operand]>,
     },
     Atomic(Box<Atomic>),
@@ -261,7 +261,7 @@ pub(super) struct Combine {
 /// A read and a write that nothing comes between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Atomic {
-    pub(super) access: Access,
+    pub(super) access: MemoryAccess,
     /// Takes what is there and the operands; gives what will be there.
     pub(super) function: fn(u64, u64, u64) -> u64,
     pub(super) sources: [Operand; 2],
@@ -308,7 +308,7 @@ pub(super) struct Collective {
     /// The lane's own value; for votes, a predicate.
     pub(super) source: Operand,
     pub(super) is_source_negated: bool,
-    /// Lane or distance, and limits, of a shuffle.
+    /// ThreadState or distance, and limits, of a shuffle.
     pub(super) shuffle: [Operand; 2],
     pub(super) target: Register,
     /// The predicate that some of them write; [`NO_REGISTER`] without.

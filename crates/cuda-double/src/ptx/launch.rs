@@ -5,7 +5,7 @@ use super::fault::DeviceFault;
 use super::kernel::Kernel;
 use super::memory::DeviceMemory;
 use super::names::{Constant, FIRST_ADDRESS};
-use super::order::Order;
+use super::order::SeededOrder;
 use super::special::ThreadNumbers;
 use super::state::{BlockSetup, BlockState, ThreadFault};
 
@@ -76,10 +76,10 @@ pub fn run(launch: &Launch<'_>, memory: &mut dyn DeviceMemory) -> Result<KernelR
         fault,
     })?;
     let threads = launch.block.iter().product::<u32>() as usize;
-    let shared_bytes = kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes;
+    let shared_bytes = shared_bytes(launch);
     let constants = kernel.constants.iter().map(|constant| value(*constant, launch)).collect();
     let setup = BlockSetup { kernel, threads, constants, parameters: launch.parameters, shared_bytes };
-    let mut order = Order::of(launch.seed);
+    let mut order = SeededOrder::of(launch.seed);
     let blocks = blocks(launch, &mut order);
     let instructions_max = launch.instructions_max;
     let mut runner = BlockRunner { state: BlockState::new(setup), order, instructions_max, executed: 0 };
@@ -91,8 +91,16 @@ pub fn run(launch: &Launch<'_>, memory: &mut dyn DeviceMemory) -> Result<KernelR
     Ok(KernelRun { instructions: runner.executed })
 }
 
+/// Bytes of shared memory of a block.
+fn shared_bytes(launch: &Launch<'_>) -> usize {
+    match launch.dynamic_shared_bytes {
+        0 => launch.kernel.static_shared_bytes,
+        dynamic => launch.kernel.dynamic_shared_offset() + dynamic,
+    }
+}
+
 /// The numbers of all blocks, in the order they run.
-fn blocks(launch: &Launch<'_>, order: &mut Order) -> Vec<u64> {
+fn blocks(launch: &Launch<'_>, order: &mut SeededOrder) -> Vec<u64> {
     let n: u64 = launch.grid.iter().map(|n| u64::from(*n)).product();
     let mut blocks: Vec<u64> = (0..n).collect();
     order.shuffle(&mut blocks);
@@ -144,8 +152,7 @@ fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
         let found = product(launch.block);
         return Err(DeviceFault::Launch { what: "threads of a block of one size", found, most: product(required) });
     }
-    let shared = kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes;
-    at_most("bytes of shared memory", shared as u64, SHARED_MAX)?;
+    at_most("bytes of shared memory", shared_bytes(launch) as u64, SHARED_MAX)?;
     at_most("bytes of parameters", kernel.parameter_bytes() as u64, launch.parameters.len() as u64)?;
     let globals = kernel.constants.iter().map(|constant| match constant {
         Constant::Global(number) => *number as u64 + 1,

@@ -7,12 +7,12 @@ const SEEDED_TURN_MAX: u64 = 256;
 
 /// An order drawn from a seed.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct SeededOrder {
     seed: u64,
     state: u64,
 }
 
-impl Order {
+impl SeededOrder {
     /// The order of a seed; with 0, that of the numbers.
     pub(super) fn of(seed: u64) -> Self {
         Self { seed, state: seed }
@@ -49,7 +49,7 @@ mod tests {
     fn a_seed_repeats_and_no_seed_keeps_the_order() {
         let order = |seed| {
             let mut numbers: Vec<u32> = (0..50).collect();
-            Order::of(seed).shuffle(&mut numbers);
+            SeededOrder::of(seed).shuffle(&mut numbers);
             numbers
         };
         assert_eq!(order(0), (0..50).collect::<Vec<_>>());

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::instruction::Instruction;
-use super::thread::{Lane, Standing};
+use super::thread::{ThreadState, ThreadStatus};
 
 /// The lines where threads wait, and the numbers of the threads.
-pub(super) fn waiting(lanes: &[Lane], code: &[Instruction]) -> String {
+pub(super) fn waiting(lanes: &[ThreadState], code: &[Instruction]) -> String {
     let mut by_line = BTreeMap::<usize, Vec<usize>>::new();
     for (thread, lane) in lanes.iter().enumerate() {
-        if lane.standing != Standing::Ended {
+        if lane.status != ThreadStatus::Ended {
             by_line.entry(code[lane.position].line).or_default().push(thread);
         }
     }

@@ -7,7 +7,7 @@ use super::names::FIRST_ADDRESS;
 
 /// Where shared memory begins among the addresses of any space.
 pub(super) const SHARED_WINDOW: u64 = 1 << 60;
-/// Where a thread's own memory begins among them.
+/// Where the memory of a thread begins among them.
 pub(super) const LOCAL_WINDOW: u64 = 1 << 61;
 /// Addresses in each of the two.
 const WINDOW_BYTES: u64 = 1 << 32;

@@ -76,10 +76,10 @@ impl Special {
             Self::Lane => lane,
             Self::Warp => of.index / 32,
             Self::LanesBelow => own - 1,
-            Self::LanesUpTo => own - 1 | own,
+            Self::LanesUpTo => (own - 1) | own,
             Self::OwnLane => own,
             Self::LanesFrom => !(own - 1),
-            Self::LanesAbove => !(own - 1) & !own,
+            Self::LanesAbove => !((own - 1) | own),
             Self::DynamicSharedBytes => of.dynamic_shared_bytes,
         }
     }

@@ -5,7 +5,7 @@ use super::kernel::Kernel;
 use super::memory::DeviceMemory;
 use super::space::Spaces;
 use super::special::ThreadNumbers;
-use super::thread::{Lane, Program, Registers, Standing};
+use super::thread::{KernelCode, Registers, ThreadState, ThreadStatus};
 
 /// Lanes of a warp.
 pub(super) const LANES: usize = 32;
@@ -34,7 +34,7 @@ pub(super) struct BlockSetup<'a> {
 #[derive(Debug)]
 pub(super) struct BlockState<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<ThreadState>,
     constants: Vec<u64>,
     parameters: &'a [u8],
     shared: Vec<u8>,
@@ -49,7 +49,7 @@ impl<'a> BlockState<'a> {
         let BlockSetup { kernel, threads, constants, parameters, shared_bytes } = setup;
         Self {
             kernel,
-            lanes: vec![Lane { position: 0, standing: Standing::Ready }; threads],
+            lanes: vec![ThreadState { position: 0, status: ThreadStatus::Ready }; threads],
             constants,
             parameters,
             shared: vec![FRESH; shared_bytes],
@@ -64,7 +64,7 @@ impl<'a> BlockState<'a> {
         self.shared.fill(FRESH);
         self.local.fill(FRESH);
         self.written.fill(0);
-        self.lanes.fill(Lane { position: 0, standing: Standing::Ready });
+        self.lanes.fill(ThreadState { position: 0, status: ThreadStatus::Ready });
         for index in 0..self.lanes.len() as u32 {
             let numbers = numbers.of_thread(index);
             let base = index as usize * self.kernel.n_registers;
@@ -82,7 +82,7 @@ impl<'a> BlockState<'a> {
         memory: &mut dyn DeviceMemory,
     ) -> Result<u64, ThreadFault> {
         let Self { kernel, lanes, constants, parameters, shared, local, registers, written } = self;
-        let program = Program { code: &kernel.code, tracking: &kernel.tracking };
+        let program = KernelCode { code: &kernel.code, tracking: &kernel.tracking };
         let mut registers = Registers {
             values: own_part(registers, thread, kernel.n_registers),
             written: own_part(written, thread, kernel.tracking.words()),

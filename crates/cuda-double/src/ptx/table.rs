@@ -6,12 +6,9 @@ mod convert;
 mod integer;
 mod real;
 
-pub(super) use compare::compare;
-pub(super) use convert::conversion;
-
 /// The function of an instruction, on the bits of registers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Function {
+pub(super) enum ScalarFunction {
     One(fn(u64) -> u64),
     Two(fn(u64, u64) -> u64),
     Three(fn(u64, u64, u64) -> u64),
@@ -20,7 +17,7 @@ pub(super) enum Function {
     Partial(fn(u64, u64) -> Option<u64>),
 }
 
-impl Function {
+impl ScalarFunction {
     /// Returns the number of operands it takes.
     pub(super) fn n_sources(self) -> usize {
         match self {
@@ -35,7 +32,7 @@ impl Function {
 /// A function, and the bits of its operands.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    pub(super) function: Function,
+    pub(super) function: ScalarFunction,
     /// Bits of the result.
     pub(super) target: u32,
     /// Bits of each operand.
@@ -43,12 +40,12 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    fn new(function: Function, target: u32, sources: &[u32]) -> Self {
+    fn new(function: ScalarFunction, target: u32, sources: &[u32]) -> Self {
         Self { function, target, sources: sources.to_vec() }
     }
 
     /// Operands and result have the same bits.
-    fn uniform(function: Function, bits: u32) -> Self {
+    fn uniform(function: ScalarFunction, bits: u32) -> Self {
         Self::new(function, bits, &vec![bits; function.n_sources()])
     }
 }
@@ -56,4 +53,15 @@ impl Operation {
 /// Returns the operation of an opcode and its modifiers; `None` where it is none of the table.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
     integer::find(words).or_else(|| bits::find(words)).or_else(|| real::find(words))
+}
+
+/// Returns a comparison of a type, which gives 1 where it holds; `None` where the type has none of
+/// that name.
+pub(super) fn compare(name: &str, scalar: &str) -> Option<fn(u64, u64) -> u64> {
+    compare::compare(name, scalar)
+}
+
+/// Returns the conversion of `cvt` with these modifiers and types.
+pub(super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Option<fn(u64) -> u64> {
+    convert::conversion(modifiers, target, source)
 }

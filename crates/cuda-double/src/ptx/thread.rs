@@ -2,15 +2,15 @@
 
 use super::fault::DeviceFault;
 use super::instruction::{
-    Access, Action, Address, Atomic, Compare, Instruction, NO_REGISTER, Operand, PredicateOperand, Register,
+    Action, Address, Atomic, Compare, Instruction, MemoryAccess, NO_REGISTER, Operand, PredicateOperand, Register,
 };
 use super::space::Spaces;
-use super::table::Function;
+use super::table::ScalarFunction;
 use super::tracking::{TrackedUses, Tracking};
 
 /// Why a thread stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ThreadStatus {
     /// It does not: its turn is over.
     Ready,
     /// It waits for the lanes of its mask.
@@ -27,10 +27,10 @@ pub(super) enum Standing {
 
 /// The place of a thread in its kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane {
+pub(super) struct ThreadState {
     /// The next instruction.
     pub(super) position: usize,
-    pub(super) standing: Standing,
+    pub(super) status: ThreadStatus,
 }
 
 /// The registers of a thread, and the constants of its launch.
@@ -92,21 +92,21 @@ impl Registers<'_> {
 enum Next {
     Following,
     Jump(usize),
-    Stand(Standing),
+    Stand(ThreadStatus),
 }
 
 /// A kernel's instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Program<'a> {
+pub(super) struct KernelCode<'a> {
     pub(super) code: &'a [Instruction],
     pub(super) tracking: &'a Tracking,
 }
 
-impl Program<'_> {
+impl KernelCode<'_> {
     /// Runs a thread for at most `turn` instructions; returns how many it ran.
     pub(super) fn run(
         &self,
-        lane: &mut Lane,
+        lane: &mut ThreadState,
         registers: &mut Registers<'_>,
         spaces: &mut Spaces<'_>,
         turn: u64,
@@ -121,8 +121,8 @@ impl Program<'_> {
             match next {
                 Next::Following => lane.position += 1,
                 Next::Jump(target) => lane.position = target,
-                Next::Stand(standing) => {
-                    lane.standing = standing;
+                Next::Stand(status) => {
+                    lane.status = status;
                     return Ok(executed + 1);
                 }
             }
@@ -207,30 +207,30 @@ fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) 
                 .map(|target| Next::Jump(*target))
                 .ok_or(DeviceFault::Branch { index, branches: targets.len() });
         }
-        Action::Exit => return Ok(Next::Stand(Standing::Ended)),
+        Action::Exit => return Ok(Next::Stand(ThreadStatus::Ended)),
         Action::Trap => return Err(DeviceFault::Trap),
         Action::Nothing => {}
         Action::Barrier(barrier) => {
             let number = registers.read(barrier.number) as u32;
             let threads = barrier.threads.map(|threads| registers.read(threads) as u32);
-            return Ok(Next::Stand(Standing::Barrier { number, threads }));
+            return Ok(Next::Stand(ThreadStatus::Barrier { number, threads }));
         }
         Action::Collective(collective) => {
-            return Ok(Next::Stand(Standing::Collective { mask: registers.read(collective.mask) as u32 }));
+            return Ok(Next::Stand(ThreadStatus::Collective { mask: registers.read(collective.mask) as u32 }));
         }
     }
     Ok(Next::Following)
 }
 
 #[inline]
-fn compute(function: Function, sources: &[Operand; 4], registers: &Registers<'_>) -> Result<u64, DeviceFault> {
+fn compute(function: ScalarFunction, sources: &[Operand; 4], registers: &Registers<'_>) -> Result<u64, DeviceFault> {
     let source = |index: usize| registers.read(sources[index]);
     Ok(match function {
-        Function::One(function) => function(source(0)),
-        Function::Two(function) => function(source(0), source(1)),
-        Function::Three(function) => function(source(0), source(1), source(2)),
-        Function::Four(function) => function(source(0), source(1), source(2), source(3)),
-        Function::Partial(function) => {
+        ScalarFunction::One(function) => function(source(0)),
+        ScalarFunction::Two(function) => function(source(0), source(1)),
+        ScalarFunction::Three(function) => function(source(0), source(1), source(2)),
+        ScalarFunction::Four(function) => function(source(0), source(1), source(2), source(3)),
+        ScalarFunction::Partial(function) => {
             let dividend = source(0);
             let divisor = source(1);
             return function(dividend, divisor).ok_or(DeviceFault::Division { dividend, divisor });
@@ -261,7 +261,7 @@ fn set_predicates(compare: &Compare, registers: &mut Registers<'_>) {
 }
 
 fn store(
-    access: Access,
+    access: MemoryAccess,
     sources: &[Operand],
     registers: &Registers<'_>,
     spaces: &mut Spaces<'_>,
@@ -275,7 +275,7 @@ fn store(
 }
 
 fn exchange(atomic: &Atomic, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) -> Result<(), DeviceFault> {
-    let Access { space, bytes, address } = atomic.access;
+    let MemoryAccess { space, bytes, address } = atomic.access;
     let address = registers.address(address);
     let mut value = [0; 8];
     spaces.load(space, address, &mut value[..bytes])?;

@@ -7,7 +7,7 @@ use super::gathering::gather;
 use super::instruction::{Action, Collective, CollectiveKind, NO_REGISTER, Shuffle};
 use super::scalar::mask as low_bits;
 use super::state::{BlockState, LANES, ThreadFault};
-use super::thread::Standing;
+use super::thread::ThreadStatus;
 
 /// Lanes that are at the same instruction with the same mask.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct Meeting {
 /// Lets lanes go on for which all others of their masks wait too.
 pub(super) fn meet(block: &mut BlockState<'_>, warp: Range<usize>) -> Result<(), ThreadFault> {
     for thread in warp.clone() {
-        let Standing::Collective { mask } = block.lanes[thread].standing else { continue };
+        let ThreadStatus::Collective { mask } = block.lanes[thread].status else { continue };
         let lane = thread - warp.start;
         if mask >> lane & 1 == 0 {
             return Err(ThreadFault { thread, fault: DeviceFault::Mask { lane, mask } });
@@ -48,10 +48,10 @@ fn complete(block: &BlockState<'_>, warp: &Range<usize>, thread: usize, mask: u3
     let own = collective(block, thread)?;
     let mut lanes = 0;
     for (lane, other) in warp.clone().enumerate() {
-        if mask >> lane & 1 == 0 || block.lanes[other].standing == Standing::Ended {
+        if mask >> lane & 1 == 0 || block.lanes[other].status == ThreadStatus::Ended {
             continue;
         }
-        let waits = block.lanes[other].standing == Standing::Collective { mask };
+        let waits = block.lanes[other].status == ThreadStatus::Collective { mask };
         if !waits || !collective(block, other).is_some_and(|other| other.how.meets(own.how)) {
             return None;
         }
@@ -91,7 +91,7 @@ fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective
         uses.may_write.iter().for_each(|number| registers.set_written(*number, result.value.is_some()));
     }
     block.lanes[thread].position += 1;
-    block.lanes[thread].standing = Standing::Ready;
+    block.lanes[thread].status = ThreadStatus::Ready;
 }
 
 /// What a lane gets.

@@ -1,13 +1,13 @@
 //! Instructions on memory: loads, stores, atomics, fences, and addresses from one space to another.
 
 use super::super::error::ParseError;
-use super::super::instruction::{Access, Action, Atomic, Loaded, NO_REGISTER, Operand, Space};
+use super::super::instruction::{Action, Atomic, Loaded, MemoryAccess, NO_REGISTER, Operand, Space};
 use super::super::names::Constant;
 use super::super::operand::{Resolver, Width};
 use super::super::scalar::{Integer, Real, ScalarKind, ScalarType, by_integer, mask};
 use super::super::space::{LOCAL_WINDOW, SHARED_WINDOW};
 use super::super::syntax::OperandSyntax;
-use super::super::table::Function;
+use super::super::table::ScalarFunction;
 
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
@@ -44,7 +44,7 @@ fn convert_address(resolver: &mut Resolver<'_, '_, '_>, words: &[&str]) -> Resul
     let source = resolver.source(source, Width::Exactly(64))?;
     let target = resolver.register(target, 64)?;
     let distance = resolver.names.constant(Constant::Value(distance));
-    let function = Function::Two(|a, b| a.wrapping_add(b));
+    let function = ScalarFunction::Two(|a, b| a.wrapping_add(b));
     Ok(Action::Compute { target, function, sources: [source, distance, source, source] })
 }
 
@@ -122,7 +122,7 @@ fn load(resolver: &mut Resolver<'_, '_, '_>, words: &[&str], scalar: &str) -> Re
             Ok(Loaded { register: target.register, mask: mask(target.bits) })
         })
         .collect();
-    let access = Access { space, bytes: scalar.bytes(), address: resolver.address(address)? };
+    let access = MemoryAccess { space, bytes: scalar.bytes(), address: resolver.address(address)? };
     Ok(Action::Load { access, is_signed: scalar.kind == ScalarKind::Signed, targets: targets? })
 }
 
@@ -140,7 +140,7 @@ fn store(resolver: &mut Resolver<'_, '_, '_>, words: &[&str], scalar: &str) -> R
     };
     let sources: Result<Box<[Operand]>, ParseError> =
         parts.iter().map(|part| resolver.source(part, Width::AtLeast(scalar.bits))).collect();
-    let access = Access { space, bytes: scalar.bytes(), address: resolver.address(address)? };
+    let access = MemoryAccess { space, bytes: scalar.bytes(), address: resolver.address(address)? };
     Ok(Action::Store { access, sources: sources? })
 }
 
@@ -170,7 +170,7 @@ fn atomic(
         true => (resolver.target(&operands[0], width)?.register, &operands[1..]),
         false => (NO_REGISTER, operands),
     };
-    let access = Access { space, bytes: scalar.bytes(), address: resolver.address(&operands[0])? };
+    let access = MemoryAccess { space, bytes: scalar.bytes(), address: resolver.address(&operands[0])? };
     let first = resolver.source(&operands[1], width)?;
     let second = if is_exchange { resolver.source(&operands[2], width)? } else { first };
     Ok(Action::Atomic(Box::new(Atomic { access, function, sources: [first, second], target })))

@@ -1,11 +1,11 @@
 //! Bits: logic, shifts, fields, counts, permutations.
 
 use super::super::scalar::{Integer, by_integer, mask};
-use super::{Function, Operation};
+use super::{Operation, ScalarFunction};
 
 /// Returns the operation of an instruction on bits.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use Function::{Four, One, Three, Two};
+    use ScalarFunction::{Four, One, Three, Two};
     Some(match *words {
         ["and", name] => Operation::uniform(Two(|a, b| a & b), logic(name)?),
         ["or", name] => Operation::uniform(Two(|a, b| a | b), logic(name)?),
@@ -37,17 +37,17 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
     })
 }
 
-fn uniform<T: Integer>(function: Function) -> Operation {
+fn uniform<T: Integer>(function: ScalarFunction) -> Operation {
     Operation::uniform(function, T::BITS)
 }
 
 /// The second operand is a number of bits.
 fn shift<T: Integer>(function: fn(u64, u64) -> u64) -> Operation {
-    Operation::new(Function::Two(function), T::BITS, &[T::BITS, 32])
+    Operation::new(ScalarFunction::Two(function), T::BITS, &[T::BITS, 32])
 }
 
 fn count<T: Integer>(function: fn(u64) -> u64) -> Operation {
-    Operation::new(Function::One(function), 32, &[T::BITS])
+    Operation::new(ScalarFunction::One(function), 32, &[T::BITS])
 }
 
 fn logic(name: &str) -> Option<u32> {

@@ -3,10 +3,10 @@
 use super::super::scalar::{Integer, Real, by_integer, by_real};
 
 /// A comparison: 1 where it holds.
-pub(in super::super) type Comparison = fn(u64, u64) -> u64;
+pub(super) type ScalarComparison = fn(u64, u64) -> u64;
 
 /// Returns a comparison of a type; `None` where the type has none of that name.
-pub(in super::super) fn compare(name: &str, scalar: &str) -> Option<Comparison> {
+pub(super) fn compare(name: &str, scalar: &str) -> Option<ScalarComparison> {
     match scalar.as_bytes().first()? {
         b'f' => Some(by_real!(scalar, T => real::<T>(name)?)),
         b'b' => Some(by_integer!(scalar, bits, T => equality::<T>(name)?)),
@@ -15,7 +15,7 @@ pub(in super::super) fn compare(name: &str, scalar: &str) -> Option<Comparison> 
     }
 }
 
-fn equality<T: Integer>(name: &str) -> Option<Comparison> {
+fn equality<T: Integer>(name: &str) -> Option<ScalarComparison> {
     Some(match name {
         "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
         "ne" => |a, b| u64::from(T::of(a) != T::of(b)),
@@ -23,7 +23,7 @@ fn equality<T: Integer>(name: &str) -> Option<Comparison> {
     })
 }
 
-fn signed<T: Integer>(name: &str) -> Option<Comparison> {
+fn signed<T: Integer>(name: &str) -> Option<ScalarComparison> {
     Some(match name {
         "lt" => |a, b| u64::from(T::of(a) < T::of(b)),
         "le" => |a, b| u64::from(T::of(a) <= T::of(b)),
@@ -34,7 +34,7 @@ fn signed<T: Integer>(name: &str) -> Option<Comparison> {
 }
 
 /// Unsigned integers have names of their own for the same comparisons.
-fn unsigned<T: Integer>(name: &str) -> Option<Comparison> {
+fn unsigned<T: Integer>(name: &str) -> Option<ScalarComparison> {
     signed::<T>(match name {
         "lo" => "lt",
         "ls" => "le",
@@ -45,7 +45,7 @@ fn unsigned<T: Integer>(name: &str) -> Option<Comparison> {
 }
 
 /// Where an operand is no number, the first six do not hold and the next six do.
-fn real<T: Real>(name: &str) -> Option<Comparison> {
+fn real<T: Real>(name: &str) -> Option<ScalarComparison> {
     Some(match name {
         "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
         "ne" => |a, b| u64::from(is_ordered::<T>(a, b) && T::of(a) != T::of(b)),

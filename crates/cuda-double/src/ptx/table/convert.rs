@@ -17,7 +17,7 @@ enum Rounding {
 }
 
 /// Returns the conversion of `cvt` with these modifiers and types.
-pub(in super::super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Option<Conversion> {
+pub(super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Option<Conversion> {
     match (target.starts_with('f'), source.starts_with('f')) {
         (false, false) => integers(modifiers, target, source),
         (false, true) => Some(by_real!(source, T => to_integer::<T>(modifiers, target)?)),

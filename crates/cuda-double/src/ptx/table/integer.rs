@@ -1,17 +1,17 @@
 //! Integers: sums, products, quotients, extremes.
 
 use super::super::scalar::{Integer, by_integer};
-use super::{Function, Operation};
+use super::{Operation, ScalarFunction};
 
 /// Returns the operation of an integer instruction.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use Function::{One, Partial, Three, Two};
+    use ScalarFunction::{One, Partial, Three, Two};
     Some(match *words {
         ["add", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(add::<T>))),
         ["sub", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(sub::<T>))),
         ["mul", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_lo::<T>))),
         ["mul", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_hi::<T>))),
-        ["mul", "wide", name] => narrow(name, Two)?,
+        ["mul", "wide", name] => mul_wide(name)?,
         ["mad", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_lo::<T>))),
         ["mad", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_hi::<T>))),
         ["mad", "wide", name] => mad_wide(name)?,
@@ -30,19 +30,19 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
     })
 }
 
-fn uniform<T: Integer>(function: Function) -> Operation {
+fn uniform<T: Integer>(function: ScalarFunction) -> Operation {
     Operation::uniform(function, T::BITS)
 }
 
 /// Products of twice the bits.
-fn narrow(name: &str, wrap: fn(fn(u64, u64) -> u64) -> Function) -> Option<Operation> {
+fn mul_wide(name: &str) -> Option<Operation> {
     Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
-        T => Operation::new(wrap(mul_wide::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
+        T => Operation::new(ScalarFunction::Two(mul_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
 }
 
 fn mad_wide(name: &str) -> Option<Operation> {
     Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
-        T => Operation::new(Function::Three(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
+        T => Operation::new(ScalarFunction::Three(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
 }
 
 /// Keeps the bits of twice the type's.
@@ -67,7 +67,7 @@ fn mul_hi<T: Integer>(a: u64, b: u64) -> u64 {
     T::of((T::of(a).wide().wrapping_mul(T::of(b).wide()) >> T::BITS) as u64).bits()
 }
 
-fn mul_wide<T: Integer>(a: u64, b: u64) -> u64 {
+fn mul_wide_of<T: Integer>(a: u64, b: u64) -> u64 {
     doubled::<T>((T::of(a).wide() * T::of(b).wide()) as u64)
 }
 
@@ -80,7 +80,7 @@ fn mad_hi<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
 }
 
 fn mad_wide_of<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
-    doubled::<T>(mul_wide::<T>(a, b).wrapping_add(c))
+    doubled::<T>(mul_wide_of::<T>(a, b).wrapping_add(c))
 }
 
 fn div<T: Integer>(a: u64, b: u64) -> Option<u64> {

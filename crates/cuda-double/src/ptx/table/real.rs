@@ -4,7 +4,7 @@
 //! is that of the host.
 
 use super::super::scalar::{Real, by_real};
-use super::{Function, Operation};
+use super::{Operation, ScalarFunction};
 
 const SIGN: u64 = 1 << 63;
 const SINGLE_SIGN: u64 = 1 << 31;
@@ -12,7 +12,7 @@ const SINGLE_SIGN: u64 = 1 << 31;
 /// Returns the operation of a float instruction. Without a rounding, `add`, `sub` and `mul` round
 /// to nearest too.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use Function::{One, Three, Two};
+    use ScalarFunction::{One, Three, Two};
     let bits = width(words.last()?);
     Some(match *words {
         ["add", "rn", name] | ["add", name] => Operation::uniform(Two(by_real!(name, T => add::<T>)), bits),
