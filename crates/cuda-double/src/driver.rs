@@ -4,6 +4,7 @@
 //! interface. Promises: a call that a driver forbids fails; work runs as late as it may. Must not
 //! know: what kernels compute.
 
+mod absent;
 mod address_space;
 mod advance;
 mod allocations;

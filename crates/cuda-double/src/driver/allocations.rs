@@ -4,7 +4,7 @@ mod sys;
 
 use super::execute::Touched;
 use super::host_memory::HostAddress;
-use super::operation::Action;
+use super::operation::StreamWork;
 use super::state::Driver;
 use crate::{CudaStatus, status::Refusable};
 
@@ -18,7 +18,7 @@ impl Driver {
         let limit = self.settings.memory_bytes;
         let fits = |driver: &Self| driver.memory.used(device).checked_add(bytes).is_some_and(|sum| sum <= limit);
         if !fits(self) {
-            let ends = self.backlog.select(|waiting| matches!(waiting.action, Action::End { .. }));
+            let ends = self.backlog.select(|waiting| matches!(waiting.action, StreamWork::End { .. }));
             self.force(&ends);
         }
         fits(self).then_some(()).ok_or(CudaStatus::OutOfMemory)
@@ -52,7 +52,7 @@ impl Driver {
         self.make_room(device, bytes as u64)?;
         let bytes = bytes as u64;
         let address = self.memory.allocate(context, device, bytes);
-        self.submit(stream, Action::Begin { address, bytes })?;
+        self.submit(stream, StreamWork::Begin { address, bytes })?;
         Ok(address)
     }
 
@@ -79,7 +79,7 @@ impl Driver {
             return Ok(());
         }
         let bytes = self.given_back(address)?;
-        self.submit(stream, Action::End { address, bytes }).map(|_| ())
+        self.submit(stream, StreamWork::End { address, bytes }).map(|_| ())
     }
 
     fn given_back(&mut self, address: u64) -> Refusable<u64> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::advance::Advance;
-use super::operation::Action;
+use super::operation::StreamWork;
 use super::races::{History, Turn};
 use super::random::Choices;
 use crate::report::Trace;
@@ -14,7 +14,7 @@ use crate::report::Trace;
 /// An operation that has not run.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) action: Action,
+    pub(crate) action: StreamWork,
     pub(crate) context: u64,
     pub(crate) turn: Turn,
     /// Everything that is ordered before it, and itself.

@@ -6,7 +6,7 @@
 mod sys;
 
 use super::host_memory::{HostAddress, HostKind};
-use super::operation::{Action, HostSource};
+use super::operation::{HostSource, StreamWork};
 use super::state::Driver;
 use crate::{CudaStatus, status::Refusable};
 
@@ -48,7 +48,7 @@ impl Driver {
     }
 
     /// Adds a copy, and waits for it if asked to.
-    fn add_copy(&mut self, mode: CopyMode, action: Action) -> Refusable<()> {
+    fn add_copy(&mut self, mode: CopyMode, action: StreamWork) -> Refusable<()> {
         self.submit(mode.stream, action)?;
         if mode.waits { self.finish_stream(mode.stream) } else { Ok(()) }
     }
@@ -65,7 +65,7 @@ impl Driver {
         self.check_device(target, bytes)?;
         if self.host_kind(source, bytes)? == HostKind::Pinned {
             let source = HostSource::Pinned { start: source, bytes };
-            return self.add_copy(mode, Action::ToDevice { source, target });
+            return self.add_copy(mode, StreamWork::ToDevice { source, target });
         }
         if mode.waits {
             self.finish_stream(mode.stream)?;
@@ -73,7 +73,7 @@ impl Driver {
         let mut copied = vec![0; bytes];
         source.read(&mut copied);
         let source = HostSource::Copied(copied);
-        self.submit(mode.stream, Action::ToDevice { source, target }).map(|_| ())
+        self.submit(mode.stream, StreamWork::ToDevice { source, target }).map(|_| ())
     }
 
     fn copy_to_host(&mut self, target: HostAddress, source: u64, bytes: usize, mode: CopyMode) -> Refusable<()> {
@@ -81,7 +81,7 @@ impl Driver {
         self.check_device(source, bytes)?;
         let is_pageable = self.host_kind(target, bytes)? == HostKind::Pageable;
         let mode = CopyMode { waits: mode.waits || is_pageable, ..mode };
-        self.add_copy(mode, Action::ToHost { source, target, bytes })
+        self.add_copy(mode, StreamWork::ToHost { source, target, bytes })
     }
 
     /// Copies within devices; such a copy is never waited for.
@@ -89,7 +89,7 @@ impl Driver {
         let Some(mode) = self.mode(mode, bytes)? else { return Ok(()) };
         self.check_device(target, bytes)?;
         self.check_device(source, bytes)?;
-        self.submit(mode.stream, Action::OnDevice { source, target, bytes: bytes as u64 }).map(|_| ())
+        self.submit(mode.stream, StreamWork::OnDevice { source, target, bytes: bytes as u64 }).map(|_| ())
     }
 
     /// Copies between addresses of whatever kind.
@@ -113,7 +113,7 @@ impl Driver {
             return Err(CudaStatus::InvalidValue);
         }
         self.check_device(target, bytes)?;
-        let action = Action::Fill { target, pattern: pattern.to_vec(), count: count as u64 };
+        let action = StreamWork::Fill { target, pattern: pattern.to_vec(), count: count as u64 };
         self.submit(mode.stream, action).map(|_| ())
     }
 }

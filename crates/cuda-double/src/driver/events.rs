@@ -2,7 +2,7 @@
 
 mod sys;
 
-use super::operation::Action;
+use super::operation::StreamWork;
 use super::state::{Driver, EventState};
 use crate::{CudaStatus, status::Refusable};
 
@@ -37,7 +37,7 @@ impl Driver {
             self.fault("cuEventRecord: stream and event are of two contexts".to_owned());
             return Err(CudaStatus::InvalidHandle);
         }
-        self.submit(stream, Action::Record { event })?;
+        self.submit(stream, StreamWork::Record { event })?;
         let recorded = self.end_of(stream);
         if let Some(state) = self.events.get_mut(&event) {
             state.recorded = recorded;

@@ -2,7 +2,7 @@
 
 use super::address_space::AddressSpace;
 use super::host_memory::{HostAddress, HostMemory};
-use super::operation::{Action, HostSource, WaitingKernel};
+use super::operation::{HostSource, StreamWork, WaitingKernel};
 use super::ranges::{Bitmap, Ranges};
 use crate::CudaStatus;
 use crate::ptx::{self, DeviceFault};
@@ -49,27 +49,27 @@ pub(crate) struct Reach<'a> {
 }
 
 /// Runs an action; what concerns the driver's own tables is left to the caller.
-pub(crate) fn execute(action: &Action, reach: &mut Reach<'_>) -> Result<Touched, WorkFault> {
+pub(crate) fn execute(action: &StreamWork, reach: &mut Reach<'_>) -> Result<Touched, WorkFault> {
     match action {
-        Action::ToDevice { source, target } => to_device(source, *target, reach),
-        Action::ToHost { source, target, bytes } => to_host(*source, *target, *bytes, reach),
-        Action::OnDevice { source, target, bytes } => on_device(*source, *target, *bytes, reach),
-        Action::Fill { target, pattern, count } => fill(*target, pattern, *count, reach),
-        Action::Kernel(kernel) => run_kernel(kernel, reach),
-        Action::Begin { address, bytes } => {
+        StreamWork::ToDevice { source, target } => to_device(source, *target, reach),
+        StreamWork::ToHost { source, target, bytes } => to_host(*source, *target, *bytes, reach),
+        StreamWork::OnDevice { source, target, bytes } => on_device(*source, *target, *bytes, reach),
+        StreamWork::Fill { target, pattern, count } => fill(*target, pattern, *count, reach),
+        StreamWork::Kernel(kernel) => run_kernel(kernel, reach),
+        StreamWork::Begin { address, bytes } => {
             reach.device.begin(*address);
             Ok(Touched { writes: reach.device.physical_ranges(*address, *bytes), ..Touched::default() })
         }
-        Action::End { address, bytes } => {
+        StreamWork::End { address, bytes } => {
             let writes = reach.device.physical_ranges(*address, *bytes);
             reach.device.end(*address);
             Ok(Touched { writes, ..Touched::default() })
         }
-        Action::HostCall { function, argument } => {
+        StreamWork::HostCall { function, argument } => {
             function.call(*argument);
             Ok(Touched::default())
         }
-        Action::Mark | Action::Record { .. } => Ok(Touched::default()),
+        StreamWork::Mark | StreamWork::Record { .. } => Ok(Touched::default()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::devices;
 use super::host_memory::HostAddress;
-use super::operation::{Action, WaitingKernel};
+use super::operation::{StreamWork, WaitingKernel};
 use super::state::{Driver, FunctionState, ModuleState};
 use crate::ptx::{self, Kernel};
 use crate::{CudaStatus, status::Refusable};
@@ -196,7 +196,7 @@ impl Driver {
             globals: module.globals.clone(),
             name,
         };
-        self.submit(stream, Action::Kernel(Box::new(waiting))).map(|_| ())
+        self.submit(stream, StreamWork::Kernel(Box::new(waiting))).map(|_| ())
     }
 
     /// The limits of a launch.

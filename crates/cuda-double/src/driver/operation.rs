@@ -33,7 +33,7 @@ pub(crate) struct WaitingKernel {
 
 /// What an operation does.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum StreamWork {
     /// Copies from the host to the device.
     ToDevice { source: HostSource, target: u64 },
     /// Copies from the device to the host.
@@ -56,7 +56,7 @@ pub(crate) enum Action {
     HostCall { function: HostAddress, argument: HostAddress },
 }
 
-impl Action {
+impl StreamWork {
     /// Names the action in a report.
     pub(crate) fn describe(&self) -> String {
         match self {

@@ -3,7 +3,7 @@
 mod sys;
 
 use super::host_memory::{HostAddress, PinnedPiece};
-use super::operation::{Action, HostSource};
+use super::operation::{HostSource, StreamWork};
 use super::state::Driver;
 use crate::{CudaStatus, status::Refusable};
 
@@ -65,10 +65,10 @@ impl Driver {
 }
 
 /// Returns whether a copy reads or writes a piece.
-fn uses(action: &Action, piece: &PinnedPiece) -> bool {
+fn uses(action: &StreamWork, piece: &PinnedPiece) -> bool {
     let start = match action {
-        Action::ToDevice { source: HostSource::Pinned { start, .. }, .. } => start,
-        Action::ToHost { target, .. } => target,
+        StreamWork::ToDevice { source: HostSource::Pinned { start, .. }, .. } => start,
+        StreamWork::ToHost { target, .. } => target,
         _ => return false,
     };
     (piece.start.number()..piece.start.number() + piece.bytes).contains(&start.number())

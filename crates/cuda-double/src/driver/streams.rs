@@ -3,7 +3,7 @@
 mod sys;
 
 use super::host_memory::HostAddress;
-use super::operation::Action;
+use super::operation::StreamWork;
 use super::state::Driver;
 use crate::{CudaStatus, status::Refusable};
 
@@ -60,7 +60,7 @@ impl Driver {
         let stream = self.stream(number)?;
         let recorded = self.events.get(&event).ok_or(CudaStatus::InvalidHandle)?.recorded.clone();
         match recorded {
-            Some(record) => self.submit_after(stream, Action::Mark, Some(record)).map(|_| ()),
+            Some(record) => self.submit_after(stream, StreamWork::Mark, Some(record)).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -70,6 +70,6 @@ impl Driver {
             return Err(CudaStatus::InvalidValue);
         }
         let stream = self.stream(number)?;
-        self.submit(stream, Action::HostCall { function, argument }).map(|_| ())
+        self.submit(stream, StreamWork::HostCall { function, argument }).map(|_| ())
     }
 }

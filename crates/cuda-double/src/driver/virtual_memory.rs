@@ -38,7 +38,7 @@ pub(crate) struct MemoryProperties {
 /// A place and its access, as the driver's interface lays them out.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(crate) struct MemoryAccess {
+pub(crate) struct PlaceAccess {
     place: MemoryPlace,
     flags: i32,
 }
@@ -76,7 +76,7 @@ impl Driver {
         self.told(result, "cuMemUnmap", address, bytes)
     }
 
-    fn set_access(&mut self, address: u64, bytes: usize, access: &MemoryAccess) -> Refusable<()> {
+    fn set_access(&mut self, address: u64, bytes: usize, access: &PlaceAccess) -> Refusable<()> {
         let device = self.device(access.place.id)?;
         let is_known = access.place.kind == ON_DEVICE && [0, READ_WRITE].contains(&access.flags);
         if !is_known || device != self.memory.mapping_at(address).map_or(device, |(_, _, own)| own) {

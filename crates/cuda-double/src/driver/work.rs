@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::advance::Advance;
 use super::backlog::Waiting;
 use super::execute::{Reach, WorkFault, execute};
-use super::operation::Action;
+use super::operation::StreamWork;
 use super::races::Turn;
 use super::state::{Driver, Record, StreamState, while_calling_host};
 use crate::{CudaStatus, status::Refusable};
@@ -73,12 +73,12 @@ impl Driver {
     }
 
     /// Adds an operation to a stream that was found; its number.
-    pub(crate) fn submit(&mut self, stream: u64, action: Action) -> Refusable<u64> {
+    pub(crate) fn submit(&mut self, stream: u64, action: StreamWork) -> Refusable<u64> {
         self.submit_after(stream, action, None)
     }
 
     /// Adds an operation that waits for a record, too.
-    pub(crate) fn submit_after(&mut self, stream: u64, action: Action, record: Option<Record>) -> Refusable<u64> {
+    pub(crate) fn submit_after(&mut self, stream: u64, action: StreamWork, record: Option<Record>) -> Refusable<u64> {
         let context = self.context_of(stream)?;
         self.check_context(context)?;
         let mut advance = self.backlog.host.clone();
@@ -131,7 +131,7 @@ impl Driver {
             }
             Err(fault) => self.break_off(waiting, fault),
         }
-        if let Action::Record { event } = waiting.action {
+        if let StreamWork::Record { event } = waiting.action {
             self.reach_event(event, number);
         }
     }

@@ -1,9 +1,12 @@
 //! Calls that fail, devices that are lost, drivers that are old: an error each time, never a panic.
 
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{CUlimit, CUresult};
 use cudarc::driver::{CudaContext, DriverError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceError, driver_version, pinned, probe};
+
+use crate::bench::OpenedDevice;
+use crate::sys;
 
 /// Copies through two streams and pinned memory: the bytes that come back.
 fn scenario() -> Result<Vec<u32>, DeviceError> {
@@ -111,8 +114,17 @@ fn drivers_that_are_missing_old_or_without_a_device_are_not_available() {
 #[test]
 fn a_call_before_the_first_is_refused() {
     let double = Double::load();
-    assert_eq!(crate::sys::synchronize(), Err(CUresult::CUDA_ERROR_NOT_INITIALIZED));
+    assert_eq!(sys::synchronize(), Err(CUresult::CUDA_ERROR_NOT_INITIALIZED));
     assert!(double.report().is_clean());
+}
+
+#[test]
+fn a_call_that_the_double_does_not_have_is_an_error_with_its_name() {
+    let device = OpenedDevice::new();
+    let mut bytes = 0;
+    let result = sys::limit(&raw mut bytes, CUlimit::CU_LIMIT_STACK_SIZE);
+    assert_eq!(result, Err(CUresult::CUDA_ERROR_NOT_SUPPORTED));
+    assert_eq!(device.close().faults, ["cuCtxGetLimit: the double does not have this call"]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ calls! {
     release(device: c_int) = cuDevicePrimaryCtxRelease_v2;
     set_current(context: CUcontext) = cuCtxSetCurrent;
     synchronize() = cuCtxSynchronize;
+    limit(bytes: *mut usize, limit: cuda::CUlimit) = cuCtxGetLimit;
     allocate(address: *mut CUdeviceptr, bytes: usize) = cuMemAlloc_v2;
     free(address: CUdeviceptr) = cuMemFree_v2;
     allocate_in(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) = cuMemAllocAsync;

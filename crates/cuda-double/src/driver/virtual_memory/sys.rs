@@ -5,7 +5,7 @@
 use super::super::address_space::GRANULARITY;
 use super::super::interface::{Place, give};
 use super::super::state::call;
-use super::{MemoryAccess, MemoryProperties, index_of};
+use super::{MemoryProperties, PlaceAccess, index_of};
 use crate::CudaStatus;
 
 /// The address asked for is a hint, and not followed.
@@ -60,7 +60,7 @@ extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemSetAccess(address: u64, bytes: usize, access: Option<&MemoryAccess>, count: usize) -> u32 {
+extern "C" fn cuMemSetAccess(address: u64, bytes: usize, access: Option<&PlaceAccess>, count: usize) -> u32 {
     call("cuMemSetAccess", |driver| match (access, count) {
         (Some(access), 1) => driver.set_access(address, bytes, access),
         _ => Err(CudaStatus::InvalidValue),
