@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
         }
     };
     let info = codec.device().info();
-    println!("{}, compute capability {}.{}", info.name, info.capability.0, info.capability.1);
+    println!("{}, compute capability {}", info.name, info.capability);
     let stream = codec.device().context().default_stream();
     let vectors = [("smooth", smooth(SLICE * SLICES)), ("noisy", noisy(SLICE * SLICES))];
     println!("| vector | bound | ratio | encode GB/s | decode GB/s | to host GB/s | plain copy GB/s |");

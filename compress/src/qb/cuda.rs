@@ -4,8 +4,8 @@
 //! host's codec, as do header, table and checksums. `qb.cuh` and what follows it is the same codec
 //! once more.
 //!
-//! Promises: the same bytes as [`Qb`] for every input; memory for two slices of 64 MiB of doubles,
-//! whatever the vector.
+//! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB of doubles
+//! unless told otherwise, whatever the vector.
 
 mod lanes;
 mod sys;
@@ -49,7 +49,6 @@ pub struct QbCuda {
 }
 
 /// Kernels and memory of the device, made when first needed.
-#[derive(Default)]
 struct DeviceState {
     /// By lattice and type of values.
     kernels: BTreeMap<(&'static str, &'static str), Kernels>,
@@ -68,9 +67,19 @@ impl QbCuda {
     /// # Errors
     /// [`DeviceError::NotAvailable`] when there is no such device, or no compiler for its kernels.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
+        Self::with_slices(ordinal, lanes::SLICE_BLOCKS)
+    }
+
+    /// As [`QbCuda::open`], with slices of `blocks` blocks of 4096 values, at least one, in place
+    /// of 2048: less memory, and more slices. The bytes are the same.
+    ///
+    /// # Errors
+    /// Those of [`QbCuda::open`].
+    pub fn with_slices(ordinal: usize, blocks: usize) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
-        recoup_device::find_compiler()?;
-        Ok(Self { host: Qb::default(), device, state: Mutex::default() })
+        device.compiler()?.architecture(device.info().capability)?;
+        let state = DeviceState { kernels: BTreeMap::new(), lanes: Lanes::new(blocks.max(1)) };
+        Ok(Self { host: Qb::default(), device, state: Mutex::new(state) })
     }
 
     /// QB on the first device, the same for all who ask.
@@ -112,12 +121,12 @@ impl QbCuda {
     }
 
     /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
-    /// slice of 2^23: encoded, then decoded; the second of two runs.
+    /// slice: encoded, then decoded; the second of two runs.
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
     pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
-        let expected = lanes::SLICE_BLOCKS * BLOCK;
+        let expected = self.state().lanes.slice_values();
         if values.len() > expected {
             return Err(CodecError::Shape { expected, found: values.len() });
         }

@@ -2,10 +2,33 @@
 //!
 //! The library is called `libcuda.so`: a program that loads it first, by its path, finds it when it
 //! asks for the driver. Kernels run in an interpreter of PTX ([`ptx`]); streams, memory and the
-//! driver's rules are those of [`driver`].
+//! driver's rules are in `driver`.
 //!
 //! Promises: a program that is right on it made no use of luck, as far as the rules it checks go.
-//! Must not know: what kernels compute, who calls.
+//! Work waits until something forces it; a seed repeats a run exactly. Must not know: what kernels
+//! compute, who calls.
+//!
+//! It cannot tell:
+//! - speed. There is no clock; events count operations.
+//! - what the compiler of the device makes of PTX: the registers of a kernel are a setting, and
+//!   binaries are refused.
+//! - the order in which the memory of a device shows writes to threads that do not synchronise.
+//! - accesses of the program to its own memory. A pinned buffer that is read too early holds old
+//!   bytes, and one that is written too early sends the new ones; neither is a race in the account.
+//! - races between threads of the program: their calls count as ordered.
+//! - host memory mapped piece by piece, managed memory, graphs, textures, cooperative launches:
+//!   these calls fail, and the account names them.
+//!
+//! Calls that came after CUDA 12.2 are missing, as in a driver of that version.
 
-pub mod driver;
+mod double;
+mod driver;
 pub mod ptx;
+mod report;
+mod settings;
+mod status;
+
+pub use double::Double;
+pub use report::{DoubleReport, Trace};
+pub use settings::Settings;
+pub use status::CudaStatus;

@@ -1,11 +1,12 @@
 //! The devices of this machine, and one of them opened.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{CudaContext, CudaModule, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 use cudarc::nvrtc::Ptx;
 
-use crate::{DeviceError, compile, sys};
+use crate::architecture::{Architecture, Capability};
+use crate::{Compiler, CudaVersion, DeviceError, sys};
 
 /// Page-locked memory of the host, which the device copies to and from at full speed.
 pub type Pinned<T> = PinnedHostSlice<T>;
@@ -17,8 +18,8 @@ pub struct DeviceInfo {
     pub ordinal: usize,
     /// Its name.
     pub name: String,
-    /// Compute capability, major and minor.
-    pub capability: (i32, i32),
+    /// Its compute capability.
+    pub capability: Capability,
     /// Bytes of its memory.
     pub memory_bytes: usize,
 }
@@ -32,12 +33,27 @@ pub fn probe() -> Result<Vec<DeviceInfo>, DeviceError> {
     (0..count).map(|ordinal| info(&*CudaContext::new(ordinal)?)).collect()
 }
 
+/// Asks the driver for its version, before anything else is asked of it.
+///
+/// # Errors
+/// [`DeviceError::NotAvailable`] when there is no driver, or one without calls made here.
+pub fn driver_version() -> Result<CudaVersion, DeviceError> {
+    let missing = |why: String| DeviceError::NotAvailable { what: "driver", why };
+    let Some(found) = sys::driver_version() else {
+        return Err(missing("the driver library libcuda is not installed".to_owned()));
+    };
+    let version = CudaVersion::from_number(found?);
+    if version < CudaVersion::OLDEST {
+        let oldest = CudaVersion::OLDEST;
+        return Err(missing(format!("it is of CUDA {version}, needed is {oldest}; update the driver")));
+    }
+    Ok(version)
+}
+
 /// Number of devices; at least one.
 fn count() -> Result<usize, DeviceError> {
     let missing = |why: String| DeviceError::NotAvailable { what: "device", why };
-    if !sys::is_driver_present() {
-        return Err(missing("the driver library libcuda is not installed".to_owned()));
-    }
+    driver_version()?;
     let count = CudaContext::device_count().map_err(|error| missing(error.to_string()))?;
     match usize::try_from(count) {
         Ok(count) if count > 0 => Ok(count),
@@ -47,7 +63,8 @@ fn count() -> Result<usize, DeviceError> {
 
 fn info(context: &CudaContext) -> Result<DeviceInfo, DeviceError> {
     let name = context.name()?;
-    let capability = context.compute_capability()?;
+    let (major, minor) = context.compute_capability()?;
+    let capability = Capability { major: major.unsigned_abs(), minor: minor.unsigned_abs() };
     Ok(DeviceInfo { ordinal: context.ordinal(), name, capability, memory_bytes: context.total_mem()? })
 }
 
@@ -56,6 +73,8 @@ fn info(context: &CudaContext) -> Result<DeviceInfo, DeviceError> {
 pub struct Device {
     context: Arc<CudaContext>,
     info: DeviceInfo,
+    driver: CudaVersion,
+    compiler: Arc<OnceLock<Compiler>>,
 }
 
 impl Device {
@@ -65,6 +84,7 @@ impl Device {
     /// [`DeviceError::NotAvailable`] when there is none of that number; [`DeviceError::Driver`]
     /// when it refuses.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
+        let driver = driver_version()?;
         let count = count()?;
         if ordinal >= count {
             let why = format!("number {ordinal} asked for, {count} found");
@@ -72,7 +92,7 @@ impl Device {
         }
         let context = CudaContext::new(ordinal)?;
         let info = info(&context)?;
-        Ok(Self { context, info })
+        Ok(Self { context, info, driver, compiler: Arc::default() })
     }
 
     /// Returns its properties.
@@ -87,14 +107,32 @@ impl Device {
         &self.context
     }
 
-    /// Compiles `source` for this device and loads it.
+    /// The compiler of its kernels, looked for when first needed.
     ///
     /// # Errors
-    /// Those of [`compile`], and [`DeviceError::Driver`] when the driver refuses the result.
+    /// Those of [`Compiler::find`].
+    pub fn compiler(&self) -> Result<&Compiler, DeviceError> {
+        if let Some(found) = self.compiler.get() {
+            return Ok(found);
+        }
+        let found = Compiler::find(Some(self.driver))?;
+        Ok(self.compiler.get_or_init(|| found))
+    }
+
+    /// Compiles `source` for this device and loads it: as its own code, or as PTX where the
+    /// compiler does not know the device.
+    ///
+    /// # Errors
+    /// Those of [`Compiler`], and [`DeviceError::Driver`] when the driver refuses the result.
     pub fn load(&self, source: &str, name: &str) -> Result<Arc<CudaModule>, DeviceError> {
-        let (major, minor) = self.info.capability;
-        let compiled = compile(source, name, &format!("sm_{major}{minor}"))?;
-        Ok(self.context.load_module(Ptx::from_binary(compiled.binary))?)
+        let compiler = self.compiler()?;
+        let architecture = compiler.architecture(self.info.capability)?;
+        let compiled = compiler.compile(source, name, &architecture.to_string())?;
+        let code = match (architecture, compiled.binary) {
+            (Architecture::Real(_), Some(binary)) => Ptx::from_binary(binary),
+            _ => Ptx::from_src(compiled.ptx),
+        };
+        Ok(self.context.load_module(code)?)
     }
 }
 
@@ -123,6 +161,6 @@ mod tests {
 
     #[test]
     fn a_device_of_no_number_is_not_available() {
-        assert!(matches!(Device::open(1 << 20), Err(DeviceError::NotAvailable { what: "device", .. })));
+        assert!(matches!(Device::open(1 << 20), Err(DeviceError::NotAvailable { .. })));
     }
 }

@@ -10,15 +10,19 @@
 //! Contexts, streams, events, device and pinned memory are those of [`driver`], once a [`Device`]
 //! is open.
 
+mod architecture;
 mod compiled;
 mod compiler;
 mod device;
 mod error;
 mod sys;
+mod version;
 
 pub use cudarc::driver;
 
+pub use architecture::{Architecture, Capability};
 pub use compiled::Compiled;
-pub use compiler::{compile, find_compiler};
-pub use device::{Device, DeviceInfo, Pinned, pinned, probe};
+pub use compiler::{Compiler, compile};
+pub use device::{Device, DeviceInfo, Pinned, driver_version, pinned, probe};
 pub use error::DeviceError;
+pub use version::CudaVersion;

@@ -13,9 +13,8 @@ use super::sys::{self, Kernels, Parameters, raw_words};
 use super::timing::KernelTiming;
 use crate::scalar::Scalar;
 
-/// Blocks of a slice: 64 MiB of doubles.
+/// Blocks of a slice, where none are asked for: 64 MiB of doubles.
 pub(super) const SLICE_BLOCKS: usize = 2048;
-const SLICE_VALUES: usize = SLICE_BLOCKS * BLOCK;
 
 /// A float type the kernels know.
 pub(super) trait Element: Scalar + DeviceRepr + ValidAsZeroBits {
@@ -40,10 +39,23 @@ impl Element for f32 {
 }
 
 /// Lanes already made, used again for the next frame.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lanes {
+    slice_blocks: usize,
     doubles: Vec<Lane<f64>>,
     singles: Vec<Lane<f32>>,
+}
+
+impl Lanes {
+    /// Lanes for slices of `slice_blocks` blocks, made when first needed.
+    pub(super) fn new(slice_blocks: usize) -> Self {
+        Self { slice_blocks, doubles: Vec::new(), singles: Vec::new() }
+    }
+
+    /// Values of a slice.
+    pub(super) fn slice_values(&self) -> usize {
+        self.slice_blocks * BLOCK
+    }
 }
 
 /// Memory for one slice, and the stream its work is done in.
@@ -84,24 +96,25 @@ impl<T> LineSource<'_, T> {
 }
 
 impl<T: Element> Lane<T> {
-    fn new(device: &Device) -> Result<Self, DeviceError> {
+    fn new(device: &Device, slice_blocks: usize) -> Result<Self, DeviceError> {
         let stream = device.context().new_stream()?;
-        let words = SLICE_BLOCKS * raw_words::<T>(BLOCK);
+        let words = slice_blocks * raw_words::<T>(BLOCK);
         let encoded = sys::SliceBuffers {
             slots: stream.alloc_zeros(words)?,
-            words: stream.alloc_zeros(SLICE_BLOCKS)?,
-            errors: stream.alloc_zeros(SLICE_BLOCKS)?,
-            offsets: stream.alloc_zeros(SLICE_BLOCKS + 1)?,
+            words: stream.alloc_zeros(slice_blocks)?,
+            errors: stream.alloc_zeros(slice_blocks)?,
+            offsets: stream.alloc_zeros(slice_blocks + 1)?,
             compacted: stream.alloc_zeros(words)?,
         };
-        let values = stream.alloc_zeros(SLICE_VALUES)?;
+        let values = stream.alloc_zeros(slice_blocks * BLOCK)?;
         let payload = pinned(device, words)?;
         Ok(Self { stream, values, encoded, payload, blocks: 0 })
     }
 
     /// Begins to encode slice number `slice`.
     fn begin(&mut self, setup: KernelSetup<'_>, source: LineSource<'_, T>, slice: usize) -> Result<(), DriverError> {
-        let range = slice * SLICE_VALUES..source.len().min((slice + 1) * SLICE_VALUES);
+        let slice_values = self.values.len();
+        let range = slice * slice_values..source.len().min((slice + 1) * slice_values);
         self.blocks = range.len().div_ceil(BLOCK);
         let view = match source {
             LineSource::Host(values) => {
@@ -189,9 +202,10 @@ impl<'a> SliceBlocks<'a> {
 
 /// Makes lanes up to two.
 fn ready<'a, T: Element>(device: &Device, all: &'a mut Lanes) -> Result<&'a mut [Lane<T>; 2], DeviceError> {
+    let slice_blocks = all.slice_blocks;
     let lanes = T::lanes(all);
     while lanes.len() < 2 {
-        lanes.push(Lane::new(device)?);
+        lanes.push(Lane::new(device, slice_blocks)?);
     }
     Ok(lanes.first_chunk_mut().expect("two lanes were made"))
 }
@@ -204,8 +218,8 @@ pub(super) fn encode<T: Element>(
     source: LineSource<'_, T>,
     target: &mut Vec<u8>,
 ) -> Result<EncodedBlocks, DeviceError> {
+    let slices = source.len().div_ceil(all.slice_values());
     let lanes = ready(device, all)?;
-    let slices = source.len().div_ceil(SLICE_VALUES);
     let mut done = EncodedBlocks { table: Vec::with_capacity(source.len().div_ceil(BLOCK)), error: 0.0 };
     let mut each = || {
         for slice in 0..=slices {
@@ -268,9 +282,10 @@ pub(super) fn decode<T: Element>(
     target: &mut [T],
 ) -> Result<Vec<usize>, DeviceError> {
     let StoredBlocks { table, mut bytes } = stored;
+    let slice_blocks = all.slice_blocks;
     let [lane, _] = ready(device, all)?;
     let mut damaged = Vec::new();
-    let slices = table.chunks(SLICE_BLOCKS).zip(target.chunks_mut(SLICE_VALUES)).enumerate();
+    let slices = table.chunks(slice_blocks).zip(target.chunks_mut(slice_blocks * BLOCK)).enumerate();
     for (slice, (table, target)) in slices {
         let len = table.iter().map(|entry| entry.words as usize * 4).sum();
         let (own, rest) = bytes.split_at(len);
@@ -278,7 +293,7 @@ pub(super) fn decode<T: Element>(
         let flags = lane.decode(setup, &SliceBlocks::new(table, own), target);
         lane.stream.synchronize()?;
         let found = flags?.into_iter().enumerate().filter(|(_, is_damaged)| *is_damaged);
-        damaged.extend(found.map(|(block, _)| slice * SLICE_BLOCKS + block));
+        damaged.extend(found.map(|(block, _)| slice * slice_blocks + block));
     }
     Ok(damaged)
 }
