@@ -4,8 +4,8 @@
 //! host's codec, as do header, table and checksums. `qb.cuh` and what follows it is the same codec
 //! once more.
 //!
-//! Promises: the same bytes as [`Qb`] for every input; memory for two slices of 64 MiB of doubles,
-//! whatever the vector.
+//! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB
+//! of doubles each unless told otherwise, whatever the vector.
 
 mod lanes;
 mod sys;
@@ -17,8 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
-use recoup_device::driver::CudaView;
-use recoup_device::{Device, DeviceError};
+use recoup_device::{Device, DeviceError, DeviceView};
 
 use self::lanes::{Element, KernelSetup, Lanes, LineSource};
 use self::sys::{Kernels, Parameters};
@@ -49,7 +48,6 @@ pub struct QbCuda {
 }
 
 /// Kernels and memory of the device, made when first needed.
-#[derive(Default)]
 struct DeviceState {
     /// By lattice and type of values.
     kernels: BTreeMap<(&'static str, &'static str), Kernels>,
@@ -68,9 +66,17 @@ impl QbCuda {
     /// # Errors
     /// [`DeviceError::NotAvailable`] when there is no such device, or no compiler for its kernels.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
-        let device = Device::open(ordinal)?;
+        Self::with_slices(Device::open(ordinal)?, lanes::SLICE_BLOCKS)
+    }
+
+    /// QB on an open device, with slices of `slice_blocks` blocks of 4096 values, at least one.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotAvailable`] without a compiler for its kernels.
+    pub fn with_slices(device: Device, slice_blocks: usize) -> Result<Self, DeviceError> {
         device.compiler()?.architecture(device.info().capability)?;
-        Ok(Self { host: Qb::default(), device, state: Mutex::default() })
+        let state = DeviceState { kernels: BTreeMap::new(), lanes: Lanes::new(slice_blocks.max(1)) };
+        Ok(Self { host: Qb::default(), device, state: Mutex::new(state) })
     }
 
     /// QB on the first device, the same for all who ask.
@@ -89,13 +95,14 @@ impl QbCuda {
     /// [`Qb`], by the line predictor, even where raw values would be smaller. Returns the largest
     /// error.
     ///
+    /// The values are there when this is called: work of other streams on them has been waited for.
     /// `bound` is absolute, pointwise or lossless: a range is not looked for on the device.
     ///
     /// # Errors
     /// [`CodecError::Bound`] for another bound, [`CodecError::Foreign`] when the device fails.
     pub fn encode_resident(
         &self,
-        values: &CudaView<'_, f64>,
+        values: DeviceView<'_, f64>,
         bound: Bound,
         stride: usize,
         target: &mut Vec<u8>,
@@ -112,12 +119,12 @@ impl QbCuda {
     }
 
     /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
-    /// slice of 2^23: encoded, then decoded; the second of two runs.
+    /// slice: encoded, then decoded; the second of two runs.
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
-    pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
-        let expected = lanes::SLICE_BLOCKS * BLOCK;
+    pub fn time_kernels(&self, values: DeviceView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
+        let expected = self.state().lanes.slice_values();
         if values.len() > expected {
             return Err(CodecError::Shape { expected, found: values.len() });
         }
