@@ -1,8 +1,9 @@
-//! The corpus on a device, where there is one.
+//! The corpus on a device: the double of the driver, or the machine's own.
 
 use recoup_compress::{Qb, QbCuda, codec_on_cuda};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
-use recoup_device::{DeviceError, DeviceVec, Stream};
+use recoup_cuda_double::{Double, Settings};
+use recoup_device::{DeviceVec, Stream};
 
 use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
@@ -10,15 +11,22 @@ use super::frames::{Frame, context};
 const BOUNDS: [Bound; 5] =
     [Bound::Lossless, Bound::Absolute(1e-3), Bound::Absolute(1e-10), Bound::Pointwise(1e-2), Bound::Pointwise(1e-6)];
 
-/// `None`, and a message, where there is no device.
-fn device() -> Option<QbCuda> {
-    match QbCuda::open(0) {
-        Ok(codec) => Some(codec),
-        Err(error @ DeviceError::NotAvailable { .. }) => {
-            println!("SKIPPED: {error}");
-            None
-        }
-        Err(other) => panic!("{other}"),
+/// Blocks of a slice: few, so that a short vector has several.
+const SLICE_BLOCKS: usize = 2;
+
+/// Runs a test on the double of the driver, or on the machine's device where `RECOUP_REAL_DEVICE`
+/// is set. On the double, no rule may be broken and nothing may be left.
+fn on_device(seed: u64, test: impl FnOnce(&QbCuda)) {
+    let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
+    if let Some(double) = &double {
+        double.reset(&Settings { seed, ..Settings::default() });
+    }
+    let codec = QbCuda::with_slices(0, SLICE_BLOCKS).unwrap();
+    test(&codec);
+    drop(codec);
+    if let Some(double) = double {
+        let report = double.report();
+        assert!(report.is_clean() && report.count("cuLaunchKernel") > 0, "{report}");
     }
 }
 
@@ -49,50 +57,94 @@ fn compare(device: &QbCuda, label: &str, values: &[f64], bound: Bound, stride: u
 
 #[test]
 fn device_writes_the_hosts_bytes_for_every_kind_bound_and_stride() {
-    let Some(device) = device() else { return };
-    for stride in 1..=8 {
-        for bound in BOUNDS {
-            compare(&device, "patchwork", &patchwork(stride * 500).values, bound, stride);
+    on_device(0, |device| {
+        for stride in 1..=8 {
+            for bound in BOUNDS {
+                compare(device, "patchwork", &patchwork(stride * 500).values, bound, stride);
+            }
         }
-    }
-    for n in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000] {
-        for input in each_kind(n, 5) {
-            BOUNDS.iter().for_each(|bound| compare(&device, &input.name, &input.values, *bound, 1));
+        for n in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000] {
+            for input in each_kind(n, 5) {
+                BOUNDS.iter().for_each(|bound| compare(device, &input.name, &input.values, *bound, 1));
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn device_writes_the_hosts_bytes_over_several_slices() {
-    let Some(device) = device() else { return };
-    let part = patchwork(1).values;
-    let values: Vec<f64> = part.iter().copied().cycle().take(3 * 2048 * BLOCK + 777).collect();
-    compare(&device, "slices", &values, Bound::Absolute(1e-4), 1);
-    let resident = DeviceVec::copy_of(&Stream::new(device.device()).unwrap(), &values).unwrap();
-    let mut found = Vec::new();
-    device.encode_resident(resident.view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();
-    assert!(found == Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 3).unwrap().payload);
+    for seed in 0..4 {
+        on_device(seed, |device| {
+            let part = patchwork(1).values;
+            let values: Vec<f64> = part.iter().copied().cycle().take(3 * SLICE_BLOCKS * BLOCK + 777).collect();
+            compare(device, "slices", &values, Bound::Absolute(1e-4), 1);
+            let resident = DeviceVec::copy_of(&Stream::new(device.device()).unwrap(), &values).unwrap();
+            let mut found = Vec::new();
+            device.encode_resident(resident.view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();
+            assert!(found == Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 3).unwrap().payload);
+        });
+    }
 }
 
 #[test]
 fn device_names_the_damaged_block() {
-    let Some(device) = device() else { return };
-    let values = patchwork(9).values;
-    let frame = Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 1).unwrap();
-    let mut payload = frame.payload.clone();
-    *payload.last_mut().unwrap() ^= 1;
-    let mut target = vec![0.0; values.len()];
-    let context = context(values.len(), 1);
-    let result = device.decode(&payload, Bound::Lossless, &context, ValuesMut::F64(&mut target));
-    let blocks = vec![frame.words.len() - 1];
-    let total = frame.words.len();
-    assert_eq!(result, Err(CodecError::Blocks { codec: CodecId::Qb, blocks, total }));
+    on_device(0, |device| {
+        let values = patchwork(9).values;
+        let frame = Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 1).unwrap();
+        let mut payload = frame.payload.clone();
+        *payload.last_mut().unwrap() ^= 1;
+        let mut target = vec![0.0; values.len()];
+        let context = context(values.len(), 1);
+        let result = device.decode(&payload, Bound::Lossless, &context, ValuesMut::F64(&mut target));
+        let blocks = vec![frame.words.len() - 1];
+        let total = frame.words.len();
+        assert_eq!(result, Err(CodecError::Blocks { codec: CodecId::Qb, blocks, total }));
+    });
+}
+
+#[test]
+fn every_call_of_the_driver_that_fails_is_an_error_and_the_next_frame_is_right() {
+    let double = Double::load();
+    let values = &patchwork(9).values[..3 * BLOCK];
+    let expected = Frame::of(Values::F64(values), Bound::Absolute(1e-4), 1).unwrap().payload;
+    let mut n = 1;
+    loop {
+        double.reset(&Settings::default());
+        let codec = QbCuda::with_slices(0, SLICE_BLOCKS).unwrap();
+        let encode = || {
+            let mut found = Vec::new();
+            let context = context(values.len(), 1);
+            codec.encode(Values::F64(values), Bound::Absolute(1e-4), &context, &mut found).map(|_| found)
+        };
+        let before = double.report().total_calls();
+        double.change(&Settings { fail_call: Some(before + n), ..Settings::default() });
+        let result = encode();
+        let called = double.report().total_calls() - before;
+        match result {
+            Err(CodecError::Foreign { .. }) => (),
+            Ok(found) => assert!(found == expected, "call {n}"),
+            Err(other) => panic!("call {n}: {other}"),
+        }
+        // An error of a call that gives something back is kept, and told by the next.
+        let again = encode().or_else(|_| encode());
+        assert!(again.as_ref() == Ok(&expected), "call {n}");
+        if called < n {
+            break;
+        }
+        n += 1;
+    }
+    assert!(n > 50, "{n} calls");
 }
 
 #[test]
 fn without_a_device_the_table_says_so() {
+    // The table keeps the device it has found for the rest of the process: here none.
+    let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
+    if let Some(double) = &double {
+        double.reset(&Settings { devices: 0, ..Settings::default() });
+    }
     match codec_on_cuda(CodecId::Qb) {
-        Ok(codec) => assert_eq!(codec.id(), CodecId::Qb),
+        Ok(codec) => assert!(double.is_none() && codec.id() == CodecId::Qb),
         Err(CodecError::Foreign { message, .. }) => assert!(message.starts_with("no CUDA here"), "{message}"),
         Err(other) => panic!("{other}"),
     }

@@ -6,5 +6,7 @@ mod corpus;
 mod device;
 mod frames;
 #[cfg(feature = "cuda")]
+mod interpreted;
+#[cfg(feature = "cuda")]
 mod kernels;
 mod shim;

@@ -11,7 +11,7 @@ use recoup_core::{Bound, Codec, CodecError, Values, ValuesMut};
 use super::corpus::{BLOCK, Input, Random, each_kind, patchwork};
 use super::frames::{DeviceLattice, Frame, context};
 
-const BOUNDS: [Bound; 7] = [
+pub(crate) const BOUNDS: [Bound; 7] = [
     Bound::Lossless,
     Bound::Absolute(1e-3),
     Bound::Absolute(1e-10),
@@ -21,11 +21,20 @@ const BOUNDS: [Bound; 7] = [
     Bound::Pointwise(0.4),
 ];
 
+/// The device's code, run without a device.
+pub(crate) trait Twin {
+    /// Words of each block, largest error of each, blocks.
+    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>);
+
+    /// The damaged blocks, and the bytes of the values.
+    fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>);
+}
+
 /// The shim, serving requests.
-struct Shim(Child);
+pub(crate) struct Shim(Child);
 
 impl Shim {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let child = Command::new(built()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Self(child.expect("the shim was just built"))
     }
@@ -41,8 +50,9 @@ impl Shim {
         stdout.read_exact(&mut answer).unwrap();
         answer
     }
+}
 
-    /// Words of each block, largest error of each, blocks.
+impl Twin for Shim {
     fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
         let mut request = head(0, values, lattice, stride);
         append(values, &mut request);
@@ -55,7 +65,6 @@ impl Shim {
         (words, errors, bytes.to_vec())
     }
 
-    /// The damaged blocks, and the bytes of the values.
     fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
         let mut request = head(1, like, frame.lattice, stride);
         frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
@@ -102,7 +111,7 @@ fn head(what: u32, values: Values<'_>, lattice: DeviceLattice, stride: usize) ->
     request
 }
 
-fn append(values: Values<'_>, target: &mut Vec<u8>) {
+pub(crate) fn append(values: Values<'_>, target: &mut Vec<u8>) {
     match values {
         Values::F64(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
         Values::F32(values) => values.iter().for_each(|x| target.extend(x.to_le_bytes())),
@@ -111,7 +120,7 @@ fn append(values: Values<'_>, target: &mut Vec<u8>) {
 }
 
 /// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
-fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
+pub(crate) fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
     let mut doubles = vec![0f64; like.len()];
     let mut singles = vec![0f32; like.len()];
     let is_wide = matches!(like, Values::F64(_));
@@ -126,8 +135,8 @@ fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<
     (damaged, bytes)
 }
 
-/// Encodes and decodes on both, and compares; false where the host stores the values raw.
-fn compare(shim: &mut Shim, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
+/// Encodes and decodes on host and twin, and compares; false where the host stores the values raw.
+fn compare(shim: &mut impl Twin, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
     let Some(frame) = Frame::of(values, bound, stride) else { return false };
     let (words, errors, blocks) = shim.encode(values, frame.lattice, stride);
     let label = format!("{name}, {bound:?}, stride {stride}");
@@ -149,7 +158,7 @@ fn compare(shim: &mut Shim, name: &str, values: Values<'_>, bound: Bound, stride
     true
 }
 
-fn compare_both_types(shim: &mut Shim, input: &Input, bound: Bound, stride: usize) -> bool {
+pub(crate) fn compare_both_types(shim: &mut impl Twin, input: &Input, bound: Bound, stride: usize) -> bool {
     let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();
     let wide = compare(shim, &format!("f64, {}", input.name), Values::F64(&input.values), bound, stride);
     compare(shim, &format!("f32, {}", input.name), Values::F32(&singles), bound, stride) && wide

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::architecture::Capability;
-use crate::driver::{DeviceAttribute, DeviceHandle, Driver, MemoryBytes, PrimaryContext};
+use crate::driver::{CudaDriver, DeviceAttribute, DeviceHandle, MemoryBytes, PrimaryContext};
 use crate::{Compiler, CudaVersion, DeviceError};
 
 /// The properties of a device.
@@ -24,7 +24,7 @@ pub struct DeviceInfo {
 /// # Errors
 /// [`DeviceError::NotAvailable`] when there is no driver, or it knows no device.
 pub fn probe() -> Result<Vec<DeviceInfo>, DeviceError> {
-    let driver = Driver::find()?;
+    let driver = CudaDriver::find()?;
     (0..count(&driver)?).map(|ordinal| info(&driver, driver.device(ordinal)?, ordinal)).collect()
 }
 
@@ -34,18 +34,18 @@ pub fn probe() -> Result<Vec<DeviceInfo>, DeviceError> {
 /// [`DeviceError::NotAvailable`] when there is no driver, or one older than
 /// [`CudaVersion::OLDEST`].
 pub fn driver_version() -> Result<CudaVersion, DeviceError> {
-    Ok(Driver::find()?.version())
+    Ok(CudaDriver::find()?.version())
 }
 
 /// Number of devices; at least one.
-fn count(driver: &Driver) -> Result<usize, DeviceError> {
+fn count(driver: &CudaDriver) -> Result<usize, DeviceError> {
     match driver.device_count()? {
         0 => Err(DeviceError::NotAvailable { what: "device", why: "the driver knows none".to_owned() }),
         count => Ok(count),
     }
 }
 
-fn info(driver: &Driver, device: DeviceHandle, ordinal: usize) -> Result<DeviceInfo, DeviceError> {
+fn info(driver: &CudaDriver, device: DeviceHandle, ordinal: usize) -> Result<DeviceInfo, DeviceError> {
     let attribute = |attribute| driver.attribute(device, attribute);
     let (major, minor) = (attribute(DeviceAttribute::CapabilityMajor)?, attribute(DeviceAttribute::CapabilityMinor)?);
     let memory_bytes = driver.device_bytes(device)?;
@@ -74,7 +74,7 @@ impl Device {
     /// [`DeviceError::NotAvailable`] when there is none of that number; [`DeviceError::Driver`]
     /// when it refuses.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
-        let driver = Driver::find()?;
+        let driver = CudaDriver::find()?;
         let count = count(&driver)?;
         if ordinal >= count {
             let why = format!("number {ordinal} asked for, {count} found");

@@ -11,4 +11,4 @@ pub use sys::module::Grid;
 pub(crate) use sys::module::{KernelHandle, ModuleHandle};
 pub(crate) use sys::stream::{EventHandle, StreamHandle};
 pub(crate) use sys::virtual_memory::AddressRange;
-pub(crate) use sys::{DeviceAttribute, DeviceHandle, Driver};
+pub(crate) use sys::{CudaDriver, DeviceAttribute, DeviceHandle};

@@ -37,7 +37,7 @@ pub use driver::{Grid, MemoryBytes};
 pub use error::{CallSize, DeviceError};
 pub use host::{HostBuffer, HostRead, HostWrite};
 pub use mapped::{Mapped, MappedWay};
-pub use module::{Argument, Kernel, Module};
+pub use module::{Argument, DeviceKernel, DeviceModule};
 pub use stream::Stream;
 pub use ticket::DeviceTicket;
 pub use vector::DeviceVec;

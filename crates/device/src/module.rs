@@ -6,16 +6,16 @@ mod sys;
 use std::sync::Arc;
 
 use self::loaded::LoadedCode;
-pub use self::sys::{Argument, Kernel};
-use crate::{Device, DeviceError};
+pub use self::sys::{Argument, DeviceKernel};
+use crate::{Compiled, Device, DeviceError};
 
 /// Code loaded into a device; unloaded when it and all its kernels are dropped.
 #[derive(Clone, Debug)]
-pub struct Module {
+pub struct DeviceModule {
     code: Arc<LoadedCode>,
 }
 
-impl Module {
+impl DeviceModule {
     /// Compiles `source` for `device` and loads it: as the device's own code, or as PTX where the
     /// compiler does not know the device.
     ///
@@ -25,7 +25,14 @@ impl Module {
     pub fn load(device: &Device, source: &str, name: &str) -> Result<Self, DeviceError> {
         let compiler = device.compiler()?;
         let architecture = compiler.architecture(device.info().capability)?;
-        let compiled = compiler.compile(source, name, &architecture.to_string())?;
+        Self::of(device, &compiler.compile(source, name, &architecture.to_string())?)
+    }
+
+    /// Loads what was compiled for `device`, or for one like it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the driver refuses it.
+    pub fn of(device: &Device, compiled: &Compiled) -> Result<Self, DeviceError> {
         Ok(Self { code: Arc::new(LoadedCode::load(device.context(), compiled)?) })
     }
 
@@ -33,7 +40,7 @@ impl Module {
     ///
     /// # Errors
     /// [`DeviceError::Driver`] if there is none of that name.
-    pub fn kernel(&self, name: &str) -> Result<Kernel, DeviceError> {
-        Ok(Kernel::new(&self.code, self.code.kernel(name)?, name))
+    pub fn kernel(&self, name: &str) -> Result<DeviceKernel, DeviceError> {
+        Ok(DeviceKernel::new(&self.code, self.code.kernel(name)?, name))
     }
 }

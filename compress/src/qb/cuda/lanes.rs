@@ -62,7 +62,7 @@ pub(super) struct Lane<T> {
     stream: Stream,
     values: DeviceVec<T>,
     encoded: sys::SliceBuffers,
-    /// Words of blocks, on the host.
+    /// ErrorWords of blocks, on the host.
     payload: HostBuffer,
     /// Blocks of the slice under way; 0 for none.
     blocks: usize,

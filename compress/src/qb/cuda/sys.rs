@@ -4,7 +4,7 @@
 
 use bytemuck::{Pod, Zeroable};
 use recoup_device::{
-    Argument, Device, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Grid, Kernel, Module, Stream,
+    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, Stream,
 };
 
 use super::super::kernels::GROUP;
@@ -13,7 +13,7 @@ use super::super::shape::BLOCK;
 /// Threads of a thread block: a warp for each group of a block.
 const THREADS: u32 = (BLOCK / GROUP * 32) as u32;
 
-/// Words of `values` values stored as they are, with the word before them.
+/// ErrorWords of `values` values stored as they are, with the word before them.
 pub(super) fn raw_words<T>(values: usize) -> usize {
     (4 + values * size_of::<T>()).div_ceil(4)
 }
@@ -38,16 +38,16 @@ unsafe impl Pod for Parameters {}
 /// The kernels of one lattice and one type of values.
 #[derive(Clone, Debug)]
 pub(super) struct Kernels {
-    encode: Kernel,
-    decode: Kernel,
-    scan: Kernel,
-    compact: Kernel,
+    encode: DeviceKernel,
+    decode: DeviceKernel,
+    scan: DeviceKernel,
+    compact: DeviceKernel,
 }
 
 impl Kernels {
     /// Those of `source`, compiled for `device`.
     pub(super) fn load(device: &Device, source: &str) -> Result<Self, DeviceError> {
-        let module = Module::load(device, source, "qb.cuh")?;
+        let module = DeviceModule::load(device, source, "qb.cuh")?;
         Ok(Self {
             encode: module.kernel("qb_encode")?,
             decode: module.kernel("qb_decode")?,

@@ -21,6 +21,8 @@ use crate::{CudaVersion, DeviceError};
 /// Names of the library, in the order in which the loader is asked for them.
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
+const NO_DEVICE: c_int = 100;
+
 /// Declares the table of functions. Opaque pointers of the driver are numbers here.
 macro_rules! functions {
     ($($name:ident($($argument:ty),*);)*) => {
@@ -97,12 +99,12 @@ functions! {
 
 /// The driver of this machine.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Driver {
+pub(crate) struct CudaDriver {
     functions: Functions,
     version: CudaVersion,
 }
 
-impl Driver {
+impl CudaDriver {
     /// Loads the driver when first called, and keeps it for good. Its version is asked for before
     /// anything else.
     ///
@@ -124,8 +126,10 @@ impl Driver {
         let functions = once(&FUNCTIONS, || Functions::find(library).map_err(lacking));
         let driver = Self { functions: *functions.map_err(missing)?, version };
         // SAFETY: the flags must be zero.
-        let code = unsafe { (driver.functions.cuInit)(0) };
-        driver.check("cuInit", CallSize::None, code).map_err(|error| missing(error.to_string()))?;
+        match unsafe { (driver.functions.cuInit)(0) } {
+            NO_DEVICE => Err(DeviceError::NotAvailable { what: "device", why: "the driver knows none".to_owned() }),
+            code => driver.check("cuInit", CallSize::None, code).map_err(|error| missing(error.to_string())),
+        }?;
         Ok(driver)
     }
 
@@ -227,12 +231,22 @@ fn version(library: &Library) -> Result<CudaVersion, String> {
     // SAFETY: the number is written to a place that is.
     match unsafe { ask(&raw mut number) } {
         0 => Ok(CudaVersion::from_number(number)),
-        code => Err(format!("cuDriverGetVersion: error {code}")),
+        code => Err(format!("cuDriverGetVersion: {} ({code})", name_of(library, code))),
     }
 }
 
+/// The name of an error, before all functions have been looked up.
+fn name_of(library: &Library, code: c_int) -> String {
+    // SAFETY: the type is that of cuda.h.
+    let ask = unsafe { library.get::<ErrorWords>(b"cuGetErrorName") };
+    ask.map_or_else(|_| "error".to_owned(), |ask| words(*ask, code))
+}
+
+/// A function that gives out the driver's words for an error.
+type ErrorWords = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+
 /// The driver's name or text for an error.
-fn words(ask: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int, error: c_int) -> String {
+fn words(ask: ErrorWords, error: c_int) -> String {
     let mut text = std::ptr::null();
     // SAFETY: the pointer is written to a place that is.
     let code = unsafe { ask(error, &raw mut text) };

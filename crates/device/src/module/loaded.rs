@@ -1,5 +1,6 @@
 //! A module of the driver.
 
+use std::borrow::Cow;
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ pub(super) struct LoadedCode {
 
 impl LoadedCode {
     /// Loads the code of the device, or the PTX where there is none.
-    pub(super) fn load(context: &Arc<PrimaryContext>, compiled: Compiled) -> Result<Self, DeviceError> {
-        let image = compiled.binary.unwrap_or_else(|| {
-            let mut text = compiled.ptx.into_bytes();
-            text.push(0);
-            text
-        });
+    pub(super) fn load(context: &Arc<PrimaryContext>, compiled: &Compiled) -> Result<Self, DeviceError> {
+        let image = match &compiled.binary {
+            Some(binary) => Cow::from(binary),
+            // Text ends with a zero byte.
+            None => Cow::from(compiled.ptx.bytes().chain([0]).collect::<Vec<u8>>()),
+        };
         let handle = context.enter()?.load_module(&image)?;
         Ok(Self { context: Arc::clone(context), handle })
     }

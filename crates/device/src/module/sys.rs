@@ -13,14 +13,14 @@ use crate::{DeviceError, DeviceView, DeviceViewMut, Grid, Stream};
 
 /// A kernel of a module.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct DeviceKernel {
     /// Keeps the code loaded.
     _code: Arc<LoadedCode>,
     handle: KernelHandle,
     name: Arc<str>,
 }
 
-impl Kernel {
+impl DeviceKernel {
     pub(super) fn new(code: &Arc<LoadedCode>, handle: KernelHandle, name: &str) -> Self {
         Self { _code: Arc::clone(code), handle, name: Arc::from(name) }
     }

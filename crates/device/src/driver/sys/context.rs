@@ -1,6 +1,6 @@
 //! The primary context of a device, and calls made in it.
 
-use super::{DeviceHandle, Driver};
+use super::{CudaDriver, DeviceHandle};
 use crate::DeviceError;
 use crate::error::CallSize;
 
@@ -8,13 +8,13 @@ use crate::error::CallSize;
 /// when dropped.
 #[derive(Debug)]
 pub(crate) struct PrimaryContext {
-    driver: Driver,
+    driver: CudaDriver,
     device: DeviceHandle,
     handle: usize,
 }
 
 impl PrimaryContext {
-    pub(crate) fn retain(driver: Driver, device: DeviceHandle) -> Result<Self, DeviceError> {
+    pub(crate) fn retain(driver: CudaDriver, device: DeviceHandle) -> Result<Self, DeviceError> {
         let mut handle = 0;
         // SAFETY: the handle is written to a place that is.
         let code = unsafe { (driver.functions.cuDevicePrimaryCtxRetain)(&raw mut handle, device.0) };
@@ -26,8 +26,8 @@ impl PrimaryContext {
         self.device
     }
 
-    /// Makes this the context of the thread while the result lives. Another context that the thread
-    /// had comes back then, since the program may use another device.
+    /// Makes this the context of the thread while the result lives. What the thread had before
+    /// comes back then: the program may use another device, and this context may end.
     pub(crate) fn enter(&self) -> Result<Current<'_>, DeviceError> {
         let mut before = 0;
         // SAFETY: the handle is written to a place that is.
@@ -82,7 +82,7 @@ pub(crate) struct Current<'a> {
 }
 
 impl Current<'_> {
-    pub(super) fn driver(&self) -> &Driver {
+    pub(super) fn driver(&self) -> &CudaDriver {
         &self.context.driver
     }
 
@@ -100,7 +100,7 @@ impl Current<'_> {
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
-        if self.before != 0 && self.before != self.context.handle {
+        if self.before != self.context.handle && self.context.set(self.before).is_err() {
             let _ = self.context.set(self.before);
         }
     }

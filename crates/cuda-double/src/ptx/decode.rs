@@ -1,0 +1,181 @@
+//! Statements to instructions.
+
+mod access;
+mod together;
+
+use super::error::ParseError;
+use super::instruction::{Action, Combine, Compare, Instruction, NO_REGISTER, Operand};
+use super::names::{Named, Names};
+use super::operand::{Resolver, Width};
+use super::scalar::{ScalarKind, ScalarType, mask};
+use super::syntax::{OperandSyntax, Statement};
+use super::table;
+
+/// Decodes a statement. Branches lead to numbers of labels.
+pub(super) fn decode(statement: &Statement<'_>, names: &mut Names<'_>) -> Result<Instruction, ParseError> {
+    let mut resolver = Resolver { statement, names };
+    let guard = match statement.guard {
+        Some(guard) => resolver.register(&OperandSyntax::Name(guard.name), 1)?,
+        None => NO_REGISTER,
+    };
+    let is_guard_negated = statement.guard.is_some_and(|guard| guard.is_negated);
+    let action = action(&mut resolver)?;
+    Ok(Instruction { guard, is_guard_negated, ..Instruction::new(statement.line, action) })
+}
+
+fn action(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
+    let statement = resolver.statement;
+    let words = statement.words.as_slice();
+    match *words {
+        ["mov", scalar] => mov(resolver, scalar),
+        ["cvt", ref modifiers @ .., target, source] => convert(resolver, modifiers, target, source),
+        ["setp", comparison, scalar] => compare(resolver, comparison, None, scalar),
+        ["setp", comparison, combine, scalar] => compare(resolver, comparison, Some(combine), scalar),
+        ["bra"] | ["bra", "uni"] => {
+            let [label] = resolver.operands()?;
+            Ok(Action::Branch { target: resolver.label(label)? })
+        }
+        ["brx", "idx"] | ["brx", "idx", "uni"] => branch_indexed(resolver),
+        ["ret"] | ["ret", "uni"] | ["exit"] => resolver.operands::<0>().map(|_| Action::Exit),
+        ["trap"] => resolver.operands::<0>().map(|_| Action::Trap),
+        ["nanosleep", "u32"] => {
+            let [time] = resolver.operands()?;
+            resolver.source(time, Width::Exactly(32)).map(|_| Action::Nothing)
+        }
+        ["ld", ..] | ["st", ..] | ["atom", ..] | ["red", ..] | ["cvta", ..] | ["membar", ..] | ["fence", ..] => {
+            access::decode(resolver)
+        }
+        ["bar" | "barrier" | "shfl" | "vote" | "match" | "redux" | "activemask", ..] => together::decode(resolver),
+        _ => compute(resolver),
+    }
+}
+
+/// Instructions of the table.
+fn compute(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
+    let words = &resolver.statement.words;
+    let operation = table::find(words).ok_or_else(|| resolver.refuse("not interpreted"))?;
+    let operands = &resolver.statement.operands;
+    if operands.len() != operation.sources.len() + 1 {
+        return Err(resolver.refuse("another number of operands expected"));
+    }
+    let target = resolver.register(&operands[0], operation.target)?;
+    let mut sources = [Operand::Constant(0); 4];
+    for (index, bits) in operation.sources.iter().enumerate() {
+        let operand = &operands[index + 1];
+        sources[index] = resolver.source(operand, Width::Exactly(*bits))?;
+    }
+    Ok(Action::Compute { target, function: operation.function, sources })
+}
+
+fn identity(a: u64) -> u64 {
+    a
+}
+
+/// Copies a value, takes an address, or takes a value apart or together.
+fn mov(resolver: &mut Resolver<'_, '_, '_>, scalar: &str) -> Result<Action, ParseError> {
+    let found = ScalarType::named(scalar).filter(|found| found.bits != 8);
+    let bits = found.ok_or_else(|| resolver.refuse("not interpreted"))?.bits;
+    let [target, source] = resolver.operands()?;
+    let is_plain = scalar.starts_with('b');
+    match (&target, &source) {
+        (OperandSyntax::Group(parts), _) if is_plain => {
+            let part_bits = part_bits(resolver, bits, parts)?;
+            let width = Width::Exactly(part_bits);
+            let targets: Result<Box<[u32]>, _> =
+                parts.iter().map(|part| resolver.target(part, width).map(|target| target.register)).collect();
+            Ok(Action::Unpack { targets: targets?, part_bits, source: resolver.source(source, Width::Exactly(bits))? })
+        }
+        (_, OperandSyntax::Group(parts)) if is_plain => {
+            let part_bits = part_bits(resolver, bits, parts)?;
+            let parts: Result<Box<[Operand]>, _> =
+                parts.iter().map(|part| resolver.source(part, Width::Exactly(part_bits))).collect();
+            Ok(Action::Pack { target: resolver.register(target, bits)?, part_bits, parts: parts? })
+        }
+        _ => {
+            let source = resolver.source(source, Width::Exactly(bits))?;
+            let target = resolver.register(target, bits)?;
+            Ok(Action::Convert { target, function: identity, source, mask: mask(bits) })
+        }
+    }
+}
+
+/// Bits of each part of a value.
+fn part_bits(resolver: &Resolver<'_, '_, '_>, bits: u32, parts: &[OperandSyntax<'_>]) -> Result<u32, ParseError> {
+    match bits / parts.len() as u32 {
+        part @ (16 | 32) if [2, 4].contains(&parts.len()) => Ok(part),
+        _ => Err(resolver.refuse("another number of parts expected")),
+    }
+}
+
+fn convert(
+    resolver: &mut Resolver<'_, '_, '_>,
+    modifiers: &[&str],
+    target: &str,
+    source: &str,
+) -> Result<Action, ParseError> {
+    let scalar = |name: &str| ScalarType::named(name).filter(|found| found.kind != ScalarKind::Bits);
+    let function = table::conversion(modifiers, target, source);
+    let (Some(from), Some(to), Some(function)) = (scalar(source), scalar(target), function) else {
+        return Err(resolver.refuse("not interpreted"));
+    };
+    let [target, source] = resolver.operands()?;
+    let width = |scalar: ScalarType| match scalar.kind {
+        ScalarKind::Float => Width::Exactly(scalar.bits),
+        _ => Width::AtLeast(scalar.bits),
+    };
+    let source = resolver.source(source, width(from))?;
+    let target = resolver.target(target, width(to))?;
+    if target.register == NO_REGISTER {
+        return Err(resolver.refuse("a register expected"));
+    }
+    Ok(Action::Convert { target: target.register, function, source, mask: mask(target.bits) })
+}
+
+fn compare(
+    resolver: &mut Resolver<'_, '_, '_>,
+    comparison: &str,
+    combine: Option<&str>,
+    scalar: &str,
+) -> Result<Action, ParseError> {
+    let found = table::compare(comparison, scalar).zip(ScalarType::named(scalar));
+    let (function, scalar) = found.ok_or_else(|| resolver.refuse("not interpreted"))?;
+    let operands = resolver.statement.operands.as_slice();
+    let expected = if combine.is_some() { 4 } else { 3 };
+    if operands.len() != expected {
+        return Err(resolver.refuse("another number of operands expected"));
+    }
+    let [target, opposite] = resolver.pair(&operands[0], 1)?;
+    let a = resolver.source(&operands[1], Width::Exactly(scalar.bits))?;
+    let b = resolver.source(&operands[2], Width::Exactly(scalar.bits))?;
+    let combine = match combine {
+        None => None,
+        Some(name) => {
+            let function = combination(name).ok_or_else(|| resolver.refuse("not interpreted"))?;
+            Some(Combine { function, predicate: resolver.predicate(&operands[3])? })
+        }
+    };
+    if combine.is_none() && opposite == NO_REGISTER && target != NO_REGISTER {
+        let sources = [a, b, a, a];
+        return Ok(Action::Compute { target, function: table::Function::Two(function), sources });
+    }
+    Ok(Action::Compare(Box::new(Compare { function, combine, a, b, target, opposite })))
+}
+
+fn combination(name: &str) -> Option<fn(u64, u64) -> u64> {
+    Some(match name {
+        "and" => |a, b| a & b,
+        "or" => |a, b| a | b,
+        "xor" => |a, b| a ^ b,
+        _ => return None,
+    })
+}
+
+fn branch_indexed(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
+    let [index, list] = resolver.operands()?;
+    let index = resolver.source(index, Width::Exactly(32))?;
+    let OperandSyntax::Name(name) = list else { return Err(resolver.refuse("a list of labels expected")) };
+    match resolver.names.find(name) {
+        Some(Named::Branches(targets)) => Ok(Action::BranchIndexed { targets: targets.into(), index }),
+        _ => Err(resolver.refuse_name("not a list of labels", name)),
+    }
+}

@@ -1,0 +1,191 @@
+//! Instructions that threads execute together: barriers, shuffles, votes, matches, reductions.
+
+use super::super::error::ParseError;
+use super::super::instruction::{
+    Action, Barrier, BarrierReduction, Collective, CollectiveKind, Gathering, NO_REGISTER, Operand, Reduction, Shuffle,
+};
+use super::super::names::Constant;
+use super::super::operand::{Resolver, Width};
+use super::super::scalar::{Integer, by_integer, mask};
+use super::super::special::Special;
+use super::super::syntax::OperandSyntax;
+
+const WORD: Width = Width::Exactly(32);
+
+/// Decodes an instruction of several threads.
+pub(super) fn decode(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
+    let statement = resolver.statement;
+    let words: Vec<&str> = statement.words.iter().copied().filter(|word| *word != "cta").collect();
+    match *words.as_slice() {
+        ["bar", "warp", "sync"] => {
+            let [mask] = resolver.operands()?;
+            collective(resolver, CollectiveKind::Barrier, None, mask)
+        }
+        ["bar", "sync"] | ["barrier", "sync", "aligned"] => barrier(resolver, true, None),
+        ["barrier", "sync"] => barrier(resolver, false, None),
+        ["bar", "red", name, scalar] | ["barrier", "red", name, "aligned", scalar] => {
+            barrier_reduction(resolver, true, name, scalar)
+        }
+        ["barrier", "red", name, scalar] => barrier_reduction(resolver, false, name, scalar),
+        ["shfl", "sync", how, "b32"] => shuffle(resolver, how),
+        ["vote", "sync", how, "pred"] => vote(resolver, how, 1),
+        ["vote", "sync", "ballot", "b32"] => vote(resolver, "ballot", 32),
+        ["match", how @ ("any" | "all"), "sync", scalar @ ("b32" | "b64")] => matching(resolver, how, scalar),
+        ["redux", "sync", name, scalar] => reduce(resolver, name, scalar),
+        ["activemask", "b32"] => {
+            // Lanes of a warp are together only where they must be.
+            let [target] = resolver.operands()?;
+            let target = resolver.register(target, 32)?;
+            let own = Operand::Register(resolver.names.special(Special::OwnLane, "%lanemask_eq"));
+            Ok(Action::Convert { target, function: |mask| mask, source: own, mask: mask(32) })
+        }
+        _ => Err(resolver.refuse("not interpreted")),
+    }
+}
+
+fn barrier(
+    resolver: &mut Resolver<'_, '_, '_>,
+    is_aligned: bool,
+    reduction: Option<BarrierReduction>,
+) -> Result<Action, ParseError> {
+    let operands = resolver.statement.operands.as_slice();
+    // A reduction has its target before, and its predicate behind.
+    let numbers = if reduction.is_some() { &operands[1..operands.len() - 1] } else { operands };
+    let [number, threads @ ..] = numbers else { return Err(resolver.refuse("another number of operands expected")) };
+    let number = resolver.source(number, WORD)?;
+    let threads = match threads {
+        [] => None,
+        [threads] => Some(resolver.source(threads, WORD)?),
+        _ => return Err(resolver.refuse("another number of operands expected")),
+    };
+    Ok(Action::Barrier(Box::new(Barrier { number, threads, is_aligned, reduction })))
+}
+
+fn barrier_reduction(
+    resolver: &mut Resolver<'_, '_, '_>,
+    is_aligned: bool,
+    name: &str,
+    scalar: &str,
+) -> Result<Action, ParseError> {
+    let (how, bits) = match (name, scalar) {
+        ("and", "pred") => (Gathering::All, 1),
+        ("or", "pred") => (Gathering::Any, 1),
+        ("popc", "u32") => (Gathering::Count, 32),
+        _ => return Err(resolver.refuse("not interpreted")),
+    };
+    let operands = resolver.statement.operands.as_slice();
+    let [target, _, .., predicate] = operands else {
+        return Err(resolver.refuse("another number of operands expected"));
+    };
+    let target = resolver.register(target, bits)?;
+    let predicate = resolver.predicate(predicate)?;
+    barrier(resolver, is_aligned, Some(BarrierReduction { how, predicate, target }))
+}
+
+/// A collective without results, for others to fill in.
+fn collective(
+    resolver: &mut Resolver<'_, '_, '_>,
+    how: CollectiveKind,
+    source: Option<(&OperandSyntax<'_>, Width)>,
+    mask: &OperandSyntax<'_>,
+) -> Result<Action, ParseError> {
+    blank(resolver, how, source, mask).map(|collective| Action::Collective(Box::new(collective)))
+}
+
+fn blank(
+    resolver: &mut Resolver<'_, '_, '_>,
+    how: CollectiveKind,
+    source: Option<(&OperandSyntax<'_>, Width)>,
+    mask: &OperandSyntax<'_>,
+) -> Result<Collective, ParseError> {
+    let none = resolver.names.constant(Constant::Value(0));
+    let source = match source {
+        Some((operand, width)) => resolver.source(operand, width)?,
+        None => none,
+    };
+    let mask = resolver.source(mask, WORD)?;
+    let shuffle = [none; 2];
+    let target = NO_REGISTER;
+    Ok(Collective { mask, how, source, is_source_negated: false, shuffle, target, predicate: NO_REGISTER })
+}
+
+fn shuffle(resolver: &mut Resolver<'_, '_, '_>, how: &str) -> Result<Action, ParseError> {
+    let how = CollectiveKind::Shuffle(match how {
+        "up" => Shuffle::Up,
+        "down" => Shuffle::Down,
+        "bfly" => Shuffle::Butterfly,
+        "idx" => Shuffle::Index,
+        _ => return Err(resolver.refuse("not interpreted")),
+    });
+    let [target, source, lane, limits, mask] = resolver.operands()?;
+    let mut found = blank(resolver, how, Some((source, WORD)), mask)?;
+    [found.target, found.predicate] = resolver.pair(target, 32)?;
+    found.shuffle = [resolver.source(lane, WORD)?, resolver.source(limits, WORD)?];
+    Ok(Action::Collective(Box::new(found)))
+}
+
+fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Action, ParseError> {
+    let how = CollectiveKind::Vote(match how {
+        "all" => Gathering::All,
+        "any" => Gathering::Any,
+        "uni" => Gathering::Uniform,
+        "ballot" if bits == 32 => Gathering::Ballot,
+        _ => return Err(resolver.refuse("not interpreted")),
+    });
+    let [target, source, mask] = resolver.operands()?;
+    let mut found = blank(resolver, how, None, mask)?;
+    let predicate = resolver.predicate(source)?;
+    found.source = predicate.operand;
+    found.is_source_negated = predicate.is_negated;
+    found.target = resolver.register(target, bits)?;
+    Ok(Action::Collective(Box::new(found)))
+}
+
+fn matching(resolver: &mut Resolver<'_, '_, '_>, how: &str, scalar: &str) -> Result<Action, ParseError> {
+    let bits = if scalar == "b32" { 32 } else { 64 };
+    let [target, source, mask] = resolver.operands()?;
+    let source = Some((source, Width::Exactly(bits)));
+    if how == "any" {
+        let mut found = blank(resolver, CollectiveKind::MatchAny(bits), source, mask)?;
+        found.target = resolver.register(target, 32)?;
+        return Ok(Action::Collective(Box::new(found)));
+    }
+    let mut found = blank(resolver, CollectiveKind::MatchAll(bits), source, mask)?;
+    [found.target, found.predicate] = resolver.pair(target, 32)?;
+    Ok(Action::Collective(Box::new(found)))
+}
+
+fn reduce(resolver: &mut Resolver<'_, '_, '_>, name: &str, scalar: &str) -> Result<Action, ParseError> {
+    let found = reduction(name, scalar).zip(reducer(name, scalar));
+    let (name, function) = found.ok_or_else(|| resolver.refuse("not interpreted"))?;
+    let [target, source, mask] = resolver.operands()?;
+    let mut found = blank(resolver, CollectiveKind::Reduce { name, function }, Some((source, WORD)), mask)?;
+    found.target = resolver.register(target, 32)?;
+    Ok(Action::Collective(Box::new(found)))
+}
+
+fn reduction(name: &str, scalar: &str) -> Option<Reduction> {
+    Some(match (name, scalar) {
+        ("add", "u32" | "s32") => Reduction::Add,
+        ("and", "b32") => Reduction::And,
+        ("or", "b32") => Reduction::Or,
+        ("xor", "b32") => Reduction::Xor,
+        ("min", "u32") => Reduction::MinUnsigned,
+        ("max", "u32") => Reduction::MaxUnsigned,
+        ("min", "s32") => Reduction::MinSigned,
+        ("max", "s32") => Reduction::MaxSigned,
+        _ => return None,
+    })
+}
+
+fn reducer(name: &str, scalar: &str) -> Option<fn(u64, u64) -> u64> {
+    Some(match name {
+        "add" => |a, b| u32::of(a.wrapping_add(b)).bits(),
+        "and" => |a, b| a & b,
+        "or" => |a, b| a | b,
+        "xor" => |a, b| a ^ b,
+        "min" => by_integer!(scalar, wide, T => |a, b| T::of(a).min(T::of(b)).bits()),
+        "max" => by_integer!(scalar, wide, T => |a, b| T::of(a).max(T::of(b)).bits()),
+        _ => return None,
+    })
+}

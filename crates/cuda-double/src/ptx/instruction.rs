@@ -1,0 +1,369 @@
+//! Instructions, decoded: registers by number, functions by address.
+
+use super::table::Function;
+
+/// A register of a thread, by number.
+pub(super) type Register = u32;
+
+/// No register: a guard that is not there, a part of a vector that is not wanted.
+pub(super) const NO_REGISTER: Register = u32::MAX;
+
+/// A register, or a constant of the launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operand {
+    Register(Register),
+    /// Its number among the constants.
+    Constant(u32),
+}
+
+/// A predicate operand, negated or not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PredicateOperand {
+    pub(super) operand: Operand,
+    pub(super) is_negated: bool,
+}
+
+/// An address: a register or a constant, and what is added.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address {
+    pub(super) base: Operand,
+    pub(super) offset: u64,
+}
+
+/// The memory an address means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Generic,
+    /// Global memory, and constant memory, which is a read-only part of it here.
+    Global,
+    Shared,
+    Local,
+    Parameter,
+}
+
+/// The values that a load or a store moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) space: Space,
+    /// Bytes of one value.
+    pub(super) bytes: usize,
+    pub(super) address: Address,
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    /// Line of the text, from 1.
+    pub(super) line: usize,
+    /// The predicate that says whether it runs; [`NO_REGISTER`] without.
+    pub(super) guard: Register,
+    /// Whether it runs where the guard does not hold.
+    pub(super) is_guard_negated: bool,
+    /// Its number among the instructions that look after unset registers; `u32::MAX` for the
+    /// others.
+    pub(super) tracking: u32,
+    pub(super) action: Action,
+}
+
+/// The way an instruction uses a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    Guard,
+    Read,
+    Write,
+    /// A write that may leave the register without a value.
+    MayWrite,
+}
+
+impl Instruction {
+    /// An instruction that always runs.
+    pub(super) fn new(line: usize, action: Action) -> Self {
+        Self { line, guard: NO_REGISTER, is_guard_negated: false, tracking: u32::MAX, action }
+    }
+
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guard != NO_REGISTER
+    }
+
+    /// Returns whether the next instruction is not the one that follows.
+    pub(super) fn ends_thread_or_jumps(&self) -> bool {
+        matches!(self.action, Action::Branch { .. } | Action::BranchIndexed { .. } | Action::Exit | Action::Trap)
+    }
+
+    /// Shows every register with its usage, reads before writes.
+    pub(super) fn visit(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
+        see_register(&mut self.guard, Usage::Guard, see);
+        self.action.visit_reads(&mut |operand| {
+            if let Operand::Register(register) = operand {
+                see(register, Usage::Read);
+            }
+        });
+        let usage = match &self.action {
+            Action::Collective(collective) if matches!(collective.how, CollectiveKind::Shuffle(_)) => Usage::MayWrite,
+            _ => Usage::Write,
+        };
+        self.action.visit_writes(usage, see);
+    }
+}
+
+fn see_register(register: &mut Register, usage: Usage, see: &mut dyn FnMut(&mut Register, Usage)) {
+    if *register != NO_REGISTER {
+        see(register, usage);
+    }
+}
+
+impl Action {
+    fn visit_reads(&mut self, see: &mut dyn FnMut(&mut Operand)) {
+        match self {
+            Self::Compute { function, sources, .. } => sources[..function.n_sources()].iter_mut().for_each(see),
+            Self::Convert { source, .. } | Self::Unpack { source, .. } => see(source),
+            Self::Compare(compare) => {
+                see(&mut compare.a);
+                see(&mut compare.b);
+                compare.combine.iter_mut().for_each(|combine| see(&mut combine.predicate.operand));
+            }
+            Self::Pack { parts, .. } => parts.iter_mut().for_each(see),
+            Self::Load { access, .. } => see(&mut access.address.base),
+            Self::Store { access, sources } => {
+                see(&mut access.address.base);
+                sources.iter_mut().for_each(see);
+            }
+            Self::Atomic(atomic) => {
+                see(&mut atomic.access.address.base);
+                atomic.sources.iter_mut().for_each(see);
+            }
+            Self::BranchIndexed { index, .. } => see(index),
+            Self::Barrier(barrier) => {
+                see(&mut barrier.number);
+                barrier.threads.iter_mut().for_each(&mut *see);
+                barrier.reduction.iter_mut().for_each(|reduction| see(&mut reduction.predicate.operand));
+            }
+            Self::Collective(collective) => {
+                see(&mut collective.mask);
+                see(&mut collective.source);
+                collective.shuffle.iter_mut().for_each(see);
+            }
+            Self::Branch { .. } | Self::Exit | Self::Trap | Self::Nothing => {}
+        }
+    }
+
+    fn visit_writes(&mut self, usage: Usage, see: &mut dyn FnMut(&mut Register, Usage)) {
+        let mut one = |register: &mut Register, usage| see_register(register, usage, see);
+        match self {
+            Self::Compute { target, .. } | Self::Convert { target, .. } | Self::Pack { target, .. } => {
+                one(target, usage)
+            }
+            Self::Compare(compare) => {
+                one(&mut compare.target, usage);
+                one(&mut compare.opposite, usage);
+            }
+            Self::Unpack { targets, .. } => targets.iter_mut().for_each(|target| one(target, usage)),
+            Self::Load { targets, .. } => targets.iter_mut().for_each(|target| one(&mut target.register, usage)),
+            Self::Atomic(atomic) => one(&mut atomic.target, usage),
+            Self::Barrier(barrier) => {
+                barrier.reduction.iter_mut().for_each(|reduction| one(&mut reduction.target, usage));
+            }
+            Self::Collective(collective) => {
+                one(&mut collective.target, usage);
+                one(&mut collective.predicate, Usage::Write);
+            }
+            Self::Store { .. }
+            | Self::Branch { .. }
+            | Self::BranchIndexed { .. }
+            | Self::Exit
+            | Self::Trap
+            | Self::Nothing => {}
+        }
+    }
+}
+
+/// What an instruction does.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    Compute {
+        target: Register,
+        function: Function,
+        sources: [Operand; 4],
+    },
+    /// Converts; the register takes the bits of `mask`.
+    Convert {
+        target: Register,
+        function: fn(u64) -> u64,
+        source: Operand,
+        mask: u64,
+    },
+    Compare(Box<Compare>),
+    /// Puts parts of `part_bits` bits side by side, the first lowest.
+    Pack {
+        target: Register,
+        part_bits: u32,
+        parts: Box<[Operand]>,
+    },
+    /// Takes a value apart likewise.
+    Unpack {
+        targets: Box<[Register]>,
+        part_bits: u32,
+        source: Operand,
+    },
+    /// Loads values; each register takes the bits of its mask, after the sign where one is wanted.
+    Load {
+        access: Access,
+        is_signed: bool,
+        targets: Box<[Loaded]>,
+    },
+    Store {
+        access: Access,
+        sources: Box<[Operand]>,
+    },
+    Atomic(Box<Atomic>),
+    Branch {
+        target: usize,
+    },
+    BranchIndexed {
+        targets: Box<[usize]>,
+        index: Operand,
+    },
+    Exit,
+    Trap,
+    /// A fence, or a rest: nothing where threads run one at a time.
+    Nothing,
+    Barrier(Box<Barrier>),
+    Collective(Box<Collective>),
+}
+
+/// A register that takes one value of a load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded {
+    pub(super) register: Register,
+    pub(super) mask: u64,
+}
+
+/// A comparison that writes two predicates, or takes a third.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compare {
+    pub(super) function: fn(u64, u64) -> u64,
+    pub(super) combine: Option<Combine>,
+    pub(super) a: Operand,
+    pub(super) b: Operand,
+    /// The result.
+    pub(super) target: Register,
+    /// The result of the opposite; [`NO_REGISTER`] where it is not wanted.
+    pub(super) opposite: Register,
+}
+
+/// The third predicate, and how it comes in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Combine {
+    pub(super) function: fn(u64, u64) -> u64,
+    pub(super) predicate: PredicateOperand,
+}
+
+/// A read and a write that nothing comes between.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atomic {
+    pub(super) access: Access,
+    /// Takes what is there and the operands; gives what will be there.
+    pub(super) function: fn(u64, u64, u64) -> u64,
+    pub(super) sources: [Operand; 2],
+    /// Takes what was there; [`NO_REGISTER`] where it is not wanted.
+    pub(super) target: Register,
+}
+
+/// A barrier of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Barrier {
+    pub(super) number: Operand,
+    /// The threads that come to it; all where it is not said.
+    pub(super) threads: Option<Operand>,
+    /// Whether all threads of a warp must come to it at the same instruction.
+    pub(super) is_aligned: bool,
+    pub(super) reduction: Option<BarrierReduction>,
+}
+
+/// A predicate gathered at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BarrierReduction {
+    pub(super) how: Gathering,
+    pub(super) predicate: PredicateOperand,
+    pub(super) target: Register,
+}
+
+/// A reduction of predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gathering {
+    All,
+    Any,
+    /// Whether all are the same.
+    Uniform,
+    Count,
+    /// A bit for each lane.
+    Ballot,
+}
+
+/// An instruction that the lanes of a mask execute together.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Collective {
+    pub(super) mask: Operand,
+    pub(super) how: CollectiveKind,
+    /// The lane's own value; for votes, a predicate.
+    pub(super) source: Operand,
+    pub(super) is_source_negated: bool,
+    /// Lane or distance, and limits, of a shuffle.
+    pub(super) shuffle: [Operand; 2],
+    pub(super) target: Register,
+    /// The predicate that some of them write; [`NO_REGISTER`] without.
+    pub(super) predicate: Register,
+}
+
+/// The qualifiers, which must be the same for all lanes that meet.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CollectiveKind {
+    Barrier,
+    Shuffle(Shuffle),
+    Vote(Gathering),
+    /// The lanes with the same value, of this many bits.
+    MatchAny(u32),
+    /// All lanes where all values, of this many bits, are the same.
+    MatchAll(u32),
+    /// A reduction, by its name.
+    Reduce {
+        name: Reduction,
+        function: fn(u64, u64) -> u64,
+    },
+}
+
+impl CollectiveKind {
+    /// Returns whether lanes at the two may meet.
+    pub(super) fn meets(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Barrier, Self::Barrier) => true,
+            (Self::Shuffle(a), Self::Shuffle(b)) => a == b,
+            (Self::Vote(a), Self::Vote(b)) => a == b,
+            (Self::MatchAny(a), Self::MatchAny(b)) | (Self::MatchAll(a), Self::MatchAll(b)) => a == b,
+            (Self::Reduce { name: a, .. }, Self::Reduce { name: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// The way a shuffle finds its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// The reductions of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reduction {
+    Add,
+    And,
+    Or,
+    Xor,
+    MinUnsigned,
+    MaxUnsigned,
+    MinSigned,
+    MaxSigned,
+}

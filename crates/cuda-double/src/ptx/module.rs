@@ -1,0 +1,182 @@
+//! A module of PTX: its kernels and its variables.
+
+use std::collections::HashMap;
+
+use super::body;
+use super::declare::{Declared, declared};
+use super::error::ParseError;
+use super::kernel::Kernel;
+use super::lex::tokens;
+use super::names::ModuleVariable;
+use super::scalar::{ScalarKind, ScalarType};
+use super::syntax::{Number, Reader};
+
+/// A parsed module.
+#[derive(Clone, Debug, Default)]
+pub struct Module {
+    kernels: Vec<Kernel>,
+    globals: Vec<Global>,
+}
+
+/// A variable of a module in global or constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Its name.
+    pub name: String,
+    /// Whether kernels may only read it.
+    pub is_constant: bool,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The number its address is a multiple of.
+    pub alignment: usize,
+    /// Its first value, `bytes` long.
+    pub initial: Vec<u8>,
+}
+
+impl Module {
+    /// Parses the PTX that NVRTC 13.0 writes.
+    ///
+    /// # Errors
+    /// [`ParseError`] for whatever is not interpreted, with its line: directives, opcodes,
+    /// modifiers, types.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut parser =
+            Parser { reader: Reader::new(tokens(text)), module: Self::default(), variables: HashMap::new() };
+        parser.head()?;
+        while !parser.reader.is_at_end() {
+            parser.item()?;
+        }
+        Ok(parser.module)
+    }
+
+    /// Returns the kernel of that name.
+    #[must_use]
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| kernel.name == name)
+    }
+
+    /// Returns all kernels, in the order of the text.
+    #[must_use]
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// Returns the variables in global and constant memory. A launch is told an address for each,
+    /// in this order.
+    #[must_use]
+    pub fn globals(&self) -> &[Global] {
+        &self.globals
+    }
+}
+
+/// A module on its way.
+struct Parser<'a> {
+    reader: Reader<'a>,
+    module: Module,
+    variables: HashMap<&'a str, ModuleVariable>,
+}
+
+impl<'a> Parser<'a> {
+    /// The version, the target and the size of addresses.
+    fn head(&mut self) -> Result<(), ParseError> {
+        self.reader.expect(".version", "a module begins with its version")?;
+        match self.reader.peek(0).split_once('.') {
+            Some(("6" | "7" | "8" | "9", _)) => self.reader.next(),
+            _ => return Err(self.reader.refuse("not a version that is interpreted")),
+        };
+        self.reader.expect(".target", "a target expected")?;
+        if !self.reader.peek(0).starts_with("sm_") {
+            return Err(self.reader.refuse("not a target that is interpreted"));
+        }
+        self.reader.next();
+        self.reader.expect(".address_size", "a size of addresses expected")?;
+        self.reader.expect("64", "addresses of 64 bits expected")
+    }
+
+    fn item(&mut self) -> Result<(), ParseError> {
+        let is_external = self.reader.takes(".extern");
+        let is_linked = !is_external && (self.reader.takes(".visible") || self.reader.takes(".weak"));
+        match self.reader.peek(0) {
+            ".entry" if !is_external => {
+                self.reader.next();
+                let kernel = body::kernel(&mut self.reader, &self.variables)?;
+                self.module.kernels.push(kernel);
+                Ok(())
+            }
+            ".global" | ".const" if !is_external => self.global(),
+            ".shared" if is_external => self.dynamic_shared(),
+            ".shared" if !is_linked => self.shared(),
+            _ => Err(self.reader.refuse("not interpreted")),
+        }
+    }
+
+    fn shared(&mut self) -> Result<(), ParseError> {
+        self.reader.next();
+        let declared = declared(&mut self.reader)?;
+        let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
+        let variable = ModuleVariable::Shared { bytes, alignment: declared.alignment };
+        self.declare(declared.name, variable)
+    }
+
+    fn dynamic_shared(&mut self) -> Result<(), ParseError> {
+        self.reader.next();
+        let declared = declared(&mut self.reader)?;
+        if declared.bytes.is_some() {
+            return Err(self.reader.refuse("an array without a size expected before"));
+        }
+        self.declare(declared.name, ModuleVariable::DynamicShared { alignment: declared.alignment })
+    }
+
+    fn global(&mut self) -> Result<(), ParseError> {
+        let is_constant = self.reader.next() == ".const";
+        let declared = declared(&mut self.reader)?;
+        let bytes = declared.bytes.ok_or_else(|| self.reader.refuse("a size expected before"))?;
+        let initial = match self.reader.takes("=") {
+            true => self.values(declared.scalar, bytes)?,
+            false => vec![0; bytes],
+        };
+        let variable = ModuleVariable::Global(self.module.globals.len());
+        let Declared { name, alignment, .. } = declared;
+        self.module.globals.push(Global { name: name.to_owned(), is_constant, bytes, alignment, initial });
+        self.declare(name, variable)
+    }
+
+    fn declare(&mut self, name: &'a str, variable: ModuleVariable) -> Result<(), ParseError> {
+        if self.variables.insert(name, variable).is_some() {
+            return Err(self.reader.refuse("a name that is there already, before"));
+        }
+        self.reader.expect(";", "the end of a variable expected")
+    }
+
+    /// The first value of a variable: one, or a list that zeros follow.
+    fn values(&mut self, scalar: ScalarType, bytes: usize) -> Result<Vec<u8>, ParseError> {
+        let mut initial = Vec::with_capacity(bytes);
+        let is_list = self.reader.takes("{");
+        loop {
+            self.value(scalar, &mut initial)?;
+            if !is_list || !self.reader.takes(",") {
+                break;
+            }
+        }
+        if is_list {
+            self.reader.expect("}", "the end of a list expected")?;
+        }
+        if initial.len() > bytes {
+            return Err(self.reader.refuse("more values than room before"));
+        }
+        initial.resize(bytes, 0);
+        Ok(initial)
+    }
+
+    fn value(&mut self, scalar: ScalarType, initial: &mut Vec<u8>) -> Result<(), ParseError> {
+        let refused = self.reader.refuse("not a value of the variable's type");
+        let bits = match (self.reader.number()?, scalar.kind) {
+            (Number::Integer(value), kind) if kind != ScalarKind::Float => value,
+            (Number::Single(value), ScalarKind::Float) if scalar.bits == 32 => u64::from(value),
+            (Number::Double(value), ScalarKind::Float) if scalar.bits == 64 => value,
+            _ => return Err(refused),
+        };
+        initial.extend_from_slice(&bits.to_le_bytes()[..scalar.bytes()]);
+        Ok(())
+    }
+}

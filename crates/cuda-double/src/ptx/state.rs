@@ -1,0 +1,110 @@
+//! The threads of a block and their memories, between two steps.
+
+use super::fault::DeviceFault;
+use super::kernel::Kernel;
+use super::memory::DeviceMemory;
+use super::space::Spaces;
+use super::special::ThreadNumbers;
+use super::thread::{Lane, Program, Registers, Standing};
+
+/// Lanes of a warp.
+pub(super) const LANES: usize = 32;
+/// The byte memory is full of before anything is written.
+const FRESH: u8 = 0xa5;
+
+/// A fault of one thread.
+#[derive(Debug)]
+pub(super) struct ThreadFault {
+    /// Number of the thread in its block.
+    pub(super) thread: usize,
+    pub(super) fault: DeviceFault,
+}
+
+/// The sizes and contents of a block, whichever it is.
+#[derive(Debug)]
+pub(super) struct BlockSetup<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) threads: usize,
+    pub(super) constants: Vec<u64>,
+    pub(super) parameters: &'a [u8],
+    pub(super) shared_bytes: usize,
+}
+
+/// The threads of a block. They are used again for the next one.
+#[derive(Debug)]
+pub(super) struct BlockState<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) lanes: Vec<Lane>,
+    constants: Vec<u64>,
+    parameters: &'a [u8],
+    shared: Vec<u8>,
+    /// Of all threads, one after the other, as are the next two.
+    local: Vec<u8>,
+    registers: Vec<u64>,
+    written: Vec<u64>,
+}
+
+impl<'a> BlockState<'a> {
+    pub(super) fn new(setup: BlockSetup<'a>) -> Self {
+        let BlockSetup { kernel, threads, constants, parameters, shared_bytes } = setup;
+        Self {
+            kernel,
+            lanes: vec![Lane { position: 0, standing: Standing::Ready }; threads],
+            constants,
+            parameters,
+            shared: vec![FRESH; shared_bytes],
+            local: vec![FRESH; kernel.local_bytes * threads],
+            registers: vec![0; kernel.n_registers * threads],
+            written: vec![0; kernel.tracking.words() * threads],
+        }
+    }
+
+    /// Puts all threads before their first instruction.
+    pub(super) fn begin(&mut self, numbers: ThreadNumbers) {
+        self.shared.fill(FRESH);
+        self.local.fill(FRESH);
+        self.written.fill(0);
+        self.lanes.fill(Lane { position: 0, standing: Standing::Ready });
+        for index in 0..self.lanes.len() as u32 {
+            let numbers = numbers.of_thread(index);
+            let base = index as usize * self.kernel.n_registers;
+            for (special, register) in &self.kernel.specials {
+                self.registers[base + *register as usize] = u64::from(special.value(&numbers));
+            }
+        }
+    }
+
+    /// Runs one thread for at most `turn` instructions; returns how many it ran.
+    pub(super) fn run_thread(
+        &mut self,
+        thread: usize,
+        turn: u64,
+        memory: &mut dyn DeviceMemory,
+    ) -> Result<u64, ThreadFault> {
+        let Self { kernel, lanes, constants, parameters, shared, local, registers, written } = self;
+        let program = Program { code: &kernel.code, tracking: &kernel.tracking };
+        let mut registers = Registers {
+            values: own_part(registers, thread, kernel.n_registers),
+            written: own_part(written, thread, kernel.tracking.words()),
+            constants,
+        };
+        let local = own_part(local, thread, kernel.local_bytes);
+        let mut spaces = Spaces { shared, local, parameters, memory };
+        let executed = program.run(&mut lanes[thread], &mut registers, &mut spaces, turn);
+        executed.map_err(|fault| ThreadFault { thread, fault })
+    }
+
+    /// Returns the registers of a thread.
+    pub(super) fn registers(&mut self, thread: usize) -> Registers<'_> {
+        Registers {
+            values: own_part(&mut self.registers, thread, self.kernel.n_registers),
+            written: own_part(&mut self.written, thread, self.kernel.tracking.words()),
+            constants: &self.constants,
+        }
+    }
+}
+
+/// The part of a thread of what all threads have.
+fn own_part<T>(all: &mut [T], thread: usize, length: usize) -> &mut [T] {
+    &mut all[thread * length..][..length]
+}

@@ -1,0 +1,70 @@
+//! Comparisons of integers and floats.
+
+use super::super::scalar::{Integer, Real, by_integer, by_real};
+
+/// A comparison: 1 where it holds.
+pub(in super::super) type Comparison = fn(u64, u64) -> u64;
+
+/// Returns a comparison of a type; `None` where the type has none of that name.
+pub(in super::super) fn compare(name: &str, scalar: &str) -> Option<Comparison> {
+    match scalar.as_bytes().first()? {
+        b'f' => Some(by_real!(scalar, T => real::<T>(name)?)),
+        b'b' => Some(by_integer!(scalar, bits, T => equality::<T>(name)?)),
+        b's' => Some(by_integer!(scalar, arithmetic, T => signed::<T>(name)?)),
+        _ => Some(by_integer!(scalar, arithmetic, T => unsigned::<T>(name)?)),
+    }
+}
+
+fn equality<T: Integer>(name: &str) -> Option<Comparison> {
+    Some(match name {
+        "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
+        "ne" => |a, b| u64::from(T::of(a) != T::of(b)),
+        _ => return None,
+    })
+}
+
+fn signed<T: Integer>(name: &str) -> Option<Comparison> {
+    Some(match name {
+        "lt" => |a, b| u64::from(T::of(a) < T::of(b)),
+        "le" => |a, b| u64::from(T::of(a) <= T::of(b)),
+        "gt" => |a, b| u64::from(T::of(a) > T::of(b)),
+        "ge" => |a, b| u64::from(T::of(a) >= T::of(b)),
+        _ => return equality::<T>(name),
+    })
+}
+
+/// Unsigned integers have names of their own for the same comparisons.
+fn unsigned<T: Integer>(name: &str) -> Option<Comparison> {
+    signed::<T>(match name {
+        "lo" => "lt",
+        "ls" => "le",
+        "hi" => "gt",
+        "hs" => "ge",
+        other => other,
+    })
+}
+
+/// Where an operand is no number, the first six do not hold and the next six do.
+fn real<T: Real>(name: &str) -> Option<Comparison> {
+    Some(match name {
+        "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
+        "ne" => |a, b| u64::from(is_ordered::<T>(a, b) && T::of(a) != T::of(b)),
+        "lt" => |a, b| u64::from(T::of(a) < T::of(b)),
+        "le" => |a, b| u64::from(T::of(a) <= T::of(b)),
+        "gt" => |a, b| u64::from(T::of(a) > T::of(b)),
+        "ge" => |a, b| u64::from(T::of(a) >= T::of(b)),
+        "equ" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) == T::of(b)),
+        "neu" => |a, b| u64::from(T::of(a) != T::of(b)),
+        "ltu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) < T::of(b)),
+        "leu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) <= T::of(b)),
+        "gtu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) > T::of(b)),
+        "geu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) >= T::of(b)),
+        "num" => |a, b| u64::from(is_ordered::<T>(a, b)),
+        "nan" => |a, b| u64::from(!is_ordered::<T>(a, b)),
+        _ => return None,
+    })
+}
+
+fn is_ordered<T: Real>(a: u64, b: u64) -> bool {
+    T::of(a).partial_cmp(&T::of(b)).is_some()
+}

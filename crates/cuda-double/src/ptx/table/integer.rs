@@ -1,0 +1,113 @@
+//! Integers: sums, products, quotients, extremes.
+
+use super::super::scalar::{Integer, by_integer};
+use super::{Function, Operation};
+
+/// Returns the operation of an integer instruction.
+pub(super) fn find(words: &[&str]) -> Option<Operation> {
+    use Function::{One, Partial, Three, Two};
+    Some(match *words {
+        ["add", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(add::<T>))),
+        ["sub", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(sub::<T>))),
+        ["mul", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_lo::<T>))),
+        ["mul", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_hi::<T>))),
+        ["mul", "wide", name] => narrow(name, Two)?,
+        ["mad", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_lo::<T>))),
+        ["mad", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_hi::<T>))),
+        ["mad", "wide", name] => mad_wide(name)?,
+        ["div", name] => by_integer!(name, arithmetic, T => uniform::<T>(Partial(div::<T>))),
+        ["rem", name] => by_integer!(name, arithmetic, T => uniform::<T>(Partial(rem::<T>))),
+        ["min", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(min::<T>))),
+        ["max", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(max::<T>))),
+        ["sad", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(sad::<T>))),
+        ["neg", name @ ("s16" | "s32" | "s64")] => {
+            by_integer!(name, arithmetic, T => uniform::<T>(One(neg::<T>)))
+        }
+        ["abs", name @ ("s16" | "s32" | "s64")] => {
+            by_integer!(name, arithmetic, T => uniform::<T>(One(abs::<T>)))
+        }
+        _ => return None,
+    })
+}
+
+fn uniform<T: Integer>(function: Function) -> Operation {
+    Operation::uniform(function, T::BITS)
+}
+
+/// Products of twice the bits.
+fn narrow(name: &str, wrap: fn(fn(u64, u64) -> u64) -> Function) -> Option<Operation> {
+    Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
+        T => Operation::new(wrap(mul_wide::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
+}
+
+fn mad_wide(name: &str) -> Option<Operation> {
+    Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
+        T => Operation::new(Function::Three(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
+}
+
+/// Keeps the bits of twice the type's.
+fn doubled<T: Integer>(bits: u64) -> u64 {
+    bits & super::super::scalar::mask(2 * T::BITS)
+}
+
+fn add<T: Integer>(a: u64, b: u64) -> u64 {
+    T::of(a.wrapping_add(b)).bits()
+}
+
+fn sub<T: Integer>(a: u64, b: u64) -> u64 {
+    T::of(a.wrapping_sub(b)).bits()
+}
+
+fn mul_lo<T: Integer>(a: u64, b: u64) -> u64 {
+    T::of(a.wrapping_mul(b)).bits()
+}
+
+fn mul_hi<T: Integer>(a: u64, b: u64) -> u64 {
+    // Of a product of unsigned 64-bit integers, only the sign of the 128 bits is wrong.
+    T::of((T::of(a).wide().wrapping_mul(T::of(b).wide()) >> T::BITS) as u64).bits()
+}
+
+fn mul_wide<T: Integer>(a: u64, b: u64) -> u64 {
+    doubled::<T>((T::of(a).wide() * T::of(b).wide()) as u64)
+}
+
+fn mad_lo<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
+    add::<T>(mul_lo::<T>(a, b), c)
+}
+
+fn mad_hi<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
+    add::<T>(mul_hi::<T>(a, b), c)
+}
+
+fn mad_wide_of<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
+    doubled::<T>(mul_wide::<T>(a, b).wrapping_add(c))
+}
+
+fn div<T: Integer>(a: u64, b: u64) -> Option<u64> {
+    T::of(a).quotient(T::of(b)).map(T::bits)
+}
+
+fn rem<T: Integer>(a: u64, b: u64) -> Option<u64> {
+    T::of(a).remainder(T::of(b)).map(T::bits)
+}
+
+fn min<T: Integer>(a: u64, b: u64) -> u64 {
+    T::of(a).min(T::of(b)).bits()
+}
+
+fn max<T: Integer>(a: u64, b: u64) -> u64 {
+    T::of(a).max(T::of(b)).bits()
+}
+
+fn sad<T: Integer>(a: u64, b: u64, c: u64) -> u64 {
+    let difference = T::of(a).wide() - T::of(b).wide();
+    add::<T>(difference.unsigned_abs() as u64, c)
+}
+
+fn neg<T: Integer>(a: u64) -> u64 {
+    T::of(a.wrapping_neg()).bits()
+}
+
+fn abs<T: Integer>(a: u64) -> u64 {
+    T::of(T::of(a).wide().unsigned_abs() as u64).bits()
+}

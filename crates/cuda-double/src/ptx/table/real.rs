@@ -1,0 +1,141 @@
+//! Floats: arithmetic rounded to nearest, extremes, signs, classes.
+//!
+//! Nothing is contracted, and no denormal becomes zero. The payload of a double that is no number
+//! is that of the host.
+
+use super::super::scalar::{Real, by_real};
+use super::{Function, Operation};
+
+const SIGN: u64 = 1 << 63;
+const SINGLE_SIGN: u64 = 1 << 31;
+
+/// Returns the operation of a float instruction. Without a rounding, `add`, `sub` and `mul` round
+/// to nearest too.
+pub(super) fn find(words: &[&str]) -> Option<Operation> {
+    use Function::{One, Three, Two};
+    let bits = width(words.last()?);
+    Some(match *words {
+        ["add", "rn", name] | ["add", name] => Operation::uniform(Two(by_real!(name, T => add::<T>)), bits),
+        ["sub", "rn", name] | ["sub", name] => Operation::uniform(Two(by_real!(name, T => sub::<T>)), bits),
+        ["mul", "rn", name] | ["mul", name] => Operation::uniform(Two(by_real!(name, T => mul::<T>)), bits),
+        ["div", "rn", name] => Operation::uniform(Two(by_real!(name, T => div::<T>)), bits),
+        ["fma" | "mad", "rn", name] => Operation::uniform(Three(by_real!(name, T => fma::<T>)), bits),
+        ["sqrt", "rn", name] => Operation::uniform(One(by_real!(name, T => sqrt::<T>)), bits),
+        ["rcp", "rn", name] => Operation::uniform(One(by_real!(name, T => rcp::<T>)), bits),
+        ["min", name] => Operation::uniform(Two(by_real!(name, T => min::<T>)), bits),
+        ["max", name] => Operation::uniform(Two(by_real!(name, T => max::<T>)), bits),
+        ["neg", "f64"] => Operation::uniform(One(|a| a ^ SIGN), bits),
+        ["neg", "f32"] => Operation::uniform(One(|a| a ^ SINGLE_SIGN), bits),
+        ["abs", "f64"] => Operation::uniform(One(|a| a & !SIGN), bits),
+        ["abs", "f32"] => Operation::uniform(One(|a| a & !SINGLE_SIGN), bits),
+        ["copysign", "f64"] => Operation::uniform(Two(|a, b| a & SIGN | b & !SIGN), bits),
+        ["copysign", "f32"] => Operation::uniform(Two(|a, b| a & SINGLE_SIGN | b & !SINGLE_SIGN), bits),
+        ["testp", class, name] => Operation::new(One(by_real!(name, T => test::<T>(class)?)), 1, &[bits]),
+        _ => return None,
+    })
+}
+
+fn width(name: &str) -> u32 {
+    if name == "f32" { 32 } else { 64 }
+}
+
+/// Arithmetic of both types.
+trait Arithmetic: Real {
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn div(self, other: Self) -> Self;
+    fn fused(self, factor: Self, term: Self) -> Self;
+    fn root(self) -> Self;
+    fn one() -> Self;
+    fn is_nan(self) -> bool;
+    fn is_negative(self) -> bool;
+    fn class(self) -> std::num::FpCategory;
+    fn nan() -> Self;
+}
+
+macro_rules! arithmetic {
+    ($($name:ident $nan:literal)*) => { $(
+        impl Arithmetic for $name {
+            fn add(self, other: Self) -> Self { self + other }
+            fn sub(self, other: Self) -> Self { self - other }
+            fn mul(self, other: Self) -> Self { self * other }
+            fn div(self, other: Self) -> Self { self / other }
+            fn fused(self, factor: Self, term: Self) -> Self { self.mul_add(factor, term) }
+            fn root(self) -> Self { self.sqrt() }
+            fn one() -> Self { 1.0 }
+            fn is_nan(self) -> bool { self.is_nan() }
+            fn is_negative(self) -> bool { self.is_sign_negative() }
+            fn class(self) -> std::num::FpCategory { self.classify() }
+            fn nan() -> Self { $name::from_bits($nan) }
+        }
+    )* };
+}
+
+arithmetic!(f32 0x7fff_ffff f64 0x7fff_ffff_ffff_ffff);
+
+fn add<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    T::of(a).add(T::of(b)).bits()
+}
+
+fn sub<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    T::of(a).sub(T::of(b)).bits()
+}
+
+fn mul<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    T::of(a).mul(T::of(b)).bits()
+}
+
+fn div<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    T::of(a).div(T::of(b)).bits()
+}
+
+fn fma<T: Arithmetic>(a: u64, b: u64, c: u64) -> u64 {
+    T::of(a).fused(T::of(b), T::of(c)).bits()
+}
+
+fn sqrt<T: Arithmetic>(a: u64) -> u64 {
+    T::of(a).root().bits()
+}
+
+fn rcp<T: Arithmetic>(a: u64) -> u64 {
+    T::one().div(T::of(a)).bits()
+}
+
+fn min<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    extreme::<T>(T::of(a), T::of(b), |a, b| is_below(b, a))
+}
+
+fn max<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    extreme::<T>(T::of(a), T::of(b), |a, b| is_below(a, b))
+}
+
+/// The second of two where it wins, or the one that is a number; one pattern where none is.
+fn extreme<T: Arithmetic>(a: T, b: T, second_wins: fn(T, T) -> bool) -> u64 {
+    let taken = match (a.is_nan(), b.is_nan()) {
+        (true, true) => T::nan(),
+        (true, false) => b,
+        (false, true) => a,
+        (false, false) => [a, b][usize::from(second_wins(a, b))],
+    };
+    taken.bits()
+}
+
+/// Whether `a` is below `b`; -0 is below +0.
+fn is_below<T: Arithmetic>(a: T, b: T) -> bool {
+    a < b || (a == b && a.is_negative() && !b.is_negative())
+}
+
+/// The test of a class.
+fn test<T: Arithmetic>(class: &str) -> Option<fn(u64) -> u64> {
+    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
+    Some(match class {
+        "finite" => |a| u64::from(matches!(T::of(a).class(), Normal | Subnormal | Zero)),
+        "infinite" => |a| u64::from(T::of(a).class() == Infinite),
+        "number" => |a| u64::from(T::of(a).class() != Nan),
+        "notanumber" => |a| u64::from(T::of(a).class() == Nan),
+        "normal" => |a| u64::from(T::of(a).class() == Normal),
+        "subnormal" => |a| u64::from(T::of(a).class() == Subnormal),
+        _ => return None,
+    })
+}

@@ -1,0 +1,288 @@
+//! One thread: it runs until it ends, waits for others, or its turn is over.
+
+use super::fault::DeviceFault;
+use super::instruction::{
+    Access, Action, Address, Atomic, Compare, Instruction, NO_REGISTER, Operand, PredicateOperand, Register,
+};
+use super::space::Spaces;
+use super::table::Function;
+use super::tracking::{TrackedUses, Tracking};
+
+/// Why a thread stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It does not: its turn is over.
+    Ready,
+    /// It waits for the lanes of its mask.
+    Collective {
+        mask: u32,
+    },
+    /// It waits at a barrier of the block.
+    Barrier {
+        number: u32,
+        threads: Option<u32>,
+    },
+    Ended,
+}
+
+/// The place of a thread in its kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane {
+    /// The next instruction.
+    pub(super) position: usize,
+    pub(super) standing: Standing,
+}
+
+/// The registers of a thread, and the constants of its launch.
+pub(super) struct Registers<'a> {
+    pub(super) values: &'a mut [u64],
+    /// Bits of the registers that are looked after.
+    pub(super) written: &'a mut [u64],
+    pub(super) constants: &'a [u64],
+}
+
+impl Registers<'_> {
+    #[inline]
+    pub(super) fn read(&self, operand: Operand) -> u64 {
+        match operand {
+            Operand::Register(register) => self.values[register as usize],
+            Operand::Constant(number) => self.constants[number as usize],
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(&mut self, register: Register, value: u64) {
+        if register != NO_REGISTER {
+            self.values[register as usize] = value;
+        }
+    }
+
+    pub(super) fn predicate(&self, predicate: PredicateOperand) -> u64 {
+        self.read(predicate.operand) ^ u64::from(predicate.is_negated)
+    }
+
+    fn address(&self, address: Address) -> u64 {
+        self.read(address.base).wrapping_add(address.offset)
+    }
+
+    fn check(&self, number: u32, tracking: &Tracking) -> Result<(), DeviceFault> {
+        if self.written[number as usize / 64] >> (number % 64) & 1 == 1 {
+            return Ok(());
+        }
+        Err(DeviceFault::Unset { register: tracking.names[number as usize].clone() })
+    }
+
+    /// Checks that all registers an instruction reads have a value.
+    fn check_reads(&self, uses: &TrackedUses, tracking: &Tracking) -> Result<(), DeviceFault> {
+        uses.reads.iter().try_for_each(|number| self.check(*number, tracking))
+    }
+
+    /// Notes that the registers an instruction writes have a value.
+    pub(super) fn note_writes(&mut self, uses: &TrackedUses) {
+        uses.writes.iter().for_each(|number| self.set_written(*number, true));
+    }
+
+    pub(super) fn set_written(&mut self, number: u32, is_written: bool) {
+        let word = &mut self.written[number as usize / 64];
+        *word = *word & !(1 << (number % 64)) | u64::from(is_written) << (number % 64);
+    }
+}
+
+/// What comes after an instruction.
+enum Next {
+    Following,
+    Jump(usize),
+    Stand(Standing),
+}
+
+/// A kernel's instructions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Program<'a> {
+    pub(super) code: &'a [Instruction],
+    pub(super) tracking: &'a Tracking,
+}
+
+impl Program<'_> {
+    /// Runs a thread for at most `turn` instructions; returns how many it ran.
+    pub(super) fn run(
+        &self,
+        lane: &mut Lane,
+        registers: &mut Registers<'_>,
+        spaces: &mut Spaces<'_>,
+        turn: u64,
+    ) -> Result<u64, DeviceFault> {
+        for executed in 0..turn {
+            let instruction = &self.code[lane.position];
+            let next = if instruction.tracking == u32::MAX {
+                step(instruction, registers, spaces)?
+            } else {
+                self.step_tracked(instruction, registers, spaces)?
+            };
+            match next {
+                Next::Following => lane.position += 1,
+                Next::Jump(target) => lane.position = target,
+                Next::Stand(standing) => {
+                    lane.standing = standing;
+                    return Ok(executed + 1);
+                }
+            }
+        }
+        Ok(turn)
+    }
+
+    /// An instruction that uses registers which may have no value.
+    fn step_tracked(
+        &self,
+        instruction: &Instruction,
+        registers: &mut Registers<'_>,
+        spaces: &mut Spaces<'_>,
+    ) -> Result<Next, DeviceFault> {
+        let uses = &self.tracking.entries[instruction.tracking as usize];
+        uses.guard.iter().try_for_each(|number| registers.check(*number, self.tracking))?;
+        if is_skipped(instruction, registers) {
+            return Ok(Next::Following);
+        }
+        registers.check_reads(uses, self.tracking)?;
+        let next = act(&instruction.action, registers, spaces)?;
+        if !matches!(next, Next::Stand(_)) {
+            registers.note_writes(uses);
+        }
+        Ok(next)
+    }
+}
+
+#[inline]
+fn is_skipped(instruction: &Instruction, registers: &Registers<'_>) -> bool {
+    instruction.is_guarded() && (registers.values[instruction.guard as usize] != 0) == instruction.is_guard_negated
+}
+
+#[inline]
+fn step(
+    instruction: &Instruction,
+    registers: &mut Registers<'_>,
+    spaces: &mut Spaces<'_>,
+) -> Result<Next, DeviceFault> {
+    if is_skipped(instruction, registers) {
+        return Ok(Next::Following);
+    }
+    act(&instruction.action, registers, spaces)
+}
+
+fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) -> Result<Next, DeviceFault> {
+    match action {
+        Action::Compute { target, function, sources } => {
+            let value = compute(*function, sources, registers)?;
+            registers.values[*target as usize] = value;
+        }
+        Action::Convert { target, function, source, mask } => {
+            registers.values[*target as usize] = function(registers.read(*source)) & mask;
+        }
+        Action::Compare(compare) => set_predicates(compare, registers),
+        Action::Pack { target, part_bits, parts } => {
+            let value = parts.iter().rev().fold(0, |value, part| value << part_bits | registers.read(*part));
+            registers.values[*target as usize] = value;
+        }
+        Action::Unpack { targets, part_bits, source } => {
+            let value = registers.read(*source);
+            let mask = super::scalar::mask(*part_bits);
+            for (place, target) in (0u32..).zip(targets) {
+                registers.write(*target, value >> (place * part_bits) & mask);
+            }
+        }
+        Action::Load { access, is_signed, targets } => {
+            let mut bytes = [0; 32];
+            let bytes = &mut bytes[..access.bytes * targets.len()];
+            spaces.load(access.space, registers.address(access.address), bytes)?;
+            for (value, target) in bytes.chunks_exact(access.bytes).zip(targets) {
+                registers.write(target.register, value_of(value, *is_signed) & target.mask);
+            }
+        }
+        Action::Store { access, sources } => store(*access, sources, registers, spaces)?,
+        Action::Atomic(atomic) => exchange(atomic, registers, spaces)?,
+        Action::Branch { target } => return Ok(Next::Jump(*target)),
+        Action::BranchIndexed { targets, index } => {
+            let index = registers.read(*index);
+            let target = usize::try_from(index).ok().and_then(|index| targets.get(index));
+            return target
+                .map(|target| Next::Jump(*target))
+                .ok_or(DeviceFault::Branch { index, branches: targets.len() });
+        }
+        Action::Exit => return Ok(Next::Stand(Standing::Ended)),
+        Action::Trap => return Err(DeviceFault::Trap),
+        Action::Nothing => {}
+        Action::Barrier(barrier) => {
+            let number = registers.read(barrier.number) as u32;
+            let threads = barrier.threads.map(|threads| registers.read(threads) as u32);
+            return Ok(Next::Stand(Standing::Barrier { number, threads }));
+        }
+        Action::Collective(collective) => {
+            return Ok(Next::Stand(Standing::Collective { mask: registers.read(collective.mask) as u32 }));
+        }
+    }
+    Ok(Next::Following)
+}
+
+#[inline]
+fn compute(function: Function, sources: &[Operand; 4], registers: &Registers<'_>) -> Result<u64, DeviceFault> {
+    let source = |index: usize| registers.read(sources[index]);
+    Ok(match function {
+        Function::One(function) => function(source(0)),
+        Function::Two(function) => function(source(0), source(1)),
+        Function::Three(function) => function(source(0), source(1), source(2)),
+        Function::Four(function) => function(source(0), source(1), source(2), source(3)),
+        Function::Partial(function) => {
+            let dividend = source(0);
+            let divisor = source(1);
+            return function(dividend, divisor).ok_or(DeviceFault::Division { dividend, divisor });
+        }
+    })
+}
+
+/// The bits of a value in memory, with its sign where it has one.
+#[inline]
+fn value_of(bytes: &[u8], is_signed: bool) -> u64 {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let value = u64::from_le_bytes(wide);
+    let unused = 64 - 8 * bytes.len() as u32;
+    if is_signed { ((value << unused) as i64 >> unused) as u64 } else { value }
+}
+
+fn set_predicates(compare: &Compare, registers: &mut Registers<'_>) {
+    let holds = (compare.function)(registers.read(compare.a), registers.read(compare.b));
+    let combined = |value: u64| match compare.combine {
+        Some(combine) => (combine.function)(value, registers.predicate(combine.predicate)),
+        None => value,
+    };
+    let target = combined(holds);
+    let opposite = combined(holds ^ 1);
+    registers.write(compare.target, target);
+    registers.write(compare.opposite, opposite);
+}
+
+fn store(
+    access: Access,
+    sources: &[Operand],
+    registers: &Registers<'_>,
+    spaces: &mut Spaces<'_>,
+) -> Result<(), DeviceFault> {
+    let mut bytes = [0; 32];
+    let bytes = &mut bytes[..access.bytes * sources.len()];
+    for (place, source) in bytes.chunks_exact_mut(access.bytes).zip(sources) {
+        place.copy_from_slice(&registers.read(*source).to_le_bytes()[..access.bytes]);
+    }
+    spaces.store(access.space, registers.address(access.address), bytes)
+}
+
+fn exchange(atomic: &Atomic, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) -> Result<(), DeviceFault> {
+    let Access { space, bytes, address } = atomic.access;
+    let address = registers.address(address);
+    let mut value = [0; 8];
+    spaces.load(space, address, &mut value[..bytes])?;
+    let old = u64::from_le_bytes(value);
+    let [first, second] = atomic.sources;
+    let new = (atomic.function)(old, registers.read(first), registers.read(second));
+    spaces.store(space, address, &new.to_le_bytes()[..bytes])?;
+    registers.write(atomic.target, old);
+    Ok(())
+}

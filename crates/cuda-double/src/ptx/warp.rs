@@ -1,0 +1,154 @@
+//! What lanes of a warp do together.
+
+use std::ops::Range;
+
+use super::fault::DeviceFault;
+use super::gathering::gather;
+use super::instruction::{Action, Collective, CollectiveKind, NO_REGISTER, Shuffle};
+use super::scalar::mask as low_bits;
+use super::state::{BlockState, LANES, ThreadFault};
+use super::thread::Standing;
+
+/// Lanes that are at the same instruction with the same mask.
+#[derive(Debug)]
+struct Meeting {
+    /// Thread of the first lane of the warp.
+    first: usize,
+    /// Its lanes, a bit for each.
+    lanes: u32,
+    /// What each lane brings.
+    values: [u64; LANES],
+}
+
+/// Lets lanes go on for which all others of their masks wait too.
+pub(super) fn meet(block: &mut BlockState<'_>, warp: Range<usize>) -> Result<(), ThreadFault> {
+    for thread in warp.clone() {
+        let Standing::Collective { mask } = block.lanes[thread].standing else { continue };
+        let lane = thread - warp.start;
+        if mask >> lane & 1 == 0 {
+            return Err(ThreadFault { thread, fault: DeviceFault::Mask { lane, mask } });
+        }
+        if let Some(lanes) = complete(block, &warp, thread, mask) {
+            execute(block, warp.start, lanes);
+        }
+    }
+    Ok(())
+}
+
+/// The instruction a thread waits at.
+fn collective<'a>(block: &BlockState<'a>, thread: usize) -> Option<&'a Collective> {
+    match &block.kernel.code[block.lanes[thread].position].action {
+        Action::Collective(collective) => Some(collective),
+        _ => None,
+    }
+}
+
+/// The lanes of a mask that have not ended, if all of them wait at such an instruction.
+fn complete(block: &BlockState<'_>, warp: &Range<usize>, thread: usize, mask: u32) -> Option<u32> {
+    let own = collective(block, thread)?;
+    let mut lanes = 0;
+    for (lane, other) in warp.clone().enumerate() {
+        if mask >> lane & 1 == 0 || block.lanes[other].standing == Standing::Ended {
+            continue;
+        }
+        let waits = block.lanes[other].standing == Standing::Collective { mask };
+        if !waits || !collective(block, other).is_some_and(|other| other.how.meets(own.how)) {
+            return None;
+        }
+        lanes |= 1 << lane;
+    }
+    Some(lanes)
+}
+
+/// Executes the instruction for all of `lanes`.
+fn execute(block: &mut BlockState<'_>, first: usize, lanes: u32) {
+    let mut meeting = Meeting { first, lanes, values: [0; LANES] };
+    for lane in meeting.iter() {
+        let Some(collective) = collective(block, first + lane) else { continue };
+        let value = block.registers(first + lane).read(collective.source);
+        meeting.values[lane] = value ^ u64::from(collective.is_source_negated);
+    }
+    for lane in meeting.iter() {
+        let Some(collective) = collective(block, first + lane) else { continue };
+        finish(block, &meeting, lane, collective);
+    }
+}
+
+/// Writes the results of one lane, and lets it go on.
+fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective: &Collective) {
+    let thread = meeting.first + lane;
+    let kernel = block.kernel;
+    let instruction = &kernel.code[block.lanes[thread].position];
+    let mut registers = block.registers(thread);
+    let [number, limits] = collective.shuffle.map(|operand| registers.read(operand) as u32);
+    let result = meeting.result(collective.how, lane, number, limits);
+    registers.write(collective.target, result.value.unwrap_or_default());
+    if collective.predicate != NO_REGISTER {
+        registers.write(collective.predicate, u64::from(result.predicate));
+    }
+    if let Some(uses) = kernel.tracking.entries.get(instruction.tracking as usize) {
+        registers.note_writes(uses);
+        uses.may_write.iter().for_each(|number| registers.set_written(*number, result.value.is_some()));
+    }
+    block.lanes[thread].position += 1;
+    block.lanes[thread].standing = Standing::Ready;
+}
+
+/// What a lane gets.
+#[derive(Clone, Copy, Debug)]
+struct LaneResult {
+    /// The value; `None` of a lane that is not there.
+    value: Option<u64>,
+    predicate: bool,
+}
+
+impl Meeting {
+    fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let lanes = self.lanes;
+        (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
+    }
+
+    fn result(&self, how: CollectiveKind, lane: usize, number: u32, limits: u32) -> LaneResult {
+        let plain = |value: u64| LaneResult { value: Some(value), predicate: false };
+        match how {
+            CollectiveKind::Barrier => plain(0),
+            CollectiveKind::Shuffle(how) => self.shuffled(how, lane, number, limits),
+            CollectiveKind::Vote(how) => plain(gather(how, self.iter().map(|lane| (lane, self.values[lane])))),
+            CollectiveKind::MatchAny(bits) => plain(self.same_as(self.values[lane], bits)),
+            CollectiveKind::MatchAll(bits) => {
+                let is_same = self.same_as(self.values[lane], bits) == u64::from(self.lanes);
+                LaneResult { value: Some(if is_same { u64::from(self.lanes) } else { 0 }), predicate: is_same }
+            }
+            CollectiveKind::Reduce { function, .. } => {
+                plain(self.iter().map(|lane| self.values[lane]).reduce(function).unwrap_or_default())
+            }
+        }
+    }
+
+    /// The lanes whose value is `value`.
+    fn same_as(&self, value: u64, bits: u32) -> u64 {
+        let is_same = |lane: &usize| (self.values[*lane] ^ value) & low_bits(bits) == 0;
+        self.iter().filter(is_same).fold(0, |lanes, lane| lanes | 1 << lane)
+    }
+
+    /// The value of the lane a shuffle reads: limits has the lanes of a segment in bits 8 to 12 and
+    /// the last lane in bits 0 to 4. A lane outside them is the reader itself.
+    fn shuffled(&self, how: Shuffle, lane: usize, number: u32, limits: u32) -> LaneResult {
+        let own = lane as i32;
+        let number = (number & 31) as i32;
+        let last = (limits & 31) as i32;
+        let segment = (limits >> 8 & 31) as i32;
+        let lowest = own & segment;
+        let highest = lowest | last & !segment;
+        let source = match how {
+            Shuffle::Up => own - number,
+            Shuffle::Down => own + number,
+            Shuffle::Butterfly => own ^ number,
+            Shuffle::Index => lowest | number & !segment,
+        };
+        let is_within = if how == Shuffle::Up { source >= highest } else { source <= highest };
+        let source = if is_within { source as usize } else { lane };
+        let is_there = self.lanes >> source & 1 == 1;
+        LaneResult { value: is_there.then(|| self.values[source]), predicate: is_within }
+    }
+}
