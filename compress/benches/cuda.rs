@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use recoup_compress::QbCuda;
 use recoup_core::Bound;
-use recoup_device::driver::CudaView;
+use recoup_device::{DeviceVec, DeviceView, HostBuffer, Stream};
 
 /// Values of a slice, the most that kernels are timed on.
 const SLICE: usize = 1 << 23;
@@ -29,17 +29,16 @@ fn main() -> Result<(), Failure> {
     };
     let info = codec.device().info();
     println!("{}, compute capability {}", info.name, info.capability);
-    let stream = codec.device().context().default_stream();
+    let stream = Stream::new(codec.device())?;
     let vectors = [("smooth", smooth(SLICE * SLICES)), ("noisy", noisy(SLICE * SLICES))];
     println!("| vector | bound | ratio | encode GB/s | decode GB/s | to host GB/s | plain copy GB/s |");
     println!("|---|---|---|---|---|---|---|");
     for (name, values) in &vectors {
-        let resident = stream.clone_htod(values)?;
-        stream.synchronize()?;
-        let copy = copy_rate(&codec, &resident.slice(..SLICE))?;
+        let resident = DeviceVec::copy_of(&stream, values)?;
+        let copy = copy_rate(&stream, resident.slice(0..SLICE))?;
         let bounds = [Bound::Absolute(1e-3), Bound::Absolute(1e-6), Bound::Pointwise(1e-4), Bound::Lossless];
         for bound in bounds {
-            let row = measure(&codec, &resident.as_view(), bound)?;
+            let row = measure(&codec, resident.view(), bound)?;
             println!(
                 "| {name} | {bound:?} | {:.2} | {:.0} | {:.0} | {:.1} | {copy:.1} |",
                 row[0], row[1], row[2], row[3]
@@ -67,9 +66,9 @@ fn noisy(n: usize) -> Vec<f64> {
 
 /// Ratio; raw bytes a second of the kernels that encode and decode, and of the whole way to a frame
 /// on the host.
-fn measure(codec: &QbCuda, values: &CudaView<'_, f64>, bound: Bound) -> Result<[f64; 4], Failure> {
+fn measure(codec: &QbCuda, values: DeviceView<'_, f64>, bound: Bound) -> Result<[f64; 4], Failure> {
     let mut times =
-        (0..REPEATS).map(|_| codec.time_kernels(&values.slice(..SLICE), bound)).collect::<Result<Vec<_>, _>>()?;
+        (0..REPEATS).map(|_| codec.time_kernels(values.slice(0..SLICE), bound)).collect::<Result<Vec<_>, _>>()?;
     let raw = (SLICE * 8) as f64;
     times.sort_by(|a, b| a.encode_seconds.total_cmp(&b.encode_seconds));
     let encode = raw / times[REPEATS / 2].encode_seconds * 1e-9;
@@ -84,15 +83,13 @@ fn measure(codec: &QbCuda, values: &CudaView<'_, f64>, bound: Bound) -> Result<[
 }
 
 /// Bytes a second of a copy to page-locked memory of the host.
-fn copy_rate(codec: &QbCuda, values: &CudaView<'_, f64>) -> Result<f64, Failure> {
-    let stream = codec.device().context().default_stream();
-    let mut target = recoup_device::pinned::<f64>(codec.device(), values.len())?;
+fn copy_rate(stream: &Stream, values: DeviceView<'_, f64>) -> Result<f64, Failure> {
+    let target = HostBuffer::registered(stream.device(), values.bytes())?;
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
         let start = Instant::now();
-        stream.memcpy_dtoh(values, &mut target)?;
-        stream.synchronize()?;
+        target.store(stream, values, 0)?.wait()?;
         best = best.min(start.elapsed().as_secs_f64());
     }
-    Ok((values.len() * 8) as f64 / best * 1e-9)
+    Ok(values.bytes() as f64 / best * 1e-9)
 }

@@ -4,8 +4,8 @@
 //! host's codec, as do header, table and checksums. `qb.cuh` and what follows it is the same codec
 //! once more.
 //!
-//! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB of doubles
-//! unless told otherwise, whatever the vector.
+//! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB
+//! of doubles each unless told otherwise, whatever the vector.
 
 mod lanes;
 mod sys;
@@ -17,8 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
-use recoup_device::driver::CudaView;
-use recoup_device::{Device, DeviceError};
+use recoup_device::{Device, DeviceError, DeviceView};
 
 use self::lanes::{Element, KernelSetup, Lanes, LineSource};
 use self::sys::{Kernels, Parameters};
@@ -98,13 +97,14 @@ impl QbCuda {
     /// [`Qb`], by the line predictor, even where raw values would be smaller. Returns the largest
     /// error.
     ///
+    /// The values are there when this is called: work of other streams on them has been waited for.
     /// `bound` is absolute, pointwise or lossless: a range is not looked for on the device.
     ///
     /// # Errors
     /// [`CodecError::Bound`] for another bound, [`CodecError::Foreign`] when the device fails.
     pub fn encode_resident(
         &self,
-        values: &CudaView<'_, f64>,
+        values: DeviceView<'_, f64>,
         bound: Bound,
         stride: usize,
         target: &mut Vec<u8>,
@@ -125,7 +125,7 @@ impl QbCuda {
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
-    pub fn time_kernels(&self, values: &CudaView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
+    pub fn time_kernels(&self, values: DeviceView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
         let expected = self.state().lanes.slice_values();
         if values.len() > expected {
             return Err(CodecError::Shape { expected, found: values.len() });

@@ -3,6 +3,7 @@
 use recoup_compress::{Qb, QbCuda, codec_on_cuda};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
 use recoup_cuda_double::{Double, Settings};
+use recoup_device::{DeviceVec, Stream};
 
 use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
@@ -84,11 +85,9 @@ fn device_writes_the_hosts_bytes_over_several_slices() {
             let part = patchwork(1).values;
             let values: Vec<f64> = part.iter().copied().cycle().take(3 * SLICE_BLOCKS * BLOCK + 777).collect();
             compare(device, "slices", &values, Bound::Absolute(1e-4), 1);
-            let stream = device.device().context().default_stream();
-            let resident = stream.clone_htod(&values).unwrap();
-            stream.synchronize().unwrap();
+            let resident = DeviceVec::copy_of(&Stream::new(device.device()).unwrap(), &values).unwrap();
             let mut found = Vec::new();
-            device.encode_resident(&resident.as_view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();
+            device.encode_resident(resident.view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();
             assert!(found == Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 3).unwrap().payload);
         });
     }

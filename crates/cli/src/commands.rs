@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod device;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod man;

@@ -71,6 +71,8 @@ enum Command {
     /// Show the status of the runs in a directory: iteration, residual, newest version, and whether
     /// their processes are alive.
     Status(commands::status::Args),
+    /// Show the CUDA devices of this machine, and what they lack to be used.
+    Device(commands::device::Args),
     /// Remove old versions, and versions that were set aside.
     Prune(commands::prune::Args),
     /// Export the decoded variables of a version as .npy, .mtx or plain .h5.
@@ -103,6 +105,7 @@ fn run(command: &Command, output: &Output) -> Result<Exit> {
         Command::Inspect(args) => commands::inspect::run(args, output),
         Command::Verify(args) => commands::verify::run(args, output),
         Command::Status(args) => commands::status::run(args, output),
+        Command::Device(args) => commands::device::run(args, output),
         Command::Prune(args) => commands::prune::run(args, output),
         Command::Export(args) => commands::export::run(args, output),
         Command::Model(args) => commands::model::run(args, output),

@@ -186,6 +186,7 @@ fn examples_in_the_help_run_as_printed() {
         "verify",
         "export",
         "prune",
+        "device",
         "model interval",
         "model overhead",
         "model bound",

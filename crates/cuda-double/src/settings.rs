@@ -28,6 +28,8 @@ pub struct Settings {
     pub registers: u32,
     /// Whether memory can be allocated in the order of a stream.
     pub has_pools: bool,
+    /// Whether memory can be mapped piece by piece.
+    pub has_virtual_memory: bool,
 }
 
 impl Default for Settings {
@@ -45,12 +47,13 @@ impl Default for Settings {
             capability: 99,
             registers: 32,
             has_pools: true,
+            has_virtual_memory: true,
         }
     }
 }
 
 /// Names of all settings, as [`Settings::set`] takes them.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 12] = [
     "seed",
     "fail_call",
     "error",
@@ -62,6 +65,7 @@ pub(crate) const NAMES: [&str; 11] = [
     "capability",
     "registers",
     "has_pools",
+    "has_virtual_memory",
 ];
 
 impl Settings {
@@ -76,6 +80,7 @@ impl Settings {
             "lost_at" => self.lost_at = positive,
             "memory_bytes" => self.memory_bytes = value,
             "has_pools" => self.has_pools = value > 0,
+            "has_virtual_memory" => self.has_virtual_memory = value > 0,
             _ => return small.is_some_and(|value| self.set_small(name, value)),
         }
         true
@@ -109,6 +114,7 @@ impl Settings {
             self.capability.into(),
             self.registers.into(),
             self.has_pools.into(),
+            self.has_virtual_memory.into(),
         ]
     }
 

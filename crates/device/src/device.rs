@@ -2,14 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cudarc::driver::{CudaContext, CudaModule, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
-use cudarc::nvrtc::Ptx;
-
-use crate::architecture::{Architecture, Capability};
-use crate::{Compiler, CudaVersion, DeviceError, sys};
-
-/// Page-locked memory of the host, which the device copies to and from at full speed.
-pub type Pinned<T> = PinnedHostSlice<T>;
+use crate::architecture::Capability;
+use crate::driver::{CudaDriver, DeviceAttribute, DeviceHandle, MemoryBytes, PrimaryContext};
+use crate::{Compiler, CudaVersion, DeviceError};
 
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,57 +19,52 @@ pub struct DeviceInfo {
     pub memory_bytes: usize,
 }
 
-/// The devices of this machine; at least one.
+/// The devices of this machine; at least one. None of them is opened.
 ///
 /// # Errors
 /// [`DeviceError::NotAvailable`] when there is no driver, or it knows no device.
 pub fn probe() -> Result<Vec<DeviceInfo>, DeviceError> {
-    let count = count()?;
-    (0..count).map(|ordinal| info(&*CudaContext::new(ordinal)?)).collect()
+    let driver = CudaDriver::find()?;
+    (0..count(&driver)?).map(|ordinal| info(&driver, driver.device(ordinal)?, ordinal)).collect()
 }
 
-/// Asks the driver for its version, before anything else is asked of it.
+/// Asks the driver for its version.
 ///
 /// # Errors
-/// [`DeviceError::NotAvailable`] when there is no driver, or one without calls made here.
+/// [`DeviceError::NotAvailable`] when there is no driver, or one older than
+/// [`CudaVersion::OLDEST`].
 pub fn driver_version() -> Result<CudaVersion, DeviceError> {
-    let missing = |why: String| DeviceError::NotAvailable { what: "driver", why };
-    let Some(found) = sys::driver_version() else {
-        return Err(missing("the driver library libcuda is not installed".to_owned()));
-    };
-    let version = CudaVersion::from_number(found?);
-    if version < CudaVersion::OLDEST {
-        let oldest = CudaVersion::OLDEST;
-        return Err(missing(format!("it is of CUDA {version}, needed is {oldest}; update the driver")));
-    }
-    Ok(version)
+    Ok(CudaDriver::find()?.version())
 }
 
 /// Number of devices; at least one.
-fn count() -> Result<usize, DeviceError> {
-    let missing = |why: String| DeviceError::NotAvailable { what: "device", why };
-    driver_version()?;
-    let count = CudaContext::device_count().map_err(|error| missing(error.to_string()))?;
-    match usize::try_from(count) {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err(missing("the driver knows none".to_owned())),
+fn count(driver: &CudaDriver) -> Result<usize, DeviceError> {
+    match driver.device_count()? {
+        0 => Err(DeviceError::NotAvailable { what: "device", why: "the driver knows none".to_owned() }),
+        count => Ok(count),
     }
 }
 
-fn info(context: &CudaContext) -> Result<DeviceInfo, DeviceError> {
-    let name = context.name()?;
-    let (major, minor) = context.compute_capability()?;
-    let capability = Capability { major: major.unsigned_abs(), minor: minor.unsigned_abs() };
-    Ok(DeviceInfo { ordinal: context.ordinal(), name, capability, memory_bytes: context.total_mem()? })
+fn info(driver: &CudaDriver, device: DeviceHandle, ordinal: usize) -> Result<DeviceInfo, DeviceError> {
+    let attribute = |attribute| driver.attribute(device, attribute);
+    let (major, minor) = (attribute(DeviceAttribute::CapabilityMajor)?, attribute(DeviceAttribute::CapabilityMinor)?);
+    let memory_bytes = driver.device_bytes(device)?;
+    Ok(DeviceInfo { ordinal, name: driver.device_name(device)?, capability: Capability { major, minor }, memory_bytes })
 }
 
-/// An open device.
+/// An open device. Clones are the same device.
 #[derive(Clone, Debug)]
 pub struct Device {
-    context: Arc<CudaContext>,
+    opened: Arc<Opened>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    context: Arc<PrimaryContext>,
     info: DeviceInfo,
     driver: CudaVersion,
-    compiler: Arc<OnceLock<Compiler>>,
+    has_virtual_memory: bool,
+    compiler: OnceLock<Compiler>,
 }
 
 impl Device {
@@ -84,27 +74,42 @@ impl Device {
     /// [`DeviceError::NotAvailable`] when there is none of that number; [`DeviceError::Driver`]
     /// when it refuses.
     pub fn open(ordinal: usize) -> Result<Self, DeviceError> {
-        let driver = driver_version()?;
-        let count = count()?;
+        let driver = CudaDriver::find()?;
+        let count = count(&driver)?;
         if ordinal >= count {
             let why = format!("number {ordinal} asked for, {count} found");
             return Err(DeviceError::NotAvailable { what: "device", why });
         }
-        let context = CudaContext::new(ordinal)?;
-        let info = info(&context)?;
-        Ok(Self { context, info, driver, compiler: Arc::default() })
+        let device = driver.device(ordinal)?;
+        let info = info(&driver, device, ordinal)?;
+        let has_virtual_memory = driver.attribute(device, DeviceAttribute::VirtualMemory)? != 0;
+        let context = Arc::new(PrimaryContext::retain(driver, device)?);
+        let driver = driver.version();
+        let opened = Opened { context, info, driver, has_virtual_memory, compiler: OnceLock::new() };
+        Ok(Self { opened: Arc::new(opened) })
     }
 
     /// Returns its properties.
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
-        &self.info
+        &self.opened.info
     }
 
-    /// Its primary context: streams and memory come from there.
-    #[must_use]
-    pub fn context(&self) -> &Arc<CudaContext> {
-        &self.context
+    pub(crate) fn context(&self) -> &Arc<PrimaryContext> {
+        &self.opened.context
+    }
+
+    /// Returns whether memory can be mapped piece by piece.
+    pub(crate) fn has_virtual_memory(&self) -> bool {
+        self.opened.has_virtual_memory
+    }
+
+    /// Returns how much memory it has, and how much is left.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the driver refuses.
+    pub fn memory(&self) -> Result<MemoryBytes, DeviceError> {
+        self.context().enter()?.memory()
     }
 
     /// The compiler of its kernels, looked for when first needed.
@@ -112,36 +117,12 @@ impl Device {
     /// # Errors
     /// Those of [`Compiler::find`].
     pub fn compiler(&self) -> Result<&Compiler, DeviceError> {
-        if let Some(found) = self.compiler.get() {
+        if let Some(found) = self.opened.compiler.get() {
             return Ok(found);
         }
-        let found = Compiler::find(Some(self.driver))?;
-        Ok(self.compiler.get_or_init(|| found))
+        let found = Compiler::find(Some(self.opened.driver))?;
+        Ok(self.opened.compiler.get_or_init(|| found))
     }
-
-    /// Compiles `source` for this device and loads it: as its own code, or as PTX where the
-    /// compiler does not know the device.
-    ///
-    /// # Errors
-    /// Those of [`Compiler`], and [`DeviceError::Driver`] when the driver refuses the result.
-    pub fn load(&self, source: &str, name: &str) -> Result<Arc<CudaModule>, DeviceError> {
-        let compiler = self.compiler()?;
-        let architecture = compiler.architecture(self.info.capability)?;
-        let compiled = compiler.compile(source, name, &architecture.to_string())?;
-        let code = match (architecture, compiled.binary) {
-            (Architecture::Real(_), Some(binary)) => Ptx::from_binary(binary),
-            _ => Ptx::from_src(compiled.ptx),
-        };
-        Ok(self.context.load_module(code)?)
-    }
-}
-
-/// `len` zeros in page-locked memory.
-///
-/// # Errors
-/// [`DeviceError::Driver`] when the system grants no more.
-pub fn pinned<T: DeviceRepr + ValidAsZeroBits>(device: &Device, len: usize) -> Result<Pinned<T>, DeviceError> {
-    Ok(sys::pinned(device.context(), len)?)
 }
 
 #[cfg(test)]

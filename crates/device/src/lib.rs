@@ -5,24 +5,41 @@
 //! first needed, by the runtime compiler (NVRTC), which is looked for likewise. Compiling needs no
 //! device, so tests without one can do it.
 //!
-//! Promises: no call reaches a library that is not there. Must not know: what kernels compute.
+//! A [`Device`] has [`Stream`]s, which do their work in order. A [`DeviceTicket`] is a place in
+//! that work: other streams and threads wait for it. Memory of the device is a [`DeviceVec`], or a
+//! [`Mapped`] that grows while it is used. Memory of the host is any slice, copied while the caller
+//! waits, or a [`HostBuffer`], which the device copies to and from while the caller goes on.
 //!
-//! Contexts, streams, events, device and pinned memory are those of [`driver`], once a [`Device`]
-//! is open.
+//! Promises: no call reaches a library or a function that is not there; no copy reads or writes
+//! memory of the host that has been given back; errors name the call and its size. Must not know:
+//! what kernels compute.
 
 mod architecture;
 mod compiled;
 mod compiler;
 mod device;
+mod driver;
 mod error;
-mod sys;
+mod host;
+mod mapped;
+mod module;
+mod stream;
+mod ticket;
+mod vector;
 mod version;
-
-pub use cudarc::driver;
+mod view;
 
 pub use architecture::{Architecture, Capability};
 pub use compiled::Compiled;
 pub use compiler::{Compiler, compile};
-pub use device::{Device, DeviceInfo, Pinned, driver_version, pinned, probe};
-pub use error::DeviceError;
+pub use device::{Device, DeviceInfo, driver_version, probe};
+pub use driver::{Grid, MemoryBytes};
+pub use error::{CallSize, DeviceError};
+pub use host::{HostBuffer, HostRead, HostWrite};
+pub use mapped::{Mapped, MappedWay};
+pub use module::{Argument, DeviceKernel, DeviceModule};
+pub use stream::Stream;
+pub use ticket::DeviceTicket;
+pub use vector::DeviceVec;
 pub use version::CudaVersion;
+pub use view::{DeviceView, DeviceViewMut};

@@ -14,6 +14,8 @@ pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;
 pub use recoup_core as core;
+#[cfg(feature = "cuda")]
+pub use recoup_device as device;
 pub use recoup_io as io;
 pub use recoup_io::{SystemClock, VirtualClock};
 pub use recoup_model as model;

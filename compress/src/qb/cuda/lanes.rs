@@ -1,10 +1,7 @@
 //! Slices of a vector through the device: memory of bounded size, two slices at a time.
 
-use std::sync::Arc;
-
-use recoup_device::driver::sys::CUevent_flags;
-use recoup_device::driver::{CudaSlice, CudaStream, CudaView, DeviceRepr, DriverError, ValidAsZeroBits};
-use recoup_device::{Device, DeviceError, Pinned, pinned};
+use bytemuck::Pod;
+use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, HostBuffer, Stream};
 
 use super::super::frame::BlockEntry;
 use super::super::run::{EncodedBlocks, StoredBlocks};
@@ -13,11 +10,11 @@ use super::sys::{self, Kernels, Parameters, raw_words};
 use super::timing::KernelTiming;
 use crate::scalar::Scalar;
 
-/// Blocks of a slice, where none are asked for: 64 MiB of doubles.
+/// Blocks of a slice unless told otherwise: 64 MiB of doubles.
 pub(super) const SLICE_BLOCKS: usize = 2048;
 
 /// A float type the kernels know.
-pub(super) trait Element: Scalar + DeviceRepr + ValidAsZeroBits {
+pub(super) trait Element: Scalar + Pod {
     /// Its name in the kernels.
     const NAME: &'static str;
     /// The lanes for it.
@@ -41,13 +38,14 @@ impl Element for f32 {
 /// Lanes already made, used again for the next frame.
 #[derive(Debug)]
 pub(super) struct Lanes {
+    /// Blocks of a slice.
     slice_blocks: usize,
     doubles: Vec<Lane<f64>>,
     singles: Vec<Lane<f32>>,
 }
 
 impl Lanes {
-    /// Lanes for slices of `slice_blocks` blocks, made when first needed.
+    /// None made yet, for slices of `slice_blocks` blocks, at least one.
     pub(super) fn new(slice_blocks: usize) -> Self {
         Self { slice_blocks, doubles: Vec::new(), singles: Vec::new() }
     }
@@ -61,10 +59,11 @@ impl Lanes {
 /// Memory for one slice, and the stream its work is done in.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
-    stream: Arc<CudaStream>,
-    values: CudaSlice<T>,
+    stream: Stream,
+    values: DeviceVec<T>,
     encoded: sys::SliceBuffers,
-    payload: Pinned<u32>,
+    /// ErrorWords of blocks, on the host.
+    payload: HostBuffer,
     /// Blocks of the slice under way; 0 for none.
     blocks: usize,
 }
@@ -83,7 +82,7 @@ pub(super) enum LineSource<'a, T> {
     /// In the memory of the host.
     Host(&'a [T]),
     /// In that of the device.
-    Device(&'a CudaView<'a, T>),
+    Device(DeviceView<'a, T>),
 }
 
 impl<T> LineSource<'_, T> {
@@ -97,47 +96,46 @@ impl<T> LineSource<'_, T> {
 
 impl<T: Element> Lane<T> {
     fn new(device: &Device, slice_blocks: usize) -> Result<Self, DeviceError> {
-        let stream = device.context().new_stream()?;
+        let stream = Stream::new(device)?;
         let words = slice_blocks * raw_words::<T>(BLOCK);
         let encoded = sys::SliceBuffers {
-            slots: stream.alloc_zeros(words)?,
-            words: stream.alloc_zeros(slice_blocks)?,
-            errors: stream.alloc_zeros(slice_blocks)?,
-            offsets: stream.alloc_zeros(slice_blocks + 1)?,
-            compacted: stream.alloc_zeros(words)?,
+            slots: DeviceVec::zeros(&stream, words)?,
+            words: DeviceVec::zeros(&stream, slice_blocks)?,
+            errors: DeviceVec::zeros(&stream, slice_blocks)?,
+            offsets: DeviceVec::zeros(&stream, slice_blocks + 1)?,
+            compacted: DeviceVec::zeros(&stream, words)?,
         };
-        let values = stream.alloc_zeros(slice_blocks * BLOCK)?;
-        let payload = pinned(device, words)?;
+        let values = DeviceVec::zeros(&stream, slice_blocks * BLOCK)?;
+        let payload = HostBuffer::registered(device, words * size_of::<u32>())?;
         Ok(Self { stream, values, encoded, payload, blocks: 0 })
     }
 
     /// Begins to encode slice number `slice`.
-    fn begin(&mut self, setup: KernelSetup<'_>, source: LineSource<'_, T>, slice: usize) -> Result<(), DriverError> {
+    fn begin(&mut self, setup: KernelSetup<'_>, source: LineSource<'_, T>, slice: usize) -> Result<(), DeviceError> {
         let slice_values = self.values.len();
         let range = slice * slice_values..source.len().min((slice + 1) * slice_values);
         self.blocks = range.len().div_ceil(BLOCK);
         let view = match source {
             LineSource::Host(values) => {
-                self.stream.memcpy_htod(&values[range.clone()], &mut self.values)?;
-                self.values.slice(..range.len())
+                self.stream.upload(&values[range.clone()], &mut self.values.slice_mut(0..range.len()))?;
+                self.values.slice(0..range.len())
             }
             LineSource::Device(values) => values.slice(range),
         };
-        sys::encode(&self.stream, setup.kernels, setup.lattice, &view, setup.stride, &mut self.encoded)
+        sys::encode(&self.stream, setup.kernels, setup.lattice, view, setup.stride, &mut self.encoded)
     }
 
     /// Appends the blocks of the slice under way to `target`, and adds them to `done`.
-    fn finish(&mut self, target: &mut Vec<u8>, done: &mut EncodedBlocks) -> Result<(), DriverError> {
+    fn finish(&mut self, target: &mut Vec<u8>, done: &mut EncodedBlocks) -> Result<(), DeviceError> {
         let mut words = vec![0u32; self.blocks];
         let mut errors = vec![0u64; self.blocks];
-        self.stream.memcpy_dtoh(&self.encoded.words.slice(..self.blocks), &mut words)?;
-        self.stream.memcpy_dtoh(&self.encoded.errors.slice(..self.blocks), &mut errors)?;
-        self.stream.synchronize()?;
+        self.stream.download(self.encoded.words.slice(0..self.blocks), &mut words)?;
+        self.stream.download(self.encoded.errors.slice(0..self.blocks), &mut errors)?;
         let total: usize = words.iter().map(|words| *words as usize).sum();
-        let payload = &mut self.payload.as_mut_slice()?[..total];
-        self.stream.memcpy_dtoh(&self.encoded.compacted.slice(..total), payload)?;
-        self.stream.synchronize()?;
-        let mut rest = &*payload;
+        self.payload.store(&self.stream, self.encoded.compacted.slice(0..total), 0)?;
+        let payload = self.payload.read(0..total * size_of::<u32>())?;
+        let payload: &[u32] = bytemuck::cast_slice(&payload);
+        let mut rest = payload;
         for n_words in words {
             let (block, next) = rest.split_at(n_words as usize);
             rest = next;
@@ -156,24 +154,26 @@ impl<T: Element> Lane<T> {
         setup: KernelSetup<'_>,
         blocks: &SliceBlocks<'_>,
         target: &mut [T],
-    ) -> Result<Vec<bool>, DriverError> {
+    ) -> Result<Vec<bool>, DeviceError> {
         let n = blocks.words.len();
-        let payload = self.payload.as_mut_slice()?;
-        for (word, bytes) in payload.iter_mut().zip(blocks.bytes.as_chunks().0) {
-            *word = u32::from_le_bytes(*bytes);
-        }
         let total = blocks.bytes.len() / 4;
+        // A word is stored with its lowest byte first, as the device has it.
+        self.payload.write(0..total * 4)?.copy_from_slice(blocks.bytes);
         let sys::SliceBuffers { slots: damaged, words, offsets, compacted, .. } = &mut self.encoded;
-        self.stream.memcpy_htod(&payload[..total], compacted)?;
-        self.stream.memcpy_htod(&blocks.words[..], words)?;
-        self.stream.memcpy_htod(&blocks.offsets[..], offsets)?;
-        let device_blocks = sys::Blocks { all: compacted.slice(..total), offsets, words, damaged };
-        let mut values = self.values.slice_mut(..target.len());
+        self.payload.load(&self.stream, 0, &mut compacted.slice_mut(0..total))?;
+        self.stream.upload(&blocks.words, &mut words.slice_mut(0..n))?;
+        self.stream.upload(&blocks.offsets, &mut offsets.slice_mut(0..n))?;
+        let device_blocks = sys::Blocks {
+            all: compacted.slice(0..total),
+            offsets: offsets.slice(0..n),
+            words: words.slice(0..n),
+            damaged: damaged.slice_mut(0..n),
+        };
+        let mut values = self.values.slice_mut(0..target.len());
         sys::decode(&self.stream, setup.kernels, setup.lattice, device_blocks, &mut values, setup.stride)?;
         let mut flags = vec![0u32; n];
-        self.stream.memcpy_dtoh(&self.encoded.slots.slice(..n), &mut flags)?;
-        self.stream.memcpy_dtoh(&self.values.slice(..target.len()), target)?;
-        self.stream.synchronize()?;
+        self.stream.download(self.encoded.slots.slice(0..n), &mut flags)?;
+        self.stream.download(self.values.slice(0..target.len()), target)?;
         Ok(flags.into_iter().map(|flag| flag != 0).collect())
     }
 }
@@ -232,7 +232,7 @@ pub(super) fn encode<T: Element>(
         }
         Ok(())
     };
-    let result: Result<(), DriverError> = each();
+    let result: Result<(), DeviceError> = each();
     // Nothing may still read the values when the caller has them back.
     for lane in lanes {
         lane.stream.synchronize()?;
@@ -247,27 +247,26 @@ pub(super) fn time(
     device: &Device,
     all: &mut Lanes,
     setup: KernelSetup<'_>,
-    values: &CudaView<'_, f64>,
+    values: DeviceView<'_, f64>,
 ) -> Result<KernelTiming, DeviceError> {
     let [Lane { stream, values: decoded, encoded, .. }, other] = ready::<f64>(device, all)?;
     let blocks = values.len().div_ceil(BLOCK);
-    let mark = || stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
-    let start = mark()?;
+    let start = stream.timestamp()?;
     sys::encode(stream, setup.kernels, setup.lattice, values, setup.stride, encoded)?;
-    let middle = mark()?;
+    let middle = stream.timestamp()?;
     // The other lane's memory is free: flags are written there.
-    let damaged = &mut other.encoded.words;
+    let damaged = other.encoded.words.view_mut();
     let sys::SliceBuffers { words, offsets, compacted, .. } = &*encoded;
-    let device_blocks = sys::Blocks { all: compacted.as_view(), offsets, words, damaged };
-    let mut target = decoded.slice_mut(..values.len());
+    let (all, offsets, words) = (compacted.view(), offsets.view(), words.view());
+    let device_blocks = sys::Blocks { all, offsets, words, damaged };
+    let mut target = decoded.slice_mut(0..values.len());
     sys::decode(stream, setup.kernels, setup.lattice, device_blocks, &mut target, setup.stride)?;
-    let end = mark()?;
+    let end = stream.timestamp()?;
     let mut total = [0u64];
-    stream.memcpy_dtoh(&offsets.slice(blocks..=blocks), &mut total)?;
-    stream.synchronize()?;
+    stream.download(offsets.slice(blocks..blocks + 1), &mut total)?;
     Ok(KernelTiming {
-        encode_seconds: f64::from(start.elapsed_ms(&middle)?) * 1e-3,
-        decode_seconds: f64::from(middle.elapsed_ms(&end)?) * 1e-3,
+        encode_seconds: middle.seconds_since(&start)?,
+        decode_seconds: end.seconds_since(&middle)?,
         bytes: total[0] as usize * 4,
     })
 }
@@ -282,17 +281,16 @@ pub(super) fn decode<T: Element>(
     target: &mut [T],
 ) -> Result<Vec<usize>, DeviceError> {
     let StoredBlocks { table, mut bytes } = stored;
-    let slice_blocks = all.slice_blocks;
+    let (slice_blocks, slice_values) = (all.slice_blocks, all.slice_values());
     let [lane, _] = ready(device, all)?;
     let mut damaged = Vec::new();
-    let slices = table.chunks(slice_blocks).zip(target.chunks_mut(slice_blocks * BLOCK)).enumerate();
+    let slices = table.chunks(slice_blocks).zip(target.chunks_mut(slice_values)).enumerate();
     for (slice, (table, target)) in slices {
         let len = table.iter().map(|entry| entry.words as usize * 4).sum();
         let (own, rest) = bytes.split_at(len);
         bytes = rest;
-        let flags = lane.decode(setup, &SliceBlocks::new(table, own), target);
-        lane.stream.synchronize()?;
-        let found = flags?.into_iter().enumerate().filter(|(_, is_damaged)| *is_damaged);
+        let flags = lane.decode(setup, &SliceBlocks::new(table, own), target)?;
+        let found = flags.into_iter().enumerate().filter(|(_, is_damaged)| *is_damaged);
         damaged.extend(found.map(|(block, _)| slice * slice_blocks + block));
     }
     Ok(damaged)

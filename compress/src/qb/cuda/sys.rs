@@ -2,13 +2,10 @@
 
 #![expect(unsafe_code, reason = "a launch trusts its arguments, and the device may write what it is passed")]
 
-use std::sync::Arc;
-
-use recoup_device::driver::{
-    CudaFunction, CudaModule, CudaSlice, CudaStream, CudaView, CudaViewMut, DeviceRepr, DriverError, LaunchConfig,
-    PushKernelArg,
+use bytemuck::{Pod, Zeroable};
+use recoup_device::{
+    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, Stream,
 };
-use recoup_device::{Device, DeviceError};
 
 use super::super::kernels::GROUP;
 use super::super::shape::BLOCK;
@@ -16,7 +13,7 @@ use super::super::shape::BLOCK;
 /// Threads of a thread block: a warp for each group of a block.
 const THREADS: u32 = (BLOCK / GROUP * 32) as u32;
 
-/// Words of `values` values stored as they are, with the word before them.
+/// ErrorWords of `values` values stored as they are, with the word before them.
 pub(super) fn raw_words<T>(values: usize) -> usize {
     (4 + values * size_of::<T>()).div_ceil(4)
 }
@@ -31,29 +28,31 @@ pub(super) struct Parameters {
     pub(super) last: i64,
 }
 
-// SAFETY: four 8-byte numbers in the order, and with the alignment, that C gives them on the
-// device.
-unsafe impl DeviceRepr for Parameters {}
+// SAFETY: zeros are numbers.
+unsafe impl Zeroable for Parameters {}
+
+// SAFETY: four 8-byte numbers, any bytes of which are numbers, with nothing between them: in the
+// order, and with the alignment, that C gives them on the device.
+unsafe impl Pod for Parameters {}
 
 /// The kernels of one lattice and one type of values.
 #[derive(Clone, Debug)]
 pub(super) struct Kernels {
-    encode: CudaFunction,
-    decode: CudaFunction,
-    scan: CudaFunction,
-    compact: CudaFunction,
+    encode: DeviceKernel,
+    decode: DeviceKernel,
+    scan: DeviceKernel,
+    compact: DeviceKernel,
 }
 
 impl Kernels {
     /// Those of `source`, compiled for `device`.
     pub(super) fn load(device: &Device, source: &str) -> Result<Self, DeviceError> {
-        let module: Arc<CudaModule> = device.load(source, "qb.cuh")?;
-        let function = |name: &str| module.load_function(name);
+        let module = DeviceModule::load(device, source, "qb.cuh")?;
         Ok(Self {
-            encode: function("qb_encode")?,
-            decode: function("qb_decode")?,
-            scan: function("qb_scan")?,
-            compact: function("qb_compact")?,
+            encode: module.kernel("qb_encode")?,
+            decode: module.kernel("qb_decode")?,
+            scan: module.kernel("qb_scan")?,
+            compact: module.kernel("qb_compact")?,
         })
     }
 }
@@ -61,28 +60,28 @@ impl Kernels {
 /// Device memory of a slice: each block is encoded into a slot of its own, then all are compacted.
 #[derive(Debug)]
 pub(super) struct SliceBuffers {
-    pub(super) slots: CudaSlice<u32>,
-    pub(super) words: CudaSlice<u32>,
-    pub(super) errors: CudaSlice<u64>,
+    pub(super) slots: DeviceVec<u32>,
+    pub(super) words: DeviceVec<u32>,
+    pub(super) errors: DeviceVec<u64>,
     /// The first word of each block, and the end of the last.
-    pub(super) offsets: CudaSlice<u64>,
-    pub(super) compacted: CudaSlice<u32>,
+    pub(super) offsets: DeviceVec<u64>,
+    pub(super) compacted: DeviceVec<u32>,
 }
 
-fn config(blocks: u32, threads: u32) -> LaunchConfig {
-    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
+fn grid(blocks: u32, threads: u32) -> Grid {
+    Grid { blocks, threads, shared_bytes: 0 }
 }
 
 /// Encodes `values`, at least one, into `target`; they may be read until the stream has come past
 /// this.
 pub(super) fn encode<T>(
-    stream: &Arc<CudaStream>,
+    stream: &Stream,
     kernels: &Kernels,
     lattice: Parameters,
-    values: &CudaView<'_, T>,
+    values: DeviceView<'_, T>,
     stride: u32,
     target: &mut SliceBuffers,
-) -> Result<(), DriverError> {
+) -> Result<(), DeviceError> {
     let n = values.len() as u64;
     let slot_words = raw_words::<T>(BLOCK);
     let blocks = values.len().div_ceil(BLOCK);
@@ -91,52 +90,51 @@ pub(super) fn encode<T>(
     let blocks = blocks as u32;
     let slot_words = slot_words as u32;
     let SliceBuffers { slots, words, errors, offsets, compacted } = target;
-    let mut launch = stream.launch_builder(&kernels.encode);
-    launch.arg(&lattice).arg(values).arg(&n).arg(&stride).arg(&mut *slots).arg(&mut *words).arg(&mut *errors);
+    let (slots, words, errors) = (slots.view_mut(), words.view_mut(), errors.view_mut());
+    let (offsets, compacted) = (offsets.view_mut(), compacted.view_mut());
     // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot,
     // one word count and one error, for which there is room, as asserted.
-    unsafe { launch.launch(config(blocks, THREADS)) }?;
-    let mut launch = stream.launch_builder(&kernels.scan);
-    launch.arg(&*words).arg(&blocks).arg(&mut *offsets);
+    unsafe {
+        let arguments: [&dyn Argument; 7] = [&lattice, &values, &n, &stride, &slots, &words, &errors];
+        kernels.encode.launch(stream, grid(blocks, THREADS), &arguments)?;
+    }
     // SAFETY: as qb_scan is declared; it reads a word count for each block and writes one offset
     // more.
-    unsafe { launch.launch(config(1, THREADS)) }?;
-    let mut launch = stream.launch_builder(&kernels.compact);
-    launch.arg(&*slots).arg(&slot_words).arg(&*words).arg(&*offsets).arg(&mut *compacted);
+    unsafe { kernels.scan.launch(stream, grid(1, THREADS), &[&words, &blocks, &offsets]) }?;
     // SAFETY: as qb_compact is declared; no block has more words than a slot, so all fit where all
     // slots do.
-    unsafe { launch.launch(config(blocks, GROUP as u32)) }?;
-    Ok(())
+    unsafe {
+        let arguments: [&dyn Argument; 5] = [&slots, &slot_words, &words, &offsets, &compacted];
+        kernels.compact.launch(stream, grid(blocks, GROUP as u32), &arguments)
+    }
 }
 
 /// Blocks on the device: all words, the first word of each block, its number of words, and a flag
 /// for each that was found damaged.
 #[derive(Debug)]
 pub(super) struct Blocks<'a> {
-    pub(super) all: CudaView<'a, u32>,
-    pub(super) offsets: &'a CudaSlice<u64>,
-    pub(super) words: &'a CudaSlice<u32>,
-    pub(super) damaged: &'a mut CudaSlice<u32>,
+    pub(super) all: DeviceView<'a, u32>,
+    pub(super) offsets: DeviceView<'a, u64>,
+    pub(super) words: DeviceView<'a, u32>,
+    pub(super) damaged: DeviceViewMut<'a, u32>,
 }
 
 /// Decodes blocks into `values`, at least one. Each block's words lie within all words: the caller
 /// sees to that.
 pub(super) fn decode<T>(
-    stream: &Arc<CudaStream>,
+    stream: &Stream,
     kernels: &Kernels,
     lattice: Parameters,
     blocks: Blocks<'_>,
-    values: &mut CudaViewMut<'_, T>,
+    values: &mut DeviceViewMut<'_, T>,
     stride: u32,
-) -> Result<(), DriverError> {
+) -> Result<(), DeviceError> {
     let n = values.len() as u64;
     let n_blocks = values.len().div_ceil(BLOCK);
-    assert!(n_blocks <= blocks.offsets.len() && n_blocks <= blocks.words.len() && n_blocks <= blocks.damaged.len());
-    let mut launch = stream.launch_builder(&kernels.decode);
-    launch.arg(&lattice).arg(&blocks.all).arg(blocks.offsets).arg(blocks.words).arg(&n).arg(&stride);
-    launch.arg(values).arg(blocks.damaged);
+    let Blocks { all, offsets, words, damaged } = blocks;
+    assert!(n_blocks <= offsets.len() && n_blocks <= words.len() && n_blocks <= damaged.len());
+    let arguments: [&dyn Argument; 8] = [&lattice, &all, &offsets, &words, &n, &stride, &*values, &damaged];
     // SAFETY: as qb_decode is declared; a block reads its own words only, whatever they hold, and
     // writes its own values below n and one flag.
-    unsafe { launch.launch(config(n_blocks as u32, THREADS)) }?;
-    Ok(())
+    unsafe { kernels.decode.launch(stream, grid(n_blocks as u32, THREADS), &arguments) }
 }

@@ -21,7 +21,7 @@ pub(crate) const SHARED_BYTES_MAX: usize = 227 << 10;
 pub(crate) const BLOCK_REGISTERS: u32 = 65_536;
 
 /// Attributes that are the same for all devices, by their number in the driver's interface.
-const ATTRIBUTES: [(u32, i32); 48] = [
+const ATTRIBUTES: [(u32, i32); 47] = [
     (1, BLOCK_THREADS as i32),
     (2, BLOCK_MAX[0] as i32),
     (3, BLOCK_MAX[1] as i32),
@@ -75,14 +75,13 @@ const ATTRIBUTES: [(u32, i32); 48] = [
     (99, 1),
     (100, 0),
     (101, 0),
-    // Memory can be mapped piece by piece.
-    (102, 1),
     (106, 32),
     // The node of the host's memory is not known.
     (134, -1),
 ];
 const CAPABILITY_MAJOR: u32 = 75;
 const CAPABILITY_MINOR: u32 = 76;
+const VIRTUAL_MEMORY: u32 = 102;
 const POOLS: u32 = 115;
 
 impl Driver {
@@ -111,6 +110,7 @@ impl Driver {
         match attribute {
             CAPABILITY_MAJOR => return Ok(capability / 10),
             CAPABILITY_MINOR => return Ok(capability % 10),
+            VIRTUAL_MEMORY => return Ok(self.settings.has_virtual_memory.into()),
             POOLS => return Ok(self.settings.has_pools.into()),
             _ => (),
         }

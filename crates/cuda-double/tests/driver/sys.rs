@@ -5,7 +5,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{self as cuda, CUcontext, CUdeviceptr, CUevent, CUfunction, CUresult, CUstream};
-use cudarc::driver::{CudaFunction, CudaSlice, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use recoup_device::{DeviceError, DeviceKernel, DeviceView, DeviceViewMut, Grid, Stream};
 
 /// The result of a call.
 pub(crate) type Outcome = Result<(), CUresult>;
@@ -112,17 +112,16 @@ pub(crate) fn byte_at(address: *const c_void) -> u8 {
     unsafe { std::ptr::read_volatile(address.cast()) }
 }
 
-/// Launches `y = a x + y` for `n` values, as the kernel of that name is declared.
+/// Launches `y = a x + y`, as the kernel of that name is declared.
 pub(crate) fn launch_axpy(
-    stream: &CudaStream,
-    kernel: &CudaFunction,
+    stream: &Stream,
+    kernel: &DeviceKernel,
     a: f64,
-    x: &CudaSlice<f64>,
-    y: &mut CudaSlice<f64>,
-) -> Result<(), DriverError> {
-    let n = x.len() as u32;
-    let mut launch = stream.launch_builder(kernel);
-    launch.arg(&a).arg(x).arg(y).arg(&n);
+    x: DeviceView<'_, f64>,
+    y: &DeviceViewMut<'_, f64>,
+) -> Result<(), DeviceError> {
+    let n = x.len().min(y.len()) as u32;
+    let grid = Grid { blocks: n.div_ceil(128), threads: 128, shared_bytes: 0 };
     // SAFETY: the arguments are those of the kernel, and both vectors have `n` values.
-    unsafe { launch.launch(LaunchConfig::for_num_elems(n)) }.map(|_| ())
+    unsafe { kernel.launch(stream, grid, &[&a, &x, y, &n]) }
 }

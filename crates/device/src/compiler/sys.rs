@@ -124,7 +124,7 @@ impl Nvrtc {
     pub(crate) fn compile(&self, source: &str, name: &str, options: &[&str]) -> Result<Compiled, String> {
         let text = |text: &str| CString::new(text).map_err(|error| error.to_string());
         let options: Vec<CString> = options.iter().map(|option| text(option)).collect::<Result<_, _>>()?;
-        let program = Program::new(self, &text(source)?, &text(name)?)?;
+        let program = NvrtcProgram::new(self, &text(source)?, &text(name)?)?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         // SAFETY: the program is alive, and so are as many zero-terminated options as are told.
         let code = unsafe { (self.compile)(program.handle, pointers.len() as c_int, pointers.as_ptr()) };
@@ -139,12 +139,12 @@ impl Nvrtc {
 }
 
 /// A program of the compiler; freed when dropped.
-struct Program<'a> {
+struct NvrtcProgram<'a> {
     calls: &'a Nvrtc,
     handle: ProgramHandle,
 }
 
-impl<'a> Program<'a> {
+impl<'a> NvrtcProgram<'a> {
     fn new(calls: &'a Nvrtc, source: &CStr, name: &CStr) -> Result<Self, String> {
         let mut handle: ProgramHandle = std::ptr::null_mut();
         let none = std::ptr::null();
@@ -168,7 +168,7 @@ impl<'a> Program<'a> {
     }
 }
 
-impl Drop for Program<'_> {
+impl Drop for NvrtcProgram<'_> {
     fn drop(&mut self) {
         // SAFETY: the program was created by the compiler and is destroyed once.
         unsafe { (self.calls.destroy)(&raw mut self.handle) };

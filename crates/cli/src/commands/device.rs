@@ -1,0 +1,150 @@
+//! `recoup device`: the CUDA devices of this machine, and what they lack to be used.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::output::{Output, Table, bytes};
+
+/// What the help shows after the options.
+const EXAMPLES: &str = "Examples:
+  if recoup device; then echo a GPU can be used; fi
+  recoup device --json | python3 -m json.tool
+
+A device is used by --device cuda alone; nothing else looks for CUDA, and
+nothing of CUDA is needed to build or install this program. Looked for are:
+
+driver:   libcuda of CUDA 12.2 or newer, which comes with the GPU's driver.
+compiler: NVRTC, which compiles the kernels when first needed. Its release is
+          at most the driver's: 12 for CUDA 12, 12 or 13 for CUDA 13. Get it by
+          `pip install nvidia-cuda-nvrtc==13.0.*` (nvidia-cuda-nvrtc-cu12 for
+          CUDA 12). It is found in the folder RECOUP_NVRTC names, in the Python
+          environment VIRTUAL_ENV, in CUDA_HOME, and as a library of the system.
+devices:  any whose compute capability the compiler knows: its kernels are
+          compiled to its own code (cubin). A newer one gets PTX, which the
+          driver compiles.
+
+It ends with 0 if a device can be used. If none can, it says why and ends with 5.";
+
+/// Options of `recoup device`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {}
+
+/// What is printed.
+#[derive(Default, Serialize)]
+struct DevicesReport {
+    /// The version of CUDA that the driver serves.
+    driver_version: Option<String>,
+    driver_missing: Option<String>,
+    compiler_version: Option<String>,
+    /// Where the compiler was found.
+    compiler_library: Option<String>,
+    compiler_missing: Option<String>,
+    devices: Vec<DeviceRow>,
+}
+
+/// One device.
+#[derive(Default, Serialize)]
+struct DeviceRow {
+    number: usize,
+    name: String,
+    capability: String,
+    memory_bytes: usize,
+    memory_free_bytes: Option<usize>,
+    /// What its kernels are compiled for.
+    architecture: Option<String>,
+    /// How they reach it: cubin or PTX.
+    code: Option<String>,
+    /// Why it cannot be used.
+    unusable: Option<String>,
+}
+
+/// Looks and reports.
+///
+/// # Errors
+/// When stdout cannot be written to.
+pub(crate) fn run(_args: &Args, output: &Output) -> Result<Exit> {
+    let report = look();
+    output.emit(&report, table)?;
+    let can_be_used = report.devices.iter().any(|device| device.unusable.is_none());
+    Ok(if can_be_used { Exit::Done } else { Exit::NotAvailable })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn look() -> DevicesReport {
+    let missing = || Some("this program was built without feature cuda".to_owned());
+    DevicesReport { driver_missing: missing(), compiler_missing: missing(), ..DevicesReport::default() }
+}
+
+#[cfg(feature = "cuda")]
+fn look() -> DevicesReport {
+    use recoup::device::{Compiler, driver_version, probe};
+
+    let mut report = DevicesReport::default();
+    let version = driver_version().map_err(|error| report.driver_missing = Some(error.to_string())).ok();
+    report.driver_version = version.map(|version| version.to_string());
+    match Compiler::find(version) {
+        Ok(compiler) => {
+            report.compiler_version = Some(compiler.version().to_string());
+            report.compiler_library = Some(compiler.library().display().to_string());
+        }
+        Err(error) => report.compiler_missing = Some(error.to_string()),
+    }
+    match version.map(|_| probe()) {
+        Some(Ok(found)) => report.devices = found.into_iter().map(row).collect(),
+        Some(Err(error)) => report.driver_missing = Some(error.to_string()),
+        None => {}
+    }
+    report
+}
+
+/// Opens a device for what it does not say unopened.
+#[cfg(feature = "cuda")]
+fn row(info: recoup::device::DeviceInfo) -> DeviceRow {
+    use recoup::device::{Device, DeviceError};
+
+    let recoup::device::DeviceInfo { ordinal, name, capability, memory_bytes, .. } = info;
+    let known = DeviceRow { number: ordinal, name, capability: capability.to_string(), ..DeviceRow::default() };
+    let mut row = DeviceRow { memory_bytes, ..known };
+    let mut open = || -> Result<(), DeviceError> {
+        let device = Device::open(ordinal)?;
+        row.memory_free_bytes = Some(device.memory()?.free);
+        let architecture = device.compiler()?.architecture(capability)?;
+        row.architecture = Some(architecture.to_string());
+        row.code = Some(architecture.form().to_owned());
+        Ok(())
+    };
+    row.unusable = open().err().map(|error| error.to_string());
+    row
+}
+
+fn table(report: &DevicesReport) -> Table {
+    let mut table = match report.devices.is_empty() {
+        true => Table::pairs(),
+        false => Table::new(&["device", "name", "capability", "memory", "free", "kernels"]),
+    };
+    for device in &report.devices {
+        let kernels = device.architecture.as_ref().zip(device.code.as_ref());
+        table.row([
+            device.number.to_string(),
+            device.name.clone(),
+            device.capability.clone(),
+            bytes(device.memory_bytes as f64),
+            device.memory_free_bytes.map_or_else(|| "-".to_owned(), |free| bytes(free as f64)),
+            kernels.map_or_else(|| "-".to_owned(), |(architecture, code)| format!("{architecture} ({code})")),
+        ]);
+    }
+    let driver = report.driver_version.as_ref().map(|version| format!("driver: CUDA {version}"));
+    let missing = report.driver_missing.as_ref().map(|why| format!("driver: {why}"));
+    let library = report.compiler_library.as_deref().unwrap_or("-");
+    let compiler = report.compiler_version.as_ref().map(|version| format!("compiler: NVRTC {version}, {library}"));
+    let without = report.compiler_missing.as_ref().map(|why| format!("compiler: {why}"));
+    let unusable = report.devices.iter().filter_map(|device| {
+        device.unusable.as_ref().map(|why| format!("device {} cannot be used: {why}", device.number))
+    });
+    for note in [driver, missing, compiler, without].into_iter().flatten().chain(unusable) {
+        table.note(note);
+    }
+    table
+}

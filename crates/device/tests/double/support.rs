@@ -1,0 +1,56 @@
+//! A device for a test, and the account at its end.
+
+use std::sync::OnceLock;
+
+use recoup_cuda_double::{Double, DoubleReport, Settings};
+use recoup_device::{Compiled, Device, DeviceError, DeviceKernel, DeviceModule};
+
+use super::sys::AXPY;
+
+/// Orders in which the double does its work, drawn from as many seeds.
+pub(crate) const SEEDS: u64 = 100;
+
+/// The double, unless the tests are for the machine's own device.
+pub(crate) fn double() -> Option<Double> {
+    std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load)
+}
+
+/// Runs `test` on a device. On the double no rule may be broken and nothing may be left; its
+/// account is returned.
+pub(crate) fn on_device(settings: &Settings, test: impl FnOnce(&Device)) -> Option<DoubleReport> {
+    let double = double();
+    if let Some(double) = &double {
+        double.reset(settings);
+    }
+    test(&Device::open(0).unwrap());
+    let report = double.map(|double| double.report());
+    if let Some(report) = &report {
+        assert!(report.is_clean() && report.total_calls() > 0, "seed {}: {report}", settings.seed);
+    }
+    report
+}
+
+/// Runs `test` in the orders of all seeds; once on the machine's own device.
+pub(crate) fn in_every_order(test: impl Fn(&Device)) {
+    for seed in 0..SEEDS {
+        if on_device(&Settings { seed, ..Settings::default() }, &test).is_none() {
+            return;
+        }
+    }
+}
+
+/// The tests' kernel, compiled once for all of them.
+pub(crate) fn load_axpy(device: &Device) -> Result<DeviceKernel, DeviceError> {
+    static COMPILED: OnceLock<Compiled> = OnceLock::new();
+    let compiled = COMPILED.get_or_init(|| {
+        let compiler = device.compiler().unwrap();
+        let architecture = compiler.architecture(device.info().capability).unwrap();
+        compiler.compile(AXPY, "axpy.cu", &architecture.to_string()).unwrap()
+    });
+    DeviceModule::of(device, compiled)?.kernel("axpy")
+}
+
+/// Numbers that differ, from a first one.
+pub(crate) fn numbers(first: usize, n: usize) -> Vec<f64> {
+    (first..first + n).map(|i| (i as f64).sqrt()).collect()
+}
