@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::exit::Exit;
-use crate::output::{Output, Table, bytes};
+use crate::output::{Output, TextTable, bytes};
 
 /// What the help shows after the options.
 const EXAMPLES: &str = "Examples:
@@ -119,10 +119,10 @@ fn row(info: recoup::device::DeviceInfo) -> DeviceRow {
     row
 }
 
-fn table(report: &DevicesReport) -> Table {
+fn table(report: &DevicesReport) -> TextTable {
     let mut table = match report.devices.is_empty() {
-        true => Table::pairs(),
-        false => Table::new(&["device", "name", "capability", "memory", "free", "kernels"]),
+        true => TextTable::pairs(),
+        false => TextTable::new(&["device", "name", "capability", "memory", "free", "kernels"]),
     };
     for device in &report.devices {
         let kernels = device.architecture.as_ref().zip(device.code.as_ref());
