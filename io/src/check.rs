@@ -154,13 +154,13 @@ fn check_files(manifest: &Manifest) -> Result<(), Lie> {
 #[cfg(test)]
 mod tests {
     use recoup_core::{FileRecord, Place};
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
 
     /// A sample whose frames lie back to back in one file.
     fn placed() -> Manifest {
-        let mut manifest = Sample::new(7, 2).manifest(Vec::new());
+        let mut manifest = SampleVersion::new(7, 2).manifest(Vec::new());
         let mut offset = 0;
         for frame in &mut manifest.frames {
             frame.place = Some(Place { file: "f".into(), offset });

@@ -55,12 +55,12 @@ fn split(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
 
     fn manifest() -> Manifest {
-        Sample::new(7, 2).manifest(Vec::new())
+        SampleVersion::new(7, 2).manifest(Vec::new())
     }
 
     #[test]

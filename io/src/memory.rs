@@ -190,7 +190,7 @@ mod tests {
 
     use recoup_core::Clock;
     use recoup_testkit::crashing_store::{Crash, CrashingStore};
-    use recoup_testkit::store_suite::{Sample, store_suite};
+    use recoup_testkit::store_suite::{SampleVersion, store_suite};
 
     use super::*;
     use crate::VirtualClock;
@@ -208,11 +208,11 @@ mod tests {
     #[test]
     fn after_a_failure_at_any_operation_the_older_version_is_whole_and_a_new_one_can_be_written() {
         let store = MemoryStore::new();
-        let mut older = Sample::new(1, 2);
+        let mut older = SampleVersion::new(1, 2);
         older.publish(&store).unwrap();
         let count = |crash| {
             let crashing = CrashingStore::new(store.clone(), crash);
-            let published = Sample::new(2, 2).publish(&crashing).is_ok();
+            let published = SampleVersion::new(2, 2).publish(&crashing).is_ok();
             (published, crashing.operations())
         };
         let (published, operations) = count(Crash::Never);
@@ -232,7 +232,7 @@ mod tests {
     fn throttled_payloads_take_their_bytes_over_the_rate_both_ways() {
         let clock = Arc::new(VirtualClock::new());
         let store = MemoryStore::new().with_throttle(Throttle::new(1000.0, clock.clone()));
-        let mut sample = Sample::new(1, 2);
+        let mut sample = SampleVersion::new(1, 2);
         sample.publish(&store).unwrap();
         let bytes = store.manifest(1).unwrap().payload_bytes();
         assert_eq!(clock.now(), Duration::from_millis(bytes));

@@ -328,7 +328,7 @@ mod tests {
 
     use recoup_core::{NextCall, Store};
     use recoup_testkit::stack::files_on_stack;
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
     use crate::publish::watch::watched;
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn payload_passes_each_file_of_the_store_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut part = Sample::new(1, 1).parts.pop().unwrap();
+        let mut part = SampleVersion::new(1, 1).parts.pop().unwrap();
         for frame in &mut part.frames {
             frame.payload = vec![7; 2 << 20].into();
         }

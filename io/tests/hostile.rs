@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use recoup_core::{Manifest, Store};
 use recoup_io::{Access, Hdf5Store, manifest};
-use recoup_testkit::store_suite::Sample;
+use recoup_testkit::store_suite::SampleVersion;
 
 /// A published version of two ranks, and its directory.
 struct Published {
@@ -19,7 +19,7 @@ impl Published {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
-        Sample::new(7, 2).publish(&store).unwrap();
+        SampleVersion::new(7, 2).publish(&store).unwrap();
         let version = store.version_path(7);
         Self { dir, version }
     }
@@ -80,7 +80,7 @@ fn run_under_another_name_is_refused_until_it_has_its_own_again() {
 fn manifest_of_another_run_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
     let store = Hdf5Store::open(dir.path(), "other", Access::Write).unwrap();
-    let error = Sample::new(7, 2).publish(&store).unwrap_err().to_string();
+    let error = SampleVersion::new(7, 2).publish(&store).unwrap_err().to_string();
     assert!(error.contains("run other expected, solve found"), "{error}");
     assert!(store.versions().unwrap().is_empty());
 }

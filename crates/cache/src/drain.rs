@@ -263,13 +263,13 @@ mod tests {
     use recoup_comm::Threads;
     use recoup_core::Store;
     use recoup_io::MemoryStore;
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
 
     /// One rank's part of a sample, as a job for one tier.
     fn job(pfs: &MemoryStore, comm: &dyn Comm, parents: &[u64]) -> DrainedVersion {
-        let mut sample = Sample::new(5, comm.size());
+        let mut sample = SampleVersion::new(5, comm.size());
         sample.parts.iter_mut().flat_map(|part| &mut part.frames).for_each(|f| f.record.parents = parents.to_vec());
         let manifest = sample.manifest(Vec::new());
         let ours = sample.parts.into_iter().filter(|part| part.record.rank == comm.rank());

@@ -7,7 +7,7 @@ use recoup_cache::{Tiers, WhenBusy};
 use recoup_core::{NextBegin, Store, Tier, Tiered};
 use recoup_testkit::crashing_store::{Crash, CrashingStore};
 use recoup_testkit::decorator_suite::Recorder;
-use recoup_testkit::store_suite::Sample;
+use recoup_testkit::store_suite::SampleVersion;
 
 fn row(fast: Arc<dyn Store>, slow: Arc<dyn Store>) -> Tiers {
     let tier = |name: &str, store| Tier { name: name.to_owned(), store, every: 1, keep: 1, max_bytes: None };
@@ -23,7 +23,7 @@ fn every_tier_learns_which_variable_is_the_last() {
         let slow = Recorder::new();
         let tiers = row(Arc::new(fast.clone()), Arc::new(slow.clone()));
         let tiers = if is_behind { tiers.behind(WhenBusy::Wait) } else { tiers };
-        assert_eq!(Sample::new(1, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
+        assert_eq!(SampleVersion::new(1, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
         tiers.finish();
         assert!(fast.was_asked("last write") && slow.was_asked("last write"), "behind: {is_behind}");
     }
@@ -36,6 +36,6 @@ fn ranks_begin_in_order_in_a_tier_that_lacks_the_version_before() {
     // The store is asked for its versions, and then refuses to begin.
     let fast = Arc::new(CrashingStore::new(Recorder::new(), Crash::At(1)));
     let tiers = row(fast, Arc::new(Recorder::new()));
-    assert_eq!(Sample::new(1, 1).publish(&tiers).unwrap(), NextBegin::RankZeroFirst);
-    assert_eq!(Sample::new(2, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
+    assert_eq!(SampleVersion::new(1, 1).publish(&tiers).unwrap(), NextBegin::RankZeroFirst);
+    assert_eq!(SampleVersion::new(2, 1).publish(&tiers).unwrap(), NextBegin::AnyOrder);
 }

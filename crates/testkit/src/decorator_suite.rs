@@ -15,7 +15,7 @@ use recoup_core::{
     Tier, Tiered, VariableRecord, VersionFiles,
 };
 
-use crate::store_suite::Sample;
+use crate::store_suite::SampleVersion;
 
 /// The calls of a store, of what it can do with several places and with files, and of its drafts. A
 /// draft's write has two names, as decorators must pass on whether it is the last.
@@ -92,7 +92,7 @@ impl Store for Recorder {
 
     fn manifest(&self, version: u64) -> Result<Manifest, StoreError> {
         self.note("manifest");
-        Ok(Sample::new(version, 1).manifest(Vec::new()))
+        Ok(SampleVersion::new(version, 1).manifest(Vec::new()))
     }
 
     fn read(&self, _version: u64, _frame: &FrameRecord, _payload: &mut Vec<u8>) -> Result<(), StoreError> {
@@ -196,7 +196,7 @@ impl Draft for Recorder {
 pub fn decorator_suite<S: Store>(decorate: impl FnOnce(Recorder) -> S) {
     let recorder = Recorder::new();
     let store = decorate(recorder.clone());
-    let next_begin = Sample::new(1, 1).publish(&store).unwrap();
+    let next_begin = SampleVersion::new(1, 1).publish(&store).unwrap();
     assert_eq!(next_begin, NextBegin::AnyOrder, "the store's own answer to publish");
     store.discard_drafts().unwrap();
     store.versions().unwrap();

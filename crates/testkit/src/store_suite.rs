@@ -15,7 +15,7 @@ use recoup_core::{
 
 /// A small version of several ranks that has one variable of every kind a store treats differently.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleVersion {
     /// Number of the version.
     pub version: u64,
     /// Ranks that write it.
@@ -46,7 +46,7 @@ enum Kind {
     Opaque,
 }
 
-impl Sample {
+impl SampleVersion {
     /// A sample whose values depend on version and rank. The last variable is `x`, spread by rows.
     #[must_use]
     pub fn new(version: u64, ranks: usize) -> Self {
@@ -263,7 +263,7 @@ pub fn store_suite<S: Store>(make: impl Fn() -> S) {
 fn versions_come_back_bit_for_bit(store: &dyn Store) {
     assert_eq!(store.versions().unwrap(), [0_u64; 0]);
     let samples = [(30, 3), (4, 1), (20, 2)].map(|(version, ranks)| {
-        let mut sample = Sample::new(version, ranks);
+        let mut sample = SampleVersion::new(version, ranks);
         sample.publish(store).unwrap();
         sample
     });
@@ -272,9 +272,9 @@ fn versions_come_back_bit_for_bit(store: &dyn Store) {
 }
 
 fn drafts_never_count(store: &dyn Store) {
-    let mut kept = Sample::new(1, 2);
+    let mut kept = SampleVersion::new(1, 2);
     kept.publish(store).unwrap();
-    let mut draft = Sample::new(2, 2);
+    let mut draft = SampleVersion::new(2, 2);
     draft.seal(store).unwrap();
     assert_eq!(store.versions().unwrap(), [1]);
     assert!(store.manifest(2).is_err());
@@ -288,7 +288,7 @@ fn drafts_never_count(store: &dyn Store) {
 }
 
 fn dropped_draft_is_gone(store: &dyn Store) {
-    let mut sample = Sample::new(3, 1);
+    let mut sample = SampleVersion::new(3, 1);
     let mut draft = store.begin(3, 0).unwrap();
     let part = &mut sample.parts[0];
     draft.write(&part.record, &mut part.frames, NextCall::Seal).unwrap();
@@ -299,7 +299,7 @@ fn dropped_draft_is_gone(store: &dyn Store) {
 }
 
 fn version_that_is_there_is_refused_and_missing_one_named(store: &dyn Store) {
-    let mut sample = Sample::new(5, 1);
+    let mut sample = SampleVersion::new(5, 1);
     sample.publish(store).unwrap();
     assert!(matches!(store.begin(5, 0).err(), Some(StoreError::Exists { version: 5 })));
     assert!(matches!(store.manifest(6), Err(StoreError::Missing { version: 6 })));
@@ -309,7 +309,7 @@ fn version_that_is_there_is_refused_and_missing_one_named(store: &dyn Store) {
 }
 
 fn damaged_frame_is_named_not_returned(store: &dyn Store) {
-    Sample::new(5, 2).publish(store).unwrap();
+    SampleVersion::new(5, 2).publish(store).unwrap();
     let manifest = store.manifest(5).unwrap();
     let mut record = manifest.frames.last().unwrap().clone();
     record.crc32c ^= 1;
@@ -329,7 +329,7 @@ fn damaged_frame_is_named_not_returned(store: &dyn Store) {
 }
 
 fn lying_manifest_is_not_published(store: &dyn Store) {
-    let mut sample = Sample::new(8, 1);
+    let mut sample = SampleVersion::new(8, 1);
     let mut manifest = sample.seal(store).unwrap();
     manifest.frames.pop();
     assert!(matches!(store.publish(&manifest, &Solo), Err(StoreError::Manifest { version: 8, .. })));
@@ -341,12 +341,12 @@ fn lying_manifest_is_not_published(store: &dyn Store) {
 
 fn newer_versions_are_set_aside_and_written_again(store: &dyn Store) {
     for version in [1, 2, 3] {
-        Sample::new(version, 1).publish(store).unwrap();
+        SampleVersion::new(version, 1).publish(store).unwrap();
     }
     assert_eq!(store.set_aside_newer(Some(1)).unwrap(), [2, 3]);
     assert_eq!(store.versions().unwrap(), [1]);
     for _ in 0..2 {
-        let mut again = Sample::new(2, 1);
+        let mut again = SampleVersion::new(2, 1);
         again.publish(store).unwrap();
         again.assert_whole(store);
         assert_eq!(store.set_aside_newer(Some(1)).unwrap(), [2]);
@@ -357,11 +357,11 @@ fn newer_versions_are_set_aside_and_written_again(store: &dyn Store) {
 
 fn removed_version_is_gone(store: &dyn Store) {
     for version in [1, 2] {
-        Sample::new(version, 2).publish(store).unwrap();
+        SampleVersion::new(version, 2).publish(store).unwrap();
     }
     store.remove(1).unwrap();
     assert_eq!(store.versions().unwrap(), [2]);
     assert!(matches!(store.manifest(1), Err(StoreError::Missing { version: 1 })));
-    Sample::new(1, 2).publish(store).unwrap();
+    SampleVersion::new(1, 2).publish(store).unwrap();
     assert_eq!(store.versions().unwrap(), [1, 2]);
 }

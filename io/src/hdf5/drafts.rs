@@ -162,7 +162,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use recoup_core::Store;
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use crate::hdf5::entries::entries;
     use crate::{Access, Hdf5Store};
@@ -172,7 +172,7 @@ mod tests {
     fn stored(dir: &tempfile::TempDir, ranks: usize) -> Hdf5Store {
         let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
         for version in 1..=2 {
-            Sample::new(version, ranks).publish(&store).unwrap();
+            SampleVersion::new(version, ranks).publish(&store).unwrap();
         }
         store
     }
@@ -187,7 +187,7 @@ mod tests {
         let store = stored(&dir, 2);
         store.remove(1).unwrap();
         assert_eq!(names(&dir), ["draft-after-000000000002", "lock", "v000000000002"]);
-        let mut next = Sample::new(3, 2);
+        let mut next = SampleVersion::new(3, 2);
         next.publish(&store).unwrap();
         next.assert_whole(&store);
         assert_eq!(store.inspect_damage(3).unwrap(), []);
@@ -205,7 +205,7 @@ mod tests {
         let store = Hdf5Store::open(dir.path(), "solve", Access::Write).unwrap();
         let mut inodes = Vec::new();
         for (version, len) in (1..).zip([200_000, 150_000, 250_000, 150_001, 10, 20, 30, 300_000, 5, 140_000]) {
-            let mut sample = Sample::of_one_variable(version, 2, len);
+            let mut sample = SampleVersion::of_one_variable(version, 2, len);
             sample.publish(&store).unwrap();
             sample.assert_whole(&store);
             assert_eq!(store.inspect_damage(version).unwrap(), [], "{len} values");
@@ -225,12 +225,12 @@ mod tests {
     fn of_several_versions_that_go_one_directory_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let store = stored(&dir, 1);
-        Sample::new(3, 1).publish(&store).unwrap();
+        SampleVersion::new(3, 1).publish(&store).unwrap();
         store.remove(2).unwrap();
         store.remove(1).unwrap();
         assert_eq!(names(&dir), ["draft-after-000000000003", "lock", "v000000000003"]);
         store.discard_drafts().unwrap();
-        Sample::new(4, 1).publish(&store).unwrap();
+        SampleVersion::new(4, 1).publish(&store).unwrap();
         assert_eq!(names(&dir), ["lock", "v000000000003", "v000000000004"]);
     }
 
@@ -239,7 +239,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = stored(&dir, 2);
         for version in 3..=6 {
-            Sample::new(version, 1).publish(&store).unwrap();
+            SampleVersion::new(version, 1).publish(&store).unwrap();
             store.remove(version - 2).unwrap();
         }
         let files = entries(&store.version_path(6)).unwrap();
@@ -255,7 +255,7 @@ mod tests {
         let expected = fs::read(&path).unwrap();
         let mut reader = File::open(&path).unwrap();
         store.remove(1).unwrap();
-        Sample::new(3, 1).publish(&store).unwrap();
+        SampleVersion::new(3, 1).publish(&store).unwrap();
         let mut found = Vec::new();
         reader.read_to_end(&mut found).unwrap();
         assert!(found == expected, "the file is the old one still");
@@ -287,7 +287,7 @@ mod tests {
                 });
                 for version in 3..=200 {
                     let len = if version % 5 == 0 { 1000 } else { 140_000 };
-                    let published = Sample::of_one_variable(version, 1, len).publish(&store);
+                    let published = SampleVersion::of_one_variable(version, 1, len).publish(&store);
                     let removed = store.remove(version - 2);
                     if let Err(error) = published.and(removed) {
                         is_over.store(true, Ordering::Release);
@@ -307,7 +307,7 @@ mod tests {
         let path = store.version_path(1).join("rank-000000.h5");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
         store.remove(1).unwrap();
-        let mut next = Sample::new(3, 1);
+        let mut next = SampleVersion::new(3, 1);
         next.publish(&store).unwrap();
         next.assert_whole(&store);
     }
@@ -327,7 +327,7 @@ mod tests {
                 symlink(&precious, &path).unwrap();
                 assert!(publish::open_file(&path).is_err());
             }
-            let mut next = Sample::new(3, 1);
+            let mut next = SampleVersion::new(3, 1);
             next.publish(&store).unwrap();
             next.assert_whole(&store);
             assert_eq!(fs::read_to_string(&precious).unwrap(), "values", "{}", dir.path().display());
@@ -348,7 +348,7 @@ mod tests {
             let early = is_early.then(|| rank_1.begin(version, 1).unwrap());
             go();
             let last = early.unwrap_or_else(|| rank_1.begin(version, 1).unwrap());
-            let mut sample = Sample::new(version, 2);
+            let mut sample = SampleVersion::new(version, 2);
             sample.publish_drafts(&rank_0, vec![rank_0.begin(version, 0).unwrap(), last]).unwrap();
             told(version);
             sample.assert_whole(&rank_0);

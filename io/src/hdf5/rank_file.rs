@@ -362,13 +362,13 @@ fn are_chunks(variable: &VariableRecord) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use recoup_testkit::store_suite::Sample;
+    use recoup_testkit::store_suite::SampleVersion;
 
     use super::*;
 
     #[test]
     fn only_runs_that_are_boxes_become_chunks() {
-        let mut variable = Sample::new(1, 1).parts.pop().unwrap().record;
+        let mut variable = SampleVersion::new(1, 1).parts.pop().unwrap().record;
         let mut chunks = |dims, frame_dims| {
             (variable.dims, variable.frame_dims) = (dims, frame_dims);
             are_chunks(&variable)
@@ -384,7 +384,7 @@ mod tests {
     /// Entries for those frames alone that have a parent could not be matched to frames.
     #[test]
     fn parents_are_listed_frame_by_frame() {
-        let part = Sample::new(9, 1).parts.pop().unwrap();
+        let part = SampleVersion::new(9, 1).parts.pop().unwrap();
         let frames = |parents: [&[u64]; 3]| {
             let records = part.frames.iter().map(|f| f.record.clone()).zip(parents);
             records.map(|(record, parents)| FrameRecord { parents: parents.to_vec(), ..record }).collect()

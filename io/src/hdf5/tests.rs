@@ -6,11 +6,13 @@ use std::process::Command;
 use std::rc::Rc;
 
 use recoup_core::{Distribution, Frame, StoreDecorator, VariableRecord};
-use recoup_testkit::store_suite::{Sample, store_suite};
+use recoup_testkit::store_suite::{SampleVersion, store_suite};
 
 use super::*;
 use crate::publish::Step;
 use crate::publish::watch::watched;
+
+mod replacement;
 
 const RUN: &str = "solve";
 
@@ -61,7 +63,7 @@ fn libhdf5_reads_every_dataset_and_the_whole_variables() {
 
 fn assert_libhdf5_reads(ranks_per_file: usize) {
     let rooted = Rooted::sharing(ranks_per_file);
-    let mut sample = Sample::new(12, 3);
+    let mut sample = SampleVersion::new(12, 3);
     sample.publish(&rooted).unwrap();
     let version = rooted.store.version_path(12);
     let manifest = rooted.manifest(12).unwrap();
@@ -95,8 +97,8 @@ fn assert_libhdf5_reads(ranks_per_file: usize) {
 }
 
 /// A version of one rank whose `grid` is large, in `n_frames` frames; and the memory they are in.
-fn large_sample(n_frames: usize) -> (Sample, &'static [u8]) {
-    let mut sample = Sample::new(1, 1);
+fn large_sample(n_frames: usize) -> (SampleVersion, &'static [u8]) {
+    let mut sample = SampleVersion::new(1, 1);
     let part = sample.parts.iter_mut().find(|part| part.record.name == "grid").unwrap();
     part.values = (0..64 * 64 * 64).map(f64::from).collect();
     let bytes: &'static [u8] = part.values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>().leak();
@@ -168,7 +170,7 @@ fn large_payloads_stand_where_their_memory_does_in_a_page() {
 #[test]
 fn missing_rank_is_nan_to_other_readers() {
     let rooted = Rooted::new();
-    Sample::new(1, 2).publish(&rooted).unwrap();
+    SampleVersion::new(1, 2).publish(&rooted).unwrap();
     let version = rooted.store.version_path(1);
     fs::remove_file(version.join(rank_file::file_name(1))).unwrap();
     let file = hdf5_metno::File::open(version.join(VERSION_FILE)).unwrap();
@@ -183,7 +185,7 @@ fn missing_rank_is_nan_to_other_readers() {
 #[test]
 fn every_flipped_bit_of_every_file_is_named_and_never_read() {
     let rooted = Rooted::new();
-    Sample::new(9, 1).publish(&rooted).unwrap();
+    SampleVersion::new(9, 1).publish(&rooted).unwrap();
     let whole = rooted.manifest(9).unwrap();
     let version = rooted.store.version_path(9);
     let mut payload = Vec::new();
@@ -219,7 +221,7 @@ fn every_flipped_bit_of_every_file_is_named_and_never_read() {
 #[test]
 fn flipped_bits_of_a_shared_file_are_named() {
     let rooted = Rooted::sharing(usize::MAX);
-    Sample::new(9, 3).publish(&rooted).unwrap();
+    SampleVersion::new(9, 3).publish(&rooted).unwrap();
     let whole = rooted.manifest(9).unwrap();
     let record = whole.files.iter().find(|file| file.name == "ranks-000000-000002.h5").unwrap();
     let manifest = Manifest { files: vec![record.clone()], ..whole.clone() };
@@ -247,7 +249,7 @@ fn flipped_bits_of_a_shared_file_are_named() {
 #[test]
 fn every_truncation_of_every_file_is_named_and_lost_frames_are_not_read() {
     let rooted = Rooted::new();
-    Sample::new(9, 1).publish(&rooted).unwrap();
+    SampleVersion::new(9, 1).publish(&rooted).unwrap();
     let manifest = rooted.manifest(9).unwrap();
     let mut payload = Vec::new();
     for name in manifest.files.iter().map(|f| f.name.as_str()).chain([MANIFEST]) {
@@ -273,7 +275,7 @@ fn every_truncation_of_every_file_is_named_and_lost_frames_are_not_read() {
 #[test]
 fn lost_manifest_is_named() {
     let rooted = Rooted::new();
-    Sample::new(9, 1).publish(&rooted).unwrap();
+    SampleVersion::new(9, 1).publish(&rooted).unwrap();
     fs::remove_file(rooted.store.version_path(9).join(MANIFEST)).unwrap();
     assert_eq!(rooted.versions().unwrap(), [9]);
     assert!(matches!(rooted.manifest(9), Err(StoreError::Manifest { version: 9, .. })));
@@ -296,11 +298,11 @@ fn copy_tree(source: &Path, target: &Path) {
 /// Overwriting a run of versions: publish 2, set it aside, publish it again, remove 1, publish 3
 /// where 1 was.
 fn busy_life(store: &dyn Store) -> Result<(), StoreError> {
-    Sample::new(2, 2).publish(store)?;
+    SampleVersion::new(2, 2).publish(store)?;
     store.set_aside_newer(Some(1))?;
-    Sample::new(2, 2).publish(store)?;
+    SampleVersion::new(2, 2).publish(store)?;
     store.remove(1)?;
-    Sample::new(3, 2).publish(store).map(drop)
+    SampleVersion::new(3, 2).publish(store).map(drop)
 }
 
 #[test]
@@ -310,7 +312,7 @@ fn killed_before_any_step_only_whole_versions_and_at_most_one_draft_are_left() {
 
 fn assert_kills_cost_no_version(ranks_per_file: usize) {
     let rooted = Rooted::sharing(ranks_per_file);
-    Sample::new(1, 2).publish(&rooted).unwrap();
+    SampleVersion::new(1, 2).publish(&rooted).unwrap();
     let copies = quick_directory();
     let source = rooted.dir.path().to_owned();
     let target = copies.path().to_owned();
@@ -328,12 +330,12 @@ fn assert_kills_cost_no_version(ranks_per_file: usize) {
         let store = Hdf5Store::open(copies.path().join(step.to_string()), RUN, Access::Write).unwrap();
         let versions = store.versions().unwrap();
         assert!(!versions.is_empty(), "before step {step}");
-        versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&store));
+        versions.iter().for_each(|&version| SampleVersion::new(version, 2).assert_whole(&store));
         let left = entries(&store.root).unwrap();
         assert!(left.iter().all(|name| is_ours(name)), "before step {step}: {left:?}");
         assert!(left.iter().filter(|name| name.starts_with("draft-")).count() <= 1, "before step {step}: {left:?}");
         store.discard_drafts().unwrap();
-        Sample::new(7, 2).publish(&store).unwrap();
+        SampleVersion::new(7, 2).publish(&store).unwrap();
     }
 }
 
@@ -345,7 +347,7 @@ fn failed_step_leaves_whole_versions_and_a_store_that_goes_on() {
 fn assert_failures_cost_no_version(ranks_per_file: usize) {
     for failing in 0.. {
         let rooted = Rooted::sharing(ranks_per_file);
-        Sample::new(1, 2).publish(&rooted).unwrap();
+        SampleVersion::new(1, 2).publish(&rooted).unwrap();
         let steps = Rc::new(RefCell::new(0));
         let count = Rc::clone(&steps);
         let fail = move |_: Step, _: &Path| {
@@ -356,8 +358,8 @@ fn assert_failures_cost_no_version(ranks_per_file: usize) {
         let has_failed = *steps.borrow() > failing;
         let versions = rooted.versions().unwrap();
         assert!(!versions.is_empty());
-        versions.iter().for_each(|&version| Sample::new(version, 2).assert_whole(&rooted));
-        let mut next = Sample::new(8, 2);
+        versions.iter().for_each(|&version| SampleVersion::new(version, 2).assert_whole(&rooted));
+        let mut next = SampleVersion::new(8, 2);
         next.publish(&rooted).unwrap();
         next.assert_whole(&rooted);
         match result {
@@ -370,70 +372,10 @@ fn assert_failures_cost_no_version(ranks_per_file: usize) {
     }
 }
 
-/// A store whose version 1 was written by two ranks and may be written again.
-fn replaceable() -> Rooted {
-    let dir = quick_directory();
-    let store = Hdf5Store::open(dir.path(), RUN, Access::Write).unwrap().with_replacement();
-    Sample::new(1, 2).publish(&store).unwrap();
-    Rooted { store, dir }
-}
-
-/// Version 1 is there, as one attempt or the other wrote it.
-fn assert_one_attempt(store: &dyn Store) -> usize {
-    let ranks = store.manifest(1).unwrap().ranks;
-    Sample::new(1, ranks).assert_whole(store);
-    ranks
-}
-
-#[test]
-fn version_written_again_is_the_old_one_or_the_new_one_before_every_step() {
-    let rooted = replaceable();
-    let root = rooted.dir.path().to_owned();
-    let watch = move |_: Step, _: &Path| {
-        assert_one_attempt(&Hdf5Store::open(&root, RUN, Access::Read).unwrap());
-        Ok(())
-    };
-    watched(watch, || Sample::new(1, 1).publish(&rooted)).unwrap();
-    assert_eq!(assert_one_attempt(&rooted), 1);
-    assert_eq!(entries(&rooted.store.root).unwrap(), [LOCK, "v000000000001"]);
-}
-
-#[test]
-fn failed_step_of_a_version_written_again_leaves_one_attempt() {
-    for failing in 0.. {
-        let rooted = replaceable();
-        let mut steps = 0;
-        let fail = move |_: Step, _: &Path| {
-            steps += 1;
-            if steps == failing + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-        };
-        let result = watched(fail, || Sample::new(1, 1).publish(&rooted));
-        let ranks = assert_one_attempt(&rooted);
-        assert_eq!(result.is_ok(), ranks == 1, "step {failing}: {result:?}");
-        if result.is_ok() {
-            return assert!(failing > 10, "{failing} steps failed");
-        }
-    }
-}
-
-#[test]
-fn old_version_is_set_aside_where_directories_cannot_be_exchanged() {
-    let rooted = replaceable();
-    let mut refused = false;
-    let refuse_first_rename = move |step: Step, _: &Path| {
-        let refuse = step == Step::Rename && !refused;
-        refused |= refuse;
-        if refuse { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
-    };
-    watched(refuse_first_rename, || Sample::new(1, 1).publish(&rooted)).unwrap();
-    assert_eq!(assert_one_attempt(&rooted), 1);
-    assert_eq!(rooted.store.set_aside().unwrap(), ["v000000000001"]);
-}
-
 #[test]
 fn version_has_a_date_while_its_files_have_their_lengths() {
     let rooted = Rooted::new();
-    Sample::new(3, 1).publish(&rooted).unwrap();
+    SampleVersion::new(3, 1).publish(&rooted).unwrap();
     let published_at = |version| rooted.as_files().unwrap().published_at(version);
     assert!(published_at(3).is_some_and(|at| at.elapsed().unwrap_or_default().as_secs() < 3600));
     assert_eq!(published_at(4), None);
@@ -460,7 +402,7 @@ fn every_byte_is_synced_before_the_rename_and_the_rename_after_it() {
         log.borrow_mut().push((step, path.to_owned()));
         Ok(())
     };
-    watched(watch, || Sample::new(1, 2).publish(&rooted)).unwrap();
+    watched(watch, || SampleVersion::new(1, 2).publish(&rooted)).unwrap();
     let seen = seen.borrow();
     let last = |wanted: Step, path: &Path| seen.iter().rposition(|(step, p)| *step == wanted && p == path);
     let draft = rooted.store.drafts.place_of(1);
@@ -504,7 +446,7 @@ fn full_device_costs_the_draft_and_nothing_else() {
         return;
     };
     let store = Hdf5Store::open(disk.0.path(), RUN, Access::Write).unwrap();
-    let mut kept = Sample::new(1, 2);
+    let mut kept = SampleVersion::new(1, 2);
     kept.publish(&store).unwrap();
     let ballast = disk.0.path().join("ballast");
     // Leave room for less and less, so that the device fills in payload, structure, version file
@@ -513,7 +455,7 @@ fn full_device_costs_the_draft_and_nothing_else() {
         let file = File::create(&ballast).unwrap();
         let used: u64 = (0_u64..).map_while(|i| file.write_at(&[1; 4096], i * 4096).ok()).map(|n| n as u64).sum();
         file.set_len(used - free).unwrap();
-        let result = Sample::new(2, 2).publish(&store);
+        let result = SampleVersion::new(2, 2).publish(&store);
         match result {
             Ok(_) => store.remove(2).unwrap(),
             Err(StoreError::Full { .. }) => {}
@@ -524,7 +466,7 @@ fn full_device_costs_the_draft_and_nothing_else() {
         store.discard_drafts().unwrap();
         fs::remove_file(&ballast).unwrap();
     }
-    let mut next = Sample::new(2, 2);
+    let mut next = SampleVersion::new(2, 2);
     next.publish(&store).unwrap();
     next.assert_whole(&store);
 }
@@ -532,7 +474,7 @@ fn full_device_costs_the_draft_and_nothing_else() {
 #[test]
 fn second_writer_is_refused_and_readers_are_not() {
     let rooted = Rooted::new();
-    let mut sample = Sample::new(1, 1);
+    let mut sample = SampleVersion::new(1, 1);
     sample.publish(&rooted).unwrap();
     let open = |access| Hdf5Store::open(rooted.dir.path(), RUN, access);
     assert!(matches!(open(Access::Write), Err(StoreError::Busy { .. })));
@@ -589,7 +531,7 @@ fn directory_of_something_else_is_named() {
 fn versions_set_aside_are_listed_and_removed() {
     let rooted = Rooted::new();
     for _ in 0..2 {
-        Sample::new(4, 1).publish(&rooted).unwrap();
+        SampleVersion::new(4, 1).publish(&rooted).unwrap();
         rooted.set_aside_newer(None).unwrap();
     }
     assert_eq!(rooted.store.set_aside().unwrap(), ["v000000000004", "v000000000004-1"]);

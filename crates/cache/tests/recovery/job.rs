@@ -10,7 +10,7 @@ use recoup_cache::{NodeStore, Partners, Protection, Tiers};
 use recoup_comm::Threads;
 use recoup_core::{Clock, Comm, FrameRecord, Manifest, NextCall, Note, Store, StoreError, Tier, Tiered};
 use recoup_io::MemoryStore;
-use recoup_testkit::store_suite::Sample;
+use recoup_testkit::store_suite::SampleVersion;
 
 pub(crate) const RING: Protection = Protection::Partner(Partners::Ring(1));
 
@@ -84,7 +84,7 @@ pub(crate) fn needed(manifest: &Manifest, comm: &dyn Comm) -> Vec<usize> {
 
 /// Writes one rank's part of a sample, and publishes it with the others'.
 pub(crate) fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Result<(), StoreError> {
-    let mut sample = Sample::new(version, comm.size());
+    let mut sample = SampleVersion::new(version, comm.size());
     let mut draft = store.begin(version, comm.rank())?;
     for part in sample.parts.iter_mut().filter(|part| part.record.rank == comm.rank()) {
         draft.write(&part.record, &mut part.frames, NextCall::Write)?;
@@ -105,7 +105,7 @@ pub(crate) fn publish(store: &dyn Store, version: u64, comm: &dyn Comm) -> Resul
 /// Every frame this rank needs is bit for bit what was written.
 pub(crate) fn assert_readable(store: &dyn Store, version: u64, comm: &dyn Comm) {
     let manifest = store.manifest(version).unwrap();
-    let sample = Sample::new(version, manifest.ranks);
+    let sample = SampleVersion::new(version, manifest.ranks);
     let needed = needed(&manifest, comm);
     let mut payload = Vec::new();
     let frames = sample.parts.iter().flat_map(|part| &part.frames).filter(|f| needed.contains(&f.record.rank));

@@ -53,12 +53,12 @@ struct ExportReport {
     name: String,
     version: u64,
     to: String,
-    variables: Vec<WrittenVariable>,
+    variables: Vec<ExportedVariable>,
 }
 
 /// A variable, with the parts of all ranks.
 #[derive(Serialize)]
-struct WrittenVariable {
+struct ExportedVariable {
     name: String,
     element: String,
     /// Extents, fastest first.
@@ -160,7 +160,7 @@ fn decoded(
     kind: FileKind,
     store: &dyn Store,
     version: u64,
-) -> Result<Result<Vec<WrittenVariable>, String>> {
+) -> Result<Result<Vec<ExportedVariable>, String>> {
     let manifest = match store.manifest(version) {
         Ok(manifest) => manifest,
         Err(error) => return Ok(Err(error.to_string())),
@@ -171,10 +171,10 @@ fn decoded(
 }
 
 /// Joins the parts of all ranks.
-fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<WrittenVariable, String> {
+fn assemble(store: &dyn Store, manifest: &Manifest, name: &str) -> Result<ExportedVariable, String> {
     let damaged = |errors: Vec<PipelineError>| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     let whole = reader(store).whole(manifest, name).map_err(damaged)?;
-    Ok(WrittenVariable {
+    Ok(ExportedVariable {
         name: whole.name.clone(),
         element: whole.element().to_string(),
         dims: whole.dims,

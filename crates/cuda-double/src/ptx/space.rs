@@ -22,7 +22,7 @@ pub(super) struct Spaces<'a> {
 
 impl Spaces<'_> {
     pub(super) fn load(&mut self, space: Space, address: u64, target: &mut [u8]) -> Result<(), DeviceFault> {
-        let place = Place::of(space, address, target.len())?;
+        let place = MemoryStretch::of(space, address, target.len())?;
         let source = match place.space {
             Space::Generic | Space::Global => return self.memory.load(address, target),
             Space::Shared => place.within("shared", self.shared)?,
@@ -34,7 +34,7 @@ impl Spaces<'_> {
     }
 
     pub(super) fn store(&mut self, space: Space, address: u64, source: &[u8]) -> Result<(), DeviceFault> {
-        let place = Place::of(space, address, source.len())?;
+        let place = MemoryStretch::of(space, address, source.len())?;
         let target = match place.space {
             Space::Generic | Space::Global => return self.memory.store(address, source),
             Space::Shared => place.within_mut("shared", self.shared)?,
@@ -48,7 +48,7 @@ impl Spaces<'_> {
 
 /// A stretch of one memory.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct MemoryStretch {
     space: Space,
     address: u64,
     /// First byte in the memory; past every end for an address before the first.
@@ -56,7 +56,7 @@ struct Place {
     bytes: usize,
 }
 
-impl Place {
+impl MemoryStretch {
     fn of(space: Space, address: u64, bytes: usize) -> Result<Self, DeviceFault> {
         if !address.is_multiple_of(bytes as u64) {
             return Err(DeviceFault::Misaligned { address, bytes });
