@@ -40,6 +40,25 @@ fn arithmetic_rounds_to_nearest_and_keeps_denormals() {
 }
 
 #[test]
+fn sums_are_rounded_to_zero_where_it_is_asked_for() {
+    let below_half = 0.5 - f64::EPSILON / 4.0;
+    check(&[
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(below_half), d(0.5)], d(1.0) - 1),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(-0.5), d(-below_half)], d(-1.0) - 1),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(1.0), d(-1e-300)], d(1.0) - 1),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(1e-300), d(1.0)], d(1.0)),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(f64::MAX), d(f64::MAX)], d(f64::MAX)),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(-f64::MAX), d(-f64::MAX)], d(-f64::MAX)),
+        ("add.rz.f64 %d0, %d1, %d2;", &[INFINITY, d(1.0)], INFINITY),
+        ("add.rz.f64 %d0, %d1, %d2;", &[d(1.5), d(-1.5)], 0),
+        ("sub.rz.f64 %d0, %d1, %d2;", &[d(1.0), 1], d(1.0) - 1),
+        ("sub.rz.f32 %r0, %r1, %r2;", &[s(16_777_216.0), s(0.5)], s(16_777_215.0)),
+        ("add.rz.f32 %r0, %r1, %r2;", &[s(16_777_216.0), s(1.5)], s(16_777_216.0)),
+        ("add.rz.f32 %r0, %r1, %r2;", &[s(f32::NAN), s(1.5)], SINGLE_NAN),
+    ]);
+}
+
+#[test]
 fn a_fused_product_and_sum_is_rounded_once() {
     let x = 1.0 + f64::EPSILON;
     // The product alone rounds to 1 + 2 epsilon: a sum after it would be 0.

@@ -16,7 +16,7 @@ fn unknown_opcodes_modifiers_and_types_are_named() {
         ("tanh.approx.f32 %r0, %r1;", "tanh.approx.f32"),
         ("add.rn.ftz.f32 %r0, %r1, %r2;", "add.rn.ftz.f32"),
         ("add.sat.s32 %r0, %r1, %r2;", "add.sat.s32"),
-        ("add.rz.f64 %d0, %d1, %d2;", "add.rz.f64"),
+        ("add.rm.f64 %d0, %d1, %d2;", "add.rm.f64"),
         ("add.cc.u32 %r0, %r1, %r2;", "add.cc.u32"),
         ("add.f16 %h0, %h1, %h2;", "add.f16"),
         ("div.full.f32 %r0, %r1, %r2;", "div.full.f32"),

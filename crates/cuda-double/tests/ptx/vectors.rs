@@ -75,9 +75,9 @@ fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Runs a test with both architectures and some seeds.
+/// Runs a test for three architectures, which the compiler writes in two dialects, and some seeds.
 fn each(test: impl Fn(&mut Kernels<'_>)) {
-    for architecture in ["sm_80", "sm_90"] {
+    for architecture in ["sm_80", "sm_90", "sm_120"] {
         let Some(module) = module(architecture) else { return };
         for seed in 0..3 {
             test(&mut Kernels { module: &module, arena: Arena::default(), seed });
@@ -254,12 +254,13 @@ fn atomics_constants_local_arrays_and_jump_tables_of_the_compiler_run() {
         let expected = (0..n).map(|i| {
             let window: Vec<f64> = (0..8).map(|k| x[(i + k * k) % n] * weights[k % 4]).collect();
             let taken = window[(i * 5) % 8];
-            match i % 6 {
+            match i % 7 {
                 0 => taken.mul_add(2.0, 1.0),
                 1 => taken.round_ties_even(),
                 2 => f64::from(taken as f32),
                 3 => taken.max(0.125),
                 4 => f64::from((taken * 1000.0) as i32 / (1 + i as i32)),
+                5 => (taken * 64.0).round(),
                 _ => -taken,
             }
         });

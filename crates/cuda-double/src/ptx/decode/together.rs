@@ -19,7 +19,7 @@ pub(super) fn decode(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, Pars
     match *words.as_slice() {
         ["bar", "warp", "sync"] => {
             let [mask] = resolver.operands()?;
-            collective(resolver, CollectiveKind::Barrier, None, mask)
+            Ok(Action::Collective(Box::new(blank(resolver, CollectiveKind::Barrier, mask)?)))
         }
         ["bar", "sync"] | ["barrier", "sync", "aligned"] => barrier(resolver, true, None),
         ["barrier", "sync"] => barrier(resolver, false, None),
@@ -82,31 +82,22 @@ fn barrier_reduction(
     barrier(resolver, is_aligned, Some(BarrierReduction { how, predicate, target }))
 }
 
-/// A collective without results, for others to fill in.
-fn collective(
-    resolver: &mut Resolver<'_, '_, '_>,
-    how: CollectiveKind,
-    source: Option<(&OperandSyntax<'_>, Width)>,
-    mask: &OperandSyntax<'_>,
-) -> Result<Action, ParseError> {
-    blank(resolver, how, source, mask).map(|collective| Action::Collective(Box::new(collective)))
-}
-
+/// A collective without a value and without results, for others to fill in.
 fn blank(
     resolver: &mut Resolver<'_, '_, '_>,
     how: CollectiveKind,
-    source: Option<(&OperandSyntax<'_>, Width)>,
     mask: &OperandSyntax<'_>,
 ) -> Result<Collective, ParseError> {
     let none = resolver.names.constant(Constant::Value(0));
-    let source = match source {
-        Some((operand, width)) => resolver.source(operand, width)?,
-        None => none,
-    };
-    let mask = resolver.source(mask, WORD)?;
-    let shuffle = [none; 2];
-    let target = NO_REGISTER;
-    Ok(Collective { mask, how, source, is_source_negated: false, shuffle, target, predicate: NO_REGISTER })
+    Ok(Collective {
+        mask: resolver.source(mask, WORD)?,
+        how,
+        source: none,
+        is_source_negated: false,
+        shuffle: [none; 2],
+        target: NO_REGISTER,
+        predicate: NO_REGISTER,
+    })
 }
 
 fn shuffle(resolver: &mut Resolver<'_, '_, '_>, how: &str) -> Result<Action, ParseError> {
@@ -118,7 +109,8 @@ fn shuffle(resolver: &mut Resolver<'_, '_, '_>, how: &str) -> Result<Action, Par
         _ => return Err(resolver.refuse("not interpreted")),
     });
     let [target, source, lane, limits, mask] = resolver.operands()?;
-    let mut found = blank(resolver, how, Some((source, WORD)), mask)?;
+    let mut found = blank(resolver, how, mask)?;
+    found.source = resolver.source(source, WORD)?;
     [found.target, found.predicate] = resolver.pair(target, 32)?;
     found.shuffle = [resolver.source(lane, WORD)?, resolver.source(limits, WORD)?];
     Ok(Action::Collective(Box::new(found)))
@@ -133,7 +125,7 @@ fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Act
         _ => return Err(resolver.refuse("not interpreted")),
     });
     let [target, source, mask] = resolver.operands()?;
-    let mut found = blank(resolver, how, None, mask)?;
+    let mut found = blank(resolver, how, mask)?;
     let predicate = resolver.predicate(source)?;
     found.source = predicate.operand;
     found.is_source_negated = predicate.is_negated;
@@ -144,13 +136,15 @@ fn vote(resolver: &mut Resolver<'_, '_, '_>, how: &str, bits: u32) -> Result<Act
 fn matching(resolver: &mut Resolver<'_, '_, '_>, how: &str, scalar: &str) -> Result<Action, ParseError> {
     let bits = if scalar == "b32" { 32 } else { 64 };
     let [target, source, mask] = resolver.operands()?;
-    let source = Some((source, Width::Exactly(bits)));
+    let source = resolver.source(source, Width::Exactly(bits))?;
     if how == "any" {
-        let mut found = blank(resolver, CollectiveKind::MatchAny(bits), source, mask)?;
+        let mut found = blank(resolver, CollectiveKind::MatchAny(bits), mask)?;
+        found.source = source;
         found.target = resolver.register(target, 32)?;
         return Ok(Action::Collective(Box::new(found)));
     }
-    let mut found = blank(resolver, CollectiveKind::MatchAll(bits), source, mask)?;
+    let mut found = blank(resolver, CollectiveKind::MatchAll(bits), mask)?;
+    found.source = source;
     [found.target, found.predicate] = resolver.pair(target, 32)?;
     Ok(Action::Collective(Box::new(found)))
 }
@@ -159,7 +153,8 @@ fn reduce(resolver: &mut Resolver<'_, '_, '_>, name: &str, scalar: &str) -> Resu
     let found = reduction(name, scalar).zip(reducer(name, scalar));
     let (name, function) = found.ok_or_else(|| resolver.refuse("not interpreted"))?;
     let [target, source, mask] = resolver.operands()?;
-    let mut found = blank(resolver, CollectiveKind::Reduce { name, function }, Some((source, WORD)), mask)?;
+    let mut found = blank(resolver, CollectiveKind::Reduce { name, function }, mask)?;
+    found.source = resolver.source(source, WORD)?;
     found.target = resolver.register(target, 32)?;
     Ok(Action::Collective(Box::new(found)))
 }

@@ -1,7 +1,9 @@
-//! Floats: arithmetic rounded to nearest, extremes, signs, classes.
+//! Floats: arithmetic rounded to nearest, and sums rounded to zero; extremes, signs, classes.
 //!
 //! Nothing is contracted, and no denormal becomes zero. The payload of a double that is no number
 //! is that of the host.
+
+use std::num::FpCategory;
 
 use super::super::scalar::{Real, by_real};
 use super::{Operation, ScalarFunction};
@@ -17,6 +19,8 @@ pub(super) fn find(words: &[&str]) -> Option<Operation> {
     Some(match *words {
         ["add", "rn", name] | ["add", name] => Operation::uniform(Two(by_real!(name, T => add::<T>)), bits),
         ["sub", "rn", name] | ["sub", name] => Operation::uniform(Two(by_real!(name, T => sub::<T>)), bits),
+        ["add", "rz", name] => Operation::uniform(Two(by_real!(name, T => add_to_zero::<T>)), bits),
+        ["sub", "rz", name] => Operation::uniform(Two(by_real!(name, T => sub_to_zero::<T>)), bits),
         ["mul", "rn", name] | ["mul", name] => Operation::uniform(Two(by_real!(name, T => mul::<T>)), bits),
         ["div", "rn", name] => Operation::uniform(Two(by_real!(name, T => div::<T>)), bits),
         ["fma" | "mad", "rn", name] => Operation::uniform(Three(by_real!(name, T => fma::<T>)), bits),
@@ -47,10 +51,12 @@ trait Arithmetic: Real {
     fn div(self, other: Self) -> Self;
     fn fused(self, factor: Self, term: Self) -> Self;
     fn root(self) -> Self;
+    fn size(self) -> Self;
+    fn negated(self) -> Self;
     fn one() -> Self;
     fn is_nan(self) -> bool;
     fn is_negative(self) -> bool;
-    fn class(self) -> std::num::FpCategory;
+    fn class(self) -> FpCategory;
     fn nan() -> Self;
 }
 
@@ -63,10 +69,12 @@ macro_rules! arithmetic {
             fn div(self, other: Self) -> Self { self / other }
             fn fused(self, factor: Self, term: Self) -> Self { self.mul_add(factor, term) }
             fn root(self) -> Self { self.sqrt() }
+            fn size(self) -> Self { self.abs() }
+            fn negated(self) -> Self { -self }
             fn one() -> Self { 1.0 }
             fn is_nan(self) -> bool { self.is_nan() }
             fn is_negative(self) -> bool { self.is_sign_negative() }
-            fn class(self) -> std::num::FpCategory { self.classify() }
+            fn class(self) -> FpCategory { self.classify() }
             fn nan() -> Self { $name::from_bits($nan) }
         }
     )* };
@@ -80,6 +88,29 @@ fn add<T: Arithmetic>(a: u64, b: u64) -> u64 {
 
 fn sub<T: Arithmetic>(a: u64, b: u64) -> u64 {
     T::of(a).sub(T::of(b)).bits()
+}
+
+/// The sum, rounded to zero. The sum to nearest and what it leaves are exact together (Dekker, doi
+/// 10.1007/BF01397083); where the two have other signs, the sum is one too far from zero.
+fn add_to_zero<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    let first = T::of(a);
+    let second = T::of(b);
+    let sum = first.add(second);
+    let is_finite = |x: T| matches!(x.class(), FpCategory::Normal | FpCategory::Subnormal | FpCategory::Zero);
+    if sum.is_nan() || !is_finite(first) || !is_finite(second) {
+        return sum.bits();
+    }
+    if !is_finite(sum) {
+        return sum.bits() - 1;
+    }
+    let [large, small] = if first.size() < second.size() { [second, first] } else { [first, second] };
+    let left = small.sub(sum.sub(large));
+    let is_too_far = left.class() != FpCategory::Zero && left.is_negative() != sum.is_negative();
+    sum.bits() - u64::from(is_too_far)
+}
+
+fn sub_to_zero<T: Arithmetic>(a: u64, b: u64) -> u64 {
+    add_to_zero::<T>(a, T::of(b).negated().bits())
 }
 
 fn mul<T: Arithmetic>(a: u64, b: u64) -> u64 {
@@ -128,7 +159,7 @@ fn is_below<T: Arithmetic>(a: T, b: T) -> bool {
 
 /// The test of a class.
 fn test<T: Arithmetic>(class: &str) -> Option<fn(u64) -> u64> {
-    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
+    use FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
     Some(match class {
         "finite" => |a| u64::from(matches!(T::of(a).class(), Normal | Subnormal | Zero)),
         "infinite" => |a| u64::from(T::of(a).class() == Infinite),
