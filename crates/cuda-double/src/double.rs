@@ -21,11 +21,12 @@ pub struct Double {
 }
 
 impl Double {
-    /// Loads the library, which the driver is looked for in from then on, and waits for its turn.
-    /// The settings are the default ones.
+    /// Loads the library and waits for its turn. From then on, the process finds the double where
+    /// it looks for the driver; a driver that it has loaded before stays in use. The settings are
+    /// the default ones.
     ///
     /// # Panics
-    /// When the library is missing, or the process has loaded another driver before.
+    /// When the library is missing.
     #[must_use]
     pub fn load() -> Self {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
