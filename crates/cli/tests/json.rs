@@ -50,6 +50,11 @@ fn printed(commands: &[String], dir: &Path) -> BTreeSet<String> {
     for arguments in commands {
         let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
         command.args(arguments.split_whitespace()).arg("--json").current_dir(dir).stdin(Stdio::null());
+        if arguments == "device" {
+            let link = dir.join("libcuda.so");
+            std::os::unix::fs::symlink(recoup_cuda_double::Double::path(), link).unwrap();
+            command.env("LD_LIBRARY_PATH", dir);
+        }
         let output = command.output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         let value: Value =
@@ -68,7 +73,7 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
     let decide = "--mtti 3600 --t-iter 1 --iterations 100 --ckpt 10 --ckpt-lossy 3";
     let paper = scenario("paper.toml");
     let levels = scenario("three-levels.toml");
-    vec![
+    let mut cases = vec![
         ("recoup solve", vec![format!("solve {CG} --roofline")]),
         (
             "recoup run",
@@ -98,7 +103,12 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
                 format!("model simulate --scenario {paper} --policy auto --trials 2"),
             ],
         ),
-    ]
+    ];
+    // Without the feature there is never a device to list.
+    if cfg!(feature = "cuda") {
+        cases.push(("recoup device", of(&["device"])));
+    }
+    cases
 }
 
 #[test]
