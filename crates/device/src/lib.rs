@@ -21,6 +21,7 @@ mod device;
 mod driver;
 mod error;
 mod host;
+mod kept;
 mod mapped;
 mod module;
 mod stream;

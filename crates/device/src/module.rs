@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use self::loaded::LoadedCode;
 pub use self::sys::{Argument, DeviceKernel};
-use crate::{Compiled, Device, DeviceError};
+use crate::{Compiled, Device, DeviceError, kept};
 
 /// Code loaded into a device; unloaded when it and all its kernels are dropped.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct DeviceModule {
 
 impl DeviceModule {
     /// Compiles `source` for `device` and loads it: as the device's own code, or as PTX where the
-    /// compiler does not know the device.
+    /// compiler does not know the device. The same source is compiled once in a process.
     ///
     /// # Errors
     /// Those of [`Compiler`](crate::Compiler), and [`DeviceError::Driver`] when the driver refuses
@@ -25,7 +25,7 @@ impl DeviceModule {
     pub fn load(device: &Device, source: &str, name: &str) -> Result<Self, DeviceError> {
         let compiler = device.compiler()?;
         let architecture = compiler.architecture(device.info().capability)?;
-        Self::of(device, &compiler.compile(source, name, &architecture.to_string())?)
+        Self::of(device, &*kept::compile(compiler, source, name, &architecture.to_string())?)
     }
 
     /// Loads what was compiled for `device`, or for one like it.

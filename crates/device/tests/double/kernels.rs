@@ -60,6 +60,20 @@ fn a_launch_that_is_too_large_and_a_kernel_that_is_not_there_are_named() {
 }
 
 #[test]
+fn a_source_is_compiled_once_and_loaded_each_time() {
+    let report = on_device(&Settings::default(), |device| {
+        for name in ["axpy", "twice"] {
+            let source = AXPY.replace("axpy", name);
+            for _ in 0..3 {
+                let module = DeviceModule::load(device, &source, "axpy.cu").unwrap();
+                assert!(module.kernel(name).is_ok());
+            }
+        }
+    });
+    assert!(report.is_none_or(|report| report.count("cuModuleLoadData") == 6));
+}
+
+#[test]
 fn a_source_that_does_not_compile_loads_nothing() {
     on_device(&Settings::default(), |device| {
         let result = DeviceModule::load(device, "__global__ void broken( {", "broken.cu");
