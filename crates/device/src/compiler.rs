@@ -147,7 +147,7 @@ fn check_major(major: u32, driver: Option<CudaVersion>) -> Result<(), String> {
     }
 }
 
-/// How a compiler is got that fits.
+/// The advice on getting a compiler that fits.
 fn advice(driver: Option<CudaVersion>) -> String {
     let package = match driver {
         Some(CudaVersion { major: 12, minor }) => format!("nvidia-cuda-nvrtc-cu12==12.{minor}.*"),

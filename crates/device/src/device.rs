@@ -47,7 +47,8 @@ fn count(driver: &CudaDriver) -> Result<usize, DeviceError> {
 
 fn info(driver: &CudaDriver, device: DeviceHandle, ordinal: usize) -> Result<DeviceInfo, DeviceError> {
     let attribute = |attribute| driver.attribute(device, attribute);
-    let (major, minor) = (attribute(DeviceAttribute::CapabilityMajor)?, attribute(DeviceAttribute::CapabilityMinor)?);
+    let major = attribute(DeviceAttribute::CapabilityMajor)?;
+    let minor = attribute(DeviceAttribute::CapabilityMinor)?;
     let memory_bytes = driver.device_bytes(device)?;
     Ok(DeviceInfo { ordinal, name: driver.device_name(device)?, capability: Capability { major, minor }, memory_bytes })
 }

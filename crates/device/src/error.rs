@@ -29,7 +29,7 @@ pub enum DeviceError {
     Host {
         /// The function called.
         call: &'static str,
-        /// How much it was called for.
+        /// Size of the request.
         bytes: usize,
         /// The system's text.
         error: String,
@@ -39,7 +39,7 @@ pub enum DeviceError {
     Driver {
         /// The function called.
         call: &'static str,
-        /// How much it was called for.
+        /// Size of the request.
         size: CallSize,
         /// The driver's number of the error.
         code: i32,
@@ -68,7 +68,7 @@ impl DeviceError {
     }
 }
 
-/// How much a call of the driver was made for.
+/// Size of a request to the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallSize {
     /// The call has no size.

@@ -42,7 +42,8 @@ impl HostBuffer {
     pub fn reserve(device: &Device, bytes: usize, chunk_bytes: usize) -> Result<Self, DeviceError> {
         let chunk_bytes = chunk_bytes.max(1).next_multiple_of(CHUNK_UNIT);
         let pages = SharedPages::reserve(bytes.max(1), chunk_bytes)?;
-        let (registered, registering) = (AtomicUsize::new(0), Mutex::new(()));
+        let registered = AtomicUsize::new(0);
+        let registering = Mutex::new(());
         Ok(Self { device: device.clone(), pages, registered, registering })
     }
 

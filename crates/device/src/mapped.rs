@@ -11,7 +11,7 @@ use bytemuck::Pod;
 use crate::driver::{AddressRange, PrimaryContext};
 use crate::{Device, DeviceError, DeviceView, DeviceViewMut};
 
-/// How the memory of a [`Mapped`] comes to be.
+/// The way in which a [`Mapped`] gets its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappedWay {
     /// Chunk by chunk, by the driver's virtual memory.
@@ -148,7 +148,8 @@ impl Mapped {
     }
 
     fn address<T>(&self, offset: usize, len: usize) -> u64 {
-        let (end, mapped) = (offset + len * size_of::<T>(), self.mapped_bytes());
+        let end = offset + len * size_of::<T>();
+        let mapped = self.mapped_bytes();
         assert!(end <= mapped, "bytes {offset}..{end} of {mapped} mapped");
         assert!(offset.is_multiple_of(align_of::<T>()), "byte {offset} is no place for a value");
         self.range.start + offset as u64

@@ -8,12 +8,12 @@ use crate::driver::{EventHandle, PrimaryContext, StreamHandle};
 /// A place in a stream's work. It may be passed to other threads, which ask or wait for it.
 #[derive(Clone, Debug)]
 pub struct DeviceTicket {
-    event: Arc<Event>,
+    event: Arc<OwnedEvent>,
 }
 
 /// An event of the driver; destroyed when dropped.
 #[derive(Debug)]
-struct Event {
+struct OwnedEvent {
     context: Arc<PrimaryContext>,
     handle: EventHandle,
     is_timed: bool,
@@ -28,7 +28,7 @@ impl DeviceTicket {
     ) -> Result<Self, DeviceError> {
         let current = context.enter()?;
         let handle = current.create_event(is_timed)?;
-        let event = Arc::new(Event { context: Arc::clone(context), handle, is_timed });
+        let event = Arc::new(OwnedEvent { context: Arc::clone(context), handle, is_timed });
         current.record(handle, stream)?;
         Ok(Self { event })
     }
@@ -65,7 +65,7 @@ impl DeviceTicket {
     }
 }
 
-impl Drop for Event {
+impl Drop for OwnedEvent {
     fn drop(&mut self) {
         self.context.free(|current| current.destroy_event(self.handle));
     }

@@ -257,7 +257,9 @@ pub(super) fn time(
     // The other lane's memory is free: flags are written there.
     let damaged = other.encoded.words.view_mut();
     let sys::SliceBuffers { words, offsets, compacted, .. } = &*encoded;
-    let (all, offsets, words) = (compacted.view(), offsets.view(), words.view());
+    let all = compacted.view();
+    let offsets = offsets.view();
+    let words = words.view();
     let device_blocks = sys::Blocks { all, offsets, words, damaged };
     let mut target = decoded.slice_mut(0..values.len());
     sys::decode(stream, setup.kernels, setup.lattice, device_blocks, &mut target, setup.stride)?;
@@ -281,7 +283,8 @@ pub(super) fn decode<T: Element>(
     target: &mut [T],
 ) -> Result<Vec<usize>, DeviceError> {
     let StoredBlocks { table, mut bytes } = stored;
-    let (slice_blocks, slice_values) = (all.slice_blocks, all.slice_values());
+    let slice_blocks = all.slice_blocks;
+    let slice_values = all.slice_values();
     let [lane, _] = ready(device, all)?;
     let mut damaged = Vec::new();
     let slices = table.chunks(slice_blocks).zip(target.chunks_mut(slice_values)).enumerate();

@@ -90,8 +90,11 @@ pub(super) fn encode<T>(
     let blocks = blocks as u32;
     let slot_words = slot_words as u32;
     let SliceBuffers { slots, words, errors, offsets, compacted } = target;
-    let (slots, words, errors) = (slots.view_mut(), words.view_mut(), errors.view_mut());
-    let (offsets, compacted) = (offsets.view_mut(), compacted.view_mut());
+    let slots = slots.view_mut();
+    let words = words.view_mut();
+    let errors = errors.view_mut();
+    let offsets = offsets.view_mut();
+    let compacted = compacted.view_mut();
     // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot,
     // one word count and one error, for which there is room, as asserted.
     unsafe {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::output::{Output, TextTable, bytes};
 
-/// What the help shows after the options.
+/// The end of the help: examples, and the parts that are looked for.
 const EXAMPLES: &str = "Examples:
   if recoup device; then echo a GPU can be used; fi
   recoup device --json | python3 -m json.tool
@@ -31,14 +31,14 @@ It ends with 0 if a device can be used. If none can, it says why and ends with 5
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {}
 
-/// What is printed.
+/// The printed report.
 #[derive(Default, Serialize)]
 struct DevicesReport {
     /// The version of CUDA that the driver serves.
     driver_version: Option<String>,
     driver_missing: Option<String>,
     compiler_version: Option<String>,
-    /// Where the compiler was found.
+    /// Path of the compiler's library.
     compiler_library: Option<String>,
     compiler_missing: Option<String>,
     devices: Vec<DeviceRow>,
@@ -52,11 +52,11 @@ struct DeviceRow {
     capability: String,
     memory_bytes: usize,
     memory_free_bytes: Option<usize>,
-    /// What its kernels are compiled for.
+    /// The architecture its kernels are compiled for.
     architecture: Option<String>,
-    /// How they reach it: cubin or PTX.
+    /// The form of its kernels: cubin or PTX.
     code: Option<String>,
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     unusable: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where the runtime compiler may be.
+//! Places where the runtime compiler may be.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -103,7 +103,8 @@ impl Nvrtc {
     }
 
     pub(crate) fn version(&self) -> Result<CudaVersion, String> {
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: both numbers are written to places that are.
         self.check(unsafe { (self.version)(&raw mut major, &raw mut minor) })?;
         Ok(CudaVersion { major: major.unsigned_abs(), minor: minor.unsigned_abs() })

@@ -208,7 +208,7 @@ pub(crate) enum DeviceAttribute {
     VirtualMemory = 102,
 }
 
-/// What `make` makes when first needed; what fails is tried again.
+/// Returns the value that `make` gives when first asked; after an error it is asked again.
 fn once<T>(place: &'static OnceLock<T>, make: impl FnOnce() -> Result<T, String>) -> Result<&'static T, String> {
     if let Some(found) = place.get() {
         return Ok(found);

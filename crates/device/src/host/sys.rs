@@ -30,7 +30,8 @@ pub(super) struct SharedPages {
 impl SharedPages {
     pub(super) fn reserve(bytes: usize, chunk_bytes: usize) -> Result<Self, DeviceError> {
         let mapping = HostPages::reserve(bytes)?;
-        let (touched, touching) = (AtomicUsize::new(0), Mutex::new(()));
+        let touched = AtomicUsize::new(0);
+        let touching = Mutex::new(());
         Ok(Self { mapping, chunk_bytes, touched, touching, uses: Uses::default() })
     }
 

@@ -1,4 +1,4 @@
-//! Who uses which bytes of a buffer: copies of the device that may be under way, and the host.
+//! Users of the bytes of a buffer: copies of the device that may be under way, and the host.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ const KEPT: usize = 8;
 /// Copies under way before a new one waits for the oldest.
 const UNDER_WAY_MAX: usize = 256;
 
-/// What is done with bytes.
+/// The kind of a use: reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostAccess {
     Read,
@@ -42,7 +42,7 @@ impl Use {
         overlaps && (self.access == HostAccess::Write || access == HostAccess::Write)
     }
 
-    /// When a use of the device ends.
+    /// Returns the ticket that ends a use by the device.
     fn ticket(&self) -> Option<&DeviceTicket> {
         match &self.by {
             User::Device(ticket) => Some(ticket),
@@ -69,7 +69,7 @@ pub(crate) struct Uses {
 pub(crate) struct HeldUse<'a> {
     uses: &'a Uses,
     number: u64,
-    /// What has to be waited for first.
+    /// The tickets to wait for first.
     before: Vec<DeviceTicket>,
 }
 

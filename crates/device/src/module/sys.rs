@@ -45,7 +45,7 @@ impl DeviceKernel {
 
 /// An argument of a kernel: a plain value, passed as its bytes, or a view, passed as its address.
 pub trait Argument {
-    /// Where the bytes are that the kernel gets.
+    /// Address of the bytes that the kernel gets.
     fn place(&self) -> *const c_void;
 }
 

@@ -95,7 +95,8 @@ fn a_device_lost_at_any_call_is_an_error_that_says_so() {
     let Some(double) = double() else { return };
     let calls = run(&double, &Settings::default()).1.total_calls();
     for lost_error in [CudaStatus::DeviceUnavailable, CudaStatus::EccUncorrectable] {
-        let (mut told, mut is_whole) = (0, false);
+        let mut told = 0;
+        let mut is_whole = false;
         for call in 1..=calls {
             let (result, report) = run(&double, &Settings { lost_at: Some(call), lost_error, ..Settings::default() });
             assert!(report.faults.is_empty() && report.races.is_empty(), "call {call}: {report}");

@@ -62,7 +62,8 @@ fn a_reader_waits_for_its_bytes_and_a_writer_for_its_readers() {
     in_every_order(|device| {
         let [down, up] = [(); 2].map(|()| Stream::new(device).unwrap());
         let buffer = HostBuffer::registered(device, 8000).unwrap();
-        let (first, second) = (numbers(0, 500), numbers(9000, 500));
+        let first = numbers(0, 500);
+        let second = numbers(9000, 500);
         let [a, b] = [&first, &second].map(|values| DeviceVec::copy_of(&down, values).unwrap());
         buffer.store(&down, a.view(), 0).unwrap();
         buffer.store(&down, b.view(), 4000).unwrap();

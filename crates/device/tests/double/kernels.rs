@@ -11,7 +11,8 @@ fn a_kernel_computes_what_the_host_does() {
     in_every_order(|device| {
         let kernel = load_axpy(device).unwrap();
         let stream = Stream::new(device).unwrap();
-        let (x, mut y) = (numbers(3, 1000), numbers(100, 1000));
+        let x = numbers(3, 1000);
+        let mut y = numbers(100, 1000);
         let there = DeviceVec::copy_of(&stream, &x).unwrap();
         let mut sum = DeviceVec::copy_of(&stream, &y).unwrap();
         axpy(&stream, &kernel, 128, 1.5, there.view(), &mut sum.view_mut()).unwrap();
@@ -45,7 +46,8 @@ fn a_launch_that_is_too_large_and_a_kernel_that_is_not_there_are_named() {
         let module = DeviceModule::load(&device, AXPY, "axpy.cu").unwrap();
         let error = module.kernel("axpi").err().unwrap().to_string();
         assert!(error.contains("cuModuleGetFunction of axpi: CUDA_ERROR_NOT_FOUND"), "{error}");
-        let (kernel, stream) = (module.kernel("axpy").unwrap(), Stream::new(&device).unwrap());
+        let kernel = module.kernel("axpy").unwrap();
+        let stream = Stream::new(&device).unwrap();
         drop(module);
         let x = DeviceVec::<f64>::zeros(&stream, 5000).unwrap();
         let mut y = DeviceVec::<f64>::zeros(&stream, 5000).unwrap();

@@ -1,6 +1,6 @@
 //! Structures that the driver reads, as cuda.h lays them out.
 
-/// Where memory lies: `CUmemLocation`.
+/// The place of memory: `CUmemLocation`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct MemoryLocation {
@@ -8,7 +8,7 @@ struct MemoryLocation {
     id: i32,
 }
 
-/// What memory is asked for: `CUmemAllocationProp`.
+/// The kind of memory asked for: `CUmemAllocationProp`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct AllocationProperties {
@@ -19,7 +19,7 @@ pub(super) struct AllocationProperties {
     flags: u64,
 }
 
-/// Who may read and write: `CUmemAccessDesc`.
+/// The right to read and write: `CUmemAccessDesc`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct AccessDescription {

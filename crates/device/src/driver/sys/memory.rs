@@ -12,7 +12,7 @@ use crate::error::CallSize;
 pub struct MemoryBytes {
     /// All of it.
     pub total: usize,
-    /// What is left.
+    /// Bytes not yet used.
     pub free: usize,
 }
 

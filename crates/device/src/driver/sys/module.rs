@@ -66,7 +66,8 @@ impl Current<'_> {
         arguments: &mut [*mut c_void],
     ) -> Result<(), DeviceError> {
         let Grid { blocks, threads, shared_bytes } = grid;
-        let (list, none) = (arguments.as_mut_ptr(), std::ptr::null_mut());
+        let list = arguments.as_mut_ptr();
+        let none = std::ptr::null_mut();
         let launch = self.driver().functions.cuLaunchKernel;
         // SAFETY: as the caller promises; arguments are copied before the call returns.
         let code = unsafe { launch(kernel.0, blocks, 1, 1, threads, 1, 1, shared_bytes, stream.0, list, none) };

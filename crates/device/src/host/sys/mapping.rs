@@ -34,7 +34,8 @@ impl HostPages {
     pub(super) fn reserve(bytes: usize) -> Result<Self, DeviceError> {
         let refused = |error: String| DeviceError::Host { call: "mmap", bytes, error };
         let total = bytes.checked_add(ALIGNMENT).ok_or_else(|| refused("too many".to_owned()))?;
-        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: the kernel chooses the address; no mapping of ours is replaced.
         let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), total, access, flags) };
         let mapped = mapped.map_err(|error| refused(error.to_string()))?;
