@@ -40,7 +40,7 @@ pub fn driver_version() -> Result<CudaVersion, DeviceError> {
 /// Number of devices; at least one.
 fn count(driver: &CudaDriver) -> Result<usize, DeviceError> {
     match driver.device_count()? {
-        0 => Err(DeviceError::NotAvailable { what: "device", why: "the driver knows none".to_owned() }),
+        0 => Err(DeviceError::NotAvailable { what: "device", why: "the driver finds no device".to_owned() }),
         count => Ok(count),
     }
 }

@@ -11,20 +11,20 @@ const EXAMPLES: &str = "Examples:
   if recoup device; then echo a GPU can be used; fi
   recoup device --json | python3 -m json.tool
 
-A device is used by --device cuda alone; nothing else looks for CUDA, and
-nothing of CUDA is needed to build or install this program. Looked for are:
+Only `--device cuda` of `run` and `solve` uses a device. No other command looks
+for CUDA, and nothing of CUDA is needed to build or install this program.
+The command looks for:
 
 driver:   libcuda of CUDA 12.2 or newer, which comes with the GPU's driver.
 compiler: NVRTC, which compiles the kernels when first needed. Its release is
-          at most the driver's: 12 for CUDA 12, 12 or 13 for CUDA 13. Get it by
-          `pip install nvidia-cuda-nvrtc==13.0.*` (nvidia-cuda-nvrtc-cu12 for
-          CUDA 12). It is found in the folder RECOUP_NVRTC names, in the Python
-          environment VIRTUAL_ENV, in CUDA_HOME, and as a library of the system.
-devices:  any whose compute capability the compiler knows: its kernels are
-          compiled to its own code (cubin). A newer one gets PTX, which the
-          driver compiles.
+          at most the driver's: 12 for CUDA 12, 12 or 13 for CUDA 13. Install it
+          with `pip install nvidia-cuda-nvrtc==13.0.*` (nvidia-cuda-nvrtc-cu12
+          for CUDA 12). Searched are the folder RECOUP_NVRTC, the Python
+          environment VIRTUAL_ENV, CUDA_HOME and the system's libraries.
+devices:  kernels are compiled to the code of the device (cubin) if the compiler
+          knows it. A newer device gets PTX, which the driver compiles.
 
-It ends with 0 if a device can be used. If none can, it says why and ends with 5.";
+Exit code 0 if a device can be used, else 5 and the reason.";
 
 /// Options of `recoup device`.
 #[derive(clap::Args, Debug)]
@@ -82,24 +82,33 @@ fn look() -> DevicesReport {
     use recoup::device::{Compiler, driver_version, probe};
 
     let mut report = DevicesReport::default();
-    let version = driver_version().map_err(|error| report.driver_missing = Some(error.to_string())).ok();
+    let version = driver_version().map_err(|error| report.driver_missing = Some(reason(error))).ok();
     report.driver_version = version.map(|version| version.to_string());
     match Compiler::find(version) {
         Ok(compiler) => {
             report.compiler_version = Some(compiler.version().to_string());
             report.compiler_library = Some(compiler.library().display().to_string());
         }
-        Err(error) => report.compiler_missing = Some(error.to_string()),
+        Err(error) => report.compiler_missing = Some(reason(error)),
     }
     match version.map(|_| probe()) {
         Some(Ok(found)) => report.devices = found.into_iter().map(row).collect(),
-        Some(Err(error)) => report.driver_missing = Some(error.to_string()),
+        Some(Err(error)) => report.driver_missing = Some(reason(error)),
         None => {}
     }
     report
 }
 
-/// Opens a device for what it does not say unopened.
+/// The reason alone: the line names the part.
+#[cfg(feature = "cuda")]
+fn reason(error: recoup::device::DeviceError) -> String {
+    match error {
+        recoup::device::DeviceError::NotAvailable { why, .. } => why,
+        other => other.to_string(),
+    }
+}
+
+/// Opens a device to learn the properties that a closed one does not tell.
 #[cfg(feature = "cuda")]
 fn row(info: recoup::device::DeviceInfo) -> DeviceRow {
     use recoup::device::{Device, DeviceError};
@@ -115,7 +124,7 @@ fn row(info: recoup::device::DeviceInfo) -> DeviceRow {
         row.code = Some(architecture.form().to_owned());
         Ok(())
     };
-    row.unusable = open().err().map(|error| error.to_string());
+    row.unusable = open().err().map(reason);
     row
 }
 
