@@ -366,7 +366,8 @@ impl Store for Hdf5Store {
 }
 
 impl VersionFiles for Hdf5Store {
-    /// When the manifest was written: the directory may be a retired version's, as old as that.
+    /// Returns when the manifest was written: the directory may be a retired version's, as old as
+    /// that.
     fn published_at(&self, version: u64) -> Option<SystemTime> {
         let files = self.manifest(version).ok()?.files;
         let folder = self.version_path(version);

@@ -58,7 +58,7 @@ pub enum Bit {
 pub struct Failure {
     /// The time it struck, on the run's clock.
     pub at: Duration,
-    /// Its kind.
+    /// The kind of failure.
     pub kind: FailureKind,
 }
 

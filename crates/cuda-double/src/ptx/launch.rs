@@ -138,7 +138,7 @@ fn value(constant: Constant, launch: &Launch<'_>) -> u64 {
     }
 }
 
-/// What a device refuses before any thread runs.
+/// Refuses, before any thread runs, a launch that the device refuses.
 fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
     let kernel = launch.kernel;
     for axis in 0..3 {
