@@ -120,7 +120,7 @@ impl Hdf5Store {
         Self { replaces: true, ..self }
     }
 
-    /// Has each `ranks` ranks in a row share a file, which they write at the same time;
+    /// Lets each `ranks` ranks in a row share a file, which they write at the same time;
     /// `usize::MAX` for one file in all. Frames are kept in memory until all ranks have sealed. All
     /// ranks give the same number.
     ///

@@ -62,7 +62,7 @@ struct TiersState {
 struct Pending {
     /// Tiers that take it, ascending.
     due: Vec<usize>,
-    /// The error of the first of them.
+    /// The error of the first of these tiers.
     failure: Option<StoreError>,
     /// The variables that the others get.
     variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,

@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
         Self { dims, stride: 1, chain: Chain::Alone, bandwidth: None, threads: 1 }
     }
 
-    /// The same values as a link of a chain.
+    /// Returns the same values as a link of a chain.
     #[must_use]
     pub fn chained(self, chain: Chain<'a>) -> Self {
         Self { chain, ..self }

@@ -90,7 +90,7 @@ pub enum Grain {
 }
 
 impl Grain {
-    /// All of them, the finest first.
+    /// All grains, the finest first.
     pub const ALL: [Self; 3] = [Self::Fine, Self::Usual, Self::Coarse];
 
     /// Returns the factor on theta, the allowed growth of the residual.

@@ -133,7 +133,7 @@ pub enum StoreError {
         /// The version.
         version: u64,
     },
-    /// There is no such version.
+    /// The store has no such version.
     #[error("version {version} is not there")]
     Missing {
         /// The version.

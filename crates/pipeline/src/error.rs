@@ -125,7 +125,7 @@ pub enum PipelineError {
         /// The part that does not fit.
         what: String,
     },
-    /// There are versions, but none is whole.
+    /// The store has versions, but none is whole.
     #[error("no usable version: {}", summary(versions))]
     NoUsable {
         /// Each version and what is wrong with it, newest first.

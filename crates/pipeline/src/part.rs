@@ -65,7 +65,7 @@ enum PartState {
     Sealed,
     /// Given up.
     Aborted,
-    /// Not written, for this reason.
+    /// The part was not written, for this reason.
     Failed(String),
 }
 

@@ -14,7 +14,7 @@ use crate::PipelineError;
 pub(crate) enum VariableSource {
     /// This rank wrote it, just as it is now.
     Own(VariableRecord),
-    /// From the parts of others, in row order.
+    /// Parts of other ranks, in row order.
     Pieces {
         /// The variable as this rank has it now.
         target: VariableRecord,

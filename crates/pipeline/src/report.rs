@@ -68,7 +68,7 @@ pub enum EventKind {
 /// The sign of corruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Corrupted {
-    /// At a save, by its residual: rolled back.
+    /// A suspicious residual, found at a save: rolled back.
     State(Suspicion),
     /// The method broke down, for which corruption is the likelier reason the first times: rolled
     /// back.
@@ -137,11 +137,11 @@ pub struct RunReport {
     pub history: Vec<Sample>,
     /// Time on the run's clock, from start to end.
     pub seconds_total: f64,
-    /// After the end, until slower tiers had what they were to have.
+    /// Time after the end, until slower tiers had what they were to have.
     pub seconds_finishing: f64,
     /// The time for which checkpoints blocked the solver.
     pub seconds_blocking: f64,
-    /// Reading versions back.
+    /// Time spent reading versions back.
     pub seconds_recovery: f64,
     /// Computing that was lost.
     pub seconds_lost_work: f64,

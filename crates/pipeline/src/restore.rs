@@ -290,7 +290,7 @@ impl Session {
         Ok(agreed(self.comm.as_ref(), mine)?)
     }
 
-    /// Has the store bring back what this rank will read.
+    /// Asks the store to bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
         let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);

@@ -331,8 +331,8 @@ impl Session {
         self.computing();
     }
 
-    /// Has the next version coded against these values, which a restore brought back, or against
-    /// none.
+    /// Asks the worker to code the next version against these values, which a restore brought back,
+    /// or against none.
     pub(crate) fn chain_from(&mut self, restored: Base) -> Result<(), PipelineError> {
         self.link.restart(restored)
     }

@@ -249,9 +249,9 @@ impl MpiJob {
         Err(CommError::RankLost { rank: 0 })
     }
 
-    /// After a loss: spares take the places of lost processes, and where there are too few, the
-    /// others close up. Communicators from before are of no further use. All processes that are
-    /// alive call it, whether they compute or not.
+    /// Repairs the job after a loss: spares take the places of lost processes, and where there are
+    /// too few, the others close up. Communicators from before are of no further use. All processes
+    /// that are alive call it, whether they compute or not.
     ///
     /// # Errors
     /// [`MpiError::NoRepair`] where a lost rank cannot be survived, [`MpiError::Library`].

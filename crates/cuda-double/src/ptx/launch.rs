@@ -165,7 +165,7 @@ fn at_most(what: &'static str, found: u64, most: u64) -> Result<(), DeviceFault>
     if found <= most { Ok(()) } else { Err(DeviceFault::Launch { what, found, most }) }
 }
 
-/// None of the sizes of a launch is zero.
+/// Refuses a size of zero or above the largest one.
 fn sizes(what: &'static str, found: u64, most: u64) -> Result<(), DeviceFault> {
     if found == 0 { Err(DeviceFault::Launch { what, found, most }) } else { at_most(what, found, most) }
 }
