@@ -1,5 +1,5 @@
-//! From values to integer codes and back, on the lattices that pco and QB share: one value at a
-//! time, so that every machine does the same.
+//! Conversion of values to integer codes and back, on the lattices that pco and QB share: one value
+//! at a time, so that every machine does the same.
 //!
 //! Promises: [`Lattice::code`] says that a value holds only when [`Lattice::value`] of its code is
 //! within the bound in real arithmetic. Plain multiplications, additions and integer operations: no

@@ -231,8 +231,9 @@ enum CodePrediction {
 }
 
 impl CodePrediction {
-    /// The one that leaves the shortest codes, judged on a sample. Multiples of a distance of bit
-    /// patterns are logarithms with a jump at every change of sign: no sum of neighbours fits them.
+    /// Returns the prediction that leaves the shortest codes, judged on a sample. Multiples of a
+    /// distance of bit patterns are logarithms with a jump at every change of sign: no sum of
+    /// neighbours fits them.
     fn choose(codes: &[i64], context: &Context, mode: PcoMode) -> Self {
         let axes = DifferencedAxes::choose(codes, context);
         let is_linear = matches!(mode, PcoMode::Absolute { .. });

@@ -9,7 +9,7 @@ pub struct Array<'a> {
     pub name: &'a str,
     /// Extents, fastest first; `[n, 1, 1]` for a vector.
     pub dims: [usize; 3],
-    /// As many as the extents multiply to.
+    /// The values, as many as the extents multiply to.
     pub values: Values<'a>,
 }
 

@@ -1,4 +1,4 @@
-//! What every manifest must satisfy, asserted before it is written and after it is read.
+//! Conditions that every manifest must satisfy, asserted before it is written and after it is read.
 //!
 //! A manifest whose checksum holds can still lie: lengths that do not add up, frames that overlap,
 //! a file outside the directory. Nothing is allocated or opened on the word of one that does. See

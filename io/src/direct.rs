@@ -59,7 +59,7 @@ pub(crate) struct DirectFile {
     file: File,
     /// The file system has no way past the page cache.
     is_refused: bool,
-    /// It holds the bytes of a retired version.
+    /// The file holds the bytes of a retired version.
     is_reused: bool,
 }
 

@@ -120,7 +120,7 @@ impl Hdf5Store {
         Self { replaces: true, ..self }
     }
 
-    /// Has each `ranks` ranks in a row share a file, which they write at the same time;
+    /// Lets each `ranks` ranks in a row share a file, which they write at the same time;
     /// `usize::MAX` for one file in all. Frames are kept in memory until all ranks have sealed. All
     /// ranks give the same number.
     ///
@@ -366,7 +366,8 @@ impl Store for Hdf5Store {
 }
 
 impl VersionFiles for Hdf5Store {
-    /// When the manifest was written: the directory may be a retired version's, as old as that.
+    /// Returns when the manifest was written: the directory may be a retired version's, as old as
+    /// that.
     fn published_at(&self, version: u64) -> Option<SystemTime> {
         let files = self.manifest(version).ok()?.files;
         let folder = self.version_path(version);

@@ -138,8 +138,8 @@ mod tests {
         let array = Array { name: "x", dims: [4, 1, 1], values: Values::F64(&[1.0; 4]) };
         write_npy(dir.path().join("x.npy"), &array).unwrap();
         write_plain_hdf5(dir.path().join("x.h5"), &[array]).unwrap();
-        let (npy, hdf5) =
-            (std::fs::read(dir.path().join("x.npy")).unwrap(), std::fs::read(dir.path().join("x.h5")).unwrap());
+        let npy = std::fs::read(dir.path().join("x.npy")).unwrap();
+        let hdf5 = std::fs::read(dir.path().join("x.h5")).unwrap();
         for cut in 0..npy.len() {
             assert!(parse_npy(&npy[..cut]).is_err(), "{cut}");
         }

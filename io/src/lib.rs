@@ -1,5 +1,5 @@
-//! Where versions rest: HDF5 directories, published by one rename, and memory; with clocks and a
-//! bandwidth limit for both.
+//! Stores that versions rest in: HDF5 directories, published by one rename, and memory; with clocks
+//! and a bandwidth limit for both.
 //!
 //! Promises: a version counts only when every byte of it is durable; every flipped or missing byte
 //! is found and named, and no byte that fails its checksum is handed out. FORMAT.md states the
@@ -31,8 +31,8 @@ pub use private::PrivateDir;
 pub use publish::{put_result, put_whole};
 pub use throttle::{SLICE_BYTES, Throttle};
 
-/// What every manifest must satisfy, and its text under its checksum: for stores that keep
-/// manifests elsewhere.
+/// The conditions that every manifest must satisfy, and its text under its checksum: for stores
+/// that keep manifests elsewhere.
 pub mod manifest {
     pub use crate::check::check;
     pub use crate::envelope::{open, seal};

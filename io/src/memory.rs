@@ -39,7 +39,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// The same store behind a bandwidth limit.
+    /// Returns the store behind a bandwidth limit.
     #[must_use]
     pub fn with_throttle(self, throttle: Throttle) -> Self {
         Self { throttle: Some(throttle), ..self }

@@ -37,7 +37,7 @@ const NEW_FILE: OFlags =
 #[derive(Debug)]
 pub struct PrivateDir {
     fd: OwnedFd,
-    /// For messages.
+    /// Path of the directory, for messages.
     path: PathBuf,
 }
 

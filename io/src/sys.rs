@@ -1,5 +1,5 @@
-//! The one question that safe Rust has no words for: whether a file is open anywhere else. It
-//! changes no content.
+//! A test whether a file is open anywhere else: the one question here that safe Rust has no words
+//! for. It changes no content.
 #![expect(unsafe_code, reason = "leases are asked for by fcntl(2)")]
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::fs::File;
 #[cfg(target_os = "linux")]
 pub(crate) fn is_open_once(file: &File) -> bool {
     use std::os::fd::AsRawFd;
-    /// Not among libc's constants for all of Linux, where it is this number.
+    /// Number of `F_SETSIG`, which libc does not define for all of Linux.
     const F_SETSIG: libc::c_int = 10;
     let command = |command, argument: libc::c_int| {
         // SAFETY: the descriptor is open as long as `file` is borrowed; these commands take an

@@ -40,7 +40,7 @@ impl Throttle {
         Self { line: Arc::new(line), bypass: None }
     }
 
-    /// Has bytes pass at once while `bypass` is set, those on their way included: the caller has
+    /// Lets bytes pass at once while `bypass` is set, those on their way included: the caller has
     /// given them up. They take no time from the bytes behind them.
     #[must_use]
     pub fn bypassed_by(self, bypass: Arc<AtomicBool>) -> Self {

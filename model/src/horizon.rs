@@ -25,7 +25,7 @@ pub struct Horizon {
 pub struct CheckpointSchedule {
     /// Checkpoints still to take; infinite for a run without end.
     pub checkpoints: f64,
-    /// Computing between two of them; infinite when none is to be taken.
+    /// Computing between two checkpoints; infinite when none is to be taken.
     pub interval_seconds: f64,
     /// Expected overhead over the remaining computing.
     pub overhead_fraction: f64,

@@ -155,9 +155,9 @@ pub fn parse_seconds(text: &str) -> Option<f64> {
 pub enum Interval {
     /// Optimal for the measured cost and the MTTI.
     Auto,
-    /// This many seconds of computing.
+    /// A number of seconds of computing.
     Seconds(f64),
-    /// This many iterations.
+    /// A number of iterations.
     Iterations(u64),
 }
 

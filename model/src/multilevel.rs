@@ -49,7 +49,7 @@ pub struct LevelPlan {
 pub struct LevelPattern {
     /// Computing between two checkpoints of the weakest level used.
     pub base_seconds: f64,
-    /// For each level used: checkpoints of the level before it for one of its own; 1 for the first.
+    /// Checkpoints of the level before it for one of its own, for each level used; 1 for the first.
     pub every: Vec<u64>,
     /// Overhead over productive time.
     pub overhead_fraction: f64,

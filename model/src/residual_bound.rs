@@ -122,7 +122,7 @@ pub fn is_at_attainable_accuracy(norms: &Norms) -> bool {
 pub enum Verdict {
     /// `||b - A x'|| <= (1 + theta) ||r||` holds: the version counts.
     Accepted,
-    /// It does not: encode again under this bound.
+    /// The inequality does not hold: encode again under this bound.
     Retry(Bound),
 }
 

@@ -66,7 +66,7 @@ pub fn random_value(seed: u64, row: u64) -> f64 {
     2.0 * unit - 1.0
 }
 
-/// Why a text is no kind of right-hand side.
+/// The reason why a text is no kind of right-hand side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown right-hand side {text}: expected ones, random, random:SEED or smooth")]
 pub struct ParseRightHandSideError {

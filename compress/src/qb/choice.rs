@@ -146,8 +146,8 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         (bits - fitted) / 8.0 > FITTED_SECONDS * bandwidth
     }
 
-    /// The same tiles, predicted by weights that fit a sample of them; `None` where they determine
-    /// none.
+    /// Returns the plan for the same tiles, predicted by weights that fit a sample of them; `None`
+    /// where they determine none.
     fn fitted(&self, plan: &CodingPlan, level: SimdLevel) -> Option<CodingPlan> {
         let FrameShape::Tiles { dims, .. } = plan.shape else { return None };
         let FrameMode::Absolute(lattice) = plan.mode(self) else { return None };

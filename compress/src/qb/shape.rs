@@ -130,8 +130,8 @@ impl BlockRef {
         }
     }
 
-    /// Its values, padded to whole groups with the nearest ones: lent from `values` where they
-    /// stand in a row, else copied into `buffer`.
+    /// Returns the values of the block, padded to whole groups with the nearest ones: lent from
+    /// `values` where they are contiguous there, else copied into `buffer`.
     pub(super) fn gather<'a, T: Copy>(self, values: &'a [T], buffer: &'a mut [T; BLOCK]) -> &'a [T] {
         let padded = self.groups() * GROUP;
         match self.shape {

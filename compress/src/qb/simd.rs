@@ -48,13 +48,13 @@ impl SimdLevel {
         levels
     }
 
-    /// The highest of them.
+    /// Returns the highest level available.
     #[must_use]
     pub fn best() -> Self {
         Self::available().pop().unwrap_or(Self::PORTABLE)
     }
 
-    /// Its name: portable, avx2 or avx512.
+    /// Returns the name: portable, avx2 or avx512.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {

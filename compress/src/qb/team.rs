@@ -110,7 +110,7 @@ fn wait_for(is_so: impl Fn() -> bool) -> bool {
 struct SharedPieces<P> {
     /// The caller's share.
     near: std::vec::IntoIter<P>,
-    /// The others'.
+    /// The share of the other threads.
     far: std::vec::IntoIter<P>,
 }
 

@@ -1,4 +1,4 @@
-//! Values that reach every branch of the codec: what a solver has, and what nobody expects.
+//! Values that reach every branch of the codec: usual ones of solvers, and unexpected ones.
 
 use std::f64::consts::PI;
 

@@ -42,7 +42,7 @@ pub(crate) struct Held {
 pub(crate) enum TransferContent {
     /// All payloads of a rank.
     Payloads { rank: usize },
-    /// One segment of them.
+    /// One segment of the payloads of a rank.
     Segment { rank: usize, column: usize, segment_bytes: usize },
     /// One parity row held for a guard by a rank of its group.
     Row { guard: usize, rank: usize, row: usize, segment_bytes: usize },

@@ -137,7 +137,7 @@ pub(crate) fn groups(data: usize, parity: usize, nodes: &[usize]) -> Result<Vec<
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) layout: Layout,
-    /// Its ranks, in the order of the layout.
+    /// Ranks of the group, in the order of the layout.
     pub(crate) members: Vec<usize>,
 }
 

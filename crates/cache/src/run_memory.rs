@@ -132,7 +132,7 @@ pub struct RankShelf {
     pub node: String,
     /// The rank.
     pub rank: usize,
-    /// Its versions.
+    /// The versions of the rank.
     pub store: NodeStore,
 }
 

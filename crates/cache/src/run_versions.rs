@@ -113,7 +113,7 @@ impl Store for RunVersions {
 }
 
 impl VersionFiles for RunVersions {
-    /// When the last shelf on this machine got its commit mark.
+    /// Returns when the last shelf on this machine got its commit mark.
     fn published_at(&self, version: u64) -> Option<SystemTime> {
         self.manifest(version).ok()?;
         self.holding(version, 0).filter_map(|shelf| shelf.store.committed_at(version)).max()

@@ -69,8 +69,8 @@ impl NodeStore {
         Self::on(Node::at(node.as_ref()), rank)
     }
 
-    /// As [`NodeStore::new`], with the node's directory in one that is held open: no link and no
-    /// exchange of a directory above it leads elsewhere.
+    /// Names a store as [`NodeStore::new`] does, with the node's directory in one that is held
+    /// open: no link and no exchange of a directory above it leads elsewhere.
     #[must_use]
     pub fn within(directory: Arc<PrivateDir>, node: &str, rank: usize) -> Self {
         Self::on(Node::within(directory, node), rank)

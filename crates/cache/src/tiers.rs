@@ -42,9 +42,9 @@ pub type TierPacing = dyn Fn(&[Option<f64>]) -> Vec<u64> + Send + Sync;
 /// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenBusy {
-    /// That tier skips it, which is noted, and gets the next one.
+    /// The tier skips the version, which is noted, and gets the next one.
     Skip,
-    /// It waits, and the versions after it wait too.
+    /// The version waits, and the versions after it wait too.
     Wait,
 }
 
@@ -62,7 +62,7 @@ struct TiersState {
 struct Pending {
     /// Tiers that take it, ascending.
     due: Vec<usize>,
-    /// The error of the first of them.
+    /// The error of the first of these tiers.
     failure: Option<StoreError>,
     /// The variables that the others get.
     variables: Vec<(VariableRecord, Vec<Frame<'static>>)>,

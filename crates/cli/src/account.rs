@@ -330,7 +330,7 @@ impl RepairJson {
 pub(crate) struct Baseline {
     /// Iterations of the undisturbed solve; `None` when it was not run.
     pub(crate) iterations: Option<u64>,
-    /// Its seconds of one iteration, on the run's clock; `None` takes the run's own.
+    /// Seconds of one iteration of that solve, on the run's clock; `None` takes the run's own.
     pub(crate) iteration_seconds: Option<f64>,
 }
 

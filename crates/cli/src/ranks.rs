@@ -72,7 +72,7 @@ pub(crate) fn keep_spares(spares: usize) -> Result<ProcessPlace> {
 /// The place of a process in an MPI job.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessPlace {
-    /// Its number.
+    /// Number of the process.
     pub(crate) process: usize,
     /// Processes that compute.
     pub(crate) places: usize,

@@ -55,7 +55,7 @@ pub(crate) struct Comparison {
     pub(crate) facts: Vec<Fact>,
     /// Iterations of the undisturbed solve.
     pub(crate) baseline_iterations: u64,
-    /// Its time, on the runs' clock.
+    /// Time of the undisturbed solve, on the runs' clock.
     pub(crate) baseline_seconds: f64,
     pub(crate) schemes: Vec<SchemeFigures>,
     /// The undisturbed solve first, then the first trial of each scheme.

@@ -50,7 +50,7 @@ impl Threads {
         values
     }
 
-    /// Like [`Threads::launch`], with a rank's panic as its result.
+    /// Does the work of [`Threads::launch`], with a rank's panic as its result.
     ///
     /// # Panics
     /// For no ranks.

@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
         Self { dims, stride: 1, chain: Chain::Alone, bandwidth: None, threads: 1 }
     }
 
-    /// The same values as a link of a chain.
+    /// Returns the same values as a link of a chain.
     #[must_use]
     pub fn chained(self, chain: Chain<'a>) -> Self {
         Self { chain, ..self }
@@ -128,11 +128,11 @@ impl<'a> Context<'a> {
 /// The relation of a frame to the version before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chain<'a> {
-    /// It is coded by itself, and nothing will be coded against it.
+    /// The frame is coded alone, and no other frame will be coded against it.
     Alone,
-    /// It is coded by itself; later frames may be coded against it.
+    /// The frame is coded alone; later frames may be coded against it.
     Start,
-    /// It may be coded against its parent, and later frames against it.
+    /// The frame may be coded against its parent, and later frames against the frame.
     Follow(Parent<'a>),
 }
 
@@ -150,7 +150,7 @@ impl<'a> Chain<'a> {
 /// The frame of the version before: what a decoder gave back, which encoder and decoder both have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parent<'a> {
-    /// Its decoded values, as many and of the same type as those to be coded.
+    /// The decoded values, as many and of the same type as those to be coded.
     pub values: Values<'a>,
     /// The first 16 bytes of the BLAKE3 hash of its payload: two frames that differ in one bit are
     /// told apart.

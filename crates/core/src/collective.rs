@@ -79,7 +79,7 @@ pub fn from_rank_0<T: Message, E: RankError>(comm: &dyn Comm, make: impl FnOnce(
     mine
 }
 
-/// Has rank 0 act for all. Collective.
+/// Lets rank 0 act for all. Collective.
 ///
 /// # Errors
 /// As [`from_rank_0`].

@@ -1,4 +1,4 @@
-//! What solvers and the pipeline ask of a communicator.
+//! The calls that solvers and the pipeline make to a communicator.
 
 /// A group of ranks that compute together. Lent to solvers, replaceable on resume.
 ///

@@ -5,11 +5,11 @@ use std::time::Duration;
 /// The work of a run when a failure struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Between two iterations.
+    /// The run was between two iterations.
     Computing,
-    /// While a version was being staged, encoded or written.
+    /// A version was being staged, encoded or written.
     Checkpoint,
-    /// While a version was being read back.
+    /// A version was being read back.
     Recovery,
 }
 
@@ -32,9 +32,9 @@ pub enum FailureKind {
 pub enum FlipTarget {
     /// The iterate.
     Iterate,
-    /// The one of this name.
+    /// The vector of this name.
     Named(String),
-    /// Any of them, as likely as every other.
+    /// A vector drawn from all of them, each equally likely.
     Any,
 }
 
@@ -58,7 +58,7 @@ pub enum Bit {
 pub struct Failure {
     /// The time it struck, on the run's clock.
     pub at: Duration,
-    /// Its kind.
+    /// The kind of failure.
     pub kind: FailureKind,
 }
 

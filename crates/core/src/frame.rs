@@ -71,7 +71,7 @@ impl FrameRecord {
 /// A frame on its way to a store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<'a> {
-    /// Its entry in the manifest.
+    /// The frame's entry in the manifest.
     pub record: FrameRecord,
     /// The HDF5 filters the values went through, in the order applied when writing; empty for none.
     pub filters: Vec<Filter>,

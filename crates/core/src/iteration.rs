@@ -1,4 +1,4 @@
-//! What the pipeline asks of a solver: its variables, one step, and a way back.
+//! The interface between the pipeline and a solver: its variables, one step, and a way back.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ pub enum BreakdownReason {
     },
     /// A scalar the method divides by vanished.
     Vanished {
-        /// Its name in the paper.
+        /// Name of the scalar in the paper.
         scalar: &'static str,
     },
     /// The residual norm is NaN or infinite.
@@ -210,7 +210,7 @@ pub enum SolveError {
         what: &'static str,
         /// The row of the matrix given, from 0; messages count from 1.
         row: usize,
-        /// Its diagonal entry.
+        /// The diagonal entry of that row.
         value: f64,
     },
     /// The operator cannot do what the method needs.

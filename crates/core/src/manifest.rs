@@ -102,11 +102,11 @@ pub struct ResidualRecord {
 /// One variable of one rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariableRecord {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
     /// The rank that owns it.
     pub rank: usize,
-    /// Its role in the solver.
+    /// Role in the solver.
     pub role: Role,
     /// The type of its elements.
     pub element: ElementType,
@@ -118,7 +118,7 @@ pub struct VariableRecord {
     pub stride: usize,
     /// Extents of one frame, fastest first; a frame's payload always holds their product.
     pub frame_dims: [usize; 3],
-    /// Its distribution over the ranks.
+    /// Distribution over the ranks.
     pub distribution: Distribution,
 }
 
@@ -149,9 +149,9 @@ impl VariableRecord {
 /// One file of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// Its name inside the version's directory.
+    /// Name of the file inside the version's directory.
     pub name: String,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
     /// CRC-32C of all bytes that belong to no frame, in file order.
     pub structure_crc32c: u32,

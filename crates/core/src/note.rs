@@ -1,4 +1,4 @@
-//! What a store of several places did to make a version readable.
+//! Notes of a store of several places: what it did to make a version readable.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! When to save, what, and how exactly: observation in, decision out.
+//! Policies: when to save, what, and how exactly. Observation in, decision out.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ pub enum Grain {
 }
 
 impl Grain {
-    /// All of them, the finest first.
+    /// All grains, the finest first.
     pub const ALL: [Self; 3] = [Self::Fine, Self::Usual, Self::Coarse];
 
     /// Returns the factor on theta, the allowed growth of the residual.
@@ -114,8 +114,8 @@ impl Grain {
     }
 }
 
-/// What a policy chooses from: a scheme, what its versions hold enough for, and how coarse the
-/// bounds of lossy ones are.
+/// A choice that a policy may make: a scheme, the resume that its versions allow, and how coarse
+/// the bounds of lossy ones are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Choice {
     /// The scheme.

@@ -1,5 +1,5 @@
-//! What saving and recovering with loss means to a method: the numbers the library, not its user,
-//! knows of it.
+//! The effect of lossy saving and recovery on a method: numbers that the library, not its user,
+//! knows.
 
 use crate::Resume;
 

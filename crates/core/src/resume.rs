@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resume {
-    /// From the iterate alone: `r = b - A x`, and the method starts from there.
+    /// The solver has the iterate alone: `r = b - A x`, and the method starts from there.
     Restarted,
-    /// From the iterate and (lossy) directions that later ones are kept A-orthogonal to.
+    /// The solver has the iterate and (lossy) directions that later ones are kept A-orthogonal to.
     Deflated,
     /// The recurrence goes on with a recomputed residual: the same count, other bits. The
     /// traditional checkpoint of Tao et al. 2018, for CG (x, p, rho).

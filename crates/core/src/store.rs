@@ -145,7 +145,7 @@ pub trait Tiered {
     fn take_notes(&self) -> Vec<Note>;
 }
 
-/// What people who look after versions ask of the files these rest in. Local calls.
+/// Inspection of the files that versions rest in, for people who look after them. Local calls.
 pub trait VersionFiles {
     /// Returns when `version` was published, if its manifest and its files are there in full
     /// length. Payloads are not read.
@@ -171,7 +171,7 @@ pub type Reads<'a> = dyn Fn(&Manifest) -> Vec<usize> + 'a;
 /// One store of several.
 #[derive(Clone)]
 pub struct Tier {
-    /// Its name, in reports.
+    /// Name of the tier, in reports.
     pub name: String,
     /// The store of its versions.
     pub store: Arc<dyn Store>,
@@ -179,8 +179,8 @@ pub struct Tier {
     pub every: u64,
     /// Versions it keeps; those they are coded against come on top.
     pub keep: usize,
-    /// It keeps fewer where they take more bytes than this, and the newest, with those it is coded
-    /// against, always.
+    /// Limit on the bytes of the versions. The tier keeps fewer versions to stay within it, but
+    /// always the newest, with those it is coded against.
     pub max_bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a store reports: an error, or the damage found in a version.
+//! Reports of a store: an error, or the damage found in a version.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use crate::{CommError, FrameRecord};
 pub enum Damage {
     /// A frame: its values cannot be restored.
     Frame {
-        /// Its entry in the manifest.
+        /// The frame's entry in the manifest.
         frame: Box<FrameRecord>,
         /// The damage.
         what: String,
@@ -63,8 +63,8 @@ pub enum StoreError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// It was given up on purpose: the memory it came from is lost, or a restore would not wait for
-    /// it.
+    /// A drain was given up on purpose: the memory it read from is lost, or a restore would not
+    /// wait for it.
     #[error("given up on the way")]
     GivenUp,
     /// The device is full; the last version is untouched.
@@ -81,7 +81,7 @@ pub enum StoreError {
     Rank {
         /// The rank.
         rank: usize,
-        /// Its own words.
+        /// The message of that rank.
         message: String,
     },
     /// The ranks are too few, or too close together, for what is asked.
@@ -130,13 +130,13 @@ pub enum StoreError {
     /// The version is there already.
     #[error("version {version} is there already")]
     Exists {
-        /// Its number.
+        /// The version.
         version: u64,
     },
-    /// There is no such version.
+    /// The store has no such version.
     #[error("version {version} is not there")]
     Missing {
-        /// Its number.
+        /// The version.
         version: u64,
     },
     /// The manifest cannot be trusted.

@@ -207,15 +207,15 @@ pub enum Distribution {
 pub struct Variable<'a> {
     /// Unique among all owners of one session: letters, digits, `_`, `.` and `-`.
     pub name: &'a str,
-    /// Its role in the solver.
+    /// Role in the solver.
     pub role: Role,
-    /// Its values now.
+    /// The current values.
     pub values: Values<'a>,
     /// Extents of a grid, fastest first, when the values lie on one; `[n, 1, 1]` otherwise.
     pub dims: [usize; 3],
     /// Interleaved unknowns per point.
     pub stride: usize,
-    /// Its distribution over the ranks.
+    /// Distribution over the ranks.
     pub distribution: Distribution,
 }
 

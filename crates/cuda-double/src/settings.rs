@@ -26,9 +26,9 @@ pub struct Settings {
     pub capability: u32,
     /// Registers that a thread of every kernel takes.
     pub registers: u32,
-    /// Whether memory can be allocated in the order of a stream.
+    /// Memory can be allocated in the order of a stream.
     pub has_pools: bool,
-    /// Whether memory can be mapped piece by piece.
+    /// Memory can be mapped piece by piece.
     pub has_virtual_memory: bool,
 }
 

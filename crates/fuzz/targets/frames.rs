@@ -13,6 +13,7 @@ fuzz_target!(|input: (u8, u8, &[u8])| {
         1 => Bound::Absolute(1e-3),
         _ => Bound::Pointwise(1e-3),
     };
-    let (context, mut target) = (Context::grid([9, 8, 7]), [0.0; 504]);
+    let context = Context::grid([9, 8, 7]);
+    let mut target = [0.0; 504];
     drop(codec.decode(payload, bound, &context, ValuesMut::F64(&mut target)));
 });

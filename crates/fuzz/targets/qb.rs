@@ -20,11 +20,13 @@ fuzz_target!(|input: (bool, bool, u8, &[u8])| {
     if frame.len() >= HEADER + 8 + WEIGHTS {
         make_right(&mut frame);
     }
-    let (doubles, singles) = ([0.5f64; N], [0.5f32; N]);
+    let doubles = [0.5f64; N];
+    let singles = [0.5f32; N];
     let values = if is_single { Values::F32(&singles) } else { Values::F64(&doubles) };
     let chain = if follows { Chain::Follow(Parent { values, hash: [0; 16] }) } else { Chain::Alone };
     let context = Context { stride: usize::from(stride), ..Context::grid([7; 3]).chained(chain) };
-    let (mut doubles, mut singles) = ([0.0; N], [0.0; N]);
+    let mut doubles = [0.0; N];
+    let mut singles = [0.0; N];
     let target = if is_single { ValuesMut::F32(&mut singles) } else { ValuesMut::F64(&mut doubles) };
     drop(Qb::default().decode(&frame, Bound::Lossless, &context, target));
 });
@@ -40,7 +42,8 @@ fn make_right(frame: &mut [u8]) {
     frame[80..HEADER].fill(0);
     let preface = HEADER + 8 + if is_fitted { WEIGHTS } else { 0 };
     let block = &frame[preface..];
-    let (words, sum) = ((block.len() / 4) as u32, crc32c(block));
+    let words = (block.len() / 4) as u32;
+    let sum = crc32c(block);
     frame[HEADER..HEADER + 4].copy_from_slice(&words.to_le_bytes());
     frame[HEADER + 4..HEADER + 8].copy_from_slice(&sum.to_le_bytes());
     frame[12..16].fill(0);

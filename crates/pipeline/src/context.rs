@@ -1,4 +1,5 @@
-//! What every step of the worker uses: codecs, store, ranks, clock, and the sign to give up.
+//! The surroundings of every step of the worker: codecs, store, ranks, clock, and the sign to give
+//! up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,7 +2,7 @@
 
 use recoup_core::{Comm, CommError, gather_bytes};
 
-/// Where the worker thread runs.
+/// The placement of the worker thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkerCores {
     /// Ranks on this machine.

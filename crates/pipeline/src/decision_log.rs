@@ -7,7 +7,7 @@ use recoup_core::{Plan, Prediction};
 pub struct DecisionRecord {
     /// The iteration it was taken at.
     pub iteration: u64,
-    /// How versions are saved from now on.
+    /// The way versions are saved from now on.
     pub plan: Plan,
     /// The interval in force.
     pub interval_seconds: f64,

@@ -65,7 +65,7 @@ impl Judge for FixedBound {
 
 /// One variable of a version, encoded.
 pub(crate) struct EncodedVariable {
-    /// Its frames, whose memory is used again: see [`EncodeBuffers::reuse`].
+    /// The frames, whose memory is used again: see [`EncodeBuffers::reuse`].
     pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) bound: Bound,
     pub(crate) residual: ResidualRecord,

@@ -1,4 +1,4 @@
-//! What the pipeline reports: version, rank and variable are added here, once.
+//! Errors of the pipeline: version, rank and variable are added here, once.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Skipped {
     pub damage: Vec<String>,
 }
 
-/// Why a checkpoint or a restore could not be done.
+/// The reason why a checkpoint or a restore could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PipelineError {
@@ -34,7 +34,7 @@ pub enum PipelineError {
         variable: String,
         /// The rank.
         rank: usize,
-        /// Why not.
+        /// The error of the codec.
         source: CodecError,
     },
     /// A codec is not there.
@@ -45,7 +45,7 @@ pub enum PipelineError {
     Name {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The fault of the name.
         what: &'static str,
     },
     /// A variable's extents do not multiply to its length.
@@ -74,11 +74,11 @@ pub enum PipelineError {
         version: u64,
         /// The name of the run in its manifest.
         name: String,
-        /// Of the problem at hand.
+        /// Size of the problem at hand.
         here: ProblemSize,
-        /// Of the version's.
+        /// Size of the version's problem.
         there: ProblemSize,
-        /// What differs.
+        /// The difference between the two problems.
         difference: Difference,
     },
     /// The version was written by another number of ranks and holds what belongs to each of them
@@ -97,7 +97,7 @@ pub enum PipelineError {
         /// Ranks then.
         found: usize,
     },
-    /// What a frame was coded against is not there, or not as it was written.
+    /// The frame that a frame was coded against is missing, or not as it was written.
     #[error("frame {variable}/{run} of rank {rank}, version {version}: needs version {parent}: {source}")]
     Link {
         /// The version.
@@ -110,7 +110,7 @@ pub enum PipelineError {
         run: usize,
         /// The older version, in the same chain.
         parent: u64,
-        /// What is wrong with it there.
+        /// The error found in that version.
         source: Box<PipelineError>,
     },
     /// A version does not hold a registered variable, or holds it in another shape.
@@ -122,10 +122,10 @@ pub enum PipelineError {
         variable: String,
         /// The rank.
         rank: usize,
-        /// What does not fit.
+        /// The part that does not fit.
         what: String,
     },
-    /// There are versions, but none is whole.
+    /// The store has versions, but none is whole.
     #[error("no usable version: {}", summary(versions))]
     NoUsable {
         /// Each version and what is wrong with it, newest first.
@@ -136,7 +136,7 @@ pub enum PipelineError {
     Rank {
         /// The rank.
         rank: usize,
-        /// Its own words.
+        /// The message of that rank.
         message: String,
     },
     /// The state in memory was lost, so what was being made of it no longer counts.
@@ -147,7 +147,7 @@ pub enum PipelineError {
     WorkerGone,
 }
 
-/// How large a problem is.
+/// Size of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProblemSize {
     /// Unknowns.
@@ -163,7 +163,7 @@ impl fmt::Display for ProblemSize {
     }
 }
 
-/// What tells two problems apart: sizes first, hashes where sizes do not.
+/// Tells two problems apart, in words: by their sizes first, by their hashes where the sizes agree.
 fn apart(here: ProblemSize, there: ProblemSize, difference: &Difference) -> String {
     let has_other_pattern = here.nonzeros.zip(there.nonzeros).is_some_and(|(here, there)| here != there);
     match difference {

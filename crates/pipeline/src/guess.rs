@@ -16,9 +16,9 @@ use crate::{PipelineError, Session};
 /// rows of the operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guess {
-    /// Of the iterate of the version.
+    /// Residual norm of the iterate of the version.
     pub restored_norm: f64,
-    /// Of the iterate the program brought.
+    /// Residual norm of the iterate that the program brought.
     pub own_norm: f64,
 }
 

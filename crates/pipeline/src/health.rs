@@ -44,7 +44,7 @@ pub(crate) struct Health {
     repeated: u32,
     /// Smallest relative residual so far.
     smallest: f64,
-    /// The same at the last rollback.
+    /// Smallest relative residual at the last rollback.
     smallest_before: f64,
     /// Iterations executed, and how many when the residual was smallest.
     executed: u64,

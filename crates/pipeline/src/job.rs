@@ -1,4 +1,4 @@
-//! What a session and its worker send each other.
+//! Messages between a session and its worker.
 
 use recoup_core::{Measured, Plan, Prediction, Progress, Role};
 
@@ -8,12 +8,12 @@ use crate::reference::KnownNorms;
 use crate::staging::StagingSet;
 use crate::suspicion::ReportedResidual;
 
-/// What the worker is asked for, in this order.
+/// A request to the worker, which serves them in order.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A version.
+    /// Makes a version.
     Make(Box<CheckpointJob>),
-    /// To go on from a restored version, or from none.
+    /// Goes on from a restored version, or from none.
     Restart(Base),
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct CheckpointJob {
     pub(crate) progress: Progress,
     pub(crate) reported: ReportedResidual,
     pub(crate) known: KnownNorms,
-    /// What the run has measured, where its policy asks.
+    /// The measurements of the run, where its policy asks for them.
     pub(crate) measured: Option<Measured>,
     /// Extra iterations expected of a recovery from it.
     pub(crate) predicted: Option<Prediction>,
@@ -43,7 +43,7 @@ impl CheckpointJob {
     }
 }
 
-/// What the worker gives back: the outcome, and the buffers to be used again.
+/// The worker's answer: the outcome, and the buffers to be used again.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
     pub(crate) staging: StagingSet,

@@ -29,7 +29,7 @@ pub(crate) struct Swept {
 /// Retention in the stores of a run.
 #[derive(Debug)]
 pub(crate) struct Keeper {
-    /// Of a store that is not made of tiers.
+    /// Limits of a store that is not made of tiers.
     limits: RetentionLimits,
     /// One for each tier, or for the store.
     retention: Vec<Retention>,

@@ -45,15 +45,15 @@ impl WorkerLink {
         Ok(Self { work: Some(work), done, thread: Some(thread), abort, free, outstanding: 0 })
     }
 
-    /// Has the worker make a version.
+    /// Asks the worker to make a version.
     pub(crate) fn make(&mut self, job: CheckpointJob) -> Result<(), PipelineError> {
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         Ok(())
     }
 
-    /// Has the worker code the next version against these values, which a restore brought back, or
-    /// against none.
+    /// Asks the worker to code the next version against these values, which a restore brought back,
+    /// or against none.
     pub(crate) fn restart(&self, restored: Base) -> Result<(), PipelineError> {
         self.send(Work::Restart(restored))
     }
@@ -107,7 +107,7 @@ impl WorkerLink {
         ledger.enter(done.outcome);
     }
 
-    /// Has the worker give up what it makes, now and whatever comes.
+    /// Tells the worker to give up what it makes, now and whatever comes.
     pub(crate) fn abandon(&self) {
         self.abort.store(true, Ordering::Release);
     }

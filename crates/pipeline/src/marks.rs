@@ -12,7 +12,7 @@ use crate::timing::since;
 /// Sound ones rise too: to 7 `||b||` for CG on bcsstk14, 28 for BiCGSTAB on sherman5.
 const WORSE_MAX: f64 = 1000.0;
 
-/// Where the run stood at its last turning points.
+/// The state of the run at its last turning points.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Marks {
     start: Duration,
@@ -20,15 +20,17 @@ pub(crate) struct Marks {
     checkpoint_at: Duration,
     checkpoint_iteration: u64,
     pub(crate) failures: u64,
-    /// What the residual norms of the solver are, and the largest since it started or came back.
+    /// Kind of the residual norms that the solver reports.
     pub(crate) residual_kind: ResidualKind,
+    /// Largest residual norm since the solver started or came back.
     residual_peak: f64,
-    /// What the solver says of its method, and its name.
+    /// The solver's profile of its method.
     pub(crate) profile: Option<MethodProfile>,
+    /// Name of the method.
     pub(crate) method: Option<&'static str>,
     /// Smallest relative residual saved or restored.
     best_saved: f64,
-    /// It was said that a state is too bad to be saved.
+    /// A warning was given that a state is too bad to be saved.
     has_warned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the run has cost so far, for the policy: means over the checkpoints and iterations seen.
+//! The costs of the run so far, for the policy: means over the checkpoints and iterations seen.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +20,8 @@ pub(crate) struct Meter {
     undisturbed: (u64, f64),
     /// All iterations, and the time they took.
     all: (u64, f64),
-    /// What the iterations beside the drain under way took more than undisturbed ones.
+    /// Extra time that the iterations next to the drain under way took, compared with undisturbed
+    /// ones.
     slowdown_seconds: f64,
     /// The newest versions, and how coarse their bounds are.
     grains: VecDeque<(u64, Grain)>,

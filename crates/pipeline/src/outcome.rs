@@ -6,7 +6,7 @@ use recoup_core::{BoundRule, CodecId, Grain, Resume, Scheme};
 
 use crate::Suspicion;
 
-/// Where the time of one checkpoint went.
+/// The time of one checkpoint, by the work it was spent on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     /// The copy into the staging buffer; blocks the solver.
@@ -41,7 +41,7 @@ impl Spent {
 pub struct Saved {
     /// The version, and the iteration it was taken at.
     pub version: u64,
-    /// How it was saved.
+    /// The way it was saved.
     pub plan: Plan,
     /// The bound of the iterate.
     pub bound: Bound,
@@ -55,7 +55,7 @@ pub struct Saved {
     pub residual: ResidualRecord,
     /// Extra iterations that a recovery from it was expected to cost.
     pub extra_iterations: Option<Prediction>,
-    /// Where the time went.
+    /// The time it took, by the work it was spent on.
     pub spent: Spent,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
@@ -89,21 +89,21 @@ impl Saved {
     }
 }
 
-/// How a checkpoint ended.
+/// The end of a checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// The version counts.
     Saved(Box<Saved>),
-    /// It does not, and the version before it is untouched.
+    /// The version does not count, and the version before it is untouched.
     Failed {
         /// The version that is not.
         version: u64,
         /// Why.
         message: String,
     },
-    /// It does not: memory was corrupted before it was staged.
+    /// The version does not count: memory was corrupted before it was staged.
     Suspicious(Suspicion),
-    /// It was dropped because the state in memory was lost.
+    /// The version was dropped because the state in memory was lost.
     Aborted {
         /// The version that is not.
         version: u64,

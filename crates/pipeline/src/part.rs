@@ -19,9 +19,9 @@ pub(crate) struct RunIdentity {
 
 /// The reason why a version was not made.
 pub(crate) enum CheckpointFailure {
-    /// It was given up.
+    /// The version was given up.
     Aborted,
-    /// Its iterate is corrupted; found before the draft was begun, on all ranks alike.
+    /// The iterate is corrupted; found before the draft was begun, on all ranks alike.
     Suspicious(Suspicion),
     /// An error, in its own words.
     Failed(String),
@@ -65,7 +65,7 @@ enum PartState {
     Sealed,
     /// Given up.
     Aborted,
-    /// Not written, for this reason.
+    /// The part was not written, for this reason.
     Failed(String),
 }
 

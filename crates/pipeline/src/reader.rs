@@ -20,7 +20,7 @@ use crate::version::{Payload, decode, read_frame};
 pub struct ChainReader<'a> {
     store: &'a dyn Store,
     codecs: Codecs,
-    /// Of versions others are coded against.
+    /// Manifests of versions that others are coded against.
     manifests: BTreeMap<u64, Arc<Manifest>>,
 }
 

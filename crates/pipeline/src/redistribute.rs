@@ -1,5 +1,5 @@
-//! Where a rank finds its part of a variable in a version, whoever wrote it: its own part as it
-//! was, or pieces of the parts of others.
+//! The sources of a rank's part of a variable in a version, whoever wrote it: the rank's own part
+//! as it was, or pieces of the parts of others.
 //!
 //! Promises: contiguous rows come back by their global numbers, replicated values from any rank,
 //! and what each rank has for itself only on as many ranks as wrote it. Must not know codecs or
@@ -14,7 +14,7 @@ use crate::PipelineError;
 pub(crate) enum VariableSource {
     /// This rank wrote it, just as it is now.
     Own(VariableRecord),
-    /// From the parts of others, in row order.
+    /// Parts of other ranks, in row order.
     Pieces {
         /// The variable as this rank has it now.
         target: VariableRecord,
@@ -32,7 +32,7 @@ pub(crate) struct SourcePiece {
     pub(crate) start: u64,
     /// Values.
     pub(crate) len: u64,
-    /// Where they go: first value, counted in the target.
+    /// Position of the first value in the target.
     pub(crate) at: u64,
 }
 

@@ -34,7 +34,7 @@ impl Registry {
         Ok(&self.raw_bytes)
     }
 
-    /// Has the variables collected at the next decision: other owners may lend them.
+    /// Forgets the variables, which are collected at the next decision: other owners may lend them.
     pub(crate) fn forget(&mut self) {
         self.revisions.clear();
         self.raw_bytes.clear();

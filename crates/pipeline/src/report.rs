@@ -1,4 +1,4 @@
-//! What a run reports: how it ended, what happened, and what it cost.
+//! The report of a run: how it ended, what happened, and what it cost.
 
 use recoup_core::{BreakdownReason, Note, Phase, Progress};
 
@@ -14,7 +14,7 @@ pub enum Ended {
     NotConverged,
     /// The method cannot go on.
     Breakdown,
-    /// It was asked to stop, and can be resumed.
+    /// The run was asked to stop, and can be resumed.
     Stopped,
 }
 
@@ -23,22 +23,22 @@ pub enum Ended {
 pub struct Event {
     /// The iteration it happened at.
     pub iteration: u64,
-    /// On the run's clock.
+    /// Time of the event, on the run's clock.
     pub seconds: f64,
     /// Iterations executed so far.
     pub executed: u64,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
 }
 
 /// One executed iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Its index: goes back at a recovery.
+    /// Index of the iteration: goes back at a recovery.
     pub iteration: u64,
     /// `||r|| / ||b||` after it, as the method reports it.
     pub relative_residual: f64,
-    /// When it ended, on the run's clock.
+    /// Time at which the iteration ended, on the run's clock.
     pub seconds: f64,
 }
 
@@ -68,7 +68,7 @@ pub enum EventKind {
 /// The sign of corruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Corrupted {
-    /// At a save, by its residual: rolled back.
+    /// A suspicious residual, found at a save: rolled back.
     State(Suspicion),
     /// The method broke down, for which corruption is the likelier reason the first times: rolled
     /// back.
@@ -110,7 +110,7 @@ pub struct RunReport {
     pub progress: Progress,
     /// Iterations executed in this process, lost work included.
     pub executed: u64,
-    /// Of those, iterations done again because of a rollback.
+    /// Executed iterations that were done again because of a rollback.
     pub lost: u64,
     /// Failures that struck.
     pub failures: u64,
@@ -135,13 +135,13 @@ pub struct RunReport {
     pub decisions: Vec<DecisionRecord>,
     /// Every executed iteration, lost work included.
     pub history: Vec<Sample>,
-    /// On the run's clock, from start to end.
+    /// Time on the run's clock, from start to end.
     pub seconds_total: f64,
-    /// After the end, until slower tiers had what they were to have.
+    /// Time after the end, until slower tiers had what they were to have.
     pub seconds_finishing: f64,
     /// The time for which checkpoints blocked the solver.
     pub seconds_blocking: f64,
-    /// Reading versions back.
+    /// Time spent reading versions back.
     pub seconds_recovery: f64,
     /// Computing that was lost.
     pub seconds_lost_work: f64,

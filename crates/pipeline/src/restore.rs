@@ -87,17 +87,17 @@ impl Restored {
 
 /// The reason not to restore a version.
 enum VersionRefusal {
-    /// It is damaged; try an older one.
+    /// The version is damaged; try an older one.
     Damaged(Vec<String>),
-    /// It is not ours; older ones are not either.
+    /// The version is not ours; older ones are not either.
     Foreign(PipelineError),
 }
 
 /// The verdict of all ranks on a version of this problem.
 enum CommonVerdict {
-    /// It is whole on every rank: this rank's part.
+    /// The version is whole on every rank: this rank's part.
     Usable(Box<Candidate>),
-    /// It is not, for what all ranks found wrong.
+    /// The version is not whole, for what all ranks found wrong.
     Damaged(Vec<String>),
 }
 
@@ -290,7 +290,7 @@ impl Session {
         Ok(agreed(self.comm.as_ref(), mine)?)
     }
 
-    /// Has the store bring back what this rank will read.
+    /// Asks the store to bring back what this rank will read.
     fn prepare_store(&self, owners: &[&mut dyn Registered]) -> Result<(), PipelineError> {
         let place = RankPlace { rank: self.comm.rank(), ranks: self.comm.size() };
         let spread = |v: recoup_core::Variable<'_>| (v.distribution, v.values.len() as u64);

@@ -15,7 +15,7 @@ pub struct Retention {
     max_bytes: Option<u64>,
     /// The versions there are, where that is known: `None` has the store asked.
     versions: Option<BTreeSet<u64>>,
-    /// What the manifests seen say of their versions.
+    /// Bytes and parents of the versions, from the manifests seen.
     seen: BTreeMap<u64, VersionLinks>,
 }
 
@@ -32,13 +32,13 @@ pub struct Sweep {
     /// The versions no other needs, newest first: removed in this order, no version is ever without
     /// one it is coded against.
     pub superfluous: Vec<u64>,
-    /// Those of them that would be kept if the limit on bytes allowed it.
+    /// Superfluous versions that would be kept if the limit on bytes allowed it.
     pub dropped: Vec<u64>,
     /// The newest version; `None` where there is none, or its manifest cannot be read.
     pub newest: Option<u64>,
-    /// Its bytes, where there is a limit.
+    /// Bytes of the newest version, where there is a limit.
     pub newest_bytes: u64,
-    /// Its bytes and those of all it is coded against, where there is a limit.
+    /// Bytes of the newest version and of all it is coded against, where there is a limit.
     pub needed_bytes: u64,
 }
 

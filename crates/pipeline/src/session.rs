@@ -30,7 +30,7 @@ use crate::{Outcome, PipelineError};
 /// A checkpoint that was taken: staged, and on its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checkpointed {
-    /// Its version.
+    /// The version.
     pub version: u64,
     /// The time the solver waited, on the run's clock. Virtual time has not been moved yet.
     pub blocking_seconds: f64,
@@ -331,8 +331,8 @@ impl Session {
         self.computing();
     }
 
-    /// Has the next version coded against these values, which a restore brought back, or against
-    /// none.
+    /// Asks the worker to code the next version against these values, which a restore brought back,
+    /// or against none.
     pub(crate) fn chain_from(&mut self, restored: Base) -> Result<(), PipelineError> {
         self.link.restart(restored)
     }

@@ -135,7 +135,7 @@ fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
 #[derive(Clone, Copy)]
 struct Frames {
     n_frames: usize,
-    /// Values in one of them.
+    /// Values in one frame.
     len: usize,
 }
 

@@ -22,7 +22,7 @@ const MEASURING: f64 = 8.0;
 /// A state whose residual norms do not fit together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Suspicion {
-    /// Its iteration.
+    /// Iteration of the state.
     pub version: u64,
     /// The residual norm the method reported.
     pub recurrence_norm: f64,
@@ -35,7 +35,7 @@ pub struct Suspicion {
 /// The residual norm a method reports, and what it may be compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ReportedResidual {
-    /// What it is the norm of.
+    /// Kind of the residual that the norm belongs to.
     pub(crate) kind: ResidualKind,
     /// Iterations done.
     pub(crate) iteration: u64,

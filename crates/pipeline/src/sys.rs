@@ -1,4 +1,4 @@
-//! The one call of the operating system that safe Rust has no words for: advice on pages. It
+//! Advice on pages: the one call of the operating system here that safe Rust has no words for. It
 //! changes no content.
 #![expect(unsafe_code, reason = "madvise takes an address")]
 

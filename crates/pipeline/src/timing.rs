@@ -1,4 +1,4 @@
-//! What a checkpoint costs on the run's clock: as measured, or by a model of the machine.
+//! Costs of a checkpoint on the run's clock: as measured, or by a model of the machine.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(crate) struct Verifier {
 /// An iterate whose residual was measured before it is saved.
 pub(crate) struct ExaminedIterate {
     pub(crate) true_norm: f64,
-    /// What is wrong with it, where anything is.
+    /// The fault of the iterate, if one was found.
     pub(crate) suspicion: Option<Suspicion>,
 }
 

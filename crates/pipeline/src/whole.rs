@@ -9,13 +9,13 @@ use crate::{ChainReader, PipelineError};
 /// A variable of a version, of all ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Whole {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Its role in the solver.
+    /// Role in the solver.
     pub role: Role,
     /// Extents, fastest first; `[n, 1, 1]` for a vector, and for the parts of several ranks.
     pub dims: [usize; 3],
-    /// As many as the extents multiply to.
+    /// The values, as many as the extents multiply to.
     pub values: Buffer,
 }
 

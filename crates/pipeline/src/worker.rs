@@ -27,8 +27,8 @@ pub(crate) struct Worker {
     pub(crate) context: WorkerContext,
     keeper: Keeper,
     encoder: VariableEncoder,
-    /// How the next version may begin, where the one before was published, so that nothing is left
-    /// that a draft could meet.
+    /// The order in which ranks may begin the next version. It is set where the one before was
+    /// published, so that nothing is left that a draft could meet.
     next_begin: Option<NextBegin>,
     /// Staged iterates are compared with the residual their method reports.
     checks_corruption: bool,

@@ -356,7 +356,7 @@ impl Builder {
         self
     }
 
-    /// As [`Builder::tiers`], with all their options.
+    /// Sets the tiers as [`Builder::tiers`] does, with all their options.
     #[must_use]
     pub fn tier_options(mut self, options: TierOptions) -> Self {
         self.tiers = Some(Ok(options));

@@ -12,13 +12,13 @@ use recoup_core::{
 /// The operations that fail, counted from 0 over all ranks and drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// None; to count them.
+    /// No operation; to count them.
     Never,
-    /// This one.
+    /// The operation of this number.
     At(u64),
-    /// This one and all after it, as when the disk is gone.
+    /// The operation of this number and all after it, as when the disk is gone.
     From(u64),
-    /// This one and all after it, for want of space.
+    /// The operation of this number and all after it, for want of space.
     FullFrom(u64),
 }
 

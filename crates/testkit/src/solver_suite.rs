@@ -137,8 +137,8 @@ pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
     }
 }
 
-/// For every kind of resume, the solver starts at the true residual of the restored version and
-/// converges.
+/// Checks that for every kind of resume, the solver starts at the true residual of the restored
+/// version and converges.
 ///
 /// # Panics
 /// When it does not.

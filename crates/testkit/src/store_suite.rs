@@ -1,5 +1,5 @@
-//! What every store must do: keep versions whole, let drafts count for nothing, name what is
-//! missing.
+//! The duties of every store: to keep versions whole, to let drafts count for nothing, and to name
+//! what is missing.
 //!
 //! Promises: a store that passes gives back every payload bit for bit, shows a version only after
 //! it was published, and goes on after refused calls. Must not know where a store puts its bytes.

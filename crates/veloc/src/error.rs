@@ -26,7 +26,7 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error("configuration {path}: {what}")]
     Config {
-        /// Its file.
+        /// The file.
         path: String,
         /// The fault.
         what: String,
@@ -74,7 +74,7 @@ pub enum Error {
     /// A region of a version does not fit what is protected.
     #[error("region {id} of version {version}: {what}")]
     Region {
-        /// Its number.
+        /// Number of the region.
         id: i32,
         /// The version.
         version: u64,
@@ -94,7 +94,7 @@ pub enum Error {
     Rank {
         /// The rank.
         rank: usize,
-        /// Its own words.
+        /// The message of that rank.
         message: String,
     },
     /// Ranks made different calls.
@@ -102,9 +102,9 @@ pub enum Error {
     Disagree {
         /// The call of this rank.
         mine: String,
-        /// The other one's.
+        /// The call of the other rank.
         other: String,
-        /// Its rank.
+        /// The other rank.
         rank: usize,
     },
     /// A version did not reach persistent storage.

@@ -10,7 +10,6 @@ mod glossary;
 mod layout;
 mod lets;
 mod names;
-mod not_yet;
 mod prose;
 mod rust;
 mod rustdoc;

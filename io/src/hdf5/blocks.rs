@@ -136,9 +136,9 @@ pub(super) struct Mapping {
     pub(super) file: String,
     /// The dataset in it.
     pub(super) dataset: String,
-    /// Its extents, slowest first; all of it is taken.
+    /// Extents of the dataset, slowest first; all of it is taken.
     pub(super) extents: Vec<u64>,
-    /// Where its first element goes, slowest first.
+    /// Position of its first element in the virtual dataset, slowest first.
     pub(super) target_start: Vec<u64>,
     /// The box it fills there, slowest first; as many elements as the source has.
     pub(super) target_extents: Vec<u64>,

@@ -24,11 +24,11 @@ pub(super) struct Drafts {
 
 #[derive(Debug)]
 struct DraftsState {
-    /// There may be drafts to be removed: one is begun, something failed, or the directory was not
+    /// Drafts may have to be removed: one is begun, something failed, or the directory was not
     /// searched yet.
     is_littered: bool,
     line: Option<VersionRow>,
-    /// A version that went lies at the place of the next draft.
+    /// A retired version lies at the place of the next draft.
     is_spare: bool,
 }
 

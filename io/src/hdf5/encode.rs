@@ -229,7 +229,7 @@ pub(super) enum LinkTarget {
     Here(u64),
     /// An object of another file.
     There {
-        /// The other file, beside this one.
+        /// Name of the file, which lies next to this one.
         file: String,
         /// The object's path in it.
         path: String,

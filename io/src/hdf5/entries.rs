@@ -1,4 +1,4 @@
-//! What a directory holds.
+//! The entries of a directory.
 
 use std::path::Path;
 use std::{fs, io};

@@ -44,7 +44,7 @@ pub(super) fn file_of(manifest: &Manifest, rank: usize) -> String {
 struct HeldPart {
     /// The form in which other readers see each variable, in order.
     forms: Vec<Form>,
-    /// In the order of the manifest's frames of the rank.
+    /// Payloads, in the order of the manifest's frames of the rank.
     payloads: Vec<Vec<u8>>,
 }
 

@@ -5,8 +5,8 @@ use recoup_core::{Choice, Decision, Observation, Plan};
 
 /// An interval counts as changed when it moved by more than this factor.
 const INTERVAL_CHANGE: f64 = 1.25;
-/// Without an answer to the first measuring checkpoint another one is taken after this part of the
-/// MTTI.
+/// Part of the MTTI after which a second measuring checkpoint is taken, if the first gave no
+/// answer.
 const PROBE_AGAIN: f64 = 0.05;
 
 /// The last decision of a policy.

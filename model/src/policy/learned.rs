@@ -50,7 +50,7 @@ struct Learned {
     fractions: f64,
 }
 
-/// After a recovery: the residual that was lost, and where.
+/// The residual that was lost, and where, after a recovery.
 #[derive(Clone, Copy, Debug)]
 struct WinningBack {
     choice: Choice,

@@ -130,7 +130,7 @@ kernels! {
         }
     }
 
-    /// As [`descend_block`] with `z = D^-1 r`.
+    /// Does the work of [`descend_block`] with `z = D^-1 r`.
     fn descend_scaled_block(alpha: f64, beta: f64, r: &[f64], diagonal: &[f64], x: &mut [f64], p: &mut [f64]) {
         for (((x, p), r), d) in x.iter_mut().zip(p).zip(r).zip(diagonal) {
             *x += alpha * *p;
@@ -261,7 +261,7 @@ fn pairs(values: &[f64]) -> &[CacheLine] {
     values.as_chunks::<4>().0.as_chunks::<2>().0
 }
 
-/// As [`pairs`].
+/// The cache lines that `values` fill, to be written.
 #[inline(always)]
 fn pairs_mut(values: &mut [f64]) -> &mut [CacheLine] {
     values.as_chunks_mut::<4>().0.as_chunks_mut::<2>().0

@@ -78,7 +78,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// At most [`CHUNKS_MAX`] chunks of whole units of `unit` rows.
+    /// Makes at most [`CHUNKS_MAX`] chunks of whole units of `unit` rows.
     pub(crate) fn new(n: usize, unit: usize) -> Self {
         let units = n.div_ceil(unit);
         Self { n, chunk_rows: units.div_ceil(CHUNKS_MAX).max(1) * unit }

@@ -70,7 +70,7 @@ pub(super) const CG: NamedMethod = NamedMethod {
     make: |of| Ok(Box::new(Cg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
 };
 
-/// The restarted method.
+/// The entry of restarted CG.
 pub(super) const CG_RESTARTED: NamedMethod = NamedMethod {
     name: "cg-restarted",
     summary: "Conjugate gradients, restarted every --restart iterations",

@@ -155,7 +155,7 @@ impl Deflation {
         self.products(system, &self.u, r)
     }
 
-    /// This rank's share of `u_i . r` over a block of rows, added to `sums`.
+    /// Adds this rank's share of `u_i . r` over a block of rows to `sums`.
     pub(crate) fn add_parts(&self, rows: &Range<usize>, r: &[f64], sums: &mut [f64]) {
         for (u, sum) in self.u.iter().zip(sums) {
             *sum += dot_block(&u[rows.clone()], r);
@@ -169,7 +169,7 @@ impl Deflation {
         }
     }
 
-    /// This rank's share of `u_i . r`.
+    /// Computes this rank's share of `u_i . r`.
     pub(crate) fn local_parts(&self, pool: &Pool, r: &[f64], sums: &mut [f64]) {
         if !self.is_empty() {
             multi_dot(pool, r, &self.u, sums);

@@ -136,7 +136,7 @@ struct Gain {
 }
 
 impl Gain {
-    /// Before the first cycle.
+    /// The state before the first cycle.
     const NONE: Self = Self { beta: f64::INFINITY, has_stalled: false };
 }
 

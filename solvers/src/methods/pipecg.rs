@@ -43,8 +43,8 @@ use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, residua
 use crate::methods::variables::lend_variables;
 use crate::{Method, Preconditioner, Stop, System, Vector};
 
-/// After a fall of the residual norm by this factor the residual is recomputed: its error is a
-/// multiple of eps times the largest one since.
+/// Fall of the residual norm after which the residual is recomputed: its error is a multiple of eps
+/// times the largest one since.
 const FALL: f64 = 1e-4;
 
 /// Times the true residual may miss the tolerance that the recurrence's meets, before the solve

@@ -22,7 +22,7 @@ const LINE_BYTES_MAX: u64 = 1 << 16;
 /// Longest piece of a file repeated in an error, in characters.
 const QUOTE_MAX: usize = 60;
 
-/// Why a file is not a matrix or a right-hand side.
+/// The reason why a file is not a matrix or a right-hand side.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatrixMarketError {
@@ -33,7 +33,7 @@ pub enum MatrixMarketError {
         path: String,
         /// Lines read before.
         line: usize,
-        /// Why not.
+        /// The error of the operating system, or of the gzip stream.
         source: io::Error,
     },
     /// A part of a line is not what the format has there.
@@ -69,7 +69,7 @@ pub enum MatrixMarketError {
     Matrix {
         /// The file.
         path: String,
-        /// Why not.
+        /// The reason.
         source: CsrError,
     },
 }

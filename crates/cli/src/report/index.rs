@@ -14,7 +14,7 @@ use crate::report::plot::{Dots, overview};
 /// A comparison in the index.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexEntry {
-    /// Its folder beneath the index.
+    /// Folder beneath the index.
     pub(crate) folder: String,
     /// Method and problem.
     pub(crate) title: String,

@@ -108,7 +108,7 @@ impl ProgramThread {
         self.call_on(OTHER_CALLS, work)
     }
 
-    /// As [`ProgramThread::call`], on the channel of a communicator.
+    /// Runs a collective call as [`ProgramThread::call`] does, on the channel of a communicator.
     pub(super) fn call_on<R: Send>(&self, channel: u32, work: impl FnOnce() -> R + Send) -> Result<R, CommError> {
         if self.is_inside() {
             return Ok(work());
@@ -169,8 +169,8 @@ impl ProgramThread {
         }
     }
 
-    /// As [`ProgramThread::rest`], but spins: for moments shorter than a timer takes to wake a
-    /// thread.
+    /// Waits as [`ProgramThread::rest`] does, but spins: for moments shorter than a timer takes to
+    /// wake a thread.
     pub(super) fn linger(&self, is_over: impl Fn() -> bool) {
         while !self.lock().has_call() && !is_over() {
             std::thread::yield_now();

@@ -64,7 +64,7 @@ pub enum ThreadLevel {
 /// The machine a process runs on, among those of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Its number, in the order of the processes.
+    /// Number of the machine, in the order of the processes.
     pub number: usize,
     /// The number of machines.
     pub of: usize,
@@ -97,7 +97,7 @@ pub struct MpiJob {
     places: usize,
     family: Arc<Family>,
     level: ThreadLevel,
-    /// Its place at the start.
+    /// This process's place at the start.
     process: usize,
     /// The number of processes at the start.
     processes: usize,
@@ -249,9 +249,9 @@ impl MpiJob {
         Err(CommError::RankLost { rank: 0 })
     }
 
-    /// After a loss: spares take the places of lost processes, and where there are too few, the
-    /// others close up. Communicators from before are of no further use. All processes that are
-    /// alive call it, whether they compute or not.
+    /// Repairs the job after a loss: spares take the places of lost processes, and where there are
+    /// too few, the others close up. Communicators from before are of no further use. All processes
+    /// that are alive call it, whether they compute or not.
     ///
     /// # Errors
     /// [`MpiError::NoRepair`] where a lost rank cannot be survived, [`MpiError::Library`].

@@ -32,7 +32,7 @@ pub(crate) struct OwnedRange {
     pub(crate) bytes: u64,
     pub(crate) context: u64,
     pub(crate) device: u32,
-    /// Whether the program has asked for its end, which may be yet to come.
+    /// The program has given the memory back; the end of the memory may be yet to come.
     pub(crate) is_given_back: bool,
     storage: usize,
 }

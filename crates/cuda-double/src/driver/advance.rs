@@ -1,4 +1,4 @@
-//! How far each stream has come, as known at some point: what is ordered before it.
+//! The advance of each stream, as known at some point: what is ordered before it.
 
 use std::collections::BTreeMap;
 

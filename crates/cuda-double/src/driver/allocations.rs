@@ -120,10 +120,12 @@ impl Driver {
         Ok(())
     }
 
-    /// What is known of an address.
+    /// Returns the memory that an address lies in, if the driver knows of it.
     fn about(&self, address: u64) -> Option<AboutAddress> {
         if let Some((start, own)) = self.memory.allocation_at(address) {
-            let (context, device, bytes) = (own.context, own.device, own.bytes);
+            let context = own.context;
+            let device = own.device;
+            let bytes = own.bytes;
             return Some(AboutAddress { is_on_host: false, context, device, start, bytes });
         }
         if let Some((start, bytes, device)) = self.memory.mapping_at(address) {
@@ -136,7 +138,7 @@ impl Driver {
     }
 }
 
-/// What the driver knows of an address.
+/// Memory that an address lies in.
 struct AboutAddress {
     is_on_host: bool,
     context: u64,

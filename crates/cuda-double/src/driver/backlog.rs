@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
 pub(crate) struct Backlog {
     waiting: BTreeMap<u64, Waiting>,
     next: u64,
-    /// What the host knows to be done.
+    /// The operations that the host knows to be done.
     pub(crate) host: Advance,
     pub(crate) history: History,
     pub(crate) choices: Choices,

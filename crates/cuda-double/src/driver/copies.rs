@@ -94,7 +94,8 @@ impl Driver {
 
     /// Copies between addresses of whatever kind.
     fn copy_any(&mut self, target: HostAddress, source: HostAddress, bytes: usize, mode: CopyMode) -> Refusable<()> {
-        let (to, from) = (target.number() as u64, source.number() as u64);
+        let to = target.number() as u64;
+        let from = source.number() as u64;
         match (self.memory.is_known(to, bytes as u64), self.memory.is_known(from, bytes as u64)) {
             (true, true) => self.copy_on_device(to, from, bytes, mode),
             (true, false) => self.copy_to_device(to, source, bytes, mode),

@@ -11,22 +11,22 @@ use crate::{CudaStatus, status::Refusable};
 /// A piece of page-locked memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PinnedPiece {
-    /// Its first byte.
+    /// First byte of the piece.
     pub(crate) start: HostAddress,
-    /// Its length.
+    /// Length of the piece.
     pub(crate) bytes: usize,
     /// The context it was made in.
     pub(crate) context: u64,
-    /// Whether the program registered memory of its own.
+    /// The program registered memory of its own.
     pub(crate) is_registered: bool,
 }
 
-/// What the driver knows of a range of host memory.
+/// Kind of a range of host memory, as the driver knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostKind {
-    /// Nothing: the driver copies it before, or waits.
+    /// Memory that is not page-locked: the driver copies it before, or waits.
     Pageable,
-    /// It lies in one piece that stays where it is.
+    /// Memory in one page-locked piece, which stays where it is.
     Pinned,
 }
 

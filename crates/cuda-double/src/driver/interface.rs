@@ -4,14 +4,14 @@ use std::mem::MaybeUninit;
 
 use crate::{CudaStatus, status::Refusable};
 
-/// Where a call puts a result; a null pointer is `None`.
-pub(crate) type Place<'a, T> = Option<&'a mut MaybeUninit<T>>;
+/// The place where a call puts a result; a null pointer is `None`.
+pub(crate) type ResultPlace<'a, T> = Option<&'a mut MaybeUninit<T>>;
 
 /// Puts a result where the caller wants it.
 ///
 /// # Errors
 /// [`CudaStatus::InvalidValue`] for a null pointer.
-pub(crate) fn give<T>(place: Place<'_, T>, value: T) -> Refusable<()> {
+pub(crate) fn give<T>(place: ResultPlace<'_, T>, value: T) -> Refusable<()> {
     place.ok_or(CudaStatus::InvalidValue)?.write(value);
     Ok(())
 }

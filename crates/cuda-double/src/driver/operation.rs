@@ -31,7 +31,7 @@ pub(crate) struct WaitingKernel {
     pub(crate) globals: Vec<u64>,
 }
 
-/// What an operation does.
+/// The work of an operation.
 #[derive(Debug)]
 pub(crate) enum StreamWork {
     /// Copies from the host to the device.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What fresh memory holds.
+/// Value of every byte of fresh memory.
 pub(crate) const FRESH: u8 = 0xA5;
 
 const PAGE: usize = 1 << 16;
@@ -12,9 +12,9 @@ const PAGE: usize = 1 << 16;
 pub(crate) struct PagedBytes {
     /// The device that it belongs to.
     pub(crate) device: u32,
-    /// Its length.
+    /// Length of the memory.
     pub(crate) bytes: u64,
-    /// Its first byte in a space that all memory shares and no address appears in.
+    /// First byte, in a space that all memory shares and that no address appears in.
     pub(crate) physical: u64,
     /// Times it was handed out and not given back.
     pub(crate) handles: u32,

@@ -24,7 +24,7 @@ struct RanOperation {
     touched: Touched,
 }
 
-/// What has run, and the races found.
+/// Operations that have run, and the races found.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     past: Vec<RanOperation>,

@@ -42,12 +42,12 @@ impl std::fmt::Debug for Driver {
 #[derive(Debug)]
 pub(crate) struct StreamState {
     pub(crate) context: u64,
-    /// Whether it and the legacy stream wait for each other.
+    /// The stream and the legacy stream wait for each other.
     pub(crate) is_blocking: bool,
-    /// Whether the program made it.
+    /// The program made the stream.
     pub(crate) is_made: bool,
     pub(crate) priority: i32,
-    /// Its place among all streams ever made: the name that does not change from run to run.
+    /// Position among all streams ever made: the name that does not change from run to run.
     pub(crate) place: u64,
     /// The operation added last.
     pub(crate) last: Option<u64>,
@@ -121,7 +121,7 @@ const HANDLE_STEP: u64 = 16;
 thread_local! {
     /// The contexts that were made current, the one in force last.
     static CURRENT: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// Whether the driver is running a function of the program.
+    /// The driver is running a function of the program on this thread.
     static IS_CALLING_HOST: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -14,7 +14,7 @@ const FRESH: u8 = 0xa5;
 /// Allocations with gaps between them.
 #[derive(Clone, Debug, Default)]
 pub struct Arena {
-    /// In ascending order of their addresses.
+    /// Allocations in ascending order of their addresses.
     allocations: Vec<Allocation>,
 }
 

@@ -120,7 +120,7 @@ fn needed_at_start(code: &mut [Instruction], stretches: &[Stretch], n_registers:
     needed
 }
 
-/// What is needed before an instruction, from what is needed after it.
+/// Turns the registers needed after an instruction into those needed before it.
 fn go_back(instruction: &mut Instruction, live: &mut RegisterSet) {
     let is_guarded = instruction.is_guarded();
     instruction.visit(&mut |register, usage| {

@@ -10,7 +10,7 @@ pub(super) struct Declared<'a> {
     pub(super) name: &'a str,
     pub(super) scalar: ScalarType,
     pub(super) alignment: usize,
-    /// Its length; `None` for an array without one.
+    /// Length in bytes; `None` for an array without one.
     pub(super) bytes: Option<usize>,
 }
 

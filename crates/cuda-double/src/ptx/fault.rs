@@ -8,7 +8,7 @@ pub enum DeviceFault {
     Address {
         /// First byte of the access.
         address: u64,
-        /// Its length.
+        /// Length of the access.
         bytes: usize,
     },
     /// An access to an address that is no multiple of its length.
@@ -16,7 +16,7 @@ pub enum DeviceFault {
     Misaligned {
         /// First byte of the access.
         address: u64,
-        /// Its length.
+        /// Length of the access.
         bytes: usize,
     },
     /// An access past the memory of a block, a thread or the parameters.
@@ -26,13 +26,13 @@ pub enum DeviceFault {
         memory: &'static str,
         /// First byte of the access.
         address: u64,
-        /// Its length.
+        /// Length of the access.
         bytes: usize,
     },
     /// A register without a value was read.
     #[error("register {register} is read before it has a value")]
     Unset {
-        /// Its name.
+        /// Name of the register.
         register: String,
     },
     /// A quotient or remainder of integers that has no value.
@@ -65,7 +65,7 @@ pub enum DeviceFault {
     /// A barrier whose number, or number of threads, no block has.
     #[error("barrier {number} of {threads:?} threads: not a barrier")]
     Barrier {
-        /// Its number.
+        /// Number of the barrier.
         number: u32,
         /// The threads that are to come.
         threads: Option<u32>,
@@ -95,7 +95,7 @@ pub enum DeviceFault {
     Launch {
         /// The part of the launch.
         what: &'static str,
-        /// Its size.
+        /// Size found in the launch.
         found: u64,
         /// The largest size allowed.
         most: u64,

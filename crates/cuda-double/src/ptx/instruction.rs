@@ -12,7 +12,7 @@ pub(super) const NO_REGISTER: Register = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Register(Register),
-    /// Its number among the constants.
+    /// Number of the constant.
     Constant(u32),
 }
 
@@ -57,10 +57,9 @@ pub(super) struct Instruction {
     pub(super) line: usize,
     /// The predicate that says whether it runs; [`NO_REGISTER`] without.
     pub(super) guard: Register,
-    /// Whether it runs where the guard does not hold.
+    /// The instruction runs where the guard does not hold.
     pub(super) is_guard_negated: bool,
-    /// Its number among the instructions that look after unset registers; `u32::MAX` for the
-    /// others.
+    /// Number among the instructions that look after unset registers; `u32::MAX` for the others.
     pub(super) tracking: u32,
     pub(super) action: Action,
 }
@@ -177,7 +176,7 @@ impl Action {
     }
 }
 
-/// What an instruction does.
+/// The action of an instruction.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Compute {
@@ -275,7 +274,7 @@ pub(super) struct Barrier {
     pub(super) number: Operand,
     /// The threads that come to it; all where it is not said.
     pub(super) threads: Option<Operand>,
-    /// Whether all threads of a warp must come to it at the same instruction.
+    /// All threads of a warp must come to the barrier at the same instruction.
     pub(super) is_aligned: bool,
     pub(super) reduction: Option<BarrierReduction>,
 }
@@ -293,7 +292,7 @@ pub(super) struct BarrierReduction {
 pub(super) enum Gathering {
     All,
     Any,
-    /// Whether all are the same.
+    /// Tells whether all are the same.
     Uniform,
     Count,
     /// A bit for each lane.

@@ -19,9 +19,9 @@ pub struct Parameter {
 /// A kernel, ready to run.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
-    /// Its parameters, in order.
+    /// Parameters, in order.
     pub parameters: Vec<Parameter>,
     /// Shared memory that a block has without asking.
     pub static_shared_bytes: usize,

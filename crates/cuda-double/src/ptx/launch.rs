@@ -138,7 +138,7 @@ fn value(constant: Constant, launch: &Launch<'_>) -> u64 {
     }
 }
 
-/// What a device refuses before any thread runs.
+/// Refuses, before any thread runs, a launch that the device refuses.
 fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
     let kernel = launch.kernel;
     for axis in 0..3 {
@@ -165,7 +165,7 @@ fn at_most(what: &'static str, found: u64, most: u64) -> Result<(), DeviceFault>
     if found <= most { Ok(()) } else { Err(DeviceFault::Launch { what, found, most }) }
 }
 
-/// None of the sizes of a launch is zero.
+/// Refuses a size of zero or above the largest one.
 fn sizes(what: &'static str, found: u64, most: u64) -> Result<(), DeviceFault> {
     if found == 0 { Err(DeviceFault::Launch { what, found, most }) } else { at_most(what, found, most) }
 }

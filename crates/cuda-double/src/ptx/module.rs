@@ -21,15 +21,15 @@ pub struct Module {
 /// A variable of a module in global or constant memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Global {
-    /// Its name.
+    /// Name of the variable.
     pub name: String,
-    /// Whether kernels may only read it.
+    /// Kernels may only read the variable.
     pub is_constant: bool,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: usize,
     /// The number its address is a multiple of.
     pub alignment: usize,
-    /// Its first value, `bytes` long.
+    /// The first value, `bytes` long.
     pub initial: Vec<u8>,
 }
 

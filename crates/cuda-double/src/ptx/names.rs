@@ -29,11 +29,11 @@ pub(super) enum Constant {
 /// A variable of the module, as kernels see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ModuleVariable {
-    /// In global or constant memory, by its number.
+    /// A variable in global or constant memory, by its number.
     Global(usize),
-    /// In shared memory: each kernel that names it has its own.
+    /// A variable in shared memory: each kernel that names it has its own.
     Shared { bytes: usize, alignment: usize },
-    /// In the shared memory of the launch.
+    /// A variable in the dynamic shared memory of the launch.
     DynamicShared { alignment: usize },
 }
 

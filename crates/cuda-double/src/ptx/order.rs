@@ -2,7 +2,7 @@
 
 /// Instructions a thread runs before others have a turn, without a seed.
 const TURN: u64 = 1 << 16;
-/// The same with a seed: from one to this many, so that threads come between each other.
+/// Most instructions of a turn with a seed, at least one: threads come between each other.
 const SEEDED_TURN_MAX: u64 = 256;
 
 /// An order drawn from a seed.

@@ -1,6 +1,6 @@
 //! The types of PTX, and integers and floats as the bits of a register.
 
-/// What the bits of a type mean.
+/// Meaning of the bits of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScalarKind {
     Bits,
@@ -47,11 +47,11 @@ pub(super) fn mask(bits: u32) -> u64 {
 
 /// An integer type of the device.
 pub(super) trait Integer: Copy + Ord {
-    /// Its bits.
+    /// Number of bits.
     const BITS: u32;
-    /// Its largest value.
+    /// The largest value.
     const MAX: Self;
-    /// Its smallest value.
+    /// The smallest value.
     const MIN: Self;
     /// Takes the low bits of a register.
     fn of(bits: u64) -> Self;

@@ -5,9 +5,9 @@ use super::instruction::Space;
 use super::memory::DeviceMemory;
 use super::names::FIRST_ADDRESS;
 
-/// Where shared memory begins among the addresses of any space.
+/// Start of shared memory among the addresses of any space.
 pub(super) const SHARED_WINDOW: u64 = 1 << 60;
-/// Where the memory of a thread begins among them.
+/// Start of the memory of a thread among them.
 pub(super) const LOCAL_WINDOW: u64 = 1 << 61;
 /// Addresses in each of the two.
 const WINDOW_BYTES: u64 = 1 << 32;

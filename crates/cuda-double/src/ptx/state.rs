@@ -38,7 +38,7 @@ pub(super) struct BlockState<'a> {
     constants: Vec<u64>,
     parameters: &'a [u8],
     shared: Vec<u8>,
-    /// Of all threads, one after the other, as are the next two.
+    /// Memory of all threads, one after the other; the next two fields are laid out alike.
     local: Vec<u8>,
     registers: Vec<u64>,
     written: Vec<u64>,

@@ -38,7 +38,7 @@ pub(super) enum OperandSyntax<'a> {
 /// A number as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// In two's complement.
+    /// An integer in two's complement.
     Integer(u64),
     /// The bits of a single.
     Single(u32),

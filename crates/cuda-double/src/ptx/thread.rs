@@ -8,16 +8,16 @@ use super::space::Spaces;
 use super::table::ScalarFunction;
 use super::tracking::{TrackedUses, Tracking};
 
-/// Why a thread stands still.
+/// The state of a thread between its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadStatus {
-    /// It does not: its turn is over.
+    /// Can go on at its next turn.
     Ready,
-    /// It waits for the lanes of its mask.
+    /// Waits for the lanes of its mask.
     Collective {
         mask: u32,
     },
-    /// It waits at a barrier of the block.
+    /// Waits at a barrier of the block.
     Barrier {
         number: u32,
         threads: Option<u32>,
@@ -88,7 +88,7 @@ impl Registers<'_> {
     }
 }
 
-/// What comes after an instruction.
+/// The step that follows an instruction.
 enum Next {
     Following,
     Jump(usize),

@@ -95,7 +95,7 @@ fn written_at_start(
     at_start
 }
 
-/// What is written after an instruction.
+/// Turns the registers written before an instruction into those written after it.
 fn pass(instruction: &mut Instruction, written: &mut RegisterSet) {
     let is_guarded = instruction.is_guarded();
     instruction.visit(&mut |register, usage| match usage {

@@ -1,4 +1,4 @@
-//! What lanes of a warp do together.
+//! Instructions that lanes of a warp execute together.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use super::thread::ThreadStatus;
 struct Meeting {
     /// Thread of the first lane of the warp.
     first: usize,
-    /// Its lanes, a bit for each.
+    /// Lanes that meet, a bit for each.
     lanes: u32,
-    /// What each lane brings.
+    /// The value that each lane brings.
     values: [u64; LANES],
 }
 
@@ -94,7 +94,7 @@ fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective
     block.lanes[thread].status = ThreadStatus::Ready;
 }
 
-/// What a lane gets.
+/// The result for one lane.
 #[derive(Clone, Copy, Debug)]
 struct LaneResult {
     /// The value; `None` of a lane that is not there.

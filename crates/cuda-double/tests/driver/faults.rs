@@ -23,7 +23,8 @@ fn scenario() -> Result<Vec<u32>, DeviceError> {
     b.copy(source.view(), &mut target.view_mut())?;
     let copied = b.ticket()?;
     a.wait_for(&copied)?;
-    let (mut other, mut found) = (vec![0; 100], vec![0; 100]);
+    let mut other = vec![0; 100];
+    let mut found = vec![0; 100];
     a.download(source.view(), &mut other)?;
     copied.wait()?;
     b.download(target.view(), &mut found)?;

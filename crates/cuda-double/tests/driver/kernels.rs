@@ -125,7 +125,8 @@ fn a_misaligned_access_is_found() {
 fn a_swapped_stream_is_a_race_of_the_bytes_touched() {
     for is_swapped in [false, true] {
         let loaded = LoadedModule::with(&Settings::default());
-        let (a, b) = (loaded.device.stream(), loaded.device.stream());
+        let a = loaded.device.stream();
+        let b = loaded.device.stream();
         let address = loaded.device.allocate(400);
         sys::fill(address, 0, 400, a).unwrap();
         launch(loaded.kernel("set"), blocks(4, 32), if is_swapped { b } else { a }, address, 50).unwrap();

@@ -73,7 +73,8 @@ fn a_pinned_target_is_written_only_when_something_waits() {
 #[test]
 fn only_what_a_wait_depends_on_runs() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let pinned = device.pinned(2);
     let other = device.pinned(2);
     let address = device.allocate(4);
@@ -158,7 +159,8 @@ fn work_of_a_stream_that_is_gone_runs_when_the_context_is_waited_for() {
 #[test]
 fn an_event_recorded_again_changes_nothing_for_who_waits_already() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let address = device.allocate(8);
     sys::fill(address, 1, 8, a).unwrap();
     let event = device.recorded(a);

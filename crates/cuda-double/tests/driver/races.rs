@@ -12,8 +12,10 @@ use crate::sys;
 /// and the bytes.
 fn fill_and_copy(seed: u64, waits: bool) -> (DoubleReport, Vec<u8>) {
     let device = OpenedDevice::with(&Settings { seed, ..Settings::default() });
-    let (a, b) = (device.stream(), device.stream());
-    let (source, target) = (device.allocate(64), device.allocate(64));
+    let a = device.stream();
+    let b = device.stream();
+    let source = device.allocate(64);
+    let target = device.allocate(64);
     sys::fill(source, 5, 64, a).unwrap();
     let event = device.recorded(a);
     if waits {
@@ -43,7 +45,8 @@ fn a_wait_taken_out_is_found_with_every_seed() {
 #[test]
 fn a_race_is_told_in_whatever_order_the_two_have_run() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let address = device.allocate(8);
     sys::fill(address, 1, 8, a).unwrap();
     sys::finish_stream(a).unwrap();
@@ -63,7 +66,8 @@ fn a_race_is_told_in_whatever_order_the_two_have_run() {
 #[test]
 fn readers_do_not_race() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let address = device.allocate(24);
     sys::on_device(address + 8, address, 8, a).unwrap();
     sys::on_device(address + 16, address, 8, b).unwrap();
@@ -82,7 +86,8 @@ fn allocate_in(bytes: usize, stream: CUstream) -> CUdeviceptr {
 #[test]
 fn memory_of_a_stream_is_there_in_its_order_only() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let address = allocate_in(64, a);
     sys::fill(address, 1, 64, a).unwrap();
     assert_eq!(device.read(address, 64, a), [1; 64]);
@@ -99,7 +104,8 @@ fn memory_of_a_stream_is_there_in_its_order_only() {
 #[test]
 fn memory_given_back_in_one_stream_while_another_uses_it_is_a_race() {
     let device = OpenedDevice::new();
-    let (a, b) = (device.stream(), device.stream());
+    let a = device.stream();
+    let b = device.stream();
     let address = allocate_in(64, a);
     sys::finish_stream(a).unwrap();
     sys::fill(address, 1, 64, b).unwrap();

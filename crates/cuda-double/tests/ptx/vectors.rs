@@ -89,7 +89,8 @@ fn each(test: impl Fn(&mut Kernels<'_>)) {
 fn axpy_and_quotients_and_roots_have_the_hosts_bits() {
     each(|kernels| {
         for n in [1, 31, 256, 257, 5000] {
-            let (x, y) = (values(n, 1), values(n, 2));
+            let x = values(n, 1);
+            let y = values(n, 2);
             let grid = [(n as u32).div_ceil(256), 1, 1];
             let [from, into] = [&x, &y].map(|values| kernels.upload(values));
             let arguments = Arguments::default().double_word(n as u64).real(-1.7).double_word(from).double_word(into);
@@ -129,7 +130,8 @@ fn host_dot(x: &[f64], y: &[f64], blocks: usize) -> Vec<f64> {
 fn dot_by_shuffles_has_the_bits_of_the_same_tree_on_the_host() {
     each(|kernels| {
         for (n, blocks) in [(1, 1), (255, 1), (1000, 2), (20_001, 3)] {
-            let (x, y) = (values(n, 3), values(n, 4));
+            let x = values(n, 3);
+            let y = values(n, 4);
             let [a, b] = [&x, &y].map(|values| kernels.upload(values));
             let sums = kernels.arena.allocate(8 * blocks);
             let arguments = Arguments::default().word(n as u32).double_word(a).double_word(b).double_word(sums);

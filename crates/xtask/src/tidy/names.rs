@@ -11,37 +11,20 @@ use super::code::{without_comments, without_tests};
 /// and the error of a crate.
 const COMMON: [&str; 2] = ["Args", "Error"];
 
-/// Names that several modules still declare. The list only shrinks: a name that one module has left
-/// is taken off, and none is added.
-const NOT_YET: [&str; 2] = ["Place", "Sample"];
-
 pub(super) fn complaints(sources: &[Source]) -> Vec<String> {
-    check(sources, &NOT_YET)
-}
-
-fn check(sources: &[Source], not_yet: &[&str]) -> Vec<String> {
     let mut places = BTreeMap::<String, BTreeSet<&str>>::new();
     for source in sources.iter().filter(|source| source.is_rust() && !is_test(source)) {
         for name in declared(without_tests(&without_comments(&source.text))) {
             places.entry(name).or_default().insert(&source.path);
         }
     }
-    let double = || places.iter().filter(|(_, files)| files.len() > 1);
-    let is_excused = |name: &str| COMMON.contains(&name) || not_yet.contains(&name);
-    let new = double().filter(|(name, _)| !is_excused(name));
-    let mut found: Vec<String> = new
-        .map(|(name, files)| {
-            let files: Vec<&str> = files.iter().copied().collect();
-            format!(
-                "{}:1: type {name} is declared in {} as well: name each by what it is",
-                files[0],
-                files[1..].join(", ")
-            )
-        })
-        .collect();
-    let single = not_yet.iter().filter(|name| double().all(|(other, _)| other != *name));
-    found.extend(single.map(|name| format!("{}: {name} is declared once: take it off the list", file!())));
-    found
+    let double = places.iter().filter(|(name, files)| files.len() > 1 && !COMMON.contains(&name.as_str()));
+    let what = |(name, files): (&String, &BTreeSet<&str>)| {
+        let files: Vec<&str> = files.iter().copied().collect();
+        let others = files[1..].join(", ");
+        format!("{}:1: type {name} is declared in {others} as well: name each by what it is", files[0])
+    };
+    double.map(what).collect()
 }
 
 /// Tests, benchmarks and examples are programs of their own.
@@ -85,7 +68,7 @@ mod tests {
         ];
         let expected =
             "a/src/one.rs:1: type State is declared in b/src/three.rs, b/src/two.rs as well: name each by what it is";
-        assert_eq!(check(&sources, &[]), [expected]);
+        assert_eq!(complaints(&sources), [expected]);
     }
 
     #[test]
@@ -99,15 +82,6 @@ mod tests {
             source("b/src/two/tests.rs", "struct Row;\n"),
             source("b/tests/main.rs", "struct Row;\n"),
         ];
-        assert_eq!(check(&sources, &[]), [""; 0]);
-    }
-
-    #[test]
-    fn list_excuses_its_names_until_they_are_single() {
-        let sources = [source("a/src/one.rs", "struct Row;\n"), source("b/src/two.rs", "struct Row;\nstruct Line;\n")];
-        assert_eq!(check(&sources, &["Row"]), [""; 0]);
-        let found = check(&sources, &["Row", "Line"]);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].ends_with("Line is declared once: take it off the list"), "{found:?}");
+        assert_eq!(complaints(&sources), [""; 0]);
     }
 }

@@ -1,6 +1,6 @@
 //! Errors in the arrays of a matrix.
 
-/// Why arrays do not make a matrix.
+/// The reason why arrays do not make a matrix.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {

@@ -16,7 +16,7 @@ use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::{Csr, CsrError, Pool};
 
-/// Why rows of several ranks do not make a matrix.
+/// The reason why rows of several ranks do not make a matrix.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DistributedError {
@@ -25,7 +25,7 @@ pub enum DistributedError {
     Matrix {
         /// The first row of this rank, from 0; messages count from 1.
         first_row: usize,
-        /// Why not.
+        /// The fault of the rows.
         source: CsrError,
     },
     /// Another rank's rows are not rows of a matrix.

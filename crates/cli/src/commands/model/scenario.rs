@@ -143,7 +143,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Its levels, weakest first.
+    /// Returns the levels, weakest first.
     pub(super) fn levels(&self) -> &[Level] {
         &self.machine.levels
     }

@@ -3,12 +3,12 @@
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
 use super::super::host_memory::HostAddress;
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 use crate::CudaStatus;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemAlloc_v2(address: Place<'_, u64>, bytes: usize) -> u32 {
+extern "C" fn cuMemAlloc_v2(address: ResultPlace<'_, u64>, bytes: usize) -> u32 {
     call("cuMemAlloc_v2", |driver| give(address, driver.allocate(bytes)?))
 }
 
@@ -18,12 +18,12 @@ extern "C" fn cuMemFree_v2(address: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemAllocAsync(address: Place<'_, u64>, bytes: usize, stream: u64) -> u32 {
+extern "C" fn cuMemAllocAsync(address: ResultPlace<'_, u64>, bytes: usize, stream: u64) -> u32 {
     call("cuMemAllocAsync", |driver| give(address, driver.allocate_in(bytes, stream)?))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemAllocFromPoolAsync(address: Place<'_, u64>, bytes: usize, pool: u64, stream: u64) -> u32 {
+extern "C" fn cuMemAllocFromPoolAsync(address: ResultPlace<'_, u64>, bytes: usize, pool: u64, stream: u64) -> u32 {
     call("cuMemAllocFromPoolAsync", |driver| {
         driver.device(i32::try_from(pool.wrapping_sub(1)).map_err(|_| CudaStatus::InvalidValue)?)?;
         give(address, driver.allocate_in(bytes, stream)?)
@@ -36,7 +36,7 @@ extern "C" fn cuMemFreeAsync(address: u64, stream: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemGetInfo_v2(free: Place<'_, usize>, total: Place<'_, usize>) -> u32 {
+extern "C" fn cuMemGetInfo_v2(free: ResultPlace<'_, usize>, total: ResultPlace<'_, usize>) -> u32 {
     call("cuMemGetInfo_v2", |driver| {
         let (left, all) = driver.room()?;
         give(free, left)?;
@@ -45,7 +45,7 @@ extern "C" fn cuMemGetInfo_v2(free: Place<'_, usize>, total: Place<'_, usize>) -
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemGetAddressRange_v2(start: Place<'_, u64>, bytes: Place<'_, usize>, address: u64) -> u32 {
+extern "C" fn cuMemGetAddressRange_v2(start: ResultPlace<'_, u64>, bytes: ResultPlace<'_, usize>, address: u64) -> u32 {
     call("cuMemGetAddressRange_v2", |driver| {
         let (first, own) = driver.memory.allocation_at(address).ok_or(CudaStatus::NotFound)?;
         give(start, first)?;

@@ -2,12 +2,12 @@
 
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 use crate::CudaStatus;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxRetain(context: Place<'_, u64>, device: i32) -> u32 {
+extern "C" fn cuDevicePrimaryCtxRetain(context: ResultPlace<'_, u64>, device: i32) -> u32 {
     call("cuDevicePrimaryCtxRetain", |driver| give(context, driver.retain(device)?))
 }
 
@@ -22,7 +22,11 @@ extern "C" fn cuDevicePrimaryCtxReset_v2(device: i32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuDevicePrimaryCtxGetState(device: i32, flags: Place<'_, u32>, is_active: Place<'_, i32>) -> u32 {
+extern "C" fn cuDevicePrimaryCtxGetState(
+    device: i32,
+    flags: ResultPlace<'_, u32>,
+    is_active: ResultPlace<'_, i32>,
+) -> u32 {
     call("cuDevicePrimaryCtxGetState", |driver| {
         let device = driver.device(device)?;
         give(flags, 0)?;
@@ -36,7 +40,7 @@ extern "C" fn cuDevicePrimaryCtxSetFlags_v2(device: i32, _flags: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuCtxGetCurrent(context: Place<'_, u64>) -> u32 {
+extern "C" fn cuCtxGetCurrent(context: ResultPlace<'_, u64>) -> u32 {
     call("cuCtxGetCurrent", |driver| give(context, driver.bound().unwrap_or(0)))
 }
 
@@ -51,7 +55,7 @@ extern "C" fn cuCtxPushCurrent_v2(context: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuCtxPopCurrent_v2(context: Place<'_, u64>) -> u32 {
+extern "C" fn cuCtxPopCurrent_v2(context: ResultPlace<'_, u64>) -> u32 {
     call("cuCtxPopCurrent_v2", |driver| {
         let popped = driver.pop()?;
         context.map_or(Ok(()), |place| give(Some(place), popped))
@@ -59,7 +63,7 @@ extern "C" fn cuCtxPopCurrent_v2(context: Place<'_, u64>) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuCtxGetDevice(device: Place<'_, i32>) -> u32 {
+extern "C" fn cuCtxGetDevice(device: ResultPlace<'_, i32>) -> u32 {
     call("cuCtxGetDevice", |driver| {
         let context = driver.bound().ok_or(CudaStatus::InvalidContext)?;
         give(device, driver.device_of(context)? as i32)
@@ -80,7 +84,7 @@ extern "C" fn cuCtxSetFlags(_flags: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuCtxGetStreamPriorityRange(least: Place<'_, i32>, greatest: Place<'_, i32>) -> u32 {
+extern "C" fn cuCtxGetStreamPriorityRange(least: ResultPlace<'_, i32>, greatest: ResultPlace<'_, i32>) -> u32 {
     call("cuCtxGetStreamPriorityRange", |driver| {
         driver.context()?;
         give(least, 0)?;

@@ -2,11 +2,11 @@
 
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuEventCreate(event: Place<'_, u64>, flags: u32) -> u32 {
+extern "C" fn cuEventCreate(event: ResultPlace<'_, u64>, flags: u32) -> u32 {
     call("cuEventCreate", |driver| give(event, driver.create_event(flags)?))
 }
 
@@ -31,6 +31,6 @@ extern "C" fn cuEventQuery(event: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuEventElapsedTime(milliseconds: Place<'_, f32>, start: u64, end: u64) -> u32 {
+extern "C" fn cuEventElapsedTime(milliseconds: ResultPlace<'_, f32>, start: u64, end: u64) -> u32 {
     call("cuEventElapsedTime", |driver| give(milliseconds, driver.elapsed(start, end)?))
 }

@@ -3,20 +3,20 @@
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
 use super::super::host_memory::HostAddress;
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 use super::LaunchCall;
 use crate::CudaStatus;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuModuleLoadData(module: Place<'_, u64>, image: HostAddress) -> u32 {
+extern "C" fn cuModuleLoadData(module: ResultPlace<'_, u64>, image: HostAddress) -> u32 {
     call("cuModuleLoadData", |driver| give(module, driver.load(image)?))
 }
 
 /// Options choose how to compile; none is needed here.
 #[unsafe(no_mangle)]
 extern "C" fn cuModuleLoadDataEx(
-    module: Place<'_, u64>,
+    module: ResultPlace<'_, u64>,
     image: HostAddress,
     _count: u32,
     _options: HostAddress,
@@ -31,7 +31,7 @@ extern "C" fn cuModuleUnload(module: u64) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuModuleGetFunction(function: Place<'_, u64>, module: u64, name: HostAddress) -> u32 {
+extern "C" fn cuModuleGetFunction(function: ResultPlace<'_, u64>, module: u64, name: HostAddress) -> u32 {
     call("cuModuleGetFunction", |driver| match name.number() {
         0 => Err(CudaStatus::InvalidValue),
         _ => give(function, driver.function(module, name)?),
@@ -40,8 +40,8 @@ extern "C" fn cuModuleGetFunction(function: Place<'_, u64>, module: u64, name: H
 
 #[unsafe(no_mangle)]
 extern "C" fn cuModuleGetGlobal_v2(
-    address: Place<'_, u64>,
-    bytes: Place<'_, usize>,
+    address: ResultPlace<'_, u64>,
+    bytes: ResultPlace<'_, usize>,
     module: u64,
     name: HostAddress,
 ) -> u32 {
@@ -56,7 +56,7 @@ extern "C" fn cuModuleGetGlobal_v2(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuFuncGetAttribute(value: Place<'_, i32>, attribute: u32, function: u64) -> u32 {
+extern "C" fn cuFuncGetAttribute(value: ResultPlace<'_, i32>, attribute: u32, function: u64) -> u32 {
     call("cuFuncGetAttribute", |driver| give(value, driver.function_attribute(function, attribute)?))
 }
 

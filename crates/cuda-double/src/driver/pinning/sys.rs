@@ -3,16 +3,16 @@
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
 use super::super::host_memory::HostAddress;
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemHostAlloc(address: Place<'_, usize>, bytes: usize, flags: u32) -> u32 {
+extern "C" fn cuMemHostAlloc(address: ResultPlace<'_, usize>, bytes: usize, flags: u32) -> u32 {
     call("cuMemHostAlloc", |driver| give(address, driver.allocate_host(bytes, flags)?))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemAllocHost_v2(address: Place<'_, usize>, bytes: usize) -> u32 {
+extern "C" fn cuMemAllocHost_v2(address: ResultPlace<'_, usize>, bytes: usize) -> u32 {
     call("cuMemAllocHost_v2", |driver| give(address, driver.allocate_host(bytes, 0)?))
 }
 
@@ -32,6 +32,6 @@ extern "C" fn cuMemHostUnregister(address: HostAddress) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuMemHostGetDevicePointer_v2(target: Place<'_, u64>, address: HostAddress, _flags: u32) -> u32 {
+extern "C" fn cuMemHostGetDevicePointer_v2(target: ResultPlace<'_, u64>, address: HostAddress, _flags: u32) -> u32 {
     call("cuMemHostGetDevicePointer_v2", |driver| give(target, driver.device_pointer(address)?))
 }

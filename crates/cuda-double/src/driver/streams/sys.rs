@@ -3,17 +3,17 @@
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
 use super::super::host_memory::HostAddress;
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 use crate::CudaStatus;
 
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamCreate(stream: Place<'_, u64>, flags: u32) -> u32 {
+extern "C" fn cuStreamCreate(stream: ResultPlace<'_, u64>, flags: u32) -> u32 {
     call("cuStreamCreate", |driver| give(stream, driver.create_stream(flags, 0)?))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamCreateWithPriority(stream: Place<'_, u64>, flags: u32, priority: i32) -> u32 {
+extern "C" fn cuStreamCreateWithPriority(stream: ResultPlace<'_, u64>, flags: u32, priority: i32) -> u32 {
     call("cuStreamCreateWithPriority", |driver| give(stream, driver.create_stream(flags, priority)?))
 }
 
@@ -44,7 +44,7 @@ extern "C" fn cuStreamWaitEvent(stream: u64, event: u64, flags: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamGetCtx(stream: u64, context: Place<'_, u64>) -> u32 {
+extern "C" fn cuStreamGetCtx(stream: u64, context: ResultPlace<'_, u64>) -> u32 {
     call("cuStreamGetCtx", |driver| {
         let stream = driver.stream(stream)?;
         give(context, driver.context_of(stream)?)
@@ -52,7 +52,7 @@ extern "C" fn cuStreamGetCtx(stream: u64, context: Place<'_, u64>) -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamGetPriority(stream: u64, priority: Place<'_, i32>) -> u32 {
+extern "C" fn cuStreamGetPriority(stream: u64, priority: ResultPlace<'_, i32>) -> u32 {
     call("cuStreamGetPriority", |driver| {
         let stream = driver.stream(stream)?;
         give(priority, driver.streams.get(&stream).map_or(0, |state| state.priority))
@@ -60,7 +60,7 @@ extern "C" fn cuStreamGetPriority(stream: u64, priority: Place<'_, i32>) -> u32 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamGetFlags(stream: u64, flags: Place<'_, u32>) -> u32 {
+extern "C" fn cuStreamGetFlags(stream: u64, flags: ResultPlace<'_, u32>) -> u32 {
     call("cuStreamGetFlags", |driver| {
         let stream = driver.stream(stream)?;
         give(flags, driver.streams.get(&stream).map_or(0, |state| u32::from(!state.is_blocking)))
@@ -69,7 +69,7 @@ extern "C" fn cuStreamGetFlags(stream: u64, flags: Place<'_, u32>) -> u32 {
 
 /// Streams are never captured.
 #[unsafe(no_mangle)]
-extern "C" fn cuStreamIsCapturing(stream: u64, status: Place<'_, u32>) -> u32 {
+extern "C" fn cuStreamIsCapturing(stream: u64, status: ResultPlace<'_, u32>) -> u32 {
     call("cuStreamIsCapturing", |driver| {
         driver.stream(stream)?;
         give(status, 0)

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the names of the driver's functions are exported as they are")]
 
 use super::super::address_space::GRANULARITY;
-use super::super::interface::{Place, give};
+use super::super::interface::{ResultPlace, give};
 use super::super::state::call;
 use super::{MemoryProperties, PlaceAccess, index_of};
 use crate::CudaStatus;
@@ -11,7 +11,7 @@ use crate::CudaStatus;
 /// The address asked for is a hint, and not followed.
 #[unsafe(no_mangle)]
 extern "C" fn cuMemAddressReserve(
-    address: Place<'_, u64>,
+    address: ResultPlace<'_, u64>,
     bytes: usize,
     alignment: usize,
     _hint: u64,
@@ -30,7 +30,7 @@ extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemCreate(
-    handle: Place<'_, u64>,
+    handle: ResultPlace<'_, u64>,
     bytes: usize,
     properties: Option<&MemoryProperties>,
     flags: u64,
@@ -69,7 +69,7 @@ extern "C" fn cuMemSetAccess(address: u64, bytes: usize, access: Option<&PlaceAc
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemGetAllocationGranularity(
-    bytes: Place<'_, usize>,
+    bytes: ResultPlace<'_, usize>,
     properties: Option<&MemoryProperties>,
     _option: u32,
 ) -> u32 {

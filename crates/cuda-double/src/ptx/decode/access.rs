@@ -29,8 +29,8 @@ pub(super) fn decode(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, Pars
     }
 }
 
-/// Between the address of a space and the one that means any space. Global and constant memory
-/// have the same in both.
+/// Decodes a conversion between the address of a space and the one that means any space. Global and
+/// constant memory have the same in both.
 fn convert_address(resolver: &mut Resolver<'_, '_, '_>, words: &[&str]) -> Result<Action, ParseError> {
     let distance = match *words {
         ["to", "global" | "const"] | ["global" | "const"] => 0,

@@ -44,7 +44,8 @@ fn unsigned<T: Integer>(name: &str) -> Option<ScalarComparison> {
     })
 }
 
-/// Where an operand is no number, the first six do not hold and the next six do.
+/// Returns the comparison of this name. If an operand is NaN, `eq` to `ge` are false, and `equ` to
+/// `geu` are true.
 fn real<T: Real>(name: &str) -> Option<ScalarComparison> {
     Some(match name {
         "eq" => |a, b| u64::from(T::of(a) == T::of(b)),

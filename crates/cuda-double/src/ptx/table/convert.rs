@@ -45,7 +45,7 @@ fn clamped<S: Integer>(target: &str) -> Option<Conversion> {
     )
 }
 
-/// What conversions need of floats.
+/// Operations that conversions need of floats.
 trait Convertible: Real {
     const IS_DOUBLE: bool;
     fn double(self) -> f64;

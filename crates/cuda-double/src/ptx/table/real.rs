@@ -152,7 +152,7 @@ fn extreme<T: Arithmetic>(a: T, b: T, second_wins: fn(T, T) -> bool) -> u64 {
     taken.bits()
 }
 
-/// Whether `a` is below `b`; -0 is below +0.
+/// Returns whether `a` is below `b`; -0 is below +0.
 fn is_below<T: Arithmetic>(a: T, b: T) -> bool {
     a < b || (a == b && a.is_negative() && !b.is_negative())
 }
