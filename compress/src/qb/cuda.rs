@@ -69,7 +69,7 @@ impl QbCuda {
         Self::with_slices(ordinal, lanes::SLICE_BLOCKS)
     }
 
-    /// As [`QbCuda::open`], with slices of `blocks` blocks of 4096 values, at least one, in place
+    /// Opens the device as [`QbCuda::open`] does, with slices of `blocks` blocks of 4096 values, at least one, in place
     /// of 2048: less memory, and more slices. The bytes are the same.
     ///
     /// # Errors

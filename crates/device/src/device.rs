@@ -9,11 +9,11 @@ use crate::{Compiler, CudaVersion, DeviceError};
 /// The properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number.
+    /// Number of the device.
     pub ordinal: usize,
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Its compute capability.
+    /// Compute capability of the device.
     pub capability: Capability,
     /// Bytes of its memory.
     pub memory_bytes: usize,

@@ -45,7 +45,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Those of `source`, compiled for `device`.
+    /// Compiles and loads the kernels of `source` for `device`.
     pub(super) fn load(device: &Device, source: &str) -> Result<Self, DeviceError> {
         let module = DeviceModule::load(device, source, "qb.cuh")?;
         Ok(Self {

@@ -9,9 +9,9 @@ pub(crate) const NAMED: &str = "RECOUP_NVRTC";
 /// A library that may be the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NvrtcPlace {
-    /// Its path, or its name, for the loader to find.
+    /// Path of the library, or its name, for the loader to find.
     pub(crate) library: PathBuf,
-    /// Its major version, by its name.
+    /// Major version of the library, by its name.
     pub(crate) major: u32,
     /// Libraries that it asks for by name, in an order in which they load.
     pub(crate) parts: Vec<PathBuf>,

@@ -127,7 +127,9 @@ impl CudaDriver {
         let driver = Self { functions: *functions.map_err(missing)?, version };
         // SAFETY: the flags must be zero.
         match unsafe { (driver.functions.cuInit)(0) } {
-            NO_DEVICE => Err(DeviceError::NotAvailable { what: "device", why: "the driver finds no device".to_owned() }),
+            NO_DEVICE => {
+                Err(DeviceError::NotAvailable { what: "device", why: "the driver finds no device".to_owned() })
+            }
             code => driver.check("cuInit", CallSize::None, code).map_err(|error| missing(error.to_string())),
         }?;
         Ok(driver)

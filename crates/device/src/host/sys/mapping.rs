@@ -18,7 +18,7 @@ const ALIGNMENT: usize = 2 << 20;
 pub(super) struct HostPages {
     /// The mapping, which is longer by the alignment.
     mapped: NonNull<u8>,
-    /// Its first address that is aligned.
+    /// First aligned address of the mapping.
     start: NonNull<u8>,
     /// From there.
     bytes: usize,
