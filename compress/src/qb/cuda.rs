@@ -69,8 +69,8 @@ impl QbCuda {
         Self::with_slices(ordinal, lanes::SLICE_BLOCKS)
     }
 
-    /// Opens the device as [`QbCuda::open`] does, with slices of `blocks` blocks of 4096 values, at least one, in place
-    /// of 2048: less memory, and more slices. The bytes are the same.
+    /// Opens the device as [`QbCuda::open`] does, with slices of `blocks` blocks of 4096 values, at
+    /// least one, in place of 2048: less memory, and more slices. The bytes are the same.
     ///
     /// # Errors
     /// Those of [`QbCuda::open`].
