@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use recoup::core::{Damage, Registered, Scheme, Store, Values};
+use recoup::core::{Damage, Registered, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::EventKind;
+
+use recoup_testkit::doubles;
 
 use crate::support::{Problem, plan};
 
@@ -56,10 +58,7 @@ impl Fixture {
 }
 
 fn bits(owner: &dyn Registered) -> Vec<u64> {
-    match owner.variables()[0].values {
-        Values::F64(v) => v.iter().map(|x| x.to_bits()).collect(),
-        other => panic!("doubles expected, {other:?} found"),
-    }
+    doubles(owner.variables()[0].values).into_iter().map(f64::to_bits).collect()
 }
 
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {

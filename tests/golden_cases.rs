@@ -197,7 +197,14 @@ impl OnGrid {
     fn variable(&self) -> Variable<'_> {
         let values = if self.values.is_empty() { Values::F32(&self.singles) } else { Values::F64(&self.values) };
         let distribution = Distribution::Rows { first: 0, global: values.len() as u64 };
-        Variable { name: self.name, role: Role::Iterate, values, dims: self.dims, stride: self.stride, distribution }
+        Variable {
+            name: self.name,
+            role: Role::Iterate,
+            values: values.into(),
+            dims: self.dims,
+            stride: self.stride,
+            distribution,
+        }
     }
 }
 

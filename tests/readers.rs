@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use recoup::comm::Threads;
 use recoup::core::{
-    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, Values, ValuesMut,
+    CodecId, Comm, Distribution, Plan, Progress, Registered, Role, Scheme, Status, Storage, Store, ValuesMut,
 };
 use recoup::io::{Access, Hdf5Store};
 use recoup::pipeline::Variables;
+
+use recoup_testkit::doubles;
 
 use crate::support::{Problem, fixed, plan, python, said};
 
@@ -30,10 +32,7 @@ fn save_and_restore(problem: &Problem, dir: &Path, plan: Plan) -> Vec<f64> {
 }
 
 fn iterate(owner: &dyn Registered) -> Vec<f64> {
-    match owner.variables()[0].values {
-        Values::F64(v) => v.to_vec(),
-        other => panic!("doubles expected, {other:?} found"),
-    }
+    doubles(owner.variables()[0].values)
 }
 
 /// Runs h5py over version 5 below `dir`, finding no plugin but those in the folder given.

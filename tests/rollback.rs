@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use recoup::core::{Clock, Registered, Scheme, Store, Values};
+use recoup::core::{Clock, Registered, Scheme, Store};
 use recoup::io::{Access, Hdf5Store};
 use recoup::model::failures::{AtIterations, Never};
 use recoup::pipeline::{Ended, EventKind, Outcome, Timing};
+
+use recoup_testkit::doubles;
 
 use crate::support::{Problem, plan};
 
@@ -134,9 +136,6 @@ fn a_failure_does_not_wait_for_a_throttled_write() {
 }
 
 fn bits(owner: &dyn Registered) -> Vec<Vec<u64>> {
-    let to_bits = |values: Values<'_>| match values {
-        Values::F64(v) => v.iter().map(|x| x.to_bits()).collect(),
-        other => panic!("doubles expected, {other:?} found"),
-    };
+    let to_bits = |values| doubles(values).into_iter().map(f64::to_bits).collect();
     owner.variables().into_iter().map(|v| to_bits(v.values)).collect()
 }

@@ -5,11 +5,12 @@
 use std::path::Path;
 
 use recoup_comm::Solo;
-use recoup_core::{Iteration, Operator, Resume, Status, Values, ValuesMut};
+use recoup_core::{Iteration, Operator, Resume, Status};
 use recoup_solvers::{
     Cg, Csr, Ic0, Identity, JacobiPreconditioner, Method, PipelinedCg, Pool, Preconditioner, RightHandSide, Stop,
     System, random_value, read_matrix,
 };
+use recoup_testkit::{doubles, set_doubles};
 
 /// The tolerance of every solve here. At 1e-8 rounding decides whether bcsstk14 takes 312
 /// iterations or 321.
@@ -107,12 +108,8 @@ impl Problem {
 type State = Vec<(String, Vec<f64>)>;
 
 fn saved(solver: &dyn Iteration, how: Resume) -> State {
-    let values = |values: Values<'_>| match values {
-        Values::F64(values) => values.to_vec(),
-        other => panic!("solvers lend f64, not {}", other.element()),
-    };
     let variables = solver.variables();
-    variables.iter().filter(|v| v.role.is_saved_for(how)).map(|v| (v.name.to_owned(), values(v.values))).collect()
+    variables.iter().filter(|v| v.role.is_saved_for(how)).map(|v| (v.name.to_owned(), doubles(v.values))).collect()
 }
 
 /// Overwrites a fresh solver with a version, and everything else with NaN.
@@ -120,11 +117,9 @@ fn resume(solver: &mut dyn Iteration, state: &State, iteration: u64, how: Resume
     let names: Vec<&str> = state.iter().map(|(name, _)| name.as_str()).collect();
     solver.make_room(&names);
     for variable in &mut solver.variables_mut() {
-        let ValuesMut::F64(target) = &mut variable.values else { panic!("{} is no f64", variable.name) };
-        match state.iter().find(|(name, _)| name == variable.name) {
-            Some((_, values)) => target.copy_from_slice(values),
-            None => target.fill(f64::NAN),
-        }
+        let nans = vec![f64::NAN; variable.values.as_lent().len()];
+        let found = state.iter().find(|(name, _)| name == variable.name);
+        set_doubles(&mut variable.values, found.map_or(&nans, |(_, values)| values));
     }
     solver.resume(iteration, how).unwrap();
 }

@@ -85,7 +85,7 @@ fn cg(n: usize, kind: RightHandSide, variable: &str) -> [Vec<f64>; 4] {
 
 fn variable_of(solver: &dyn Iteration, name: &str) -> Vec<f64> {
     let found = solver.variables().into_iter().find(|variable| variable.name == name);
-    match found.map(|variable| variable.values) {
+    match found.and_then(|variable| variable.values.near()) {
         Some(Values::F64(values)) => values.to_vec(),
         _ => unreachable!("the method has a vector {name}"),
     }

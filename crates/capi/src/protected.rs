@@ -273,7 +273,7 @@ impl Registered for ProtectedRegions {
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         fn lend(Region { name, memory, .. }: &mut Region) -> VariableMut<'_> {
-            VariableMut { name, values: memory.values_mut() }
+            VariableMut::new(name, memory.values_mut())
         }
         self.regions.iter_mut().map(lend).collect()
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bound, ElementType, Values, ValuesMut};
+use crate::{Bound, ElementType, HeldValues, Values, ValuesMut};
 
 /// Defines [`CodecId`] from one line per codec: its variant, and its name in manifests and on the
 /// command line.
@@ -157,6 +157,27 @@ pub struct Parent<'a> {
     pub hash: [u8; 16],
 }
 
+/// A frame of values that rest elsewhere: as many as the extents of its [`Context`] multiply to.
+/// Its parent, which rests there too, takes the place of one in [`Context::chain`].
+#[derive(Clone, Copy, Debug)]
+pub struct HeldFrame<'a> {
+    /// The variable.
+    pub values: &'a dyn HeldValues,
+    /// The first value of the frame.
+    pub start: usize,
+    /// The same frame of the version before, where this one may be coded against it.
+    pub parent: Option<HeldParent<'a>>,
+}
+
+/// The frame of the version before, at the same place of its variable; see [`Parent`].
+#[derive(Clone, Copy, Debug)]
+pub struct HeldParent<'a> {
+    /// The decoded values of the whole variable.
+    pub values: &'a dyn HeldValues,
+    /// The first 16 bytes of the BLAKE3 hash of the frame's payload.
+    pub hash: [u8; 16],
+}
+
 /// One HDF5 filter of the pipeline that opens a payload, as registered with the HDF Group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
@@ -224,6 +245,40 @@ pub trait Codec: Send + Sync {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError>;
+
+    /// Encodes a frame where its values rest: the payload [`Codec::encode`] makes of them. `None`
+    /// where this codec does not know the place, or has no way to encode such a frame there; the
+    /// caller fetches the values then.
+    ///
+    /// # Errors
+    /// Those of [`Codec::encode`].
+    fn encode_held(
+        &self,
+        _source: &HeldFrame<'_>,
+        _bound: Bound,
+        _context: &Context,
+        _target: &mut Vec<u8>,
+    ) -> Option<Result<Encoded, CodecError>> {
+        None
+    }
+
+    /// Decodes a payload to where values rest, from `start` on; `parent` is that of
+    /// [`HeldFrame`]. `None` where this codec does not know the place; the caller decodes here, and
+    /// puts the values there.
+    ///
+    /// # Errors
+    /// Those of [`Codec::decode`].
+    fn decode_held(
+        &self,
+        _source: &[u8],
+        _bound: Bound,
+        _context: &Context,
+        _parent: Option<HeldParent<'_>>,
+        _target: &mut dyn HeldValues,
+        _start: usize,
+    ) -> Option<Result<(), CodecError>> {
+        None
+    }
 
     /// Fills `target` from the payload in `source`; `bound` and `context` are [`Encoded::bound`]
     /// and what `encode` was given.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{CommError, MethodProfile, Resume, Variable, VariableMut};
+use crate::{AfarError, CommError, MethodProfile, Resume, Variable, VariableMut};
 
 /// An owner of variables: a solver, or an application around it.
 pub trait Registered {
@@ -183,6 +183,9 @@ pub enum SolveError {
     /// The communicator failed.
     #[error(transparent)]
     Comm(#[from] CommError),
+    /// The place where the vectors rest failed.
+    #[error(transparent)]
+    Afar(#[from] AfarError),
     /// A vector has another length than the operator has rows.
     #[error("{what}: {expected} values expected, {found} found")]
     Length {

@@ -5,6 +5,7 @@
 //! any implementation: every other crate depends on this one and on it alone, but for those that
 //! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
 
+mod afar;
 mod bound;
 mod clock;
 mod codec;
@@ -15,6 +16,7 @@ mod failure;
 mod fingerprint;
 mod frame;
 mod iteration;
+mod lent;
 mod manifest;
 mod mix;
 mod note;
@@ -24,11 +26,13 @@ mod profile;
 mod resume;
 mod store;
 mod store_error;
+mod values;
 mod variable;
 
+pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
-pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, Parent};
+pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, Parent};
 pub use collective::{
     Message, RankError, agreed, broadcast_bytes, broadcast_json, broadcast_words, by_rank_0, each, from_rank_0,
     gather_bytes, gather_json, gather_words, gathered, summed,
@@ -41,6 +45,7 @@ pub use fingerprint::{
 };
 pub use frame::{Frame, FrameRecord, Place, Storage};
 pub use iteration::{BreakdownReason, Iteration, Progress, Registered, ResidualKind, SolveError, Status};
+pub use lent::{Lent, LentMut};
 pub use manifest::{FORMAT_VERSION, FileRecord, Manifest, ResidualRecord, VariableRecord};
 pub use mix::mix;
 pub use note::Note;
@@ -52,6 +57,5 @@ pub use profile::MethodProfile;
 pub use resume::Resume;
 pub use store::{Draft, NextBegin, NextCall, Reads, Sealed, Store, Tier, Tiered, VersionFiles};
 pub use store_error::{Damage, StoreError};
-pub use variable::{
-    Distribution, ElementType, Role, Values, ValuesMut, Variable, VariableMut, revision_of, revision_with,
-};
+pub use values::{ElementType, Values, ValuesMut};
+pub use variable::{Distribution, Role, Variable, VariableMut, revision_of, revision_with};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use recoup_core::{CodecError, CommError, Difference, RankError, SolveError, StoreError};
+use recoup_core::{AfarError, CodecError, CommError, Difference, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
 /// A version that was passed over, and everything found wrong with it.
@@ -24,6 +24,9 @@ pub enum PipelineError {
     /// The communicator failed.
     #[error(transparent)]
     Comm(#[from] CommError),
+    /// The place where values rest failed.
+    #[error(transparent)]
+    Afar(#[from] AfarError),
     /// The solver refused.
     #[error(transparent)]
     Solve(#[from] SolveError),

@@ -154,7 +154,7 @@ impl Registered for Variables<'_> {
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        self.entries.iter_mut().map(|e| VariableMut { name: e.name, values: e.values.reborrow() }).collect()
+        self.entries.iter_mut().map(|e| VariableMut::new(e.name, e.values.reborrow())).collect()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, Tiered,
-    VariableMut, agreed, from_rank_0, gather_json,
+    Difference, Iteration, LentMut, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError,
+    Tiered, VariableMut, agreed, each, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
@@ -155,7 +155,7 @@ impl Session {
                 CommonVerdict::Usable(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
                     self.set_aside_newer(Some(version))?;
-                    overwrite_variables(&candidate, guess, owners);
+                    each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
                     let mut restored = Restored::of(&candidate, guess, skipped);
                     restored.log_skipped();
                     restored.notes = self.notes()?;
@@ -351,15 +351,33 @@ fn read_variable(
 }
 
 /// Copies decoded values into the owners' variables.
-fn overwrite_variables(candidate: &Candidate, guess: Option<Guess>, owners: &mut [&mut dyn Registered]) {
+fn overwrite_variables(
+    candidate: &Candidate,
+    guess: Option<Guess>,
+    owners: &mut [&mut dyn Registered],
+) -> Result<(), PipelineError> {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
             let mut found = candidate.variables.iter().filter(|decoded| is_restored(decoded.record.role, guess));
             if let Some(decoded) = found.find(|decoded| decoded.record.name == name) {
-                decoded.values.copy_to(0, values);
+                overwrite(decoded, values)?;
             }
         }
     }
+    Ok(())
+}
+
+/// Copies decoded values to where a variable rests.
+fn overwrite(decoded: &Decoded, target: LentMut<'_>) -> Result<(), PipelineError> {
+    match target {
+        LentMut::Near(target) => decoded.values.copy_to(0, target),
+        LentMut::Afar(target) => {
+            let mut held = target.room()?;
+            held.put(0, decoded.values.slice(0, decoded.record.len as usize))?;
+            target.overwrite(held.as_ref())?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns the next less faithful resume.

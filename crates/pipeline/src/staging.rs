@@ -1,6 +1,8 @@
 //! Staging: the copy that blocks the solver, into buffers that are used again.
 
-use recoup_core::{CodecId, ElementType, Plan, Registered, Scheme, Values, ValuesMut, Variable, VariableRecord};
+use recoup_core::{
+    Afar, AfarError, CodecId, ElementType, Lent, Plan, Registered, Scheme, Values, ValuesMut, Variable, VariableRecord,
+};
 
 use crate::{PipelineError, registry, sys};
 
@@ -197,6 +199,15 @@ impl Staged {
         frames(&self.record)
     }
 
+    /// Copies values in that rest elsewhere.
+    fn fetch(&mut self, values: &dyn Afar, is_summed: bool) -> Result<(), AfarError> {
+        let mut near = Buffer::new(values.element());
+        near.resize(values.len());
+        values.hold(None)?.fetch(0, near.slice_mut(0, values.len()))?;
+        self.fill(near.all(), is_summed);
+        Ok(())
+    }
+
     /// Copies `values` in; with sums where the frames' memory is what will be written.
     fn fill(&mut self, values: Values<'_>, is_summed: bool) {
         let frames = Frames { n_frames: self.frames(), len: self.frame_len() };
@@ -247,7 +258,10 @@ impl StagingSet {
             }
             let staged = &mut self.staged[index];
             staged.record = record;
-            staged.fill(variable.values, is_summed);
+            match variable.values {
+                Lent::Near(values) => staged.fill(values, is_summed),
+                Lent::Afar(values) => staged.fetch(values, is_summed)?,
+            }
             count = index + 1;
         }
         self.staged.truncate(count);

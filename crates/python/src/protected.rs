@@ -144,7 +144,7 @@ impl<'a> LentArrays<'a> {
     /// Names the first value of an iterate that is NaN or infinite.
     pub(crate) fn not_finite(&self) -> Option<String> {
         self.0.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
-            let Values::F64(values) = variable.values else { return None };
+            let Some(Values::F64(values)) = variable.values.near() else { return None };
             let flat = if variable.dims[1..] == [1, 1] { "" } else { ".flat" };
             not_finite(|at| format!("{}{flat}[{at}]", variable.name), values)
         })
@@ -250,7 +250,7 @@ impl Registered for RestoreTargets<'_> {
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         let used = self.0.iter_mut().filter(|target| target.is_used);
-        used.map(|target| VariableMut { name: &target.protected.name, values: target.values.reborrow() }).collect()
+        used.map(|target| VariableMut::new(&target.protected.name, target.values.reborrow())).collect()
     }
 
     fn make_room(&mut self, saved: &[&str]) {

@@ -69,7 +69,7 @@ impl Registered for Iterate {
     }
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
-        vec![VariableMut { name: "x", values: ValuesMut::F64(&mut self.values) }]
+        vec![VariableMut::new("x", ValuesMut::F64(&mut self.values))]
     }
 }
 

@@ -9,8 +9,11 @@ pub mod codec_suite;
 pub mod comm_suite;
 pub mod crashing_store;
 pub mod decorator_suite;
+mod doubles;
 pub mod failures;
 pub mod mpirun;
 pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
+
+pub use doubles::{doubles, set_doubles};

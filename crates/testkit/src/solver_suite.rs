@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, Status, Values, ValuesMut, Variable};
+use recoup_core::{Iteration, MethodProfile, Progress, Resume, Role, Status, Variable};
+
+use crate::{doubles, set_doubles};
 
 /// Iterations after which a small problem counts as not solved.
 const ITERATIONS_MAX: u64 = 20_000;
@@ -77,7 +79,7 @@ pub fn variables_are_lent_in_one_order(case: &SolverCase<'_, '_>) {
     let mut solver = (case.make)();
     let lent: Vec<(String, usize)> = solver.variables().iter().map(|v| (v.name.to_owned(), v.values.len())).collect();
     let lent_mut: Vec<(String, usize)> =
-        solver.variables_mut().iter().map(|v| (v.name.to_owned(), v.values.as_values().len())).collect();
+        solver.variables_mut().iter().map(|v| (v.name.to_owned(), v.values.as_lent().len())).collect();
     assert_eq!(lent, lent_mut, "the two lists of variables differ");
     for (index, (name, _)) in lent.iter().enumerate() {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
@@ -179,11 +181,7 @@ pub fn unknown_resumes_are_refused(case: &SolverCase<'_, '_>) {
 type SavedVariables = Vec<(String, Option<Vec<f64>>)>;
 
 fn saved(solver: &dyn Iteration, how: Resume) -> SavedVariables {
-    let values = |values: Values<'_>| match values {
-        Values::F64(values) => values.to_vec(),
-        other => panic!("solvers lend f64, not {}", other.element()),
-    };
-    let saved = |v: &Variable<'_>| v.role.is_saved_for(how).then(|| values(v.values));
+    let saved = |v: &Variable<'_>| v.role.is_saved_for(how).then(|| doubles(v.values));
     solver.variables().iter().map(|v| (v.name.to_owned(), saved(v))).collect()
 }
 
@@ -198,11 +196,9 @@ fn resumed<'s>(
     let held: Vec<&str> = state.iter().filter(|(_, saved)| saved.is_some()).map(|(name, _)| name.as_str()).collect();
     solver.make_room(&held);
     for variable in &mut solver.variables_mut() {
-        let ValuesMut::F64(target) = &mut variable.values else { panic!("{} is no f64", variable.name) };
-        match state.iter().find(|(name, _)| name == variable.name) {
-            Some((_, Some(values))) => target.copy_from_slice(values),
-            _ => target.fill(f64::NAN),
-        }
+        let nans = vec![f64::NAN; variable.values.as_lent().len()];
+        let found = state.iter().find(|(name, _)| name == variable.name);
+        set_doubles(&mut variable.values, found.and_then(|(_, saved)| saved.as_ref()).unwrap_or(&nans));
     }
     let room: Vec<&str> = solver.variables_mut().iter().map(|variable| variable.name).collect();
     assert!(held.iter().all(|name| room.contains(name)), "no room for all of {held:?}");
@@ -214,8 +210,7 @@ fn resumed<'s>(
 fn iterate(solver: &dyn Iteration) -> Vec<f64> {
     let variables = solver.variables();
     let x = variables.iter().find(|v| v.role == Role::Iterate).expect("an iterate");
-    let Values::F64(x) = x.values else { panic!("the iterate is no f64") };
-    x.to_vec()
+    doubles(x.values)
 }
 
 fn step(solver: &mut dyn Iteration) -> Progress {

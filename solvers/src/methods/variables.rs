@@ -119,7 +119,7 @@ pub(crate) struct LentVariablesMut<'v> {
 
 impl<'v> LentVariablesMut<'v> {
     pub(crate) fn rows(&mut self, name: &'v str, _role: Role, values: &'v mut [f64]) {
-        self.variables.push(VariableMut { name, values: ValuesMut::F64(values) });
+        self.variables.push(VariableMut::new(name, ValuesMut::F64(values)));
     }
 
     pub(crate) fn scalars(&mut self, name: &'v str, role: Role, values: &'v mut [f64]) {

@@ -1,0 +1,111 @@
+//! Values that rest elsewhere than in memory a slice can show: on a device.
+//!
+//! The pipeline never sees the values of an [`Afar`]. It asks for a frozen copy, [`HeldValues`],
+//! made where the values rest, and returns to the solver. A codec that knows the place encodes the
+//! copy there ([`Codec::encode_held`](crate::Codec::encode_held)); for any other codec the pipeline
+//! fetches the copy frame by frame.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::{ElementType, Values, ValuesMut};
+
+/// Values that rest elsewhere.
+pub trait Afar: Send + Sync {
+    /// Returns the type of the elements.
+    fn element(&self) -> ElementType;
+
+    /// Returns the number of elements.
+    fn len(&self) -> usize;
+
+    /// Returns whether there are no elements.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Freezes the values as they are now. What the owner does to them after this returns does not
+    /// change the copy; the copying may still go on. `earlier` is a copy that is not needed any
+    /// more: its memory is used again where it fits.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there is no room for a copy, or the place is lost.
+    fn hold(&self, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError>;
+
+    /// Makes room for as many values, where they rest, to be filled by a restore.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there is no room, or the place is lost.
+    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError>;
+
+    /// Overwrites the values with those of `held`, which has the same type and number of elements.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost; the values are then undefined.
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError>;
+}
+
+impl fmt::Debug for dyn Afar + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Afar({} {})", self.len(), self.element())
+    }
+}
+
+/// A frozen copy of values, where they rest.
+pub trait HeldValues: Send + Sync {
+    /// Returns the type of the elements.
+    fn element(&self) -> ElementType;
+
+    /// Returns the number of elements.
+    fn len(&self) -> usize;
+
+    /// Returns whether there are no elements.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies values from `start` on into `target`, as many as it has room for, once they are
+    /// there.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost.
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError>;
+
+    /// Overwrites values from `start` on with `source`.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place is lost.
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError>;
+
+    /// Shows the copy to a codec or an owner that knows its place.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Shows the copy to be overwritten.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl fmt::Debug for dyn HeldValues + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeldValues({} {})", self.len(), self.element())
+    }
+}
+
+/// The place where values rest failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct AfarError {
+    /// The place's own words.
+    pub message: String,
+    /// The kind of failure, by what can be done about it.
+    pub kind: AfarErrorKind,
+}
+
+/// The kinds of [`AfarError`], by what can be done about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfarErrorKind {
+    /// There is no room for a copy now. The values are as they were.
+    NoRoom,
+    /// The place and all values on it are lost. Another place may go on from a version.
+    Lost,
+    /// Anything else.
+    Failed,
+}
