@@ -14,6 +14,7 @@ mod faults;
 mod golden;
 mod golden_cases;
 mod last;
+mod lost_place;
 mod memory_tiers;
 mod one_rank;
 mod qb_cases;

@@ -252,7 +252,13 @@ fn notes(report: &RunReport) -> Vec<String> {
         EventKind::Recovery(restored) => Some(&restored.notes),
         _ => None,
     });
-    restored.flatten().chain(&report.notes).map(ToString::to_string).collect()
+    let lost = report.events.iter().filter_map(|event| match &event.kind {
+        EventKind::PlaceLost { message } => {
+            Some(format!("iteration {}: {message}; the run went on without it", event.iteration))
+        }
+        _ => None,
+    });
+    lost.chain(restored.flatten().chain(&report.notes).map(ToString::to_string)).collect()
 }
 
 /// A sum that is 0, not -0, of nothing.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use recoup_core::{AfarError, CodecError, CommError, Difference, RankError, SolveError, StoreError};
+use recoup_core::{AfarError, AfarErrorKind, CodecError, CommError, Difference, RankError, SolveError, StoreError};
 use recoup_model::residual_bound::MissingNorm;
 
 /// A version that was passed over, and everything found wrong with it.
@@ -148,6 +148,19 @@ pub enum PipelineError {
     /// The worker thread is gone.
     #[error("the checkpoint worker has ended")]
     WorkerGone,
+}
+
+impl PipelineError {
+    /// Returns the loss of the place where the vectors rested, where this is one.
+    #[must_use]
+    pub fn lost_place(&self) -> Option<&AfarError> {
+        match self {
+            Self::Afar(error) | Self::Solve(SolveError::Afar(error)) => {
+                Some(error).filter(|error| error.kind == AfarErrorKind::Lost)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Size of a problem.

@@ -49,6 +49,12 @@ pub enum EventKind {
     Checkpoint,
     /// A failure struck during this phase.
     Failure(Phase),
+    /// The place where the vectors rested was lost: a device, say. What follows tells where the
+    /// run went on from.
+    PlaceLost {
+        /// The place's own words.
+        message: String,
+    },
     /// A bit was flipped, silently.
     Flip(Flipped),
     /// The state turned out to be corrupted.
@@ -114,7 +120,9 @@ pub struct RunReport {
     pub lost: u64,
     /// Failures that struck.
     pub failures: u64,
-    /// Versions restored after a failure.
+    /// Places of vectors that were lost.
+    pub places_lost: u64,
+    /// Versions restored after a failure or the loss of a place.
     pub recoveries: u64,
     /// Everything that happened, in order.
     pub events: Vec<Event>,
@@ -155,6 +163,7 @@ impl RunReport {
             executed: 0,
             lost: 0,
             failures: 0,
+            places_lost: 0,
             recoveries: 0,
             events: Vec::new(),
             saved: Vec::new(),

@@ -14,6 +14,9 @@ use crate::report::{Corrupted, Ended, Event, EventKind, RunReport, Sample};
 use crate::timing::RunClock;
 use crate::{PipelineError, Restored, Session, Timing};
 
+/// Places of vectors a run may lose before it gives up.
+const PLACES_LOST_MAX: u64 = 8;
+
 /// The limits at which a run gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
@@ -108,26 +111,63 @@ impl<'a> Run<'_, 'a> {
         solver: &mut Box<dyn Iteration + 'a>,
     ) -> Result<Ended, PipelineError> {
         loop {
-            let progress = solver.progress();
-            match progress.status {
-                Status::Converged => return Ok(Ended::Converged),
-                Status::Breakdown(reason) => {
-                    if !self.roll_back(make, solver, Corrupted::Breakdown(reason))? {
-                        return Ok(Ended::Breakdown);
-                    }
-                    continue;
-                }
-                Status::Running if self.is_over_limit(&progress) => return Ok(Ended::NotConverged),
-                Status::Running => {}
-            }
-            if let Some(failure) = self.advance(solver.as_mut())? {
-                self.recover(make, solver, failure)?;
-            } else if self.is_corrupted(make, solver)? || self.restarts_stalled(solver.as_mut())? {
-                continue;
-            } else if self.is_to_stop(&solver.progress()) {
-                return Ok(Ended::Stopped);
+            match self.turn(make, solver) {
+                Ok(Some(ended)) => return Ok(ended),
+                Ok(None) => {}
+                Err(error) => self.leave_lost_place(make, solver, error)?,
             }
         }
+    }
+
+    /// Does one iteration and what follows from it. Returns how the run has ended, if it has.
+    fn turn(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+    ) -> Result<Option<Ended>, PipelineError> {
+        let progress = solver.progress();
+        match progress.status {
+            Status::Converged => return Ok(Some(Ended::Converged)),
+            Status::Breakdown(reason) => {
+                let is_ended = !self.roll_back(make, solver, Corrupted::Breakdown(reason))?;
+                return Ok(is_ended.then_some(Ended::Breakdown));
+            }
+            Status::Running if self.is_over_limit(&progress) => return Ok(Some(Ended::NotConverged)),
+            Status::Running => {}
+        }
+        if let Some(failure) = self.advance(solver.as_mut())? {
+            self.recover(make, solver, failure)?;
+            return Ok(None);
+        }
+        if self.is_corrupted(make, solver)? || self.restarts_stalled(solver.as_mut())? {
+            return Ok(None);
+        }
+        Ok(self.is_to_stop(&solver.progress()).then_some(Ended::Stopped))
+    }
+
+    /// Goes on from the last version where the place of the vectors was lost: in a solver made
+    /// afresh, at another place if `make` knows one. Any other error ends the run, and so does this
+    /// one where other ranks wait for this rank's part of a collective.
+    fn leave_lost_place(
+        &mut self,
+        make: &mut MakeSolver<'a>,
+        solver: &mut Box<dyn Iteration + 'a>,
+        error: PipelineError,
+    ) -> Result<(), PipelineError> {
+        let is_alone = self.runner.session.as_ref().is_none_or(|session| session.comm.size() == 1);
+        let lost = error.lost_place().filter(|_| is_alone && self.report.places_lost < PLACES_LOST_MAX);
+        let Some(message) = lost.map(|lost| lost.message.clone()) else { return Err(error) };
+        self.report.places_lost += 1;
+        let failed_at = solver.progress().iteration;
+        self.event(failed_at, EventKind::PlaceLost { message });
+        if let Some(session) = &mut self.runner.session {
+            session.wait()?;
+        }
+        *solver = make()?;
+        let (version, seconds) = self.restore(solver.as_mut())?;
+        self.report.seconds_recovery += seconds;
+        self.went_back(failed_at, version);
+        Ok(())
     }
 
     /// Returns whether to stop here; never in a state that has converged.

@@ -21,7 +21,9 @@ pub(crate) fn of(scheme: &str, report: &RunReport, is_virtual: bool) -> Curve {
         let at = CurvePoint { executed: event.executed, seconds: event.seconds, relative_residual: before };
         match &event.kind {
             EventKind::Checkpoint => curve.events.push(Moment { kind: MomentKind::Checkpoint, at }),
-            EventKind::Failure(_) | EventKind::Flip(_) => curve.events.push(Moment { kind: MomentKind::Failure, at }),
+            EventKind::Failure(_) | EventKind::PlaceLost { .. } | EventKind::Flip(_) => {
+                curve.events.push(Moment { kind: MomentKind::Failure, at })
+            }
             EventKind::Recovery(restored) => {
                 let residual = restored.residual;
                 let norm = residual.verified_norm.or(residual.true_norm).unwrap_or(residual.norm);

@@ -1,0 +1,115 @@
+//! Does a run go on from its last version when the place of its vectors is lost?
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use recoup::SystemClock;
+use recoup::core::{
+    AfarError, AfarErrorKind, Iteration, Progress, Registered, Resume, Scheme, SolveError, Variable, VariableMut,
+};
+use recoup::model::failures::Never;
+use recoup::pipeline::{Ended, EventKind, PipelineError, RunLimits, RunReport, Runner, Session, Timing};
+
+use crate::support::{Problem, plan};
+
+/// A solver whose place fails at an iteration.
+struct Failing<'a> {
+    solver: Box<dyn Iteration + 'a>,
+    at: u64,
+    kind: AfarErrorKind,
+}
+
+impl Registered for Failing<'_> {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        self.solver.variables()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        self.solver.variables_mut()
+    }
+}
+
+impl Iteration for Failing<'_> {
+    fn progress(&self) -> Progress {
+        self.solver.progress()
+    }
+
+    fn step(&mut self) -> Result<Progress, SolveError> {
+        if self.progress().iteration == self.at {
+            return Err(AfarError { message: "device 0 is gone".to_owned(), kind: self.kind }.into());
+        }
+        self.solver.step()
+    }
+
+    fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
+        self.solver.resume(iteration, how)
+    }
+}
+
+/// Runs CG in solvers whose place fails at these iterations, one after the other, and then in one
+/// whose place stays.
+fn run(
+    problem: &Problem,
+    session: Option<Session>,
+    fails: &[u64],
+    kind: AfarErrorKind,
+) -> Result<RunReport, PipelineError> {
+    let made = Cell::new(0);
+    let mut runner = Runner {
+        session,
+        failures: Box::new(Never),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        stop: Arc::new(AtomicBool::new(false)),
+        stop_plan: None,
+        last_plan: None,
+        limits: RunLimits { iterations: 1000, executed: 10_000 },
+        watch: Box::new(|_, _| {}),
+    };
+    runner.run(&mut || {
+        let at = fails.get(made.replace(made.get() + 1)).copied().unwrap_or(u64::MAX);
+        Ok(Box::new(Failing { solver: problem.solver("cg")?, at, kind }))
+    })
+}
+
+#[test]
+fn a_run_goes_on_from_its_last_version_where_its_place_is_lost() {
+    let problem = Problem::poisson(8);
+    let undisturbed = run(&problem, None, &[], AfarErrorKind::Lost).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let session = problem.builder(dir.path(), plan(Scheme::Exact), 5).build().unwrap();
+    let report = run(&problem, Some(session), &[12, 13], AfarErrorKind::Lost).unwrap();
+    assert_eq!((report.ended, report.places_lost, report.recoveries), (Ended::Converged, 2, 2));
+    let lost = EventKind::PlaceLost { message: "device 0 is gone".to_owned() };
+    let at: Vec<u64> = report.events.iter().filter(|event| event.kind == lost).map(|event| event.iteration).collect();
+    assert_eq!(at, [12, 13]);
+    assert_eq!((report.lost, report.executed), (2 + 3, undisturbed.executed + 5));
+    for sample in &report.history {
+        let expected = undisturbed.history[sample.iteration as usize - 1];
+        assert_eq!(sample.relative_residual.to_bits(), expected.relative_residual.to_bits(), "{}", sample.iteration);
+    }
+}
+
+#[test]
+fn a_run_without_versions_starts_over_where_its_place_is_lost() {
+    let problem = Problem::poisson(6);
+    let report = run(&problem, None, &[4], AfarErrorKind::Lost).unwrap();
+    assert_eq!((report.ended, report.places_lost, report.lost), (Ended::Converged, 1, 4));
+}
+
+#[test]
+fn a_run_that_only_loses_places_ends_with_the_error() {
+    let problem = Problem::poisson(6);
+    let error = run(&problem, None, &[3; 100], AfarErrorKind::Lost).unwrap_err();
+    assert_eq!(error.lost_place().map(|lost| lost.message.as_str()), Some("device 0 is gone"));
+}
+
+#[test]
+fn any_other_failure_of_a_place_ends_the_run() {
+    let problem = Problem::poisson(6);
+    for kind in [AfarErrorKind::NoRoom, AfarErrorKind::Failed] {
+        let error = run(&problem, None, &[3], kind).unwrap_err();
+        assert!(error.lost_place().is_none() && error.to_string() == "device 0 is gone", "{error}");
+    }
+}
