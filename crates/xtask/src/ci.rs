@@ -105,7 +105,9 @@ fn examples(root: &Path) -> Result<()> {
 }
 
 /// Checks each crate without its default features, and with each feature alone; of features that
-/// are in no default set, the tests are run that the workspace's tests leave out.
+/// are in no default set, the tests are run that the workspace's tests leave out. Those of a
+/// program that hands the feature on are built with the whole workspace: alone, all it is made of
+/// would be built again with other features.
 fn features(root: &Path, long: bool) -> Result<()> {
     step("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
@@ -118,10 +120,15 @@ fn features(root: &Path, long: bool) -> Result<()> {
         for package in packages {
             step(&format!("feature {feature} of {package} alone"));
             let alone = ["--quiet", "--locked", "--package", &package, "--no-default-features", "--features", &feature];
-            match tests_of(&metadata, &package, &feature) {
-                Some(tests) => succeed(cargo(root).arg("test").args(alone).args(tests))?,
-                None => succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?,
+            let tests = tests_of(&metadata, &package, &feature);
+            let is_handed_on = hands_on(&metadata, &package, &feature);
+            if tests.is_none() || is_handed_on {
+                succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?;
             }
+            let Some(tests) = tests else { continue };
+            let with_all = ["--quiet", "--locked", "--workspace", "--features", &format!("{package}/{feature}")];
+            let selected = if is_handed_on { &with_all[..] } else { &alone[..] };
+            succeed(cargo(root).arg("test").args(selected).args(tests))?;
         }
     }
     Ok(())
@@ -187,14 +194,22 @@ fn feature_owners(metadata: &Value) -> BTreeMap<String, Vec<String>> {
     owners
 }
 
+/// Returns whether a feature of a package does nothing but switch on features of others.
+fn hands_on(metadata: &Value, package: &str, feature: &str) -> bool {
+    let own = packages(metadata).find(|other| other["name"] == package);
+    own.is_some_and(|own| listed(&own["features"][feature]).iter().all(|name| name.contains('/')))
+}
+
+/// Returns the texts of a list.
+fn listed(value: &Value) -> Vec<String> {
+    let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
+}
+
 /// Returns the targets of a package to test with a feature, as cargo's options; `None` where
 /// checking is enough: all that it adds is tested with the workspace, or with another package that
 /// has it.
 fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
-    let listed = |value: &Value| -> Vec<String> {
-        let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-        names.map(str::to_owned).collect()
-    };
     let is_default = |package: &Value| listed(&package["features"]["default"]).iter().any(|name| name == feature);
     let own = packages(metadata).find(|other| other["name"] == package)?;
     let targets = own["targets"].as_array()?;
@@ -202,8 +217,7 @@ fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String
     let named = targets.iter().filter(needs).filter(|target| listed(&target["kind"]) == ["test"]);
     let mut tests: Vec<String> =
         named.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect();
-    let only_forwards = listed(&own["features"][feature]).iter().all(|name| name.contains('/'));
-    if tests.is_empty() && (only_forwards || packages(metadata).any(is_default)) {
+    if tests.is_empty() && (hands_on(metadata, package, feature) || packages(metadata).any(is_default)) {
         return None;
     }
     let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|found| found == kind));
