@@ -15,6 +15,7 @@ mod method;
 mod observe;
 mod options;
 mod output;
+mod place;
 mod problem;
 mod ranks;
 mod report;

@@ -54,8 +54,11 @@ pub(crate) struct ProblemArgs {
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=256), help_heading = "Machine")]
     pub(crate) threads: Option<u16>,
 
-    /// Device on which the codec qb runs; solvers run on the host.
-    #[arg(long, value_enum, default_value = "host", help_heading = "Machine")]
+    /// Solve on CUDA device N, with the residuals and the versions of the host bit for bit. Without
+    /// N it is the first device, or with several ranks on a node one for each in turn. `recoup
+    /// device` lists the devices.
+    #[arg(long, value_name = "N|host", num_args = 0..=1, default_value = "host", default_missing_value = "cuda",
+          help_heading = "Machine")]
     pub(crate) device: DeviceChoice,
 
     /// Distribute the rows over the ranks of an MPI job.
@@ -72,13 +75,27 @@ pub(crate) enum OperatorKind {
     Stencil,
 }
 
-/// Device of a part that can compute on one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// Place where a solver computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceChoice {
     /// The processor.
     Host,
-    /// An NVIDIA GPU.
-    Cuda,
+    /// A CUDA device: that of this number, or one by the place of this rank on its node.
+    Cuda(Option<usize>),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "host" => Ok(Self::Host),
+            "cuda" => Ok(Self::Cuda(None)),
+            number => number.parse().map(|number| Self::Cuda(Some(number))).map_err(|_| {
+                "expected the number of a CUDA device (see `recoup device`), cuda for any, or host".to_owned()
+            }),
+        }
+    }
 }
 
 /// The iterative method and when it stops.

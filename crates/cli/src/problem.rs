@@ -9,16 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use recoup::compress::{codec, codec_on_cuda};
-use recoup::core::{CodecId, Comm, Operator};
-use recoup::pipeline::{CodecTable, Codecs, Reference};
+use recoup::compress::codec;
+use recoup::core::{Comm, Operator};
+use recoup::pipeline::{Codecs, Reference};
 use recoup::solvers::{
     Csr, DistributedCsr, DistributedPoisson3d, LocalRows, MatrixMarketError, Poisson3d, Pool, RightHandSide,
     RowPartition, System, read_matrix, read_matrix_rows,
 };
 
 use crate::exit::Exit;
-use crate::options::{DeviceChoice, OperatorKind, ProblemArgs};
+use crate::options::{OperatorKind, ProblemArgs};
+use crate::place::SolveDevice;
 use crate::ranks::{self, agree};
 use crate::vector_file::{self, RIGHT_HAND_SIDE};
 
@@ -37,8 +38,10 @@ pub(crate) struct LinearProblem {
     pub(crate) rhs: Arc<[f64]>,
     /// The threads of this rank.
     pub(crate) pool: Arc<Pool>,
-    /// The codecs, some on the device.
+    /// The codecs.
     pub(crate) codecs: Codecs,
+    /// The device to solve on, if one was asked for.
+    pub(crate) device: Option<SolveDevice>,
     /// Nonzeros of A on all ranks.
     pub(crate) nonzeros: u64,
     comm: Box<dyn Comm>,
@@ -59,8 +62,8 @@ impl LinearProblem {
     /// that cannot be used; the same on all ranks.
     pub(crate) fn load(args: &ProblemArgs) -> Result<Self> {
         let comm = ranks::comm(args.mpi)?;
-        let table = agree(comm.as_ref(), available_codecs(args))?;
-        let all = Codecs::shared(table, comm.size());
+        let device = SolveDevice::open(args.device, comm.as_ref())?;
+        let all = Codecs::shared(codec, comm.size());
         let codecs = Codecs { threads: args.threads.map_or(all.threads, usize::from), ..all };
         let pool = Arc::new(Pool::new(codecs.threads));
         let Operators { operator, reference, rows } =
@@ -69,7 +72,7 @@ impl LinearProblem {
         let mut nonzeros = [operator.nonzeros() as f64];
         comm.sum(&mut nonzeros)?;
         let nonzeros = nonzeros[0] as u64;
-        Ok(Self { operator, reference, rows, rhs: rhs.into(), pool, codecs, nonzeros, comm })
+        Ok(Self { operator, reference, rows, rhs: rhs.into(), pool, codecs, device, nonzeros, comm })
     }
 
     /// Returns the system that a solver is made from.
@@ -109,18 +112,6 @@ impl LinearProblem {
         let [residual, rhs] = squares.map(f64::sqrt);
         Ok(if rhs > 0.0 { residual / rhs } else { residual })
     }
-}
-
-/// Returns the codecs to use, if all that was asked for is available.
-fn available_codecs(args: &ProblemArgs) -> Result<CodecTable> {
-    if args.device == DeviceChoice::Host {
-        return Ok(codec);
-    }
-    let qb = codec_on_cuda(CodecId::Qb);
-    qb.map_err(|error| {
-        Exit::NotAvailable.because(format!("--device cuda: no CUDA codec: {error}; use --device host"))
-    })?;
-    Ok(codec_on_cuda)
 }
 
 /// The operator that the options ask for.

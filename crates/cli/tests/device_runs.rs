@@ -1,0 +1,186 @@
+//! `recoup solve`, `run` and `compare` on the double of a CUDA device: what the host computes, bit
+//! for bit, and the host's words where there is no device.
+#![cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use recoup_cuda_double::Double;
+use serde_json::Value;
+
+/// Problems and methods of whole runs: each method that has a form on a device, both operators,
+/// with a preconditioner and without.
+const CASES: [&str; 5] = [
+    "--poisson3d 12 --method cg --pc jacobi --rhs-kind random --rtol 1e-8",
+    "--poisson3d 12 --operator stencil --method cg --rhs-kind random --rtol 1e-8",
+    "--poisson3d 9 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
+    "--matrix sherman1 --method bicgstab --pc jacobi --rtol 1e-8",
+    "--poisson3d 8 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2",
+];
+
+/// A matrix of the repository.
+fn matrix() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/sherman1.mtx.gz")
+}
+
+/// The program where the double is the driver, with settings of the double.
+fn command(arguments: &str, dir: &Path, settings: &[(&str, &str)]) -> Command {
+    let link = dir.join("libcuda.so");
+    if !link.exists() {
+        std::os::unix::fs::symlink(Double::path(), &link).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    let words = arguments.split_whitespace().map(|word| match word {
+        "sherman1" => matrix().into_os_string(),
+        word => word.into(),
+    });
+    command.args(words).arg("--threads").arg("1").current_dir(dir).stdin(Stdio::null());
+    command.env("LD_LIBRARY_PATH", dir).envs(settings.iter().copied());
+    command
+}
+
+fn recoup(arguments: &str, dir: &Path) -> Output {
+    command(arguments, dir, &[]).output().unwrap()
+}
+
+/// The report of a command that is to end well.
+fn report(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", said(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The residual after each iteration, in the text of the log: every bit of it.
+fn residuals(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| line.split(',').take(2).collect::<Vec<_>>().join(","));
+    lines.collect()
+}
+
+/// Every file of the versions below a directory.
+fn versions(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for version in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        if !version.file_name().unwrap().to_string_lossy().starts_with('v') {
+            continue;
+        }
+        for file in std::fs::read_dir(&version).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = file.strip_prefix(dir).unwrap().to_string_lossy().into_owned();
+            found.insert(name, std::fs::read(&file).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_on_the_device_has_the_residuals_and_the_versions_of_the_host_byte_for_byte() {
+    for case in CASES {
+        for scheme in ["exact", "lossy"] {
+            let dir = tempfile::tempdir().unwrap();
+            let protected = format!("{case} --scheme {scheme} --interval 5it --keep 100 --failures at:7,16 --sync");
+            let on = |place: &str, name: &str| {
+                let results = format!("--dir {name} --residual-log {name}.csv --solution {name}.npy --json");
+                report(&recoup(&format!("run {protected} {results} {place}"), dir.path()))
+            };
+            let host = on("", "host");
+            let device = on("--device", "device");
+            assert_eq!(host["recoveries"], 2, "{case} {scheme}: {host}");
+            for key in ["iterations", "relative_residual", "payload_bytes", "recoveries"] {
+                assert_eq!(host[key], device[key], "{case} {scheme}: {key}");
+            }
+            assert_eq!(device["device"], "recoup CUDA double", "{case} {scheme}");
+            let [expected, found] = ["host", "device"].map(|name| dir.path().join(name));
+            let logs = [&expected, &found].map(|path| residuals(&path.with_extension("csv")));
+            assert!(logs[0].len() > 16 && logs[0] == logs[1], "{case} {scheme}: {logs:?}");
+            let solutions = [&expected, &found].map(|path| std::fs::read(path.with_extension("npy")).unwrap());
+            assert!(solutions[0] == solutions[1], "{case} {scheme}: another solution");
+            let files = [&expected, &found].map(|path| versions(&path.join("solve")));
+            assert!(files[0].len() > 3, "{case} {scheme}: {:?}", files[0].keys());
+            for (name, bytes) in &files[0] {
+                assert!(files[1].get(name) == Some(bytes), "{case} {scheme}: {name} differs");
+            }
+            assert_eq!(files[0].len(), files[1].len(), "{case} {scheme}");
+        }
+    }
+}
+
+/// Waits until a version of at least this number is there, or the run has ended.
+fn wait_for_version(least: u64, dir: &Path, child: &mut Child) {
+    let is_there = || {
+        let names = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let numbers = names.filter_map(|name| name.to_string_lossy().strip_prefix('v')?.parse::<u64>().ok());
+        numbers.max() >= Some(least)
+    };
+    while !is_there() {
+        assert_eq!(child.try_wait().unwrap(), None, "the run ended before version {least}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process on one place is killed, and one on the other goes on from what it left.
+#[test]
+fn a_run_killed_on_the_device_goes_on_on_the_host_and_back_bit_for_bit() {
+    let case = CASES[0];
+    let dir = tempfile::tempdir().unwrap();
+    let undisturbed = report(&recoup(&format!("solve {case} --solution x.npy --json"), dir.path()));
+    let expected = std::fs::read(dir.path().join("x.npy")).unwrap();
+    let slow = format!("run {case} --scheme exact --interval 5it --dir d --t-iter 20ms");
+    for (name, [first, second]) in [("a", ["--device", ""]), ("b", ["", "--device"])] {
+        let run = slow.replace("--dir d", &format!("--dir {name}"));
+        let mut child = command(&format!("{run} {first}"), dir.path(), &[]).stderr(Stdio::null()).spawn().unwrap();
+        wait_for_version(10, &dir.path().join(name).join("solve"), &mut child);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let again = run.replace(" --t-iter 20ms", "");
+        let resumed = report(&recoup(&format!("{again} {second} --solution y.npy --json"), dir.path()));
+        assert!(resumed["resumed_from"].as_u64().unwrap() >= 10, "{name}: {resumed}");
+        assert_eq!(resumed["iterations"], undisturbed["iterations"], "{name}");
+        assert!(std::fs::read(dir.path().join("y.npy")).unwrap() == expected, "{name}: another solution");
+    }
+}
+
+#[test]
+fn a_device_lost_in_the_middle_of_a_run_leaves_the_host_to_go_on_from_the_last_version() {
+    let case = CASES[0];
+    let dir = tempfile::tempdir().unwrap();
+    let run = |name: &str| format!("run {case} --scheme exact --interval 5it --sync --dir {name} --json");
+    let calls = 2000.to_string();
+    let undisturbed = report(&recoup(&format!("{} --solution x.npy", run("host")), dir.path()));
+    let lost = command(&format!("{} --device --solution y.npy", run("device")), dir.path(), &[("RECOUP_DOUBLE_LOST_AT", &calls)]);
+    let output = { lost }.output().unwrap();
+    let found = report(&output);
+    assert!(said(&output).contains("goes on on the host"), "{}", said(&output));
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("CUDA_ERROR_DEVICE_UNAVAILABLE"), "{notes}");
+    assert_eq!(found["iterations"], undisturbed["iterations"], "{found}");
+    assert!(found["iterations_lost"].as_u64().unwrap() < 6, "{found}");
+    let [x, y] = ["x.npy", "y.npy"].map(|name| std::fs::read(dir.path().join(name)).unwrap());
+    assert!(x == y, "another solution");
+}
+
+#[test]
+fn what_a_device_cannot_do_is_said_before_anything_is_solved() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = "solve --poisson3d 4";
+    let cases = [
+        ("--method cg --device 3", 5, "number 3 asked for, 1 found"),
+        ("--method cg --device gpu", 2, "expected the number of a CUDA device"),
+        ("--method gauss-seidel --device", 2, "--method gauss-seidel has no form on a device"),
+        ("--method cg --pc ic0 --device", 2, "--pc ic0 has no form on a device"),
+    ];
+    for (arguments, code, expected) in cases {
+        let output = recoup(&format!("{small} {arguments}"), dir.path());
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {}", said(&output));
+        assert!(said(&output).contains(expected), "{arguments}: {}", said(&output));
+    }
+    let full = command(&format!("{small} --method cg --device"), dir.path(), &[("RECOUP_DOUBLE_MEMORY_BYTES", "4096")]);
+    let output = { full }.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("CUDA_ERROR_OUT_OF_MEMORY"), "{}", said(&output));
+}
