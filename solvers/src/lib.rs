@@ -9,6 +9,8 @@
 //! Must not know checkpoints, files or codecs: a solver names its variables and its safe points
 //! (`recoup_core::Iteration`) and leaves the rest to the pipeline.
 
+#[cfg(feature = "cuda")]
+pub mod device;
 mod kernels;
 mod methods;
 mod operators;

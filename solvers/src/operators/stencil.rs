@@ -71,6 +71,12 @@ impl Poisson3d {
         Self { pool, ..self }
     }
 
+    /// Points along a side of the cube.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn side(&self) -> usize {
+        self.n
+    }
+
     /// The threads.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
