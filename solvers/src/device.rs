@@ -6,5 +6,7 @@
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
 mod sys;
+mod system;
 
 pub use sys::{BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep};
+pub use system::{DevicePreconditioner, DeviceSystem};

@@ -7,6 +7,7 @@
 
 mod sweep;
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,10 +72,10 @@ impl Poisson3d {
         Self { pool, ..self }
     }
 
-    /// Points along a side of the cube.
+    /// Points along a side of the cube where all its planes are here.
     #[cfg(feature = "cuda")]
-    pub(crate) fn side(&self) -> usize {
-        self.n
+    pub(crate) fn whole_side(&self) -> Option<usize> {
+        (self.planes.len() == self.n).then_some(self.n)
     }
 
     /// The threads.
@@ -256,5 +257,9 @@ impl Operator for Poisson3d {
             sum.fetch_add(rows.map(hash).fold(0, u64::wrapping_add), Ordering::Relaxed);
         });
         sum.into_inner()
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }

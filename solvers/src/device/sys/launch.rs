@@ -100,9 +100,9 @@ impl CoefficientTable {
 
 /// The kernels of solvers on a device, the stream they run in, and room for their sums.
 ///
-/// A pass is one launch. A pass with sums adds a launch, one small copy to the host and one wait: two
-/// in an iteration of CG, five in one of BiCGSTAB. Scalars kept on the device would save these waits;
-/// the host would then read the residual norm one iteration late.
+/// A pass is one launch. A pass with sums adds a launch, one small copy to the host and one wait:
+/// two in an iteration of CG, three in one of BiCGSTAB. Scalars kept on the device would save these
+/// waits; the host would then read the residual norm one iteration late.
 pub struct DevicePasses {
     stream: Stream,
     pub(super) kernels: PassKernels,
@@ -224,7 +224,7 @@ impl DevicePasses {
         let chunks = partition.chunks() as u32;
         let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
         let room = &mut *self.room();
-        room.reserve((blocks * count) as usize, (chunks * count) as usize)?;
+        room.reserve(blocks as usize * sums.len(), (chunks * count) as usize)?;
         let of_blocks = room.blocks.view_mut();
         pass(&of_blocks)?;
         let of_chunks = room.chunks.view_mut();

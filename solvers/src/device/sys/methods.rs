@@ -36,7 +36,7 @@ impl<'v> CgInverse<'v> {
 pub struct DeviceDirections<'v> {
     /// The vectors.
     pub vectors: &'v [DeviceView<'v, f64>],
-    /// What is taken away of each.
+    /// The part of each that is taken away.
     pub parts: &'v [f64],
 }
 
@@ -171,8 +171,8 @@ impl DevicePasses {
         let s: &dyn Argument = s.as_ref().map_or(&NO_VECTOR, |s| s);
         self.sums(n, |sums| {
             let arguments: [&dyn Argument; 10] = [&n, &alpha, &omega, &p, s, &t, &shadow, &*x, &*r, sums];
-            // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x, r and
-            // two values for each block.
+            // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x, r
+            // and two values for each block.
             unsafe { self.for_blocks(&self.kernels.bicgstab_iterate_step, n, &arguments) }
         })
     }

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "a launch trusts its arguments, and a kernel takes a matrix as its addresses")]
 
 use bytemuck::{Pod, Zeroable};
+use recoup_core::Operator;
 use recoup_device::{Argument, DeviceError, DeviceKernel, DeviceVec, DeviceView, DeviceViewMut, Stream};
 
 use super::launch::{DevicePasses, rows_of};
@@ -30,8 +31,8 @@ enum OperatorForm {
     Slices(SlicedRows),
 }
 
-/// A matrix in slices of 32 rows, entry k of the rows of a slice side by side. A slice is as long as
-/// its longest row; what follows a shorter one is never read.
+/// A matrix in slices of 32 rows, entry k of the rows of a slice side by side. A slice is as long
+/// as its longest row; what follows a shorter one is never read.
 #[derive(Debug)]
 struct SlicedRows {
     addresses: SliceAddresses,
@@ -41,7 +42,7 @@ struct SlicedRows {
     _values: DeviceVec<f64>,
 }
 
-/// Where the parts of a sliced matrix are, as kernels take it; `Slices` in `operators.cuh`.
+/// Addresses of the parts of a sliced matrix, as kernels take them; `Slices` in `operators.cuh`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct SliceAddresses {
@@ -64,24 +65,24 @@ struct OperatorKernels<'k> {
 }
 
 impl DeviceOperator {
-    /// The Laplacian, which needs no memory.
-    ///
-    /// # Panics
-    /// When its rows have no 32-bit numbers.
-    #[must_use]
-    pub fn of_stencil(stencil: &Poisson3d) -> Self {
-        let side = stencil.side();
-        let rows = u32::try_from(side.pow(3)).expect("rows have 32-bit numbers");
-        Self { rows, form: OperatorForm::Stencil { side: side as u32 } }
-    }
-
-    /// Copies a matrix to the device of `stream`.
+    /// The form of `a` on the device of `stream`: of a [`Csr`], or of a whole [`Poisson3d`], which
+    /// needs no memory. `None` for another operator.
     ///
     /// # Errors
     /// [`DeviceError::Driver`] when the device has no room for it.
-    pub fn of_matrix(stream: &Stream, matrix: &Csr) -> Result<Self, DeviceError> {
-        let rows = rows_of([matrix.n()]);
-        Ok(Self { rows, form: OperatorForm::Slices(SlicedRows::of(stream, matrix)?) })
+    ///
+    /// # Panics
+    /// When its rows have no 32-bit numbers.
+    pub fn of(stream: &Stream, a: &dyn Operator) -> Result<Option<Self>, DeviceError> {
+        let Some(known) = a.as_any() else { return Ok(None) };
+        let form = if let Some(matrix) = known.downcast_ref::<Csr>() {
+            OperatorForm::Slices(SlicedRows::of(stream, matrix)?)
+        } else if let Some(side) = known.downcast_ref::<Poisson3d>().and_then(Poisson3d::whole_side) {
+            OperatorForm::Stencil { side: side as u32 }
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Self { rows: rows_of([a.rows()]), form }))
     }
 
     /// Number of rows.

@@ -11,7 +11,7 @@ pub(super) struct SumRoom {
     pub(super) blocks: DeviceVec<f64>,
     /// For each sum, one value for each chunk of blocks.
     pub(super) chunks: DeviceVec<f64>,
-    /// Where the device copies these to.
+    /// The memory of the host that the device copies these to.
     pub(super) host: HostBuffer,
 }
 

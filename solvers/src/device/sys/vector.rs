@@ -159,8 +159,8 @@ impl DevicePasses {
                 let table = VectorTable::new(vectors.iter().copied());
                 let count = vectors.len() as u32;
                 let own = sums.as_view().slice(part * TABLE * blocks..sums.len());
-                // SAFETY: as the kernel is declared; it reads n rows of `count` vectors and writes a
-                // value for each block and vector, from the place of this table on.
+                // SAFETY: as the kernel is declared; it reads n rows of `count` vectors and writes
+                // a value for each block and vector, from the place of this table on.
                 unsafe { self.for_blocks(&self.kernels.multi_dot, n, &[&n, &w, &table, &count, &own]) }?;
             }
             Ok(())
