@@ -9,4 +9,4 @@ mod sys;
 mod system;
 
 pub use sys::{BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep};
-pub use system::{DevicePreconditioner, DeviceSystem};
+pub use system::{DevicePreconditioner, DeviceSystem, afar};

@@ -109,8 +109,9 @@ impl DevicePreconditioner {
     }
 }
 
-/// An error of a device, as solvers give it.
-pub(crate) fn afar(error: &DeviceError) -> SolveError {
+/// Turns an error of a device into one of solvers, by what can be done about it.
+#[must_use]
+pub fn afar(error: &DeviceError) -> SolveError {
     let kind = if error.is_lost() {
         AfarErrorKind::Lost
     } else if error.is_out_of_memory() {

@@ -1,6 +1,8 @@
 //! The passes on a device: the host's bits, for every pass.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
+mod failures;
 mod operators;
+mod recurrence;
 mod support;
 mod vectors;
