@@ -5,8 +5,12 @@
 //!
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
+mod error;
 mod sys;
 mod system;
+mod vector;
 
+pub use error::afar_error;
 pub use sys::{BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep};
-pub use system::{DevicePreconditioner, DeviceSystem, afar};
+pub use system::{DevicePreconditioner, DeviceSystem};
+pub use vector::DeviceVector;

@@ -1,8 +1,9 @@
 //! A linear system on a device, made from the host's.
 
-use recoup_core::{AfarError, AfarErrorKind, SolveError};
-use recoup_device::{Device, DeviceError, DeviceVec, DeviceView};
+use recoup_core::SolveError;
+use recoup_device::{Device, DeviceVec, DeviceView};
 
+use super::error::solve_error;
 use super::sys::{CgInverse, DeviceOperator, DevicePasses};
 use crate::{Preconditioner, System};
 
@@ -39,12 +40,12 @@ impl<'a> DeviceSystem<'a> {
             let what = "number of rows on a device";
             return Err(SolveError::Parameter { what, value: rows as f64, expected: "less than 2^32" });
         }
-        let passes = DevicePasses::load(device).map_err(|error| afar(&error))?;
-        let operator = DeviceOperator::of(passes.stream(), system.a).map_err(|error| afar(&error))?;
+        let passes = DevicePasses::load(device).map_err(solve_error)?;
+        let operator = DeviceOperator::of(passes.stream(), system.a).map_err(solve_error)?;
         let method = "a solve on a device";
         let needed = "all rows on one rank, as a matrix or a stencil";
         let operator = operator.ok_or(SolveError::Operator { method, needed })?;
-        let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(|error| afar(&error))?;
+        let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(solve_error)?;
         Ok(Self { host: *system, passes, operator, b })
     }
 
@@ -96,7 +97,7 @@ impl DevicePreconditioner {
         let diagonal =
             preconditioner.diagonal().ok_or(SolveError::Preconditioner { name, instead: "jacobi or none" })?;
         let copied = DeviceVec::copy_of(system.passes.stream(), diagonal);
-        copied.map(Self::Diagonal).map_err(|error| afar(&error))
+        copied.map(Self::Diagonal).map_err(solve_error)
     }
 
     /// The inverse, as passes of CG take it.
@@ -107,17 +108,4 @@ impl DevicePreconditioner {
             Self::Diagonal(diagonal) => CgInverse::Diagonal(diagonal.view()),
         }
     }
-}
-
-/// Turns an error of a device into one of solvers, by what can be done about it.
-#[must_use]
-pub fn afar(error: &DeviceError) -> SolveError {
-    let kind = if error.is_lost() {
-        AfarErrorKind::Lost
-    } else if error.is_out_of_memory() {
-        AfarErrorKind::NoRoom
-    } else {
-        AfarErrorKind::Failed
-    };
-    SolveError::Afar(AfarError { message: error.to_string(), kind })
 }

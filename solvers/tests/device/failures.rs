@@ -4,7 +4,7 @@ use recoup_comm::Solo;
 use recoup_core::{AfarErrorKind, SolveError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::{Device, DeviceError};
-use recoup_solvers::device::afar;
+use recoup_solvers::device::afar_error;
 use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 
 use super::recurrence::DeviceCg;
@@ -12,7 +12,7 @@ use super::support::{double, wave};
 
 /// Two steps of CG, and the iterate.
 fn scenario() -> Result<Vec<f64>, SolveError> {
-    let device = Device::open(0).map_err(|error| afar(&error))?;
+    let device = Device::open(0).map_err(|error| afar_error(&error))?;
     let matrix = Csr::poisson3d(4);
     let jacobi = JacobiPreconditioner::new(&matrix)?;
     let pool = Pool::new(1);
@@ -24,7 +24,7 @@ fn scenario() -> Result<Vec<f64>, SolveError> {
         cg.step()?;
         cg.fetch(&cg.vectors.x)
     };
-    run().map_err(|error| afar(&error))
+    Ok(run().map_err(|error| afar_error(&error))?)
 }
 
 fn run(double: &Double, settings: &Settings) -> (Result<Vec<f64>, SolveError>, DoubleReport) {

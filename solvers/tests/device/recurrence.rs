@@ -4,7 +4,7 @@ use recoup_comm::Solo;
 use recoup_core::{Iteration, Lent, Operator, Registered, SolveError, Values};
 use recoup_cuda_double::Settings;
 use recoup_device::{Device, DeviceError, DeviceVec};
-use recoup_solvers::device::{DeviceDirections, DevicePreconditioner, DeviceSystem, IterateStep, afar};
+use recoup_solvers::device::{DeviceDirections, DevicePreconditioner, DeviceSystem, IterateStep, afar_error};
 use recoup_solvers::{Cg, Csr, Identity, Ilu0, JacobiPreconditioner, Poisson3d, Pool, Preconditioner, Stop, System};
 
 use super::support::{compare, on_device, wave};
@@ -38,9 +38,9 @@ impl<'a> DeviceCg<'a> {
         let preconditioner = DevicePreconditioner::of(&system, preconditioner)?;
         let zeros = || DeviceVec::zeros(system.passes().stream(), system.rhs().len());
         let vectors = || Ok(CgVectors { x: zeros()?, r: zeros()?, p: zeros()?, q: zeros()? });
-        let vectors = vectors().map_err(|error| afar(&error))?;
+        let vectors = vectors().map_err(|error| afar_error(&error))?;
         let mut cg = Self { system, preconditioner, vectors, rho: 0.0 };
-        cg.start().map_err(|error| afar(&error))?;
+        cg.start().map_err(|error| afar_error(&error))?;
         Ok(cg)
     }
 

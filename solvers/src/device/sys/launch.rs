@@ -133,6 +133,15 @@ impl DevicePasses {
         &self.stream
     }
 
+    /// Makes room for passes over `n` rows with up to `sums` sums.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the device has no more.
+    pub fn reserve_sums(&self, n: usize, sums: usize) -> Result<(), DeviceError> {
+        let chunks = Partition::new(n, BLOCK).chunks();
+        self.room().reserve(n.div_ceil(BLOCK) * sums, chunks * sums)
+    }
+
     fn room(&self) -> MutexGuard<'_, SumRoom> {
         // What a panic left half done is overwritten by the next pass.
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
