@@ -11,6 +11,8 @@ mod system;
 mod vector;
 
 pub use error::afar_error;
-pub use sys::{BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep};
+pub use sys::{
+    BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep, KERNEL_SOURCE,
+};
 pub use system::{DevicePreconditioner, DeviceSystem};
 pub use vector::DeviceVector;

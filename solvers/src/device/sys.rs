@@ -6,6 +6,6 @@ mod operators;
 mod room;
 mod vector;
 
-pub use launch::DevicePasses;
+pub use launch::{DevicePasses, KERNEL_SOURCE};
 pub use methods::{BicgstabVectors, CgInverse, DeviceDirections, IterateStep};
 pub use operators::{DeviceOperator, DeviceSweep};

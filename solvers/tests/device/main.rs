@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
 mod failures;
+mod kernels;
 mod operators;
 mod recurrence;
 mod support;

@@ -15,8 +15,8 @@ use super::room::SumRoom;
 use crate::kernels::BLOCK;
 use crate::kernels::team::Partition;
 
-/// The kernels, as CUDA C.
-const SOURCE: &str = concat!(
+/// The kernels of all passes, as CUDA C.
+pub const KERNEL_SOURCE: &str = concat!(
     include_str!("sums.cuh"),
     include_str!("vector.cuh"),
     include_str!("operators.cuh"),
@@ -122,7 +122,12 @@ impl DevicePasses {
     /// [`DeviceError::NotAvailable`] when there is no compiler for them, [`DeviceError::Driver`]
     /// when the device refuses.
     pub fn load(device: &Device) -> Result<Self, DeviceError> {
-        let module = DeviceModule::load(device, SOURCE, "solvers.cuh")?;
+        Self::of_source(device, KERNEL_SOURCE)
+    }
+
+    /// Loads kernels of the same names from another source.
+    fn of_source(device: &Device, source: &str) -> Result<Self, DeviceError> {
+        let module = DeviceModule::load(device, source, "solvers.cuh")?;
         let kernels = PassKernels::load(&module)?;
         Ok(Self { stream: Stream::new(device)?, kernels, room: Mutex::new(SumRoom::new(device)?) })
     }
@@ -286,4 +291,54 @@ fn fetch<'h>(stream: &Stream, host: &'h HostBuffer, values: DeviceView<'_, f64>)
 pub(super) fn rows_of<const K: usize>(lengths: [usize; K]) -> u32 {
     assert!(lengths.iter().all(|length| *length == lengths[0]), "vectors of one pass differ in length");
     u32::try_from(lengths[0]).expect("rows have 32-bit numbers")
+}
+
+/// Defects put in by hand, which the double of the driver has to find.
+#[cfg(test)]
+mod tests {
+    use recoup_cuda_double::{Double, DoubleReport, Settings};
+    use recoup_device::DeviceVec;
+
+    use super::*;
+
+    /// The double's account of a pass: `x . y` of 1000 values with these kernels.
+    fn account(source: &str, is_swapped: bool) -> (Result<f64, DeviceError>, DoubleReport) {
+        let double = Double::load();
+        double.reset(&Settings::default());
+        let run = || {
+            let device = Device::open(0)?;
+            let passes = DevicePasses::of_source(&device, source)?;
+            let other = Stream::new(&device)?;
+            let stream = if is_swapped { &other } else { passes.stream() };
+            let x = DeviceVec::copy_of(stream, &[0.5; 1000])?;
+            let y = DeviceVec::copy_of(stream, &[2.0; 1000])?;
+            let mut z = DeviceVec::zeros(stream, 1000)?;
+            passes.axpy(1.0, y.view(), &mut z.view_mut())?;
+            passes.dot(x.view(), z.view())
+        };
+        let result = run();
+        (result, double.report())
+    }
+
+    #[test]
+    fn without_a_defect_nothing_is_found() {
+        let (result, report) = account(KERNEL_SOURCE, false);
+        assert_eq!(result, Ok(1000.0));
+        assert!(report.is_clean(), "{report}");
+    }
+
+    #[test]
+    fn a_bound_of_a_kernel_that_is_off_by_one_is_found() {
+        let source = KERNEL_SOURCE.replace("end = min(begin + BLOCK, n);", "end = min(begin + BLOCK, n + 1);");
+        assert_ne!(source, KERNEL_SOURCE);
+        let (result, report) = account(&source, false);
+        assert!(result.is_err_and(|error| error.is_lost()));
+        assert!(report.faults.iter().any(|fault| fault.contains("kernel dot")), "{report}");
+    }
+
+    #[test]
+    fn a_stream_that_is_not_the_vectors_own_is_found() {
+        let (_, report) = account(KERNEL_SOURCE, true);
+        assert!(!report.races.is_empty(), "{report}");
+    }
 }
