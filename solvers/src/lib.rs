@@ -18,12 +18,14 @@ mod preconditioner;
 mod read;
 mod rhs;
 pub mod roofline;
+mod space;
 mod system;
 
 pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
 pub use methods::{
-    Bicgstab, Cg, DIRECTIONS_MAX, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Jacobi, METHODS, MethodInputs,
-    NamedMethod, Need, PipelinedCg, Relaxation, Setting,
+    Bicgstab, BicgstabPasses, Cg, CgPasses, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
+    GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,
+    PreconditionedResidual, Relaxation, Setting,
 };
 pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
@@ -35,4 +37,5 @@ pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,
 };
 pub use rhs::{ParseRightHandSideError, RightHandSide, random_value, smooth_value};
+pub use space::Space;
 pub use system::{Method, Stop, System};

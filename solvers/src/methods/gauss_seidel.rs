@@ -262,8 +262,8 @@ impl Method for GaussSeidel<'_> {
         self.relaxation.named().name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        Ok(self.x.to_vec())
     }
 
     /// Each sweep reads the matrix, b, `1 / a_ii` and x and writes x; so does the residual, but for

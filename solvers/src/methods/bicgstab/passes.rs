@@ -43,3 +43,51 @@ pub trait BicgstabPasses: Space {
         p: &mut Self::Vector,
     ) -> Result<(), SolveError>;
 }
+
+impl BicgstabPasses for System<'_> {
+    fn two_dots(&self, t: &Vector, s: &Vector) -> Result<[f64; 2], SolveError> {
+        Ok(self.pool.sum_rows(s.len(), (), |rows, ()| {
+            let t = &t[rows.clone()];
+            [dot_block(t, &s[rows]), dot_block(t, t)]
+        }))
+    }
+
+    fn iterate_step(
+        &self,
+        alpha: f64,
+        omega: f64,
+        half_steps: &HalfSteps<'_, Vector>,
+        x: &mut Vector,
+        r: &mut Vector,
+    ) -> Result<[f64; 2], SolveError> {
+        let HalfSteps { p, s, t, shadow } = *half_steps;
+        Ok(self.pool.sum_rows(t.len(), (&mut x[..], &mut r[..]), |rows, (x, r)| {
+            let p = &p[rows.clone()];
+            let t = &t[rows.clone()];
+            match s {
+                Some(s) => add_two(alpha, p, omega, &s[rows.clone()], x),
+                None => add_two(alpha, p, omega, r, x),
+            }
+            for (r, t) in r.iter_mut().zip(t) {
+                *r -= omega * t;
+            }
+            [dot_block(r, r), dot_block(&shadow[rows], r)]
+        }))
+    }
+
+    fn direction_step(&self, beta: f64, omega: f64, r: &Vector, v: &Vector, p: &mut Vector) -> Result<(), SolveError> {
+        self.pool.for_rows(r.len(), &mut p[..], |rows, p| {
+            for ((p, r), v) in p.iter_mut().zip(&r[rows.clone()]).zip(&v[rows]) {
+                *p = r + beta * (*p - omega * v);
+            }
+        });
+        Ok(())
+    }
+}
+
+/// `x += alpha p + omega s`.
+fn add_two(alpha: f64, p: &[f64], omega: f64, s: &[f64], x: &mut [f64]) {
+    for ((x, p), s) in x.iter_mut().zip(p).zip(s) {
+        *x += alpha * p + omega * s;
+    }
+}
