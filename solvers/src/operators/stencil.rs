@@ -78,6 +78,12 @@ impl Poisson3d {
         (self.planes.len() == self.n).then_some(self.n)
     }
 
+    /// Points along a side of the cube, and planes of it that are here.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn side_and_planes(&self) -> [usize; 2] {
+        [self.n, self.planes.len()]
+    }
+
     /// The threads.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool

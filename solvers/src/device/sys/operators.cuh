@@ -89,6 +89,56 @@ DEVICE void residual(const A& a, u32 n, const double* __restrict__ b, const doub
 OPERATOR_KERNELS(stencil, Stencil)
 OPERATOR_KERNELS(slices, Slices)
 
+// Some planes of a cube: what lies around them has come from the ranks next to this one.
+struct Slab {
+    const double* below;
+    const double* above;
+    u32 side;
+    u32 planes;
+};
+
+// y = A x for the planes of a slab, the planes beside them absent at the boundary
+extern "C" __global__ void slab_apply(Slab a, u32 n, const double* x, double* y) {
+    u32 i = own_row();
+    if (i >= n) return;
+    u32 plane = a.side * a.side;
+    u32 column = i % a.side;
+    u32 line = i / a.side % a.side;
+    u32 height = i / plane;
+    double below = height > 0 ? x[i - plane] : a.below ? a.below[i] : 0.0;
+    double front = line > 0 ? x[i - a.side] : 0.0;
+    double west = column > 0 ? x[i - 1] : 0.0;
+    double east = column + 1 < a.side ? x[i + 1] : 0.0;
+    double back = line + 1 < a.side ? x[i + a.side] : 0.0;
+    double above = height + 1 < a.planes ? x[i + plane] : a.above ? a.above[i % plane] : 0.0;
+    y[i] = 0.0 - below - front - west + 6.0 * x[i] - east - back - above;
+}
+
+// Entries of rows in columns of other ranks: those of row `rows[k]` stand from `starts[k]` to `starts[k + 1]`.
+struct Beyond {
+    const u32* rows;
+    const u64* starts;
+    const u32* columns;
+    const double* values;
+};
+
+// y = y + B halo for the rows that have such entries, each row's summed first
+extern "C" __global__ void add_beyond(Beyond b, u32 count, const double* halo, double* y) {
+    u32 k = own_row();
+    if (k >= count) return;
+    double total = -0.0;
+    for (u64 entry = b.starts[k]; entry < b.starts[k + 1]; entry++) {
+        total += b.values[entry] * halo[b.columns[entry]];
+    }
+    y[b.rows[k]] += total;
+}
+
+// The values of some rows, one after the other.
+extern "C" __global__ void gather(u32 count, const u32* rows, const double* x, double* target) {
+    u32 k = own_row();
+    if (k < count) target[k] = x[rows[k]];
+}
+
 // The squares of each plane, in the order of the host's sweep: in eight lanes, point x of every line in lane x mod 8, the
 // lines in order, then the lanes in order. Eight threads a plane.
 extern "C" __global__ void plane_squares(u32 side, u32 planes, const double* r, double* sums) {

@@ -194,7 +194,7 @@ impl DeviceOperator {
         let residual_squared = match self.form {
             OperatorForm::Stencil { side } => {
                 passes.without_sums(n, |sums| self.launch_residual(passes, b, x, target, sums))?;
-                plane_squares(passes, side, target.as_view())?
+                passes.plane_squares(side, side, target.as_view())?
             }
             OperatorForm::Slices(_) => self.residual(passes, b, x, target)?,
         };
@@ -216,14 +216,19 @@ pub struct DeviceSweep<'v> {
     pub x: DeviceView<'v, f64>,
 }
 
-/// `r . r` in the order of the host's sweep over a cube.
-fn plane_squares(passes: &DevicePasses, side: u32, r: DeviceView<'_, f64>) -> Result<f64, DeviceError> {
-    let planes = side;
-    passes.sum_of_values(planes as usize, |sums| {
-        // SAFETY: as the kernel is declared; r has the rows of the cube, and there is a value for
-        // each plane.
-        unsafe { passes.for_rows(&passes.kernels.plane_squares, planes * PLANE_LANES, &[&side, &planes, &r, sums]) }
-    })
+impl DevicePasses {
+    /// `r . r` in the order of the host's sweep over some planes of a cube of side `side`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub(crate) fn plane_squares(&self, side: u32, planes: u32, r: DeviceView<'_, f64>) -> Result<f64, DeviceError> {
+        assert_eq!(r.len(), side as usize * side as usize * planes as usize, "planes of a cube");
+        self.sum_of_values(planes as usize, |sums| {
+            // SAFETY: as the kernel is declared; r has the rows of the planes, as asserted, and
+            // there is a value for each plane.
+            unsafe { self.for_rows(&self.kernels.plane_squares, planes * PLANE_LANES, &[&side, &planes, &r, sums]) }
+        })
+    }
 }
 
 impl SlicedRows {
