@@ -25,7 +25,7 @@ impl Space for DeviceSystem<'_> {
         DeviceSystem::host(self)
     }
 
-    fn inverse<'m>(&self, preconditioner: &'m dyn Preconditioner) -> Result<DevicePreconditioner, SolveError> {
+    fn inverse(&self, preconditioner: &dyn Preconditioner) -> Result<DevicePreconditioner, SolveError> {
         DevicePreconditioner::of(self, preconditioner)
     }
 

@@ -16,6 +16,8 @@ use super::support::{compare, on_device, wave};
 
 /// Orders in which the double does its work, drawn from as many seeds.
 const SEEDS: u64 = 20;
+/// Tolerance of every solve.
+pub(crate) const TOLERANCE: f64 = 1e-8;
 /// Steps of a solve that are compared.
 const STEPS: u64 = 30;
 
@@ -37,7 +39,7 @@ impl Made {
         S: CgPasses + JacobiPasses + GmresPasses + BicgstabPasses + 'a,
     {
         let x0 = vec![0.0; system.host().a.rows()];
-        let stop = Stop::at(1e-8);
+        let stop = Stop::at(TOLERANCE);
         let options = GmresOptions { restart: 7, side: Side::Left, stop };
         Ok(match self {
             Self::Cg => Box::new(Cg::new(system, m, &x0, stop)?),

@@ -6,5 +6,6 @@ mod kernels;
 mod lockstep;
 mod operators;
 mod refusals;
+mod suite;
 mod support;
 mod vectors;
