@@ -6,6 +6,7 @@
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
 mod error;
+mod space;
 mod sys;
 mod system;
 mod vector;

@@ -3,11 +3,11 @@
 use recoup_comm::Solo;
 use recoup_core::{AfarErrorKind, SolveError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
-use recoup_device::{Device, DeviceError};
-use recoup_solvers::device::afar_error;
+use recoup_device::Device;
+use recoup_solvers::device::{DeviceSystem, afar_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 
-use super::recurrence::DeviceCg;
+use super::lockstep::Made;
 use super::support::{double, wave};
 
 /// Two steps of CG, and the iterate.
@@ -18,13 +18,10 @@ fn scenario() -> Result<Vec<f64>, SolveError> {
     let pool = Pool::new(1);
     let b = wave(64, 0);
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };
-    let mut cg = DeviceCg::new(&system, &jacobi, &device)?;
-    let mut run = || -> Result<Vec<f64>, DeviceError> {
-        cg.step()?;
-        cg.step()?;
-        cg.fetch(&cg.vectors.x)
-    };
-    Ok(run().map_err(|error| afar_error(&error))?)
+    let mut solver = Made::Cg.solver(DeviceSystem::new(&system, &device)?, &jacobi)?;
+    solver.step()?;
+    solver.step()?;
+    solver.iterate()
 }
 
 fn run(double: &Double, settings: &Settings) -> (Result<Vec<f64>, SolveError>, DoubleReport) {
