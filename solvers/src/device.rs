@@ -6,14 +6,19 @@
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
 mod error;
+mod rows;
+mod share;
 mod space;
 mod sys;
 mod system;
 mod vector;
 
 pub use error::afar_error;
+pub use rows::DeviceRows;
+pub use share::DeviceShare;
 pub use sys::{
-    BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep, KERNEL_SOURCE,
+    BicgstabVectors, CgInverse, DeviceBeyond, DeviceDirections, DeviceOperator, DevicePasses, DeviceRowList,
+    DeviceSlab, DeviceSweep, IterateStep, KERNEL_SOURCE,
 };
 pub use system::{DevicePreconditioner, DeviceSystem};
 pub use vector::DeviceVector;

@@ -6,8 +6,8 @@ mod distributed;
 mod stencil;
 mod symmetry;
 
+pub use csr::{Csr, CsrError};
 #[cfg(feature = "cuda")]
 pub(crate) use distributed::{Beyond, Halo};
-pub use csr::{Csr, CsrError};
 pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, RowPartition};
 pub use stencil::Poisson3d;

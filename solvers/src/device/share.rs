@@ -28,8 +28,14 @@ pub struct DeviceShare {
 enum ShareForm {
     /// Planes of a cube.
     Slab(DeviceSlab),
-    /// Rows of a matrix: the entries between rows of this rank, and the others.
-    Rows { local: DeviceOperator, beyond: DeviceBeyond },
+    /// Rows of a matrix.
+    Rows(Box<MatrixShare>),
+}
+
+/// The entries between rows of this rank, and those in columns of others.
+struct MatrixShare {
+    local: DeviceOperator,
+    beyond: DeviceBeyond,
 }
 
 /// Room on the device for what is exchanged.
@@ -57,7 +63,14 @@ impl DeviceShare {
         let local = DeviceOperator::of(stream, matrix.local().as_ref()).map_err(solve_error)?;
         let local = local.expect("a matrix has a form on a device");
         let beyond = DeviceBeyond::of(stream, matrix.beyond()).map_err(solve_error)?;
-        Self::with(stream, ShareForm::Rows { local, beyond }, matrix.inside(), halo, matrix.rows()).map(Some)
+        Self::with(
+            stream,
+            ShareForm::Rows(Box::new(MatrixShare { local, beyond })),
+            matrix.inside(),
+            halo,
+            matrix.rows(),
+        )
+        .map(Some)
     }
 
     fn with(
@@ -95,14 +108,13 @@ impl DeviceShare {
     ) -> Result<(), SolveError> {
         // What a panic left half done is overwritten.
         let HaloRoom { outgoing, incoming } = &mut *self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        let fill = |target: &mut [f64]| {
+        let stream = passes.stream();
+        let fill = |values: &mut [f64]| {
             passes.gather(&self.sent, x, &mut outgoing.view_mut())?;
-            passes.stream().download(outgoing.view(), target)
+            Ok(stream.download(outgoing.view(), values)?)
         };
-        let take = |values: &[f64]| passes.stream().upload(values, &mut incoming.view_mut());
-        self.halo.exchange_filled(|target| fill(target).map_err(HaloError::Device), |values| {
-            take(values).map_err(HaloError::Device)
-        })?;
+        let take = |values: &[f64]| Ok(stream.upload(values, &mut incoming.view_mut())?);
+        self.halo.exchange_filled::<HaloError>(fill, take)?;
         self.multiply(passes, x, incoming.view(), y).map_err(solve_error)
     }
 
@@ -116,9 +128,9 @@ impl DeviceShare {
     ) -> Result<(), DeviceError> {
         match &self.form {
             ShareForm::Slab(slab) => passes.slab_apply(slab, x, halo, y),
-            ShareForm::Rows { local, beyond } => {
-                local.apply(passes, x, y)?;
-                passes.add_beyond(beyond, halo, y)
+            ShareForm::Rows(rows) => {
+                rows.local.apply(passes, x, y)?;
+                passes.add_beyond(&rows.beyond, halo, y)
             }
         }
     }
@@ -190,7 +202,7 @@ impl DeviceShare {
             ShareForm::Slab(slab) => {
                 passes.plane_squares(slab.side, slab.planes, target.as_view()).map_err(solve_error)?
             }
-            ShareForm::Rows { .. } => self.dot(passes, target.as_view(), target.as_view())?,
+            ShareForm::Rows(_) => self.dot(passes, target.as_view(), target.as_view())?,
         };
         passes.relax(omega, inverse_diagonal, x, target).map_err(solve_error)?;
         Ok(squares)
@@ -209,6 +221,12 @@ impl From<CommError> for HaloError {
     }
 }
 
+impl From<DeviceError> for HaloError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
 impl From<HaloError> for SolveError {
     fn from(error: HaloError) -> Self {
         match error {
@@ -222,10 +240,5 @@ fn slab_of(planes: &DistributedPoisson3d) -> DeviceSlab {
     let [side, here] = planes.slab().side_and_planes();
     let is_first = planes.first_row() == 0;
     let is_last = planes.first_row() + planes.rows() as u64 == planes.global_rows();
-    DeviceSlab {
-        side: side as u32,
-        planes: here as u32,
-        below: usize::from(!is_first),
-        above: usize::from(!is_last),
-    }
+    DeviceSlab { side: side as u32, planes: here as u32, below: usize::from(!is_first), above: usize::from(!is_last) }
 }

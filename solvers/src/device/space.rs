@@ -50,15 +50,15 @@ impl Space for DeviceSystem<'_> {
     }
 
     fn multiply(&self, x: &DeviceVector, y: &mut DeviceVector) -> Result<(), SolveError> {
-        self.operator().apply(self.passes(), x.view(), &mut y.view_mut()).map_err(solve_error)
+        self.operator().apply(self.passes(), x.view(), &mut y.view_mut())
     }
 
     fn multiply_dot(&self, x: &DeviceVector, y: &mut DeviceVector) -> Result<f64, SolveError> {
-        self.operator().apply_dot(self.passes(), x.view(), &mut y.view_mut()).map_err(solve_error)
+        self.operator().apply_dot(self.passes(), x.view(), &mut y.view_mut())
     }
 
     fn residual(&self, x: &DeviceVector, r: &mut DeviceVector) -> Result<f64, SolveError> {
-        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut r.view_mut()).map_err(solve_error)
+        self.operator().residual(self.passes(), self.rhs(), x.view(), &mut r.view_mut())
     }
 
     fn precondition(
@@ -123,7 +123,7 @@ impl JacobiPasses for DeviceSystem<'_> {
         room: &mut DeviceVector,
     ) -> Result<f64, SolveError> {
         let sweep = DeviceSweep { b: self.rhs(), inverse_diagonal: inverse_diagonal.view(), omega, x: x.view() };
-        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.view_mut()).map_err(solve_error)?;
+        let squared = self.operator().jacobi_sweep(self.passes(), sweep, &mut room.view_mut())?;
         std::mem::swap(x, room);
         Ok(squared)
     }

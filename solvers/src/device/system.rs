@@ -4,7 +4,8 @@ use recoup_core::SolveError;
 use recoup_device::{Device, DeviceVec, DeviceView};
 
 use super::error::solve_error;
-use super::sys::{CgInverse, DeviceOperator, DevicePasses};
+use super::rows::DeviceRows;
+use super::sys::{CgInverse, DevicePasses};
 use crate::{Preconditioner, System};
 
 /// Rows that kernels can number, with those of thread blocks that reach beyond.
@@ -17,22 +18,22 @@ const ROWS_MAX: usize = (u32::MAX - (1 << 16)) as usize;
 pub struct DeviceSystem<'a> {
     host: System<'a>,
     passes: DevicePasses,
-    operator: DeviceOperator,
+    operator: DeviceRows,
     b: DeviceVec<f64>,
 }
 
 impl std::fmt::Debug for DeviceSystem<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeviceSystem").field("operator", &self.operator).finish_non_exhaustive()
+        f.debug_struct("DeviceSystem").field("rows", &self.operator.rows()).finish_non_exhaustive()
     }
 }
 
 impl<'a> DeviceSystem<'a> {
-    /// Copies the operator and the right-hand side of `system` to `device`.
+    /// Copies the operator and the right-hand side of `system` to `device`. Collective.
     ///
     /// # Errors
-    /// [`SolveError::Operator`] for an operator that has no form on a device,
-    /// [`SolveError::Parameter`] for more rows than kernels can number, [`SolveError::Afar`] when
+    /// [`SolveError::Operator`] for an operator that has no form on a device, [`SolveError::Comm`]
+    /// when a rank is lost, [`SolveError::Parameter`] for more rows than kernels can number, [`SolveError::Afar`] when
     /// the device fails or has no room.
     pub fn new(system: &System<'a>, device: &Device) -> Result<Self, SolveError> {
         let rows = system.a.rows();
@@ -41,10 +42,7 @@ impl<'a> DeviceSystem<'a> {
             return Err(SolveError::Parameter { what, value: rows as f64, expected: "less than 2^32" });
         }
         let passes = DevicePasses::load(device).map_err(solve_error)?;
-        let operator = DeviceOperator::of(passes.stream(), system.a).map_err(solve_error)?;
-        let method = "a solve on a device";
-        let needed = "all rows on one rank, as a matrix or a stencil";
-        let operator = operator.ok_or(SolveError::Operator { method, needed })?;
+        let operator = DeviceRows::of(&passes, system)?;
         let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(solve_error)?;
         Ok(Self { host: *system, passes, operator, b })
     }
@@ -63,7 +61,7 @@ impl<'a> DeviceSystem<'a> {
 
     /// The operator.
     #[must_use]
-    pub fn operator(&self) -> &DeviceOperator {
+    pub fn operator(&self) -> &DeviceRows {
         &self.operator
     }
 

@@ -17,8 +17,8 @@ mod rows;
 
 #[cfg(feature = "cuda")]
 pub(crate) use csr::Beyond;
+pub use csr::{DistributedCsr, DistributedError};
 #[cfg(feature = "cuda")]
 pub(crate) use halo::Halo;
-pub use csr::{DistributedCsr, DistributedError};
 pub use poisson::DistributedPoisson3d;
 pub use rows::{LocalRows, RowPartition};

@@ -83,7 +83,7 @@ fn compare_solvers(label: &str, there: &dyn Method, here: &dyn Method) {
 }
 
 /// Steps both until the host has stopped, at most `steps` times.
-fn compare_steps(label: &str, there: &mut dyn Method, here: &mut dyn Method, steps: u64) {
+pub(crate) fn compare_steps(label: &str, there: &mut dyn Method, here: &mut dyn Method, steps: u64) {
     for step in 0..=steps {
         compare_solvers(&format!("{label}, step {step}"), there, here);
         if here.progress().status != recoup_core::Status::Running {
@@ -95,7 +95,7 @@ fn compare_steps(label: &str, there: &mut dyn Method, here: &mut dyn Method, ste
 }
 
 /// A matrix that is not symmetric, dominated by its diagonal, of 7 entries a row.
-fn convection(side: usize) -> Csr {
+pub(crate) fn convection(side: usize) -> Csr {
     let laplacian = Csr::poisson3d(side);
     let mut row_starts = vec![0];
     let mut columns = Vec::new();

@@ -125,8 +125,12 @@ impl DevicePasses {
         assert_eq!(halo.len(), (below + above) * plane, "planes around a slab");
         let first = *halo.address();
         let last = first + ((halo.len() - above * plane) * size_of::<f64>()) as u64;
-        let form =
-            SlabForm { below: if below > 0 { first } else { 0 }, above: if above > 0 { last } else { 0 }, side, planes };
+        let form = SlabForm {
+            below: if below > 0 { first } else { 0 },
+            above: if above > 0 { last } else { 0 },
+            side,
+            planes,
+        };
         // SAFETY: as the kernel is declared; it reads n rows of x and the planes around them, which
         // are there as asserted, and writes n rows of y.
         unsafe { self.for_rows(&self.kernels.slab_apply, n, &[&form, &n, &x, &*y]) }
@@ -145,7 +149,9 @@ impl DevicePasses {
         assert!(beyond.halo <= halo.len() && beyond.rows_end <= y.len(), "a share and its vectors");
         // SAFETY: as the kernel is declared; all columns are below the length of the halo and all
         // rows, each once, below that of y.
-        unsafe { self.for_rows(&self.kernels.add_beyond, beyond.count, &[&beyond.addresses, &beyond.count, &halo, &*y]) }
+        unsafe {
+            self.for_rows(&self.kernels.add_beyond, beyond.count, &[&beyond.addresses, &beyond.count, &halo, &*y])
+        }
     }
 
     /// Copies the values of some rows, one after the other.
