@@ -22,6 +22,8 @@ mod space;
 mod system;
 
 pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
+#[cfg(feature = "cuda")]
+pub use methods::DeviceMaker;
 pub use methods::{
     Bicgstab, BicgstabPasses, Cg, CgPasses, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
     GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,

@@ -4,10 +4,10 @@ use recoup_comm::Solo;
 use recoup_core::{AfarErrorKind, SolveError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
 use recoup_device::Device;
-use recoup_solvers::device::{DeviceSystem, afar_error};
+use recoup_solvers::device::afar_error;
 use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 
-use super::lockstep::Made;
+use super::lockstep::Case;
 use super::support::{double, wave};
 
 /// Two steps of CG, and the iterate.
@@ -18,7 +18,7 @@ fn scenario() -> Result<Vec<f64>, SolveError> {
     let pool = Pool::new(1);
     let b = wave(64, 0);
     let system = System { a: &matrix, b: &b, comm: &Solo, pool: &pool };
-    let mut solver = Made::Cg.solver(DeviceSystem::new(&system, &device)?, &jacobi)?;
+    let mut solver = Case::new("cg", system, &jacobi).there(&device)?;
     solver.step()?;
     solver.step()?;
     solver.iterate()

@@ -6,10 +6,9 @@ use recoup_cuda_double::Settings;
 use recoup_device::Device;
 use recoup_solvers::device::DeviceSystem;
 use recoup_solvers::{
-    Bicgstab, BicgstabPasses, Cg, CgPasses, Csr, Gmres, GmresOptions, GmresPasses, Identity, Jacobi, JacobiPasses,
-    JacobiPreconditioner, Method, Poisson3d, Pool, Preconditioner, Side, Stop, System,
+    Csr, Identity, JacobiPreconditioner, METHODS, Method, MethodInputs, NamedMethod, Need, Poisson3d, Pool,
+    Preconditioner, Setting, Side, Stop, System,
 };
-
 use recoup_testkit::{doubles, set_doubles};
 
 use super::support::{compare, on_device, wave};
@@ -21,34 +20,46 @@ pub(crate) const TOLERANCE: f64 = 1e-8;
 /// Steps of a solve that are compared.
 const STEPS: u64 = 30;
 
-/// A method, made in the same way in both spaces.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Made {
-    Cg,
-    CgRestarted,
-    Jacobi,
-    Gmres(Side),
-    GmresDeflated,
-    Bicgstab,
+/// A method of the table, and what it is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'c> {
+    method: &'static NamedMethod,
+    inputs: MethodInputs<'c>,
 }
 
-impl Made {
-    /// The method in a space, from zero.
-    pub(crate) fn solver<'a, S>(self, system: S, m: &'a dyn Preconditioner) -> Result<Box<dyn Method + 'a>, SolveError>
-    where
-        S: CgPasses + JacobiPasses + GmresPasses + BicgstabPasses + 'a,
-    {
-        let x0 = vec![0.0; system.host().a.rows()];
-        let stop = Stop::at(TOLERANCE);
-        let options = GmresOptions { restart: 7, side: Side::Left, stop };
-        Ok(match self {
-            Self::Cg => Box::new(Cg::new(system, m, &x0, stop)?),
-            Self::CgRestarted => Box::new(Cg::new(system, m, &x0, stop)?.restarted_every(5)?),
-            Self::Jacobi => Box::new(Jacobi::new(system, 0.9, &x0, stop)?),
-            Self::Gmres(side) => Box::new(Gmres::new(system, m, &x0, GmresOptions { side, ..options })?),
-            Self::GmresDeflated => Box::new(Gmres::new(system, m, &x0, options)?.deflated(3)?),
-            Self::Bicgstab => Box::new(Bicgstab::new(system, m, &x0, stop)?),
-        })
+impl<'c> Case<'c> {
+    /// The method of this name, from zero, with short cycles.
+    pub(crate) fn new(name: &str, system: System<'c>, preconditioner: &'c dyn Preconditioner) -> Self {
+        static ZEROS: [f64; 2000] = [0.0; 2000];
+        let method = METHODS.iter().find(|method| method.name == name).unwrap();
+        let inputs = MethodInputs {
+            system,
+            rows: None,
+            preconditioner,
+            x0: &ZEROS[..system.a.rows()],
+            stop: Stop::at(TOLERANCE),
+            omega: 0.9,
+            restart: 7,
+            side: Side::Left,
+            harvest: 3,
+        };
+        Self { method, inputs }
+    }
+
+    /// The solver on the host.
+    pub(crate) fn here(&self) -> Box<dyn Method + 'c> {
+        (self.method.make)(&self.inputs).unwrap()
+    }
+
+    /// The solver on a device.
+    pub(crate) fn there(&self, device: &Device) -> Result<Box<dyn Method + 'c>, SolveError> {
+        (self.method.make_on_device.unwrap())(DeviceSystem::new(&self.inputs.system, device)?, &self.inputs)
+    }
+
+    fn label(&self) -> String {
+        let MethodInputs { system, preconditioner, side, .. } = &self.inputs;
+        let rows = system.a.rows();
+        format!("{} with {} on the {side:?}, {rows} rows", self.method.name, preconditioner.name())
     }
 }
 
@@ -114,29 +125,26 @@ pub(crate) fn convection(side: usize) -> Csr {
     Csr::new(row_starts, columns, values).unwrap()
 }
 
-/// Operators, and the methods tried on each.
-fn cases() -> Vec<(Box<dyn Operator>, Vec<Made>)> {
-    let general = vec![Made::Gmres(Side::Left), Made::Gmres(Side::Right), Made::GmresDeflated, Made::Bicgstab];
-    vec![
-        (Box::new(Poisson3d::new(11)), vec![Made::Cg, Made::Jacobi]),
-        (Box::new(Csr::poisson3d(5)), vec![Made::Cg, Made::CgRestarted, Made::Jacobi, Made::Bicgstab]),
-        (Box::new(convection(5)), general),
-    ]
-}
-
-/// Runs `test` for each operator, method and preconditioner, with a label.
-fn for_each_case(test: impl Fn(&str, Made, &System<'_>, &dyn Preconditioner)) {
+/// Runs `test` for every method of the table that runs on a device, on operators it is meant for,
+/// with each preconditioner on each side it can be given.
+fn for_each_case(test: impl Fn(Case<'_>)) {
+    let symmetric: [Box<dyn Operator>; 2] = [Box::new(Poisson3d::new(11)), Box::new(Csr::poisson3d(5))];
+    let general: [Box<dyn Operator>; 2] = [Box::new(convection(5)), Box::new(Poisson3d::new(5))];
     let pool = Pool::new(1);
-    for (a, methods) in cases() {
-        let b = wave(a.rows(), 0);
-        let system = System { a: &*a, b: &b, comm: &Solo, pool: &pool };
-        let jacobi = JacobiPreconditioner::new(&*a).unwrap();
-        for made in methods {
-            for m in [&Identity as &dyn Preconditioner, &jacobi] {
-                if matches!(made, Made::Jacobi) && !m.is_identity() {
-                    continue;
-                }
-                test(&format!("{made:?} with {} on {} rows", m.name(), b.len()), made, &system, m);
+    let methods = METHODS.iter().filter(|method| method.make_on_device.is_some());
+    for method in methods {
+        let operators = if method.needs == Some(Need::Symmetry) { &symmetric } else { &general };
+        for a in operators {
+            let b = wave(a.rows(), 0);
+            let system = System { a: &**a, b: &b, comm: &Solo, pool: &pool };
+            let jacobi = JacobiPreconditioner::new(&**a).unwrap();
+            test(Case::new(method.name, system, &Identity));
+            if method.takes(Setting::Preconditioner) {
+                test(Case::new(method.name, system, &jacobi));
+            }
+            if method.takes(Setting::Side) {
+                let case = Case::new(method.name, system, &jacobi);
+                test(Case { inputs: MethodInputs { side: Side::Right, ..case.inputs }, ..case });
             }
         }
     }
@@ -145,11 +153,11 @@ fn for_each_case(test: impl Fn(&str, Made, &System<'_>, &dyn Preconditioner)) {
 #[test]
 fn whole_solves_have_the_hosts_bits_after_every_step() {
     on_device(&Settings::default(), |device| {
-        for_each_case(|label, made, system, m| {
-            let mut there = made.solver(DeviceSystem::new(system, device).unwrap(), m).unwrap();
-            let mut here = made.solver(*system, m).unwrap();
-            compare_steps(label, &mut *there, &mut *here, STEPS);
-            compare(label, &there.iterate().unwrap(), &here.iterate().unwrap());
+        for_each_case(|case| {
+            let mut there = case.there(device).unwrap();
+            let mut here = case.here();
+            compare_steps(&case.label(), &mut *there, &mut *here, STEPS);
+            compare(&case.label(), &there.iterate().unwrap(), &here.iterate().unwrap());
         });
     });
 }
@@ -158,15 +166,15 @@ fn whole_solves_have_the_hosts_bits_after_every_step() {
 fn solves_have_the_hosts_bits_in_every_order_of_the_devices_work() {
     for seed in 0..SEEDS {
         let report = on_device(&Settings { seed, ..Settings::default() }, |device| {
-            let a = convection(4);
+            let a = Csr::poisson3d(4);
             let b = wave(a.rows(), 0);
             let pool = Pool::new(1);
             let system = System { a: &a, b: &b, comm: &Solo, pool: &pool };
             let m = JacobiPreconditioner::new(&a).unwrap();
-            for made in [Made::Cg, Made::Jacobi, Made::Gmres(Side::Right), Made::Bicgstab] {
-                let mut there = made.solver(DeviceSystem::new(&system, device).unwrap(), &m).unwrap();
-                let mut here = made.solver(system, &m).unwrap();
-                compare_steps(&format!("{made:?}, seed {seed}"), &mut *there, &mut *here, 8);
+            for name in ["cg", "jacobi", "gmres", "bicgstab"] {
+                let case = Case::new(name, system, &m);
+                let label = format!("{}, seed {seed}", case.label());
+                compare_steps(&label, &mut *case.there(device).unwrap(), &mut *case.here(), 8);
             }
         });
         if report.is_none() {
@@ -175,18 +183,19 @@ fn solves_have_the_hosts_bits_in_every_order_of_the_devices_work() {
     }
 }
 
-/// Resumes a solve on both sides from what the host had after some steps, twice.
-fn compare_resumes(label: &str, made: Made, how: Resume, device: &Device, system: &System<'_>, m: &dyn Preconditioner) {
-    let mut first = made.solver(*system, m).unwrap();
-    let mut there = made.solver(DeviceSystem::new(system, device).unwrap(), m).unwrap();
-    let mut here = made.solver(*system, m).unwrap();
-    // A safe point of every method.
+/// Resumes a solve on both sides from what the host had after some steps, then from what the device
+/// had.
+fn compare_resumes(case: Case<'_>, how: Resume, device: &Device) {
+    let label = format!("{how} resume of {}", case.label());
+    let mut first = case.here();
+    let mut there = case.there(device).unwrap();
+    let mut here = case.here();
     while first.progress().iteration < 4 || !first.progress().is_safe_point {
         first.step().unwrap();
     }
+    let iteration = first.progress().iteration;
     let mut saved = all_values(&*first);
     for _ in 0..2 {
-        let iteration = first.progress().iteration;
         overwrite_all(&mut *there, &saved);
         overwrite_all(&mut *here, &saved);
         let resumed = there.resume(iteration, how);
@@ -194,10 +203,9 @@ fn compare_resumes(label: &str, made: Made, how: Resume, device: &Device, system
         if resumed.is_err() {
             return;
         }
-        compare_steps(label, &mut *there, &mut *here, 3);
-        // What the device has now is the next version.
+        compare_steps(&label, &mut *there, &mut *here, 3);
         while !here.progress().is_safe_point {
-            compare_steps(label, &mut *there, &mut *here, 1);
+            compare_steps(&label, &mut *there, &mut *here, 1);
         }
         saved = all_values(&*there);
     }
@@ -206,9 +214,9 @@ fn compare_resumes(label: &str, made: Made, how: Resume, device: &Device, system
 #[test]
 fn resumes_have_the_hosts_bits_and_go_on_where_a_host_began() {
     on_device(&Settings::default(), |device| {
-        for_each_case(|label, made, system, m| {
+        for_each_case(|case| {
             for how in [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact] {
-                compare_resumes(&format!("{how} resume of {label}"), made, how, device, system, m);
+                compare_resumes(case, how, device);
             }
         });
     });

@@ -3,11 +3,10 @@
 use recoup_comm::Solo;
 use recoup_core::{Operator, Resume};
 use recoup_cuda_double::Settings;
-use recoup_solvers::device::DeviceSystem;
-use recoup_solvers::{Csr, JacobiPreconditioner, Pool, Side, System};
+use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 use recoup_testkit::solver_suite::{SolverCase, check_solver};
 
-use super::lockstep::{Made, TOLERANCE};
+use super::lockstep::{Case, TOLERANCE};
 use super::support::{on_device, wave};
 
 #[test]
@@ -23,10 +22,8 @@ fn solvers_on_a_device_pass_the_suite_of_solvers() {
             a.residual(&b, x, &mut r).unwrap().sqrt()
         };
         let cg: &[Resume] = &[Resume::Traditional, Resume::Deflated];
-        for (made, resumes) in
-            [(Made::Cg, cg), (Made::Gmres(Side::Left), &[]), (Made::Bicgstab, &[Resume::Traditional])]
-        {
-            let start = || made.solver(DeviceSystem::new(&system, device).unwrap(), &m).unwrap();
+        for (name, resumes) in [("cg", cg), ("gmres", &[]), ("bicgstab", &[Resume::Traditional])] {
+            let start = || Case::new(name, system, &m).there(device).unwrap();
             let profile = start().profile();
             let make = || -> Box<dyn recoup_core::Iteration + '_> { start() };
             check_solver(&SolverCase { make: &make, true_residual: &true_residual, rtol: TOLERANCE, profile, resumes });
