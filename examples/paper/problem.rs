@@ -180,7 +180,7 @@ impl Problem {
         while solver.progress().status == Status::Running {
             solver.step()?;
         }
-        let residual = self.relative_residual(solver.iterate())?;
+        let residual = self.relative_residual(&solver.iterate()?)?;
         if !solver.progress().is_converged() || residual > self.rtol() * 1.001 {
             return Err(format!("{}: the undisturbed solve ended at {residual:.2e}", self.kind).into());
         }

@@ -9,6 +9,8 @@
 //! Must not know checkpoints, files or codecs: a solver names its variables and its safe points
 //! (`recoup_core::Iteration`) and leaves the rest to the pipeline.
 
+#[cfg(feature = "cuda")]
+pub mod device;
 mod kernels;
 mod methods;
 mod operators;
@@ -16,12 +18,16 @@ mod preconditioner;
 mod read;
 mod rhs;
 pub mod roofline;
+mod space;
 mod system;
 
 pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
+#[cfg(feature = "cuda")]
+pub use methods::DeviceMaker;
 pub use methods::{
-    Bicgstab, Cg, DIRECTIONS_MAX, GaussSeidel, Gmres, GmresOptions, HARVEST_MAX, Jacobi, METHODS, MethodInputs,
-    NamedMethod, Need, PipelinedCg, Relaxation, Setting,
+    Bicgstab, BicgstabPasses, Cg, CgPasses, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
+    GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,
+    PreconditionedResidual, Relaxation, Setting,
 };
 pub use operators::{
     Csr, CsrError, DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, Poisson3d, RowPartition,
@@ -33,4 +39,5 @@ pub use read::{
     MatrixMarketError, parse_matrix, parse_vector, read_matrix, read_matrix_rows, read_vector, write_vector,
 };
 pub use rhs::{ParseRightHandSideError, RightHandSide, random_value, smooth_value};
+pub use space::Space;
 pub use system::{Method, Stop, System};

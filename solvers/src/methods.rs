@@ -11,12 +11,14 @@ mod pipecg;
 mod shared;
 mod variables;
 
-pub use bicgstab::Bicgstab;
-pub use cg::Cg;
+pub use bicgstab::{Bicgstab, BicgstabPasses, HalfSteps};
+pub use cg::{Cg, CgPasses, DeflatedParts, PreconditionedResidual};
 pub use deflation::DIRECTIONS_MAX;
 pub use gauss_seidel::{GaussSeidel, Relaxation};
-pub use gmres::{Gmres, GmresOptions, HARVEST_MAX};
-pub use jacobi::Jacobi;
+pub use gmres::{Gmres, GmresOptions, GmresPasses, HARVEST_MAX};
+pub use jacobi::{Jacobi, JacobiPasses};
+#[cfg(feature = "cuda")]
+pub use named::DeviceMaker;
 pub use named::{MethodInputs, NamedMethod, Need, Setting};
 pub use pipecg::PipelinedCg;
 

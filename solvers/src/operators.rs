@@ -7,5 +7,7 @@ mod stencil;
 mod symmetry;
 
 pub use csr::{Csr, CsrError};
+#[cfg(feature = "cuda")]
+pub(crate) use distributed::{Beyond, Halo};
 pub use distributed::{DistributedCsr, DistributedError, DistributedPoisson3d, LocalRows, RowPartition};
 pub use stencil::Poisson3d;

@@ -61,8 +61,11 @@ pub trait Method: Iteration {
     /// Name on the command line.
     fn name(&self) -> &'static str;
 
-    /// The iterate as it stands.
-    fn iterate(&self) -> &[f64];
+    /// Returns a copy of the iterate as it stands, in memory of the host.
+    ///
+    /// # Errors
+    /// [`SolveError::Afar`] when the place where the iterate rests fails.
+    fn iterate(&self) -> Result<Vec<f64>, SolveError>;
 
     /// Iterations after which the work of an iteration repeats: those of a cycle.
     fn cycle_length(&self) -> u64 {

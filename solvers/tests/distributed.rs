@@ -252,7 +252,7 @@ fn solve(shared: &Shared, comm: &dyn Comm, case: Case) -> (u64, f64) {
         solver.step().unwrap();
     }
     let mut r = vec![0.0; a.rows()];
-    let mut squares = [a.residual(&b, solver.iterate(), &mut r).unwrap(), b.iter().map(|b| b * b).sum()];
+    let mut squares = [a.residual(&b, &solver.iterate().unwrap(), &mut r).unwrap(), b.iter().map(|b| b * b).sum()];
     comm.sum(&mut squares).unwrap();
     (solver.progress().iteration, (squares[0] / squares[1]).sqrt())
 }

@@ -41,7 +41,7 @@ impl Problem {
         Cg::new(self.system(), preconditioner, &self.guess(), Stop::at(rtol)).expect("a sound system")
     }
 
-    fn jacobi(&self, rtol: f64) -> Jacobi<'_> {
+    fn jacobi(&self, rtol: f64) -> Jacobi<System<'_>> {
         Jacobi::new(self.system(), 1.0, &self.guess(), Stop::at(rtol)).expect("a sound system")
     }
 

@@ -79,7 +79,7 @@ impl<'a> Execution<'a> {
     /// Exit 4 when there are versions but none is usable, exit 1 otherwise.
     pub(crate) fn run(mut self) -> Result<Executed> {
         let problem = self.setup.problem();
-        let last = Rc::new(RefCell::new(Vec::new()));
+        let last = Rc::new(RefCell::new(Ok(Vec::new())));
         let observers = std::mem::take(&mut self.observers);
         let status = observers.status.clone();
         let log_lost = observers.log_lost();
@@ -108,7 +108,7 @@ impl<'a> Execution<'a> {
         if let Some(status) = status {
             status.conclude(report.ended, &report.progress);
         }
-        let iterate = last.take();
+        let iterate = last.replace(Ok(Vec::new()))?;
         let relative_residual = problem.relative_residual(&iterate)?;
         Ok(Executed { report, relative_residual, iterate, log_lost })
     }

@@ -167,10 +167,11 @@ pub(crate) fn solve_watched(
     }
     let took = clock.now().saturating_sub(start);
     drop(bar);
-    report.judge(&progress, setup.problem().relative_residual(solver.iterate())?);
+    let iterate = solver.iterate()?;
+    report.judge(&progress, setup.problem().relative_residual(&iterate)?);
     report.seconds_setup = setup_seconds;
     report.time(took, progress.iteration);
-    Ok(Solved { report, iterate: solver.iterate().to_vec(), history })
+    Ok(Solved { report, iterate, history })
 }
 
 impl SolveReport {

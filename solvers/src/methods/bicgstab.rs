@@ -22,16 +22,20 @@
 //! 11, smooth b 56 and 45, sherman5 21 and 27, orsirr_1 -22 and -14, add32 0 and 0, sherman1 -11
 //! and 14.
 
+mod passes;
+
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
-use crate::kernels::simd::dot_block;
-use crate::kernels::vector::{axpy, copy, dot, norm_squared};
-use crate::methods::named::{NamedMethod, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, global_norm, residual, rhs_norm, start};
+pub use passes::{BicgstabPasses, HalfSteps};
+
+use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::shared::{
+    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start, sum_over_ranks,
+};
 use crate::methods::variables::lend_variables;
-use crate::{Method, Preconditioner, Stop, System, Vector};
+use crate::{Method, Preconditioner, Space, Stop, System};
 
 /// First slot of the preconditioned vectors, behind the six that every solve has.
 const PRECONDITIONED_SLOT: usize = 6;
@@ -55,55 +59,62 @@ pub(super) const BICGSTAB: NamedMethod = NamedMethod {
     },
     needs: None,
     settings: &[Setting::Preconditioner],
-    make: |of| Ok(Box::new(Bicgstab::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+    make: |of| Ok(Box::new(Bicgstab::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Bicgstab::of_inputs(system, of)?))),
 };
 
 /// Stabilised bi-conjugate gradients.
-pub struct Bicgstab<'a> {
-    system: System<'a>,
+pub struct Bicgstab<'a, S: BicgstabPasses = System<'a>> {
+    system: S,
     preconditioner: &'a dyn Preconditioner,
+    inverse: S::Inverse<'a>,
     limits: ResidualLimits,
-    x: Vector,
-    r: Vector,
-    shadow: Vector,
-    p: Vector,
-    v: Vector,
-    t: Vector,
-    /// `M^-1 p` and `M^-1 s`; empty without a preconditioner.
-    preconditioned: [Vector; 2],
+    x: S::Vector,
+    r: S::Vector,
+    shadow: S::Vector,
+    p: S::Vector,
+    v: S::Vector,
+    t: S::Vector,
+    preconditioned: Option<HalfStepDirections<S::Vector>>,
     scalars: [f64; 2],
     progress: Progress,
 }
 
-impl<'a> Bicgstab<'a> {
+/// The directions of both half steps, where there is a preconditioner.
+struct HalfStepDirections<V> {
+    /// `M^-1 p`.
+    p: V,
+    /// `M^-1 s`.
+    s: V,
+}
+
+impl<'a, S: BicgstabPasses> Bicgstab<'a, S> {
     /// Starts from `x`.
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Comm`] when a
-    /// rank is lost.
-    pub fn new(
-        system: System<'a>,
-        preconditioner: &'a dyn Preconditioner,
-        x: &[f64],
-        stop: Stop,
-    ) -> Result<Self, SolveError> {
-        system.validate(x)?;
-        let pool = system.pool;
-        let n = x.len();
-        let rhs_norm = rhs_norm(&system)?;
-        let [r, shadow, p, v, t, mut iterate] = Vector::several(pool, n);
-        copy(pool, x, &mut iterate);
-        let preconditioned_len = if preconditioner.is_identity() { 0 } else { n };
+    /// rank is lost, [`SolveError::Afar`] when the place of the vectors fails.
+    pub fn new(system: S, preconditioner: &'a dyn Preconditioner, x: &[f64], stop: Stop) -> Result<Self, SolveError> {
+        system.host().validate(x)?;
+        let rhs_norm = rhs_norm(system.host())?;
+        let preconditioned = if preconditioner.is_identity() {
+            None
+        } else {
+            let p = system.zeros(PRECONDITIONED_SLOT)?;
+            Some(HalfStepDirections { p, s: system.zeros(PRECONDITIONED_SLOT + 1)? })
+        };
         let mut solver = Self {
             preconditioner,
+            inverse: system.inverse(preconditioner)?,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x: iterate,
-            r,
-            shadow,
-            p,
-            v,
-            t,
-            preconditioned: Vector::several_from(pool, preconditioned_len, PRECONDITIONED_SLOT),
+            r: system.zeros(0)?,
+            shadow: system.zeros(1)?,
+            p: system.zeros(2)?,
+            v: system.zeros(3)?,
+            t: system.zeros(4)?,
+            x: loaded(&system, x, 5)?,
+            preconditioned,
             scalars: [0.0, f64::INFINITY],
             progress: start(rhs_norm),
             system,
@@ -113,6 +124,10 @@ impl<'a> Bicgstab<'a> {
         Ok(solver)
     }
 
+    fn of_inputs(system: S, of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+        Self::new(system, of.preconditioner, of.x0, of.stop)
+    }
+
     fn break_down(&mut self, scalar: &'static str) -> Result<Progress, SolveError> {
         self.progress.status = Status::Breakdown(BreakdownReason::Vanished { scalar });
         Ok(self.progress)
@@ -120,10 +135,9 @@ impl<'a> Bicgstab<'a> {
 
     /// Restarts from x: `r = b - A x`, shadow residual and direction the same.
     fn restart(&mut self) -> Result<(), SolveError> {
-        let pool = self.system.pool;
         let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-        copy(pool, &self.r, &mut self.shadow);
-        copy(pool, &self.r, &mut self.p);
+        self.system.copy(&self.r, &mut self.shadow)?;
+        self.system.copy(&self.r, &mut self.p)?;
         self.scalars = [residual_norm * residual_norm, residual_norm];
         self.limits.record(residual_norm, &mut self.progress);
         Ok(())
@@ -147,88 +161,48 @@ impl<'a> Bicgstab<'a> {
     /// `v = A M^-1 p`, and `shadow . v`.
     fn multiply_direction(&mut self) -> Result<f64, SolveError> {
         let system = &self.system;
-        apply(system, self.preconditioner, &self.p, &mut self.preconditioned[0], &mut self.v)?;
-        let mut product = [dot(system.pool, &self.shadow, &self.v)];
-        system.comm.sum(&mut product)?;
-        Ok(product[0])
+        let between = self.preconditioned.as_mut().map(|of| &mut of.p);
+        multiply(system, &self.inverse, &self.p, between, &mut self.v)?;
+        let [product] = sum_over_ranks(system, [system.dot(&self.shadow, &self.v)?])?;
+        Ok(product)
     }
 
     /// `t = A M^-1 s`, and `t . s` and `t . t`; s stands in r.
     fn multiply_half_residual(&mut self) -> Result<[f64; 2], SolveError> {
         let system = &self.system;
-        let t = &mut self.t;
         let s = &self.r;
-        apply(system, self.preconditioner, s, &mut self.preconditioned[1], t)?;
-        let mut products = system.pool.sum_rows(s.len(), (), |rows, ()| {
-            let t = &t[rows.clone()];
-            [dot_block(t, &s[rows]), dot_block(t, t)]
-        });
-        system.comm.sum(&mut products)?;
-        Ok(products)
+        let between = self.preconditioned.as_mut().map(|of| &mut of.s);
+        multiply(system, &self.inverse, s, between, &mut self.t)?;
+        sum_over_ranks(system, system.two_dots(&self.t, s)?)
     }
 
     /// `x += alpha M^-1 p + omega M^-1 s`, `r = s - omega t`; `r . r` and `shadow . r`.
     fn iterate_step(&mut self, alpha: f64, omega: f64) -> Result<[f64; 2], SolveError> {
-        let shadow = &self.shadow;
-        let t = &self.t;
-        let system = &self.system;
-        // Without a preconditioner s itself is the second direction, and it is being overwritten by
-        // r.
-        let is_identity = self.preconditioner.is_identity();
-        let [preconditioned_p, preconditioned_s] = &self.preconditioned;
-        let first = if is_identity { &self.p } else { preconditioned_p };
-        let second = (!is_identity).then_some(preconditioned_s);
-        let mut sums = system.pool.sum_rows(t.len(), (&mut self.x[..], &mut self.r[..]), |rows, (x, r)| {
-            let p = &first[rows.clone()];
-            let t = &t[rows.clone()];
-            match second {
-                Some(s) => add_two(alpha, p, omega, &s[rows.clone()], x),
-                None => add_two(alpha, p, omega, r, x),
-            }
-            for (r, t) in r.iter_mut().zip(t) {
-                *r -= omega * t;
-            }
-            [dot_block(r, r), dot_block(&shadow[rows], r)]
-        });
-        system.comm.sum(&mut sums)?;
-        Ok(sums)
-    }
-
-    /// `p = r + beta (p - omega v)`.
-    fn direction_step(&mut self, beta: f64, omega: f64) {
-        let r = &self.r;
-        let v = &self.v;
-        self.system.pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
-            for ((p, r), v) in p.iter_mut().zip(&r[rows.clone()]).zip(&v[rows]) {
-                *p = r + beta * (*p - omega * v);
-            }
-        });
+        let half_steps = HalfSteps {
+            p: self.preconditioned.as_ref().map_or(&self.p, |of| &of.p),
+            s: self.preconditioned.as_ref().map(|of| &of.s),
+            t: &self.t,
+            shadow: &self.shadow,
+        };
+        let local = self.system.iterate_step(alpha, omega, &half_steps, &mut self.x, &mut self.r)?;
+        sum_over_ranks(&self.system, local)
     }
 }
 
-/// `x += alpha p + omega s`.
-fn add_two(alpha: f64, p: &[f64], omega: f64, s: &[f64], x: &mut [f64]) {
-    for ((x, p), s) in x.iter_mut().zip(p).zip(s) {
-        *x += alpha * p + omega * s;
-    }
-}
-
-/// `target = A M^-1 source`, keeping `M^-1 source` in `between` where there is a preconditioner.
-fn apply(
-    system: &System<'_>,
-    preconditioner: &dyn Preconditioner,
-    source: &[f64],
-    between: &mut Vector,
-    target: &mut [f64],
+/// `target = A M^-1 source`, with `M^-1 source` in `between` where there is a preconditioner.
+fn multiply<S: Space>(
+    system: &S,
+    inverse: &S::Inverse<'_>,
+    source: &S::Vector,
+    between: Option<&mut S::Vector>,
+    target: &mut S::Vector,
 ) -> Result<(), SolveError> {
-    if preconditioner.is_identity() {
-        return Ok(system.a.apply(source, target)?);
-    }
-    preconditioner.apply(system.pool, source, between)?;
-    Ok(system.a.apply(between, target)?)
+    let Some(between) = between else { return system.multiply(source, target) };
+    system.precondition(inverse, source, between)?;
+    system.multiply(between, target)
 }
 
-impl Registered for Bicgstab<'_> {
+impl<S: BicgstabPasses> Registered for Bicgstab<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
         rows("r", FOR_EXACT, solver.r);
@@ -238,7 +212,7 @@ impl Registered for Bicgstab<'_> {
     }
 }
 
-impl Iteration for Bicgstab<'_> {
+impl<S: BicgstabPasses> Iteration for Bicgstab<'_, S> {
     fn progress(&self) -> Progress {
         self.progress
     }
@@ -258,7 +232,7 @@ impl Iteration for Bicgstab<'_> {
         }
         let alpha = rho / curvature;
         // s = r - alpha v
-        axpy(self.system.pool, -alpha, &self.v, &mut self.r);
+        self.system.axpy(-alpha, &self.v, &mut self.r)?;
         // t = A M^-1 s, omega = (t . s) / (t . t); a t of zero means that s is.
         let [ts, tt] = self.multiply_half_residual()?;
         let omega = if tt == 0.0 { 0.0 } else { ts / tt };
@@ -273,7 +247,8 @@ impl Iteration for Bicgstab<'_> {
         // p = r + beta (p - omega v), beta = (rho' / rho) (alpha / omega)
         self.scalars[RHO] = rho_next;
         if omega != 0.0 {
-            self.direction_step((rho_next / rho) * (alpha / omega), omega);
+            let beta = (rho_next / rho) * (alpha / omega);
+            self.system.direction_step(beta, omega, &self.r, &self.v, &mut self.p)?;
         }
         self.check_recurrence(squared.sqrt())?;
         if omega == 0.0 && self.progress.status == Status::Running {
@@ -289,13 +264,11 @@ impl Iteration for Bicgstab<'_> {
             Resume::Restarted => self.restart()?,
             Resume::Traditional => {
                 let residual_norm = residual(&self.system, &self.x, &mut self.r)?;
-                let mut rho = [dot(self.system.pool, &self.shadow, &self.r)];
-                self.system.comm.sum(&mut rho)?;
-                self.scalars[RHO] = rho[0];
+                [self.scalars[RHO]] = sum_over_ranks(&self.system, [self.system.dot(&self.shadow, &self.r)?])?;
                 self.check_recurrence(residual_norm)?;
             }
             Resume::Exact => {
-                let residual_norm = global_norm(&self.system, norm_squared(self.system.pool, &self.r))?;
+                let residual_norm = norm(&self.system, &self.r)?;
                 self.check_recurrence(residual_norm)?;
             }
         }
@@ -319,18 +292,19 @@ impl Iteration for Bicgstab<'_> {
     }
 }
 
-impl Method for Bicgstab<'_> {
+impl<S: BicgstabPasses> Method for Bicgstab<'_, S> {
     fn name(&self) -> &'static str {
         BICGSTAB.name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        self.system.to_host(&self.x)
     }
 
     fn bytes_per_iteration(&self) -> f64 {
-        let n = self.x.len() as f64;
-        let products = 2.0 * (self.system.a.bytes() as f64 + 16.0 * n);
+        let a = self.system.host().a;
+        let n = a.rows() as f64;
+        let products = 2.0 * (a.bytes() as f64 + 16.0 * n);
         // shadow . v reads 2; s reads 2, writes 1; t . s, t . t read 2; x and r read 6, write 2; p
         // reads 3, writes 1.
         let vectors = 8.0 * n * (2.0 + 3.0 + 2.0 + 8.0 + 4.0);

@@ -25,21 +25,24 @@
 //! those of earlier recoveries ([`crate::DIRECTIONS_MAX`] of them): 16 bytes per row and iteration
 //! for each. Every step is a safe point.
 
-mod inverse;
+mod passes;
 
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
 };
 
-use inverse::Inverse;
+pub use passes::{CgPasses, DeflatedParts, PreconditionedResidual};
 
-use crate::kernels::simd::reduce_block;
-use crate::kernels::vector::{copy, dot};
 use crate::methods::deflation::{DIRECTIONS_MAX, Deflation, NAMES};
-use crate::methods::named::{NamedMethod, Need, Setting};
-use crate::methods::shared::{FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, norm, residual, rhs_norm, start};
+use crate::methods::named::{MethodInputs, NamedMethod, Need, Setting};
+use crate::methods::shared::{
+    FOR_EXACT, FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start, sum_over_ranks,
+};
 use crate::methods::variables::lend_variables;
-use crate::{Method, Preconditioner, Stop, System, Vector};
+use crate::{Method, Preconditioner, Stop, System};
+
+/// Slot of z, behind x, r, p and q.
+const Z_SLOT: usize = 4;
 
 /// Largest sound relative defect of products that are 0 in exact arithmetic: far above the effect
 /// of rounding, far below defects that slow the method down.
@@ -67,7 +70,9 @@ pub(super) const CG: NamedMethod = NamedMethod {
     },
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
-    make: |of| Ok(Box::new(Cg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+    make: |of| Ok(Box::new(Cg::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Cg::of_inputs(system, of)?))),
 };
 
 /// The entry of restarted CG.
@@ -85,24 +90,25 @@ pub(super) const CG_RESTARTED: NamedMethod = NamedMethod {
     },
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner, Setting::Restart],
-    make: |of| {
-        let cg = Cg::new(of.system, of.preconditioner, of.x0, of.stop)?;
-        Ok(Box::new(cg.restarted_every(of.restart as u64)?))
-    },
+    make: |of| Ok(Box::new(Cg::of_inputs(of.system, of)?.restarted_every(of.restart as u64)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Cg::of_inputs(system, of)?.restarted_every(of.restart as u64)?))),
 };
 
 /// Preconditioned conjugate gradients.
-pub struct Cg<'a> {
-    system: System<'a>,
+pub struct Cg<'a, S: CgPasses = System<'a>> {
+    system: S,
     preconditioner: &'a dyn Preconditioner,
-    inverse: Inverse<'a>,
+    inverse: S::Inverse<'a>,
     limits: ResidualLimits,
-    x: Vector,
-    r: Vector,
-    p: Vector,
-    q: Vector,
+    x: S::Vector,
+    r: S::Vector,
+    p: S::Vector,
+    q: S::Vector,
+    /// z, where it is stored.
+    z: Option<S::Vector>,
     rho: [f64; 1],
-    deflation: Deflation,
+    deflation: Deflation<S>,
     safeguards: Safeguards,
     progress: Progress,
 }
@@ -131,39 +137,38 @@ struct Safeguards {
     period: Option<u64>,
 }
 
-impl<'a> Cg<'a> {
+impl<'a, S: CgPasses> Cg<'a, S> {
     /// Starts from `x0`.
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors, [`SolveError::Comm`]
-    /// when a rank is lost.
-    pub fn new(
-        system: System<'a>,
-        preconditioner: &'a dyn Preconditioner,
-        x0: &[f64],
-        stop: Stop,
-    ) -> Result<Self, SolveError> {
-        system.validate(x0)?;
-        let rhs_norm = rhs_norm(&system)?;
-        let [x, r, p, q] = Vector::several(system.pool, x0.len());
+    /// when a rank is lost, [`SolveError::Afar`] when the place of the vectors fails.
+    pub fn new(system: S, preconditioner: &'a dyn Preconditioner, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
+        system.host().validate(x0)?;
+        let rhs_norm = rhs_norm(system.host())?;
+        let stores_z = !preconditioner.is_identity() && preconditioner.diagonal().is_none();
         let mut cg = Self {
             preconditioner,
-            inverse: Inverse::new(preconditioner, system.pool, x0.len()),
+            inverse: system.inverse(preconditioner)?,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x,
-            r,
-            p,
-            q,
+            x: loaded(&system, x0, 0)?,
+            r: system.zeros(1)?,
+            p: system.zeros(2)?,
+            q: system.zeros(3)?,
+            z: stores_z.then(|| system.zeros(Z_SLOT)).transpose()?,
             rho: [0.0],
-            deflation: Deflation::default(),
+            deflation: Deflation::new(),
             safeguards: Safeguards::default(),
             progress: start(rhs_norm),
             system,
         };
-        copy(system.pool, x0, &mut cg.x);
         cg.restart()?;
         cg.limits.set_start(&cg.progress);
         Ok(cg)
+    }
+
+    fn of_inputs(system: S, of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+        Self::new(system, of.preconditioner, of.x0, of.stop)
     }
 
     /// Makes the solve restart from x after every `period` iterations.
@@ -183,19 +188,13 @@ impl<'a> Cg<'a> {
     fn restart(&mut self) -> Result<(), SolveError> {
         self.recompute_residual()?;
         self.safeguards.energy = None;
-        let pool = self.system.pool;
-        self.apply_general_inverse()?;
-        self.rho = self.sum_over_ranks([self.inverse.dot(pool, &self.r)])?;
-        let r = &self.r[..];
-        let inverse = &self.inverse;
-        let deflation = &self.deflation;
-        let deflated = deflation.parts(&self.system, r)?;
+        self.store_z()?;
+        let z = PreconditionedResidual { r: &self.r, inverse: &self.inverse, stored: self.z.as_ref() };
+        self.rho = sum_over_ranks(&self.system, [self.system.preconditioned_dot(&z)?])?;
         // p = z, A-orthogonal to the deflated directions
-        pool.for_rows(r.len(), &mut self.p[..], |rows, p| {
-            inverse.copy_rows(&rows, &r[rows.clone()], p);
-            deflation.remove_parts(&rows, &deflated, p);
-        });
-        Ok(())
+        let parts = self.deflation.parts(&self.system, &self.r)?;
+        let deflated = DeflatedParts { directions: &self.deflation.directions, parts: &parts };
+        self.system.first_direction(&z, &deflated, &mut self.p)
     }
 
     /// x optimal over the deflated directions, which no later step changes, and `r = b - A x`.
@@ -209,17 +208,10 @@ impl<'a> Cg<'a> {
         Ok(())
     }
 
-    /// Sums `local` over all ranks.
-    fn sum_over_ranks<const K: usize>(&self, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
-        self.system.comm.sum(&mut local)?;
-        Ok(local)
-    }
-
-    /// `z = M^-1 r` where z is stored. Returns whether it is.
-    fn apply_general_inverse(&mut self) -> Result<bool, SolveError> {
-        let Inverse::General(z) = &mut self.inverse else { return Ok(false) };
-        self.preconditioner.apply(self.system.pool, &self.r, z)?;
-        Ok(true)
+    /// `z = M^-1 r`, where z is stored.
+    fn store_z(&mut self) -> Result<(), SolveError> {
+        let Some(z) = &mut self.z else { return Ok(()) };
+        self.system.precondition(&self.inverse, &self.r, z)
     }
 
     /// `q = A p` and `p . q`, or the reason why no step can follow.
@@ -228,8 +220,8 @@ impl<'a> Cg<'a> {
         if rho.is_nan() || rho <= 0.0 {
             return Ok(Err(BreakdownReason::Vanished { scalar: "rho" }));
         }
-        let local = self.system.a.apply_dot(&self.p, &mut self.q)?;
-        let [curvature] = self.sum_over_ranks([local])?;
+        let local = self.system.multiply_dot(&self.p, &mut self.q)?;
+        let [curvature] = sum_over_ranks(&self.system, [local])?;
         Ok(if !curvature.is_finite() {
             Err(BreakdownReason::NotFinite)
         } else if curvature <= 0.0 {
@@ -241,36 +233,23 @@ impl<'a> Cg<'a> {
 
     /// `r = r - alpha q`, `z = M^-1 r`, and the sums of both.
     fn residual_step(&mut self, alpha: f64) -> Result<Sums, SolveError> {
-        let pool = self.system.pool;
-        let q = &self.q[..];
-        let inverse = &self.inverse;
-        let deflation = &self.deflation;
         let mut all = [0.0; SUMS_MAX];
-        let sums = &mut all[..2 + deflation.len()];
-        pool.sum_rows_into(q.len(), &mut self.r[..], sums, |rows, r, sums| {
-            reduce_block(alpha, &q[rows.clone()], r);
-            let [r_r, r_z] = inverse.dots_block(&rows, r);
-            sums[0] += r_r;
-            sums[1] += r_z;
-            deflation.add_parts(&rows, r, &mut sums[2..]);
-        });
-        if self.apply_general_inverse()? {
-            sums[1] = self.inverse.dot(pool, &self.r);
+        let sums = &mut all[..2 + self.deflation.len()];
+        self.system.residual_step(alpha, &self.q, &self.inverse, &self.deflation.u, &mut self.r, sums)?;
+        self.store_z()?;
+        if let Some(z) = &self.z {
+            sums[1] = self.system.dot(&self.r, z)?;
         }
-        self.system.comm.sum(sums)?;
+        self.system.host().comm.sum(sums)?;
         let [r_r, r_z, deflated @ ..] = all;
         Ok(Sums { r_r, r_z, deflated })
     }
 
     /// `x = x + alpha p` and `p = z + beta p`, A-orthogonal to the deflated directions.
-    fn iterate_step(&mut self, alpha: f64, beta: f64, deflated: &[f64]) {
-        let r = &self.r[..];
-        let inverse = &self.inverse;
-        let deflation = &self.deflation;
-        self.system.pool.for_rows(r.len(), (&mut self.x[..], &mut self.p[..]), |rows, (x, p)| {
-            inverse.descend_rows(alpha, beta, &rows, &r[rows.clone()], x, p);
-            deflation.remove_parts(&rows, deflated, p);
-        });
+    fn iterate_step(&mut self, alpha: f64, beta: f64, parts: &[f64]) -> Result<(), SolveError> {
+        let z = PreconditionedResidual { r: &self.r, inverse: &self.inverse, stored: self.z.as_ref() };
+        let deflated = DeflatedParts { directions: &self.deflation.directions, parts };
+        self.system.iterate_step(alpha, beta, &z, &deflated, &mut self.x, &mut self.p)
     }
 
     /// Takes the recurrence's residual norm; at the tolerance the true residual decides, and
@@ -316,7 +295,7 @@ impl<'a> Cg<'a> {
     }
 }
 
-impl Registered for Cg<'_> {
+impl<S: CgPasses> Registered for Cg<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
         rows("p", Role::Direction, solver.p);
@@ -330,7 +309,7 @@ impl Registered for Cg<'_> {
     }
 }
 
-impl Iteration for Cg<'_> {
+impl<S: CgPasses> Iteration for Cg<'_, S> {
     fn progress(&self) -> Progress {
         self.progress
     }
@@ -349,7 +328,7 @@ impl Iteration for Cg<'_> {
         let sums = self.residual_step(alpha)?;
         let beta = sums.r_z / self.rho[0];
         // x = x + alpha p, p = z + beta p
-        self.iterate_step(alpha, beta, &sums.deflated);
+        self.iterate_step(alpha, beta, &sums.deflated)?;
         self.rho = [sums.r_z];
         self.safeguards.energy = Some(beta * curvature);
         self.progress.iteration += 1;
@@ -362,7 +341,7 @@ impl Iteration for Cg<'_> {
         self.progress.iteration = iteration;
         self.safeguards.replacements = 0;
         self.safeguards.energy = None;
-        self.deflation.recompute_products(&self.system, self.preconditioner, &mut self.q)?;
+        self.deflation.recompute_products(&self.system, &self.inverse, &mut self.q)?;
         match how {
             Resume::Exact => {
                 let recurrence_norm = norm(&self.system, &self.r)?;
@@ -372,9 +351,9 @@ impl Iteration for Cg<'_> {
             Resume::Restarted => self.restart()?,
             // Directions kept A-orthogonal from one side only would keep the method from
             // converging.
-            Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
+            Resume::Deflated if self.system.host().symmetry_defect()? > 0.0 => self.restart()?,
             Resume::Deflated => {
-                self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.q)?;
+                self.deflation.add(&self.system, &self.inverse, &self.p, &mut self.q)?;
                 self.restart()?;
             }
         }
@@ -405,31 +384,32 @@ impl Iteration for Cg<'_> {
     /// second, relative to `beta (p' . q)`, is `r . z' / rho`. A defect that rounding or an
     /// operator that is not symmetric explains is no corruption.
     fn has_sound_directions(&self) -> Result<bool, SolveError> {
-        let pool = self.system.pool;
         let [rho] = self.rho;
-        let [along, conjugate] = self.sum_over_ranks([dot(pool, &self.r, &self.p), dot(pool, &self.p, &self.q)])?;
+        let local = [self.system.dot(&self.r, &self.p)?, self.system.dot(&self.p, &self.q)?];
+        let [along, conjugate] = sum_over_ranks(&self.system, local)?;
         let of_conjugacy = self.safeguards.energy.map_or(0.0, |energy| conjugate.abs() / energy);
         let defect = ((along - rho).abs() / rho).max(of_conjugacy);
         if defect <= DIRECTION_DEFECT_MAX {
             return Ok(true);
         }
         let is_rounding = defect <= DIRECTION_DEFECT_MAX + self.defect_of_rounding()?;
-        Ok(is_rounding || self.system.symmetry_defect()? > 0.0)
+        Ok(is_rounding || self.system.host().symmetry_defect()? > 0.0)
     }
 }
 
-impl Cg<'_> {
+impl<S: CgPasses> Cg<'_, S> {
     /// The defect that rounding can have made of the directions. Each entry of the recurrence's
     /// residual is off by about `eps sqrt(k) (|A| |x| + |b|)` after k steps (H. A. van der Vorst,
     /// Q. Ye 2000, doi 10.1137/S1064827599353865), with a random sign; the product of these errors
     /// with p, over rho, is the defect. None is explained where the entries of A are not known.
     fn defect_of_rounding(&self) -> Result<f64, SolveError> {
-        let b = self.system.b;
-        let p = &self.p[..];
+        let System { a, b, .. } = self.system.host();
+        let x = self.system.to_host(&self.x)?;
+        let p = self.system.to_host(&self.p)?;
         let mut magnitudes = vec![0.0; p.len()];
-        let known = self.system.a.abs_apply(&self.x, &mut magnitudes).transpose()?;
-        let squares = magnitudes.iter().zip(b).zip(p).map(|((ax, b), p)| ((ax + b.abs()) * p).powi(2));
-        let [squares, unknown] = self.sum_over_ranks([squares.sum(), f64::from(u8::from(known.is_none()))])?;
+        let known = a.abs_apply(&x, &mut magnitudes).transpose()?;
+        let squares = magnitudes.iter().zip(*b).zip(&p).map(|((ax, b), p)| ((ax + b.abs()) * p).powi(2));
+        let [squares, unknown] = sum_over_ranks(&self.system, [squares.sum(), f64::from(u8::from(known.is_none()))])?;
         if unknown > 0.0 {
             return Ok(0.0);
         }
@@ -438,20 +418,28 @@ impl Cg<'_> {
     }
 }
 
-impl Method for Cg<'_> {
+impl<S: CgPasses> Method for Cg<'_, S> {
     fn name(&self) -> &'static str {
         self.named().name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        self.system.to_host(&self.x)
     }
 
     fn bytes_per_iteration(&self) -> f64 {
-        let n = self.x.len();
+        let a = self.system.host().a;
         // the product: p, q; each deflated direction: u with r, w with p
-        let arrays = 2 + 2 * self.deflation.len() as u64;
-        let vectors = arrays * 8 * n as u64 + self.inverse.bytes_per_iteration(self.preconditioner, n);
-        (self.system.a.bytes() + vectors) as f64
+        let of_each_method = 2 + 2 * self.deflation.len() as u64;
+        // the residual step: q, r, r; the iterate step: x, x, p, p, r
+        let (of_z, of_m) = if self.z.is_some() {
+            // M's pass: r, z; the product r . z: r, z
+            (4, self.preconditioner.bytes_per_apply())
+        } else {
+            // D with both steps
+            (if self.preconditioner.is_identity() { 0 } else { 2 }, 0)
+        };
+        let arrays = of_each_method + 3 + 5 + of_z;
+        (a.bytes() + arrays * 8 * a.rows() as u64 + of_m) as f64
     }
 }

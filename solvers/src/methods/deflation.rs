@@ -7,13 +7,10 @@
 //! direction is valid, however inaccurate: it costs two vectors and 16 bytes per row and iteration,
 //! never the convergence.
 
-use std::ops::Range;
-
 use recoup_core::SolveError;
 
-use crate::kernels::simd::{axpy_block, dot_block};
-use crate::kernels::vector::{axpy, multi_axpy, multi_dot};
-use crate::{Pool, Preconditioner, System, Vector};
+use crate::Space;
+use crate::methods::shared::sum_over_ranks;
 
 /// Largest number of directions kept; the oldest makes room.
 pub const DIRECTIONS_MAX: usize = 8;
@@ -35,20 +32,27 @@ fn slot_of_direction(index: usize) -> usize {
 
 /// A-orthogonal directions w, and `u = M^-1 A w / (w . A w)` of each: `u . r` is what of w is in
 /// `M^-1 r`.
-#[derive(Debug, Default)]
-pub(crate) struct Deflation {
+pub(crate) struct Deflation<S: Space> {
     /// The directions w. [`Deflation::recompute_products`] comes after they are overwritten.
-    pub(crate) directions: Vec<Vector>,
-    u: Vec<Vector>,
+    pub(crate) directions: Vec<S::Vector>,
+    /// u of each direction.
+    pub(crate) u: Vec<S::Vector>,
     curvatures: Vec<f64>,
     /// `A w` of each, where it is kept.
-    images: Option<Vec<Vector>>,
+    images: Option<Vec<S::Vector>>,
+    /// The reason why there was no room for saved directions, until a resume reports it.
+    refusal: Option<SolveError>,
 }
 
-impl Deflation {
+impl<S: Space> Deflation<S> {
+    /// Makes a deflation without directions.
+    pub(crate) fn new() -> Self {
+        Self { directions: Vec::new(), u: Vec::new(), curvatures: Vec::new(), images: None, refusal: None }
+    }
+
     /// Makes a deflation that keeps `A w` too, for [`Deflation::remove_from_product`].
     pub(crate) fn with_images() -> Self {
-        Self { images: Some(Vec::new()), ..Self::default() }
+        Self { images: Some(Vec::new()), ..Self::new() }
     }
 
     /// Number of directions.
@@ -60,10 +64,13 @@ impl Deflation {
         self.directions.is_empty()
     }
 
-    /// Room for the directions among the variables of a version.
-    pub(crate) fn make_room(&mut self, system: &System<'_>, saved: &[&str]) {
+    /// Makes room for the directions among the variables of a version. A failure is reported by
+    /// [`Deflation::recompute_products`].
+    pub(crate) fn make_room(&mut self, space: &S, saved: &[&str]) {
         let count = NAMES.iter().filter(|name| saved.contains(name)).count();
-        self.directions = Vector::basis(system.pool, system.a.rows(), count);
+        let room: Result<Vec<_>, _> = (0..count).map(|slot| space.zeros(slot)).collect();
+        self.refusal = room.as_ref().err().cloned();
+        self.directions = room.unwrap_or_default();
         self.forget_products();
     }
 
@@ -75,16 +82,19 @@ impl Deflation {
     }
 
     /// Takes the directions as they are: the same bits as when they were taken up. One product
-    /// each.
+    /// each. `room` is overwritten.
     pub(crate) fn recompute_products(
         &mut self,
-        system: &System<'_>,
-        preconditioner: &dyn Preconditioner,
-        room: &mut [f64],
+        space: &S,
+        inverse: &S::Inverse<'_>,
+        room: &mut S::Vector,
     ) -> Result<(), SolveError> {
+        if let Some(refusal) = self.refusal.take() {
+            return Err(refusal);
+        }
         self.forget_products();
         for w in std::mem::take(&mut self.directions) {
-            self.take_up(system, preconditioner, w, room)?;
+            self.take_up(space, inverse, w, room)?;
         }
         Ok(())
     }
@@ -93,10 +103,10 @@ impl Deflation {
     /// direction without curvature of its own is not added.
     pub(crate) fn add(
         &mut self,
-        system: &System<'_>,
-        preconditioner: &dyn Preconditioner,
-        direction: &[f64],
-        room: &mut [f64],
+        space: &S,
+        inverse: &S::Inverse<'_>,
+        direction: &S::Vector,
+        room: &mut S::Vector,
     ) -> Result<(), SolveError> {
         if self.len() == DIRECTIONS_MAX {
             self.directions.remove(0);
@@ -104,15 +114,16 @@ impl Deflation {
             self.curvatures.remove(0);
             self.images.iter_mut().for_each(|images| drop(images.remove(0)));
         }
-        let mut w = Vector::copy_of(system.pool, direction, slot_of_direction(self.len()));
-        let whole = curvature(system, &w, room)?;
-        let mut parts = self.products(system, &self.directions, room)?;
+        let mut w = space.zeros(slot_of_direction(self.len()))?;
+        space.copy(direction, &mut w)?;
+        let whole = curvature(space, &w, room)?;
+        let mut parts = products(space, &self.directions, room)?;
         for (part, curvature) in parts.iter_mut().zip(&self.curvatures) {
             *part /= curvature;
         }
-        multi_axpy(system.pool, -1.0, &self.directions, &parts[..self.len()], &mut w);
-        if curvature(system, &w, room)? > DEPENDENT * whole {
-            self.take_up(system, preconditioner, w, room)?;
+        space.multi_axpy(-1.0, &self.directions, &parts[..self.len()], &mut w)?;
+        if curvature(space, &w, room)? > DEPENDENT * whole {
+            self.take_up(space, inverse, w, room)?;
         }
         Ok(())
     }
@@ -120,20 +131,23 @@ impl Deflation {
     /// Keeps w where it has curvature.
     fn take_up(
         &mut self,
-        system: &System<'_>,
-        preconditioner: &dyn Preconditioner,
-        w: Vector,
-        room: &mut [f64],
+        space: &S,
+        inverse: &S::Inverse<'_>,
+        w: S::Vector,
+        room: &mut S::Vector,
     ) -> Result<(), SolveError> {
-        let curvature = curvature(system, &w, room)?;
+        let curvature = curvature(space, &w, room)?;
         if !(curvature.is_normal() && curvature > 0.0) {
             return Ok(());
         }
-        let mut u = Vector::zeros(system.pool, w.len(), slot_of_direction(self.len()) + 1);
-        preconditioner.apply(system.pool, room, &mut u)?;
-        system.pool.for_rows(w.len(), &mut u[..], |_, u| u.iter_mut().for_each(|u| *u /= curvature));
+        // u = M^-1 A w / (w . A w)
+        let mut u = space.zeros(slot_of_direction(self.len()) + 1)?;
+        space.precondition(inverse, room, &mut u)?;
+        space.divide(curvature, &mut u)?;
         if let Some(images) = &mut self.images {
-            images.push(Vector::copy_of(system.pool, room, SLOT_OF_FIRST_IMAGE - self.directions.len()));
+            let mut image = space.zeros(SLOT_OF_FIRST_IMAGE - self.directions.len())?;
+            space.copy(room, &mut image)?;
+            images.push(image);
         }
         self.directions.push(w);
         self.u.push(u);
@@ -142,65 +156,51 @@ impl Deflation {
     }
 
     /// Makes x optimal over the directions: `x += sum_i (w_i . r / w_i . A w_i) w_i`.
-    pub(crate) fn correct(&self, system: &System<'_>, r: &[f64], x: &mut [f64]) -> Result<(), SolveError> {
-        let parts = self.products(system, &self.directions, r)?;
+    pub(crate) fn correct(&self, space: &S, r: &S::Vector, x: &mut S::Vector) -> Result<(), SolveError> {
+        let parts = products(space, &self.directions, r)?;
         for ((part, curvature), w) in parts.iter().zip(&self.curvatures).zip(&self.directions) {
-            axpy(system.pool, part / curvature, w, x);
+            space.axpy(part / curvature, w, x)?;
         }
         Ok(())
     }
 
     /// `u_i . r` over all ranks.
-    pub(crate) fn parts(&self, system: &System<'_>, r: &[f64]) -> Result<[f64; DIRECTIONS_MAX], SolveError> {
-        self.products(system, &self.u, r)
-    }
-
-    /// Adds this rank's share of `u_i . r` over a block of rows to `sums`.
-    pub(crate) fn add_parts(&self, rows: &Range<usize>, r: &[f64], sums: &mut [f64]) {
-        for (u, sum) in self.u.iter().zip(sums) {
-            *sum += dot_block(&u[rows.clone()], r);
-        }
-    }
-
-    /// `p -= sum_i parts_i w_i` over a block of rows.
-    pub(crate) fn remove_parts(&self, rows: &Range<usize>, parts: &[f64], p: &mut [f64]) {
-        for (w, part) in self.directions.iter().zip(parts) {
-            axpy_block(-part, &w[rows.clone()], p);
-        }
+    pub(crate) fn parts(&self, space: &S, r: &S::Vector) -> Result<[f64; DIRECTIONS_MAX], SolveError> {
+        products(space, &self.u, r)
     }
 
     /// Computes this rank's share of `u_i . r`.
-    pub(crate) fn local_parts(&self, pool: &Pool, r: &[f64], sums: &mut [f64]) {
-        if !self.is_empty() {
-            multi_dot(pool, r, &self.u, sums);
-        }
+    pub(crate) fn local_parts(&self, space: &S, r: &S::Vector, sums: &mut [f64]) -> Result<(), SolveError> {
+        if self.is_empty() { Ok(()) } else { space.multi_dot(r, &self.u, sums) }
     }
 
     /// `z -= sum_i parts_i w_i`, and with it `A z`.
-    pub(crate) fn remove_from_product(&self, pool: &Pool, parts: &[f64], z: &mut [f64], az: &mut [f64]) {
-        if let (Some(images), false) = (&self.images, self.is_empty()) {
-            multi_axpy(pool, -1.0, &self.directions, parts, z);
-            multi_axpy(pool, -1.0, images, parts, az);
-        }
-    }
-
-    fn products(
+    pub(crate) fn remove_from_product(
         &self,
-        system: &System<'_>,
-        vectors: &[Vector],
-        r: &[f64],
-    ) -> Result<[f64; DIRECTIONS_MAX], SolveError> {
-        let mut sums = [0.0; DIRECTIONS_MAX];
-        let used = &mut sums[..vectors.len()];
-        multi_dot(system.pool, r, vectors, used);
-        system.comm.sum(used)?;
-        Ok(sums)
+        space: &S,
+        parts: &[f64],
+        z: &mut S::Vector,
+        az: &mut S::Vector,
+    ) -> Result<(), SolveError> {
+        if let (Some(images), false) = (&self.images, self.is_empty()) {
+            space.multi_axpy(-1.0, &self.directions, parts, z)?;
+            space.multi_axpy(-1.0, images, parts, az)?;
+        }
+        Ok(())
     }
 }
 
+/// `v_i . r` over all ranks, for each of `vectors`.
+fn products<S: Space>(space: &S, vectors: &[S::Vector], r: &S::Vector) -> Result<[f64; DIRECTIONS_MAX], SolveError> {
+    let mut sums = [0.0; DIRECTIONS_MAX];
+    let used = &mut sums[..vectors.len()];
+    space.multi_dot(r, vectors, used)?;
+    space.host().comm.sum(used)?;
+    Ok(sums)
+}
+
 /// `w . A w`, with `A w` left in `product`.
-fn curvature(system: &System<'_>, w: &[f64], product: &mut [f64]) -> Result<f64, SolveError> {
-    let mut sum = [system.a.apply_dot(w, product)?];
-    system.comm.sum(&mut sum)?;
-    Ok(sum[0])
+fn curvature<S: Space>(space: &S, w: &S::Vector, product: &mut S::Vector) -> Result<f64, SolveError> {
+    let [curvature] = sum_over_ranks(space, [space.multiply_dot(w, product)?])?;
+    Ok(curvature)
 }

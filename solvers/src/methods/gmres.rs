@@ -30,6 +30,7 @@
 mod cycle;
 mod harvest;
 mod least_squares;
+mod passes;
 
 use recoup_core::{
     BreakdownReason, Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
@@ -37,12 +38,12 @@ use recoup_core::{
 
 use cycle::Cycle;
 use harvest::Start;
+pub use passes::GmresPasses;
 
-use crate::kernels::vector::{copy, xpay};
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{FOR_TRADITIONAL, ResidualLimits, norm, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_TRADITIONAL, ResidualLimits, loaded, norm, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
-use crate::{Method, Preconditioner, Side, Stop, System, Vector};
+use crate::{Method, Preconditioner, Side, Stop, System};
 
 /// First slot of x, r and work: the last ones, as basis vectors take the first.
 const SLOTS_BEHIND_BASIS: usize = 13;
@@ -79,7 +80,9 @@ pub(super) const GMRES: NamedMethod = NamedMethod {
     },
     needs: None,
     settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart],
-    make: |of| Ok(Box::new(Gmres::of_inputs(of)?)),
+    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?))),
 };
 
 /// GMRES with deflated restarting.
@@ -97,19 +100,22 @@ pub(super) const GMRES_DR: NamedMethod = NamedMethod {
     },
     needs: None,
     settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Harvest],
-    make: |of| Ok(Box::new(Gmres::of_inputs(of)?.deflated(of.harvest)?)),
+    make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?.deflated(of.harvest)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?.deflated(of.harvest)?))),
 };
 
 /// Restarted GMRES.
-pub struct Gmres<'a> {
-    system: System<'a>,
+pub struct Gmres<'a, S: GmresPasses = System<'a>> {
+    system: S,
     preconditioner: &'a dyn Preconditioner,
+    inverse: S::Inverse<'a>,
     side: Side,
     limits: ResidualLimits,
-    x: Vector,
-    r: Vector,
-    work: Vector,
-    cycle: Cycle,
+    x: S::Vector,
+    r: S::Vector,
+    work: S::Vector,
+    cycle: Cycle<S>,
     estimate: ResidualEstimate,
     gain: Gain,
     /// Directions to carry over from cycle to cycle; 0 for GMRES(m).
@@ -151,35 +157,34 @@ pub struct GmresOptions {
     pub stop: Stop,
 }
 
-impl<'a> Gmres<'a> {
+impl<'a, S: GmresPasses> Gmres<'a, S> {
     /// Starts from `x`.
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for b or x, [`SolveError::Parameter`]
-    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost.
+    /// for a restart length of 0, [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`]
+    /// when the place of the vectors fails.
     pub fn new(
-        system: System<'a>,
+        system: S,
         preconditioner: &'a dyn Preconditioner,
         x: &[f64],
         options: GmresOptions,
     ) -> Result<Self, SolveError> {
-        system.validate(x)?;
+        system.host().validate(x)?;
         let m = options.restart;
         if m == 0 {
             return Err(SolveError::Parameter { what: "restart length", value: 0.0, expected: "at least 1" });
         }
-        let pool = system.pool;
-        let rhs_norm = rhs_norm(&system)?;
-        let [mut iterate, r, work] = Vector::several_from(pool, x.len(), SLOTS_BEHIND_BASIS);
-        copy(pool, x, &mut iterate);
+        let rhs_norm = rhs_norm(system.host())?;
         let mut gmres = Self {
             preconditioner,
+            inverse: system.inverse(preconditioner)?,
             side: options.side,
             limits: ResidualLimits::new(options.stop, rhs_norm)?,
-            x: iterate,
-            r,
-            work,
-            cycle: Cycle::new(pool, x.len(), m),
+            x: loaded(&system, x, SLOTS_BEHIND_BASIS)?,
+            r: system.zeros(SLOTS_BEHIND_BASIS + 1)?,
+            work: system.zeros(SLOTS_BEHIND_BASIS + 2)?,
+            cycle: Cycle::new(&system, m)?,
             estimate: ResidualEstimate { ratio: 1.0, look_at: 0.0 },
             gain: Gain::NONE,
             wanted: 0,
@@ -191,9 +196,9 @@ impl<'a> Gmres<'a> {
         Ok(gmres)
     }
 
-    fn of_inputs(of: &MethodInputs<'a>) -> Result<Self, SolveError> {
+    fn of_inputs(system: S, of: &MethodInputs<'a>) -> Result<Self, SolveError> {
         let options = GmresOptions { restart: of.restart, side: of.side, stop: of.stop };
-        Self::new(of.system, of.preconditioner, of.x0, options)
+        Self::new(system, of.preconditioner, of.x0, options)
     }
 
     /// Makes the solve restart with deflation: `directions` of a cycle, or one more where that
@@ -227,8 +232,7 @@ impl<'a> Gmres<'a> {
         self.precondition_residual()?;
         let squared = norm(&self.system, &self.work)?.powi(2);
         self.start_estimate(&[squared.sqrt()]);
-        self.cycle.start_from_vector(self.system.pool, &mut self.work, squared);
-        Ok(())
+        self.cycle.start_from_vector(&self.system, &mut self.work, squared)
     }
 
     /// Starts a cycle from x and the first basis vectors, of unit length, with the small problem
@@ -253,14 +257,12 @@ impl<'a> Gmres<'a> {
 
     /// r, or `M^-1 r` from the left, into `work`.
     fn precondition_residual(&mut self) -> Result<(), SolveError> {
-        let pool = self.system.pool;
         match self.side {
             Side::Left if !self.preconditioner.is_identity() => {
-                self.preconditioner.apply(pool, &self.r, &mut self.work)?;
+                self.system.precondition(&self.inverse, &self.r, &mut self.work)
             }
-            Side::Left | Side::Right => copy(pool, &self.r, &mut self.work),
+            Side::Left | Side::Right => self.system.copy(&self.r, &mut self.work),
         }
-        Ok(())
     }
 
     /// Starts the estimate of a cycle whose residual, preconditioned from the left, is c over its
@@ -288,42 +290,41 @@ impl<'a> Gmres<'a> {
 
     /// The next basis vector becomes the preconditioned product of the newest one.
     fn multiply(&mut self) -> Result<(), SolveError> {
-        let a = self.system.a;
-        let pool = self.system.pool;
+        let system = &self.system;
         let (v, w) = self.cycle.newest_and_next();
         if self.preconditioner.is_identity() {
             // w = A v
-            return Ok(a.apply(v, w)?);
+            return system.multiply(v, w);
         }
         match self.side {
             Side::Left => {
                 // w = M^-1 A v
-                a.apply(v, &mut self.work)?;
-                self.preconditioner.apply(pool, &self.work, w)
+                system.multiply(v, &mut self.work)?;
+                system.precondition(&self.inverse, &self.work, w)
             }
             Side::Right => {
                 // w = A M^-1 v
-                self.preconditioner.apply(pool, v, &mut self.work)?;
-                Ok(a.apply(&self.work, w)?)
+                system.precondition(&self.inverse, v, &mut self.work)?;
+                system.multiply(&self.work, w)
             }
         }
     }
 
     /// The iterate of the columns so far into `work`, its residual into `r`, and the norm of that.
     fn form_iterate(&mut self) -> Result<f64, SolveError> {
-        let pool = self.system.pool;
+        let system = &self.system;
         if self.side == Side::Right && !self.preconditioner.is_identity() {
             // x_k = x + M^-1 V y
-            pool.for_rows(self.r.len(), &mut self.r[..], |_, r| r.fill(0.0));
-            self.cycle.add_minimiser(pool, &mut self.r);
-            self.preconditioner.apply(pool, &self.r, &mut self.work)?;
-            xpay(pool, &self.x, 1.0, &mut self.work);
+            system.clear(&mut self.r)?;
+            self.cycle.add_minimiser(system, &mut self.r)?;
+            system.precondition(&self.inverse, &self.r, &mut self.work)?;
+            system.xpay(&self.x, 1.0, &mut self.work)?;
         } else {
             // x_k = x + V y
-            copy(pool, &self.x, &mut self.work);
-            self.cycle.add_minimiser(pool, &mut self.work);
+            system.copy(&self.x, &mut self.work)?;
+            self.cycle.add_minimiser(system, &mut self.work)?;
         }
-        residual(&self.system, &self.work, &mut self.r)
+        residual(system, &self.work, &mut self.r)
     }
 
     /// Forms the iterate and its true residual; they end the cycle where it is over or the solve
@@ -352,7 +353,7 @@ impl<'a> Gmres<'a> {
         if self.progress.status != Status::Running {
             return Ok(());
         }
-        let start = self.cycle.carry_over(self.system.pool, self.wanted);
+        let start = self.cycle.carry_over(&self.system, self.wanted)?;
         self.start_cycle(start)
     }
 
@@ -365,7 +366,7 @@ impl<'a> Gmres<'a> {
     }
 }
 
-impl Registered for Gmres<'_> {
+impl<S: GmresPasses> Registered for Gmres<'_, S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
         each_rows(&NAMES, FOR_TRADITIONAL, solver.cycle.basis[..solver.cycle.carried.vectors()]);
@@ -380,7 +381,7 @@ impl Registered for Gmres<'_> {
     }
 }
 
-impl Iteration for Gmres<'_> {
+impl<S: GmresPasses> Iteration for Gmres<'_, S> {
     fn progress(&self) -> Progress {
         self.progress
     }
@@ -439,13 +440,13 @@ impl Iteration for Gmres<'_> {
     }
 }
 
-impl Method for Gmres<'_> {
+impl<S: GmresPasses> Method for Gmres<'_, S> {
     fn name(&self) -> &'static str {
         self.named().name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        self.system.to_host(&self.x)
     }
 
     fn cycle_length(&self) -> u64 {
@@ -454,9 +455,10 @@ impl Method for Gmres<'_> {
 
     /// The mean over a whole cycle.
     fn bytes_per_iteration(&self) -> f64 {
-        let n = self.x.len() as f64;
+        let a = self.system.host().a;
+        let n = a.rows() as f64;
         let m = self.cycle.length_max() as f64;
-        let matrix = self.system.a.bytes() as f64;
+        let matrix = a.bytes() as f64;
         let is_identity = self.preconditioner.is_identity();
         let preconditioner = if is_identity { 0.0 } else { 16.0 * n + self.preconditioner.bytes_per_apply() as f64 };
         let k = self.wanted as f64;

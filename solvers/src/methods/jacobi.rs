@@ -16,16 +16,17 @@
 //!
 //! Every resume is bitwise exact, as x is all there is; every step is a safe point.
 
-use recoup_core::{
-    Iteration, JacobiSweep, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status,
-};
+mod passes;
 
-use crate::kernels::vector::copy;
-use crate::methods::named::{NamedMethod, Setting};
-use crate::methods::shared::{ResidualLimits, global_norm, residual, rhs_norm, start};
+use recoup_core::{Iteration, MethodProfile, Progress, Registered, ResidualKind, Resume, Role, SolveError, Status};
+
+pub use passes::JacobiPasses;
+
+use crate::methods::named::{MethodInputs, NamedMethod, Setting};
+use crate::methods::shared::{ResidualLimits, global_norm, loaded, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
-use crate::{Method, Stop, System, Vector};
+use crate::{Method, Stop};
 
 /// The method.
 pub(super) const JACOBI: NamedMethod = NamedMethod {
@@ -34,51 +35,55 @@ pub(super) const JACOBI: NamedMethod = NamedMethod {
     profile: MethodProfile::STATIONARY,
     needs: None,
     settings: &[Setting::Omega],
-    make: |of| Ok(Box::new(Jacobi::new(of.system, of.omega, of.x0, of.stop)?)),
+    make: |of| Ok(Box::new(Jacobi::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Jacobi::of_inputs(system, of)?))),
 };
 
 /// Damped Jacobi.
-pub struct Jacobi<'a> {
-    system: System<'a>,
+pub struct Jacobi<S: JacobiPasses> {
+    system: S,
     omega: f64,
-    inverse_diagonal: Vector,
+    inverse_diagonal: S::Vector,
     limits: ResidualLimits,
-    x: Vector,
-    target: Vector,
+    x: S::Vector,
+    target: S::Vector,
     progress: Progress,
 }
 
-impl<'a> Jacobi<'a> {
+impl<S: JacobiPasses> Jacobi<S> {
     /// Starts from `x0` with damping `omega`, 1 for the plain method.
     ///
     /// # Errors
     /// [`SolveError::Length`] and [`SolveError::NotFinite`] for bad vectors,
     /// [`SolveError::Diagonal`] for a zero on the diagonal, [`SolveError::Operator`] when there is
     /// no diagonal to read, [`SolveError::Parameter`] for a damping outside (0, 2),
-    /// [`SolveError::Comm`] when a rank is lost.
-    pub fn new(system: System<'a>, omega: f64, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
-        system.validate(x0)?;
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the place of the vectors
+    /// fails.
+    pub fn new(system: S, omega: f64, x0: &[f64], stop: Stop) -> Result<Self, SolveError> {
+        system.host().validate(x0)?;
         if !(omega > 0.0 && omega < 2.0) {
             let expected = "a number between 0 and 2";
             return Err(SolveError::Parameter { what: "omega", value: omega, expected });
         }
-        let known_diagonal = inverse_diagonal("Jacobi's method", system.a)?;
-        let rhs_norm = rhs_norm(&system)?;
-        let [mut x, target, mut inverse_diagonal] = Vector::several(system.pool, x0.len());
-        copy(system.pool, x0, &mut x);
-        copy(system.pool, &known_diagonal, &mut inverse_diagonal);
+        let known_diagonal = inverse_diagonal("Jacobi's method", system.host().a)?;
+        let rhs_norm = rhs_norm(system.host())?;
         let mut jacobi = Self {
             omega,
-            inverse_diagonal,
+            inverse_diagonal: loaded(&system, &known_diagonal, 2)?,
             limits: ResidualLimits::new(stop, rhs_norm)?,
-            x,
-            target,
+            x: loaded(&system, x0, 0)?,
+            target: system.zeros(1)?,
             progress: start(rhs_norm),
             system,
         };
         jacobi.measure_residual()?;
         jacobi.limits.set_start(&jacobi.progress);
         Ok(jacobi)
+    }
+
+    fn of_inputs(system: S, of: &MethodInputs<'_>) -> Result<Self, SolveError> {
+        Self::new(system, of.omega, of.x0, of.stop)
     }
 
     /// Computes the residual norm of the iterate, and the status of the solve with it.
@@ -89,13 +94,13 @@ impl<'a> Jacobi<'a> {
     }
 }
 
-impl Registered for Jacobi<'_> {
+impl<S: JacobiPasses> Registered for Jacobi<S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
     }
 }
 
-impl Iteration for Jacobi<'_> {
+impl<S: JacobiPasses> Iteration for Jacobi<S> {
     fn progress(&self) -> Progress {
         self.progress
     }
@@ -105,16 +110,7 @@ impl Iteration for Jacobi<'_> {
             return Ok(self.progress);
         }
         // x = x + omega D^-1 (b - A x)
-        let residual_squared = self.system.a.jacobi_sweep(JacobiSweep {
-            b: self.system.b,
-            inverse_diagonal: &self.inverse_diagonal,
-            omega: self.omega,
-            x: &mut self.x,
-            target: &mut self.target,
-        })?;
-        if !self.system.a.sweeps_in_place() {
-            std::mem::swap(&mut self.x, &mut self.target);
-        }
+        let residual_squared = self.system.sweep(&self.inverse_diagonal, self.omega, &mut self.x, &mut self.target)?;
         self.progress.iteration += 1;
         self.limits.record(global_norm(&self.system, residual_squared)?, &mut self.progress);
         if self.progress.is_converged() {
@@ -149,18 +145,19 @@ impl Iteration for Jacobi<'_> {
     }
 }
 
-impl Method for Jacobi<'_> {
+impl<S: JacobiPasses> Method for Jacobi<S> {
     fn name(&self) -> &'static str {
         JACOBI.name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        self.system.to_host(&self.x)
     }
 
     fn bytes_per_iteration(&self) -> f64 {
+        let a = self.system.host().a;
         // read x and b, write x; not in place, the diagonal is read and x written elsewhere
-        let arrays = if self.system.a.sweeps_in_place() { 3 } else { 4 };
-        (self.system.a.bytes() + arrays * 8 * self.x.len() as u64) as f64
+        let arrays = if a.sweeps_in_place() { 3 } else { 4 };
+        (a.bytes() + arrays * 8 * a.rows() as u64) as f64
     }
 }

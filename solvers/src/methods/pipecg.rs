@@ -78,6 +78,8 @@ pub(super) const PIPECG: NamedMethod = NamedMethod {
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
     make: |of| Ok(Box::new(PipelinedCg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: None,
 };
 
 /// Pipelined conjugate gradients.
@@ -93,7 +95,7 @@ pub struct PipelinedCg<'a> {
     z: Vector,
     n: Vector,
     preconditioned: Option<Preconditioned>,
-    deflation: Deflation,
+    deflation: Deflation<System<'a>>,
     scalars: [f64; 6],
     misses: u32,
     progress: Progress,
@@ -216,7 +218,7 @@ impl<'a> PipelinedCg<'a> {
         let mut all = [0.0; SUMS + DIRECTIONS_MAX];
         let all = &mut all[..SUMS + self.deflation.len()];
         all[..SUMS].copy_from_slice(&sums);
-        self.deflation.local_parts(system.pool, w, &mut all[SUMS..]);
+        self.deflation.local_parts(system, w, &mut all[SUMS..])?;
         let mut worked = Ok(());
         system.comm.sum_while(all, &mut || {
             worked = multiply(system, preconditioner, w, m.as_deref_mut(), n);
@@ -224,7 +226,7 @@ impl<'a> PipelinedCg<'a> {
         let (sums, parts) = all.split_at(SUMS);
         self.scalars[..SUMS].copy_from_slice(sums);
         if let Some(m) = m {
-            self.deflation.remove_from_product(system.pool, parts, m, n);
+            self.deflation.remove_from_product(system, parts, m, n)?;
         }
         worked
     }
@@ -322,16 +324,16 @@ fn multiply(
 }
 
 /// `between = P between` for `between = M^-1 source`, and `product = A between` again.
-fn project(
-    system: &System<'_>,
-    deflation: &Deflation,
-    source: &[f64],
+fn project<'a>(
+    system: &System<'a>,
+    deflation: &Deflation<System<'a>>,
+    source: &Vector,
     between: Option<&mut Vector>,
-    product: &mut [f64],
+    product: &mut Vector,
 ) -> Result<(), SolveError> {
     if let (Some(between), false) = (between, deflation.is_empty()) {
         let parts = deflation.parts(system, source)?;
-        deflation.remove_from_product(system.pool, &parts[..deflation.len()], between, product);
+        deflation.remove_from_product(system, &parts[..deflation.len()], between, product)?;
     }
     Ok(())
 }
@@ -395,13 +397,13 @@ impl Iteration for PipelinedCg<'_> {
     fn resume(&mut self, iteration: u64, how: Resume) -> Result<Progress, SolveError> {
         self.progress.iteration = iteration;
         self.misses = 0;
-        self.deflation.recompute_products(&self.system, self.preconditioner, &mut self.n)?;
+        self.deflation.recompute_products(&self.system, &self.preconditioner, &mut self.n)?;
         match how {
             // Directions kept A-orthogonal from one side only would keep the method from
             // converging.
             Resume::Deflated if self.system.symmetry_defect()? > 0.0 => self.restart()?,
             Resume::Deflated => {
-                self.deflation.add(&self.system, self.preconditioner, &self.p, &mut self.n)?;
+                self.deflation.add(&self.system, &self.preconditioner, &self.p, &mut self.n)?;
                 self.keep_preconditioned();
                 self.restart()?;
             }
@@ -439,8 +441,8 @@ impl Method for PipelinedCg<'_> {
         PIPECG.name
     }
 
-    fn iterate(&self) -> &[f64] {
-        &self.x
+    fn iterate(&self) -> Result<Vec<f64>, SolveError> {
+        Ok(self.x.to_vec())
     }
 
     fn bytes_per_iteration(&self) -> f64 {

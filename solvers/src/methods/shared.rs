@@ -3,18 +3,23 @@
 use recoup_core::{BreakdownReason, Progress, Resume, Role, SolveError, Status};
 
 use crate::kernels::vector::norm_squared;
-use crate::{Stop, System};
+use crate::{Space, Stop, System};
+
+/// The sums of `local` over all ranks.
+pub(crate) fn sum_over_ranks<const K: usize>(space: &impl Space, mut local: [f64; K]) -> Result<[f64; K], SolveError> {
+    space.host().comm.sum(&mut local)?;
+    Ok(local)
+}
 
 /// Square root of the sum of `local` over all ranks.
-pub(crate) fn global_norm(system: &System<'_>, local: f64) -> Result<f64, SolveError> {
-    let mut squared = [local];
-    system.comm.sum(&mut squared)?;
-    Ok(squared[0].sqrt())
+pub(crate) fn global_norm(space: &impl Space, local: f64) -> Result<f64, SolveError> {
+    let [squared] = sum_over_ranks(space, [local])?;
+    Ok(squared.sqrt())
 }
 
 /// `||v||`.
-pub(crate) fn norm(system: &System<'_>, v: &[f64]) -> Result<f64, SolveError> {
-    global_norm(system, norm_squared(system.pool, v))
+pub(crate) fn norm<S: Space>(space: &S, v: &S::Vector) -> Result<f64, SolveError> {
+    global_norm(space, space.dot(v, v)?)
 }
 
 /// Norms of b between which the squares of b and of all its residuals are doubles with all their
@@ -31,7 +36,7 @@ pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
     let largest = system.b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
     // The exponents of the largest values, in an order that integers keep.
     let largest = f64::from_bits(system.comm.max(largest.to_bits() as i64)? as u64);
-    let found = norm(system, system.b)?;
+    let found = global_norm(system, norm_squared(system.pool, system.b))?;
     let expected = "1e-130 to 1e130: scale the problem";
     let is_lost = largest > 0.0 && !RHS_NORMS.contains(&found);
     let value = if found.is_finite() && found > 0.0 { found } else { largest };
@@ -43,9 +48,15 @@ pub(crate) fn rhs_norm(system: &System<'_>) -> Result<f64, SolveError> {
 }
 
 /// `r = b - A x` and `||r||`.
-pub(crate) fn residual(system: &System<'_>, x: &[f64], r: &mut [f64]) -> Result<f64, SolveError> {
-    let local = system.a.residual(system.b, x, r)?;
-    global_norm(system, local)
+pub(crate) fn residual<S: Space>(space: &S, x: &S::Vector, r: &mut S::Vector) -> Result<f64, SolveError> {
+    global_norm(space, space.residual(x, r)?)
+}
+
+/// A vector in a slot that holds `source`.
+pub(crate) fn loaded<S: Space>(space: &S, source: &[f64], slot: usize) -> Result<S::Vector, SolveError> {
+    let mut vector = space.zeros(slot)?;
+    space.load(source, &mut vector)?;
+    Ok(vector)
 }
 
 /// Recomputed, but saved for an exact resume.

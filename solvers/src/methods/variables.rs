@@ -4,9 +4,11 @@
 //! restore. [`lend_variables`] writes both methods of [`recoup_core::Registered`], and the revision
 //! of the set, from one list, so that names and order cannot differ.
 
+use std::marker::PhantomData;
+
 use recoup_core::{Distribution, Role, Values, ValuesMut, Variable, VariableMut, revision_with};
 
-use crate::{System, Vector};
+use crate::Space;
 
 /// Writes `variables`, `variables_mut` and `revision` from one list of names, roles and places:
 ///
@@ -25,7 +27,7 @@ macro_rules! lend_variables {
 
         fn variables_mut(&mut self) -> Vec<recoup_core::VariableMut<'_>> {
             let $solver = self;
-            let mut lent = $crate::methods::variables::LentVariablesMut::default();
+            let mut lent = $crate::methods::variables::LentVariablesMut::new(&$solver.system);
             lend_variables!(@lend lent [mut] $($list)+);
             lent.variables
         }
@@ -52,20 +54,22 @@ macro_rules! lend_variables {
 pub(crate) use lend_variables;
 
 /// Variables lent to be read.
-pub(crate) struct LentVariables<'v> {
+pub(crate) struct LentVariables<'v, S> {
     distribution: Distribution,
     dims: [usize; 3],
     pub(crate) variables: Vec<Variable<'v>>,
+    space: PhantomData<S>,
 }
 
-impl<'v> LentVariables<'v> {
-    pub(crate) fn new(system: &System<'_>) -> Self {
-        let distribution = Distribution::Rows { first: system.a.first_row(), global: system.a.global_rows() };
-        Self { distribution, dims: system.a.grid(), variables: Vec::new() }
+impl<'v, S: Space> LentVariables<'v, S> {
+    pub(crate) fn new(space: &S) -> Self {
+        let a = space.host().a;
+        let distribution = Distribution::Rows { first: a.first_row(), global: a.global_rows() };
+        Self { distribution, dims: a.grid(), variables: Vec::new(), space: PhantomData }
     }
 
-    pub(crate) fn rows(&mut self, name: &'v str, role: Role, values: &'v [f64]) {
-        let variable = Variable::new(name, role, Values::F64(values), self.distribution);
+    pub(crate) fn rows(&mut self, name: &'v str, role: Role, vector: &'v S::Vector) {
+        let variable = Variable::new(name, role, S::lend(vector), self.distribution);
         self.variables.push(Variable { dims: self.dims, ..variable });
     }
 
@@ -73,62 +77,64 @@ impl<'v> LentVariables<'v> {
         self.variables.push(Variable::new(name, role, Values::F64(values), Distribution::Replicated));
     }
 
-    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v [Vector]) {
-        for (name, values) in names.iter().zip(vectors) {
-            self.rows(name, role, values);
+    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v [S::Vector]) {
+        for (name, vector) in names.iter().zip(vectors) {
+            self.rows(name, role, vector);
         }
     }
 }
 
 /// The revision of the set of variables, taken without a list of them.
-pub(crate) struct Revision {
+pub(crate) struct Revision<S> {
     dims: [usize; 3],
     pub(crate) number: u64,
+    space: PhantomData<S>,
 }
 
-impl Revision {
-    pub(crate) fn new(system: &System<'_>) -> Self {
-        Self { dims: system.a.grid(), number: 0 }
+impl<S: Space> Revision<S> {
+    pub(crate) fn new(space: &S) -> Self {
+        Self { dims: space.host().a.grid(), number: 0, space: PhantomData }
     }
 
-    pub(crate) fn rows(&mut self, name: &str, role: Role, values: &[f64]) {
-        self.add(name, role, values, self.dims);
+    pub(crate) fn rows(&mut self, name: &str, role: Role, vector: &S::Vector) {
+        let variable = Variable::new(name, role, S::lend(vector), Distribution::Replicated);
+        self.number = revision_with(self.number, &Variable { dims: self.dims, ..variable });
     }
 
     pub(crate) fn scalars(&mut self, name: &str, role: Role, values: &[f64]) {
-        self.add(name, role, values, [values.len(), 1, 1]);
-    }
-
-    pub(crate) fn each_rows(&mut self, names: &[&str], role: Role, vectors: &[Vector]) {
-        for (name, values) in names.iter().zip(vectors) {
-            self.rows(name, role, values);
-        }
-    }
-
-    fn add(&mut self, name: &str, role: Role, values: &[f64], dims: [usize; 3]) {
         let variable = Variable::new(name, role, Values::F64(values), Distribution::Replicated);
-        self.number = revision_with(self.number, &Variable { dims, ..variable });
+        self.number = revision_with(self.number, &Variable { dims: [values.len(), 1, 1], ..variable });
+    }
+
+    pub(crate) fn each_rows(&mut self, names: &[&str], role: Role, vectors: &[S::Vector]) {
+        for (name, vector) in names.iter().zip(vectors) {
+            self.rows(name, role, vector);
+        }
     }
 }
 
 /// The same variables lent to be overwritten; their roles are known already.
-#[derive(Default)]
-pub(crate) struct LentVariablesMut<'v> {
+pub(crate) struct LentVariablesMut<'v, S> {
     pub(crate) variables: Vec<VariableMut<'v>>,
+    space: PhantomData<S>,
 }
 
-impl<'v> LentVariablesMut<'v> {
-    pub(crate) fn rows(&mut self, name: &'v str, _role: Role, values: &'v mut [f64]) {
+impl<'v, S: Space> LentVariablesMut<'v, S> {
+    pub(crate) fn new(_space: &S) -> Self {
+        Self { variables: Vec::new(), space: PhantomData }
+    }
+
+    pub(crate) fn rows(&mut self, name: &'v str, _role: Role, vector: &'v mut S::Vector) {
+        self.variables.push(VariableMut::new(name, S::lend_mut(vector)));
+    }
+
+    pub(crate) fn scalars(&mut self, name: &'v str, _role: Role, values: &'v mut [f64]) {
         self.variables.push(VariableMut::new(name, ValuesMut::F64(values)));
     }
 
-    pub(crate) fn scalars(&mut self, name: &'v str, role: Role, values: &'v mut [f64]) {
-        self.rows(name, role, values);
-    }
-
-    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v mut [Vector]) {
-        for (name, values) in names.iter().zip(vectors) {
-            self.rows(name, role, values);
+    pub(crate) fn each_rows(&mut self, names: &[&'v str], role: Role, vectors: &'v mut [S::Vector]) {
+        for (name, vector) in names.iter().zip(vectors) {
+            self.rows(name, role, vector);
         }
     }
 }

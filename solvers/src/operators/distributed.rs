@@ -15,6 +15,10 @@ mod halo;
 mod poisson;
 mod rows;
 
+#[cfg(feature = "cuda")]
+pub(crate) use csr::Beyond;
 pub use csr::{DistributedCsr, DistributedError};
+#[cfg(feature = "cuda")]
+pub(crate) use halo::Halo;
 pub use poisson::DistributedPoisson3d;
 pub use rows::{LocalRows, RowPartition};

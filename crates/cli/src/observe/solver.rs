@@ -14,8 +14,8 @@ use recoup::solvers::Method;
 use crate::inject::heartbeat::Heartbeat;
 use crate::observe::status_file::StatusFile;
 
-/// The iterate of the last solver.
-pub(crate) type LastIterate = Rc<RefCell<Vec<f64>>>;
+/// The iterate of the last solver, or the reason why it could not be fetched.
+pub(crate) type LastIterate = Rc<RefCell<Result<Vec<f64>, SolveError>>>;
 
 /// A method whose iterate survives it.
 pub(crate) struct Observed<'a> {
@@ -85,9 +85,7 @@ impl<'a> Observed<'a> {
 
 impl Drop for Observed<'_> {
     fn drop(&mut self) {
-        let mut last = self.last.borrow_mut();
-        last.clear();
-        last.extend_from_slice(self.method.iterate());
+        *self.last.borrow_mut() = self.method.iterate();
     }
 }
 

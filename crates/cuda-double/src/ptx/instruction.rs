@@ -32,7 +32,7 @@ pub(super) struct Address {
 
 /// The memory an address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
+pub(super) enum StateSpace {
     Generic,
     /// Global memory, and constant memory, which is a read-only part of it here.
     Global,
@@ -44,7 +44,7 @@ pub(super) enum Space {
 /// The values that a load or a store moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryAccess {
-    pub(super) space: Space,
+    pub(super) space: StateSpace,
     /// Bytes of one value.
     pub(super) bytes: usize,
     pub(super) address: Address,

@@ -1,7 +1,7 @@
 //! The memories of a thread, by address.
 
 use super::fault::DeviceFault;
-use super::instruction::Space;
+use super::instruction::StateSpace;
 use super::memory::DeviceMemory;
 use super::names::FIRST_ADDRESS;
 
@@ -21,25 +21,25 @@ pub(super) struct Spaces<'a> {
 }
 
 impl Spaces<'_> {
-    pub(super) fn load(&mut self, space: Space, address: u64, target: &mut [u8]) -> Result<(), DeviceFault> {
+    pub(super) fn load(&mut self, space: StateSpace, address: u64, target: &mut [u8]) -> Result<(), DeviceFault> {
         let place = MemoryStretch::of(space, address, target.len())?;
         let source = match place.space {
-            Space::Generic | Space::Global => return self.memory.load(address, target),
-            Space::Shared => place.within("shared", self.shared)?,
-            Space::Local => place.within("local", self.local)?,
-            Space::Parameter => place.within("parameter", self.parameters)?,
+            StateSpace::Generic | StateSpace::Global => return self.memory.load(address, target),
+            StateSpace::Shared => place.within("shared", self.shared)?,
+            StateSpace::Local => place.within("local", self.local)?,
+            StateSpace::Parameter => place.within("parameter", self.parameters)?,
         };
         target.copy_from_slice(source);
         Ok(())
     }
 
-    pub(super) fn store(&mut self, space: Space, address: u64, source: &[u8]) -> Result<(), DeviceFault> {
+    pub(super) fn store(&mut self, space: StateSpace, address: u64, source: &[u8]) -> Result<(), DeviceFault> {
         let place = MemoryStretch::of(space, address, source.len())?;
         let target = match place.space {
-            Space::Generic | Space::Global => return self.memory.store(address, source),
-            Space::Shared => place.within_mut("shared", self.shared)?,
-            Space::Local => place.within_mut("local", self.local)?,
-            Space::Parameter => return Err(place.outside("parameter")),
+            StateSpace::Generic | StateSpace::Global => return self.memory.store(address, source),
+            StateSpace::Shared => place.within_mut("shared", self.shared)?,
+            StateSpace::Local => place.within_mut("local", self.local)?,
+            StateSpace::Parameter => return Err(place.outside("parameter")),
         };
         target.copy_from_slice(source);
         Ok(())
@@ -49,7 +49,7 @@ impl Spaces<'_> {
 /// A stretch of one memory.
 #[derive(Clone, Copy, Debug)]
 struct MemoryStretch {
-    space: Space,
+    space: StateSpace,
     address: u64,
     /// First byte in the memory; past every end for an address before the first.
     start: u64,
@@ -57,20 +57,20 @@ struct MemoryStretch {
 }
 
 impl MemoryStretch {
-    fn of(space: Space, address: u64, bytes: usize) -> Result<Self, DeviceFault> {
+    fn of(space: StateSpace, address: u64, bytes: usize) -> Result<Self, DeviceFault> {
         if !address.is_multiple_of(bytes as u64) {
             return Err(DeviceFault::Misaligned { address, bytes });
         }
-        let at = |space: Space, start: u64| Ok(Self { space, address, start, bytes });
+        let at = |space: StateSpace, start: u64| Ok(Self { space, address, start, bytes });
         match space {
-            Space::Shared | Space::Local => at(space, address.wrapping_sub(FIRST_ADDRESS)),
-            Space::Generic if address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES => {
-                at(Space::Shared, (address - SHARED_WINDOW).wrapping_sub(FIRST_ADDRESS))
+            StateSpace::Shared | StateSpace::Local => at(space, address.wrapping_sub(FIRST_ADDRESS)),
+            StateSpace::Generic if address.wrapping_sub(SHARED_WINDOW) < WINDOW_BYTES => {
+                at(StateSpace::Shared, (address - SHARED_WINDOW).wrapping_sub(FIRST_ADDRESS))
             }
-            Space::Generic if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES => {
-                at(Space::Local, (address - LOCAL_WINDOW).wrapping_sub(FIRST_ADDRESS))
+            StateSpace::Generic if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES => {
+                at(StateSpace::Local, (address - LOCAL_WINDOW).wrapping_sub(FIRST_ADDRESS))
             }
-            Space::Generic | Space::Global | Space::Parameter => at(space, address),
+            StateSpace::Generic | StateSpace::Global | StateSpace::Parameter => at(space, address),
         }
     }
 

@@ -8,8 +8,8 @@ use recoup_core::SolveError;
 
 use super::harvest::{Start, harvest};
 use super::least_squares::LeastSquares;
-use crate::kernels::vector::{combine, multi_axpy, multi_dot, scaled_copy};
-use crate::{Pool, System, Vector};
+use super::passes::GmresPasses;
+use crate::methods::shared::sum_over_ranks;
 
 /// A new basis vector shorter than this part of `A v` is orthogonalised again.
 const REORTHOGONALISE_BELOW: f64 = 0.1;
@@ -17,9 +17,9 @@ const REORTHOGONALISE_BELOW: f64 = 0.1;
 const LENGTH_SQUARED: std::ops::Range<f64> = 1e-100..1e100;
 
 /// The basis of a cycle, and the least-squares problem over it.
-pub(super) struct Cycle {
+pub(super) struct Cycle<S: GmresPasses> {
     /// `v_j / scales_j`, orthogonal; the scales make them unit vectors.
-    pub(super) basis: Vec<Vector>,
+    pub(super) basis: Vec<S::Vector>,
     scales: Vec<f64>,
     /// Products of the newest vector with those before, in units of the stored vectors.
     products: Vec<f64>,
@@ -53,18 +53,18 @@ struct SplitNorms {
     removed: f64,
 }
 
-impl Cycle {
-    /// Room for cycles of `m` steps over `n` rows.
-    pub(super) fn new(pool: &Pool, n: usize, m: usize) -> Self {
-        pool.reserve_sums(m + 1);
-        Self {
-            basis: Vector::basis(pool, n, m + 1),
+impl<S: GmresPasses> Cycle<S> {
+    /// Room for cycles of `m` steps.
+    pub(super) fn new(system: &S, m: usize) -> Result<Self, SolveError> {
+        system.reserve_sums(m + 1)?;
+        Ok(Self {
+            basis: (0..=m).map(|slot| system.zeros(slot)).collect::<Result<_, _>>()?,
             scales: vec![1.0; m + 1],
             products: vec![0.0; m + 1],
             coefficients: vec![0.0; m + 1],
             small: LeastSquares::new(m),
             carried: Carried::default(),
-        }
+        })
     }
 
     /// Steps of a whole cycle.
@@ -89,11 +89,11 @@ impl Cycle {
 
     /// Starts with the vector v alone, which changes places with the first basis vector: a vector
     /// whose squared length is given.
-    pub(super) fn start_from_vector(&mut self, pool: &Pool, v: &mut Vector, squared: f64) {
+    pub(super) fn start_from_vector(&mut self, system: &S, v: &mut S::Vector, squared: f64) -> Result<(), SolveError> {
         self.carried = Carried::default();
         std::mem::swap(&mut self.basis[0], v);
         self.small.restart(&[squared.sqrt()]);
-        self.set_length(pool, 0, squared, v);
+        self.set_length(system, 0, squared, v)
     }
 
     /// Starts with the first basis vectors, of unit length, and the small problem `start` over
@@ -110,14 +110,14 @@ impl Cycle {
     }
 
     /// The newest basis vector, and room for the next one.
-    pub(super) fn newest_and_next(&mut self) -> (&Vector, &mut Vector) {
+    pub(super) fn newest_and_next(&mut self) -> (&S::Vector, &mut S::Vector) {
         let (known, rest) = self.basis.split_at_mut(self.small.columns() + 1);
         (&known[known.len() - 1], &mut rest[0])
     }
 
     /// Adds the product that stands in the next basis vector: orthogonalises it, and adds a column
     /// to the small problem. Returns false when the basis cannot grow further.
-    pub(super) fn extend(&mut self, system: &System<'_>, work: &mut Vector) -> Result<bool, SolveError> {
+    pub(super) fn extend(&mut self, system: &S, work: &mut S::Vector) -> Result<bool, SolveError> {
         let j = self.columns();
         self.products[..=j].fill(0.0);
         let SplitNorms { mut left, removed } = self.orthogonalise(system)?;
@@ -127,7 +127,7 @@ impl Cycle {
         }
         // A breakdown that is a success: A v lies in the space already.
         let is_exhausted = left <= (f64::EPSILON * f64::EPSILON) * whole;
-        self.set_length(system.pool, j + 1, left, work);
+        self.set_length(system, j + 1, left, work)?;
         // h_ij = scale_j c_i / scale_i turns stored vectors into unit vectors.
         let scale = self.scales[j];
         for (product, own) in self.products[..=j].iter_mut().zip(&self.scales) {
@@ -139,14 +139,14 @@ impl Cycle {
     }
 
     /// Removes from the next vector its part along the basis, and adds that part to `products`.
-    fn orthogonalise(&mut self, system: &System<'_>) -> Result<SplitNorms, SolveError> {
+    fn orthogonalise(&mut self, system: &S) -> Result<SplitNorms, SolveError> {
         let j = self.columns();
         let (known, rest) = self.basis.split_at_mut(j + 1);
         let w = &mut rest[0];
         let coefficients = &mut self.coefficients[..=j];
         // c_i = (w . v_i) / (v_i . v_i)
-        multi_dot(system.pool, w, known, coefficients);
-        system.comm.sum(coefficients)?;
+        system.multi_dot(w, known, coefficients)?;
+        system.host().comm.sum(coefficients)?;
         let mut removed = 0.0;
         for ((c, scale), product) in coefficients.iter_mut().zip(&self.scales).zip(&mut self.products) {
             removed += (*c * scale).powi(2);
@@ -154,44 +154,45 @@ impl Cycle {
             *product += *c;
         }
         // w = w - sum_i c_i v_i
-        let mut left = [multi_axpy(system.pool, -1.0, known, coefficients, w)];
-        system.comm.sum(&mut left)?;
-        Ok(SplitNorms { left: left[0], removed })
+        let [left] = sum_over_ranks(system, [system.multi_axpy(-1.0, known, coefficients, w)?])?;
+        Ok(SplitNorms { left, removed })
     }
 
     /// Notes the length of basis vector `j`, and brings it to 1 where its square might over- or
     /// underflow.
-    fn set_length(&mut self, pool: &Pool, j: usize, squared: f64, work: &mut Vector) {
+    fn set_length(&mut self, system: &S, j: usize, squared: f64, work: &mut S::Vector) -> Result<(), SolveError> {
         self.scales[j] = 1.0 / squared.sqrt();
         if squared > 0.0 && !LENGTH_SQUARED.contains(&squared) {
-            scaled_copy(pool, self.scales[j], &self.basis[j], work);
+            system.scaled_copy(self.scales[j], &self.basis[j], work)?;
             std::mem::swap(&mut self.basis[j], work);
             self.scales[j] = 1.0;
         }
+        Ok(())
     }
 
     /// `target = target + V y`, for the y that leaves the smallest residual.
-    pub(super) fn add_minimiser(&mut self, pool: &Pool, target: &mut [f64]) {
+    pub(super) fn add_minimiser(&mut self, system: &S, target: &mut S::Vector) -> Result<(), SolveError> {
         let k = self.columns();
         self.small.solve(&mut self.coefficients);
         for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
             *y *= scale;
         }
-        multi_axpy(pool, 1.0, &self.basis[..k], &self.coefficients[..k], target);
+        system.multi_axpy(1.0, &self.basis[..k], &self.coefficients[..k], target)?;
+        Ok(())
     }
 
     /// Replaces the first basis vectors by those the next cycle begins with, and returns the small
     /// problem over them. `None` where this cycle leaves none.
-    pub(super) fn carry_over(&mut self, pool: &Pool, wanted: usize) -> Option<Start> {
+    pub(super) fn carry_over(&mut self, system: &S, wanted: usize) -> Result<Option<Start>, SolveError> {
         if wanted == 0 || !self.is_full() {
-            return None;
+            return Ok(None);
         }
-        let found = harvest(&self.small.hessenberg(), &self.small.left(), wanted)?;
+        let Some(found) = harvest(&self.small.hessenberg(), &self.small.left(), wanted) else { return Ok(None) };
         let column =
             |column: DVectorView<'_, f64>| column.iter().zip(&self.scales).map(|(c, scale)| c * scale).collect();
         let columns: Vec<Vec<f64>> = found.columns.column_iter().map(column).collect();
-        combine(pool, &columns, &mut self.basis);
-        Some(found.start)
+        system.combine(&columns, &mut self.basis)?;
+        Ok(Some(found.start))
     }
 
     /// The small problem over the vectors this cycle began with; `None` without such vectors.

@@ -5,6 +5,7 @@
 //! each row that has some. A product sums the first, then the second, so its bits differ from those
 //! of one rank by rounding.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,14 +62,14 @@ struct SharedRows {
 
 /// The entries in columns of other ranks.
 #[derive(Default)]
-struct Beyond {
+pub(crate) struct Beyond {
     /// Rows that have entries beyond, ascending, counted from this rank's first.
-    rows: Vec<u32>,
+    pub(crate) rows: Vec<u32>,
     /// First entry of each, and the number of entries.
-    starts: Vec<usize>,
+    pub(crate) starts: Vec<usize>,
     /// Positions in the halo, ascending in each row.
-    columns: Vec<u32>,
-    values: Vec<f64>,
+    pub(crate) columns: Vec<u32>,
+    pub(crate) values: Vec<f64>,
     /// Global columns of the halo, ascending.
     globals: Vec<u32>,
 }
@@ -133,6 +134,24 @@ impl DistributedCsr {
     #[must_use]
     pub fn local(&self) -> Arc<Csr> {
         Arc::clone(&self.shared.local)
+    }
+
+    /// Returns the entries in columns of other ranks.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn beyond(&self) -> &Beyond {
+        &self.shared.beyond
+    }
+
+    /// Returns a run of blocks of rows that need no halo.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn inside(&self) -> Range<usize> {
+        self.shared.inside.clone()
+    }
+
+    /// Returns the halo.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn halo(&self) -> &Halo {
+        &self.halo
     }
 
     /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
@@ -409,5 +428,9 @@ impl Operator for DistributedCsr {
     fn fingerprint(&self) -> u64 {
         let hash = |row: usize| row_hash(self.first_row() + row as u64, self.shared.row(row));
         (0..self.rows()).map(hash).fold(0, u64::wrapping_add)
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }

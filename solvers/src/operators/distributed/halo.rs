@@ -17,7 +17,7 @@ pub(super) struct HaloPlan {
 }
 
 /// A plan, and the communicator that carries it out.
-pub(super) struct Halo {
+pub(crate) struct Halo {
     plan: Arc<HaloPlan>,
     link: Mutex<HaloLink>,
 }
@@ -37,7 +37,7 @@ impl Halo {
     }
 
     /// Returns the same halo on another communicator of the same ranks.
-    pub(super) fn over(&self, comm: Box<dyn Comm>) -> Self {
+    pub(crate) fn over(&self, comm: Box<dyn Comm>) -> Self {
         Self::new(Arc::clone(&self.plan), comm)
     }
 
@@ -62,6 +62,32 @@ impl Halo {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         link.exchange(&self.plan, x, &mut || {})?;
         Ok(then(x, &link.incoming))
+    }
+
+    /// Returns the rows whose values are sent, for all partners in order.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn sent_rows(&self) -> Vec<u32> {
+        self.plan.sends.iter().flat_map(|(_, rows)| rows.iter().copied()).collect()
+    }
+
+    /// Returns the number of values that come.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn received(&self) -> usize {
+        self.plan.receives.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Exchanges the values of [`Halo::sent_rows`], which `fill` brings, and gives what came to
+    /// `then`.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn exchange_filled<E: From<CommError>>(
+        &self,
+        fill: impl FnOnce(&mut [f64]) -> Result<(), E>,
+        then: impl FnOnce(&[f64]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        fill(&mut link.outgoing)?;
+        link.travel(&self.plan, &mut || {})?;
+        then(&link.incoming)
     }
 
     /// Calls `block` for blocks of rows with these rows of `target`, and sums what it returns: for
@@ -91,9 +117,14 @@ impl Halo {
 
 impl HaloLink {
     fn exchange(&mut self, plan: &HaloPlan, x: &[f64], work: &mut dyn FnMut()) -> Result<(), CommError> {
-        let Self { comm, outgoing, incoming } = self;
         let rows = plan.sends.iter().flat_map(|(_, rows)| rows);
-        outgoing.iter_mut().zip(rows).for_each(|(value, &row)| *value = x[row as usize]);
+        self.outgoing.iter_mut().zip(rows).for_each(|(value, &row)| *value = x[row as usize]);
+        self.travel(plan, work)
+    }
+
+    /// Sends what is outgoing, receives what is incoming, and does `work` meanwhile.
+    fn travel(&mut self, plan: &HaloPlan, work: &mut dyn FnMut()) -> Result<(), CommError> {
+        let Self { comm, outgoing, incoming } = self;
         let mut sends = Vec::new();
         let mut receives = Vec::new();
         let mut unsent = &outgoing[..];

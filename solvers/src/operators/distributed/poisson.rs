@@ -1,5 +1,6 @@
 //! The 7-point Laplacian without a matrix, its planes shared among ranks.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,6 +55,24 @@ impl DistributedPoisson3d {
     #[must_use]
     pub fn over(&self, comm: Box<dyn Comm>) -> Self {
         Self { slab: Arc::clone(&self.slab), inside: self.inside.clone(), halo: self.halo.over(comm) }
+    }
+
+    /// Returns the planes of this rank.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn slab(&self) -> &Poisson3d {
+        &self.slab
+    }
+
+    /// Returns the rows that need no halo.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn inside(&self) -> Range<usize> {
+        self.inside.clone()
+    }
+
+    /// Returns the halo.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn halo(&self) -> &Halo {
+        &self.halo
     }
 
     /// Works as [`Halo::sum`], with `y = A x` in the rows that `finish` is given.
@@ -152,5 +171,9 @@ impl Operator for DistributedPoisson3d {
 
     fn fingerprint(&self) -> u64 {
         self.slab.fingerprint()
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }

@@ -1,7 +1,7 @@
 //! Instructions on memory: loads, stores, atomics, fences, and addresses from one space to another.
 
 use super::super::error::ParseError;
-use super::super::instruction::{Action, Atomic, Loaded, MemoryAccess, NO_REGISTER, Operand, Space};
+use super::super::instruction::{Action, Atomic, Loaded, MemoryAccess, NO_REGISTER, Operand, StateSpace};
 use super::super::names::Constant;
 use super::super::operand::{Resolver, Width};
 use super::super::scalar::{Integer, Real, ScalarKind, ScalarType, by_integer, mask};
@@ -66,15 +66,15 @@ impl Modifiers<'_, '_> {
     }
 
     /// Takes the space; any space without.
-    fn space(&mut self) -> Space {
-        let spaces: [(&[&str], Space); 4] = [
-            (&["global"], Space::Global),
-            (&["shared", "shared::cta"], Space::Shared),
-            (&["local"], Space::Local),
-            (&["param"], Space::Parameter),
+    fn space(&mut self) -> StateSpace {
+        let spaces: [(&[&str], StateSpace); 4] = [
+            (&["global"], StateSpace::Global),
+            (&["shared", "shared::cta"], StateSpace::Shared),
+            (&["local"], StateSpace::Local),
+            (&["param"], StateSpace::Parameter),
         ];
         let found = spaces.iter().find(|(names, _)| self.takes(names));
-        found.map_or(Space::Generic, |(_, space)| *space)
+        found.map_or(StateSpace::Generic, |(_, space)| *space)
     }
 
     /// Takes the number of values.
@@ -107,7 +107,7 @@ fn load(resolver: &mut Resolver<'_, '_, '_>, words: &[&str], scalar: &str) -> Re
     let mut modifiers = Modifiers { words };
     let has_scope = modifiers.takes(&["volatile", "weak"]) || modifiers.takes_order(&["relaxed", "acquire"]);
     let is_constant = modifiers.takes(&["const"]);
-    let space = if is_constant { Space::Global } else { modifiers.space() };
+    let space = if is_constant { StateSpace::Global } else { modifiers.space() };
     // Caching changes nothing here.
     modifiers.takes(&["nc", "ca", "cg", "cs", "lu", "cv"]);
     let n_values = modifiers.values();
@@ -134,7 +134,8 @@ fn store(resolver: &mut Resolver<'_, '_, '_>, words: &[&str], scalar: &str) -> R
     modifiers.takes(&["wb", "cg", "cs", "wt"]);
     let n_values = modifiers.values();
     let [address, source] = resolver.operands()?;
-    let (true, [], Some(parts)) = (has_scope && space != Space::Parameter, modifiers.words, parts(source, n_values))
+    let (true, [], Some(parts)) =
+        (has_scope && space != StateSpace::Parameter, modifiers.words, parts(source, n_values))
     else {
         return Err(resolver.refuse("not interpreted"));
     };
@@ -156,7 +157,7 @@ fn atomic(
     modifiers.takes(&SCOPES);
     let space = modifiers.space();
     let function = atomic_function(operation, scalar).zip(ScalarType::named(scalar));
-    let is_atomic = matches!(space, Space::Generic | Space::Global | Space::Shared);
+    let is_atomic = matches!(space, StateSpace::Generic | StateSpace::Global | StateSpace::Shared);
     let (true, [], Some((function, scalar))) = (is_atomic, modifiers.words, function) else {
         return Err(resolver.refuse("not interpreted"));
     };

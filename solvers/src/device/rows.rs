@@ -1,0 +1,107 @@
+//! The rows of A that this rank has on its device: all of them, or a share.
+
+use recoup_core::SolveError;
+use recoup_device::{DeviceView, DeviceViewMut};
+
+use super::error::solve_error;
+use super::share::DeviceShare;
+use super::sys::{DeviceOperator, DevicePasses, DeviceSweep};
+use crate::System;
+
+/// The rows of A on a device.
+pub enum DeviceRows {
+    /// All rows.
+    Whole(DeviceOperator),
+    /// The rows of this rank.
+    Share(Box<DeviceShare>),
+}
+
+impl DeviceRows {
+    /// The form of the system's operator on the device of `passes`. Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Operator`] for an operator that has no form on a device, [`SolveError::Comm`]
+    /// when a rank is lost, [`SolveError::Afar`] when the device fails or has no room.
+    pub(super) fn of(passes: &DevicePasses, system: &System<'_>) -> Result<Self, SolveError> {
+        if let Some(whole) = DeviceOperator::of(passes.stream(), system.a).map_err(solve_error)? {
+            return Ok(Self::Whole(whole));
+        }
+        let share = DeviceShare::of(passes.stream(), system)?;
+        let refused = SolveError::Operator { method: "a solve on a device", needed: "a matrix or a stencil" };
+        share.map(|share| Self::Share(Box::new(share))).ok_or(refused)
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Whole(whole) => whole.rows(),
+            Self::Share(share) => share.rows(),
+        }
+    }
+
+    /// `y = A x`. Collective, as all that follow.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails.
+    pub fn apply(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        y: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), SolveError> {
+        match self {
+            Self::Whole(whole) => whole.apply(passes, x, y).map_err(solve_error),
+            Self::Share(share) => share.apply(passes, x, y),
+        }
+    }
+
+    /// `y = A x`, and the local part of `x . y`.
+    ///
+    /// # Errors
+    /// Those of [`DeviceRows::apply`].
+    pub fn apply_dot(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        y: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        match self {
+            Self::Whole(whole) => whole.apply_dot(passes, x, y).map_err(solve_error),
+            Self::Share(share) => share.apply_dot(passes, x, y),
+        }
+    }
+
+    /// `r = b - A x`, and the local part of `r . r`.
+    ///
+    /// # Errors
+    /// Those of [`DeviceRows::apply`].
+    pub fn residual(
+        &self,
+        passes: &DevicePasses,
+        b: DeviceView<'_, f64>,
+        x: DeviceView<'_, f64>,
+        r: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        match self {
+            Self::Whole(whole) => whole.residual(passes, b, x, r).map_err(solve_error),
+            Self::Share(share) => share.residual(passes, b, x, r),
+        }
+    }
+
+    /// Does a Jacobi sweep, and returns the local part of the squared residual norm before it.
+    ///
+    /// # Errors
+    /// Those of [`DeviceRows::apply`].
+    pub fn jacobi_sweep(
+        &self,
+        passes: &DevicePasses,
+        sweep: DeviceSweep<'_>,
+        target: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        match self {
+            Self::Whole(whole) => whole.jacobi_sweep(passes, sweep, target).map_err(solve_error),
+            Self::Share(share) => share.jacobi_sweep(passes, sweep, target),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! This rank's share of an operator on a device. Values of other ranks' rows come through the host.
+//!
+//! Promises: the bits of the host's operator on as many ranks. A rank whose device fails returns
+//! the error and leaves the others waiting for its part of the exchange, as any rank that ends.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use recoup_core::{CommError, Operator, SolveError};
+use recoup_device::{DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
+
+use super::error::solve_error;
+use super::sys::{DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep};
+use crate::operators::Halo;
+use crate::{DistributedCsr, DistributedPoisson3d, System};
+
+/// A rank's rows of an operator, and the exchange of values with other ranks.
+pub struct DeviceShare {
+    form: ShareForm,
+    rows: usize,
+    /// Rows that need no values of other ranks.
+    inside: Range<usize>,
+    halo: Halo,
+    sent: DeviceRowList,
+    room: Mutex<HaloRoom>,
+}
+
+enum ShareForm {
+    /// Planes of a cube.
+    Slab(DeviceSlab),
+    /// Rows of a matrix.
+    Rows(Box<MatrixShare>),
+}
+
+/// The entries between rows of this rank, and those in columns of others.
+struct MatrixShare {
+    local: DeviceOperator,
+    beyond: DeviceBeyond,
+}
+
+/// Room on the device for what is exchanged.
+struct HaloRoom {
+    outgoing: DeviceVec<f64>,
+    incoming: DeviceVec<f64>,
+}
+
+impl DeviceShare {
+    /// The share of a distributed operator on the device of `stream`; `None` for another operator.
+    /// Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails or has
+    /// no room.
+    pub(super) fn of(stream: &Stream, system: &System<'_>) -> Result<Option<Self>, SolveError> {
+        let Some(known) = system.a.as_any() else { return Ok(None) };
+        if let Some(planes) = known.downcast_ref::<DistributedPoisson3d>() {
+            let halo = planes.halo().over(system.comm.dup()?);
+            let form = ShareForm::Slab(slab_of(planes));
+            return Self::with(stream, form, planes.inside(), halo, planes.rows()).map(Some);
+        }
+        let Some(matrix) = known.downcast_ref::<DistributedCsr>() else { return Ok(None) };
+        let halo = matrix.halo().over(system.comm.dup()?);
+        let local = DeviceOperator::of(stream, matrix.local().as_ref()).map_err(solve_error)?;
+        let local = local.expect("a matrix has a form on a device");
+        let beyond = DeviceBeyond::of(stream, matrix.beyond()).map_err(solve_error)?;
+        Self::with(
+            stream,
+            ShareForm::Rows(Box::new(MatrixShare { local, beyond })),
+            matrix.inside(),
+            halo,
+            matrix.rows(),
+        )
+        .map(Some)
+    }
+
+    fn with(
+        stream: &Stream,
+        form: ShareForm,
+        inside: Range<usize>,
+        halo: Halo,
+        rows: usize,
+    ) -> Result<Self, SolveError> {
+        let sent = halo.sent_rows();
+        let room = || {
+            let outgoing = DeviceVec::new(stream.device(), sent.len())?;
+            Ok(HaloRoom { outgoing, incoming: DeviceVec::new(stream.device(), halo.received())? })
+        };
+        let room = Mutex::new(room().map_err(solve_error)?);
+        let sent = DeviceRowList::of(stream, &sent).map_err(solve_error)?;
+        Ok(Self { form, rows, inside, halo, sent, room })
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// `y = A x`. Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails.
+    pub fn apply(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        y: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), SolveError> {
+        // What a panic left half done is overwritten.
+        let HaloRoom { outgoing, incoming } = &mut *self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream = passes.stream();
+        let fill = |values: &mut [f64]| {
+            passes.gather(&self.sent, x, &mut outgoing.view_mut())?;
+            Ok(stream.download(outgoing.view(), values)?)
+        };
+        let take = |values: &[f64]| Ok(stream.upload(values, &mut incoming.view_mut())?);
+        self.halo.exchange_filled::<HaloError>(fill, take)?;
+        self.multiply(passes, x, incoming.view(), y).map_err(solve_error)
+    }
+
+    /// `y = A x` with the values of other ranks at hand.
+    fn multiply(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        halo: DeviceView<'_, f64>,
+        y: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        match &self.form {
+            ShareForm::Slab(slab) => passes.slab_apply(slab, x, halo, y),
+            ShareForm::Rows(rows) => {
+                rows.local.apply(passes, x, y)?;
+                passes.add_beyond(&rows.beyond, halo, y)
+            }
+        }
+    }
+
+    /// `x . y`, in the order of a product on several ranks: the rows inside, then those around
+    /// them.
+    fn dot(&self, passes: &DevicePasses, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<f64, SolveError> {
+        let part = |rows: Range<usize>| passes.dot(x.slice(rows.clone()), y.slice(rows));
+        let Range { start, end } = self.inside;
+        let all = || Ok(part(start..end)? + (part(0..start)? + part(end..self.rows)?));
+        all().map_err(solve_error)
+    }
+
+    /// `y = A x`, and the local part of `x . y`. Collective.
+    ///
+    /// # Errors
+    /// Those of [`DeviceShare::apply`].
+    pub fn apply_dot(
+        &self,
+        passes: &DevicePasses,
+        x: DeviceView<'_, f64>,
+        y: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        self.apply(passes, x, y)?;
+        self.dot(passes, x, y.as_view())
+    }
+
+    /// `r = b - A x`, and the local part of `r . r`. Collective.
+    ///
+    /// # Errors
+    /// Those of [`DeviceShare::apply`].
+    pub fn residual(
+        &self,
+        passes: &DevicePasses,
+        b: DeviceView<'_, f64>,
+        x: DeviceView<'_, f64>,
+        r: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        self.subtract_product(passes, b, x, r)?;
+        self.dot(passes, r.as_view(), r.as_view())
+    }
+
+    /// `r = b - A x`.
+    fn subtract_product(
+        &self,
+        passes: &DevicePasses,
+        b: DeviceView<'_, f64>,
+        x: DeviceView<'_, f64>,
+        r: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), SolveError> {
+        self.apply(passes, x, r)?;
+        // b + (-1) A x has the bits of b - A x.
+        passes.xpay(b, -1.0, r).map_err(solve_error)
+    }
+
+    /// Does a Jacobi sweep as [`DeviceOperator::jacobi_sweep`] does. Collective.
+    ///
+    /// # Errors
+    /// Those of [`DeviceShare::apply`].
+    pub fn jacobi_sweep(
+        &self,
+        passes: &DevicePasses,
+        sweep: DeviceSweep<'_>,
+        target: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<f64, SolveError> {
+        let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
+        self.subtract_product(passes, b, x, target)?;
+        let squares = match &self.form {
+            ShareForm::Slab(slab) => {
+                passes.plane_squares(slab.side, slab.planes, target.as_view()).map_err(solve_error)?
+            }
+            ShareForm::Rows(_) => self.dot(passes, target.as_view(), target.as_view())?,
+        };
+        passes.relax(omega, inverse_diagonal, x, target).map_err(solve_error)?;
+        Ok(squares)
+    }
+}
+
+/// An error of an exchange.
+enum HaloError {
+    Comm(CommError),
+    Device(DeviceError),
+}
+
+impl From<CommError> for HaloError {
+    fn from(error: CommError) -> Self {
+        Self::Comm(error)
+    }
+}
+
+impl From<DeviceError> for HaloError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
+}
+
+impl From<HaloError> for SolveError {
+    fn from(error: HaloError) -> Self {
+        match error {
+            HaloError::Comm(error) => error.into(),
+            HaloError::Device(error) => solve_error(error),
+        }
+    }
+}
+
+fn slab_of(planes: &DistributedPoisson3d) -> DeviceSlab {
+    let [side, here] = planes.slab().side_and_planes();
+    let is_first = planes.first_row() == 0;
+    let is_last = planes.first_row() + planes.rows() as u64 == planes.global_rows();
+    DeviceSlab { side: side as u32, planes: here as u32, below: usize::from(!is_first), above: usize::from(!is_last) }
+}
