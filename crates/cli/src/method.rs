@@ -10,6 +10,7 @@ use recoup::solvers::{
 
 use crate::exit::Exit;
 use crate::options::{MethodArgs, PcKind, PcSide, methods_with, name_of};
+use crate::place::PlacedSystem;
 use crate::problem::LinearProblem;
 use crate::ranks::{agree, was_repaired};
 
@@ -21,21 +22,25 @@ pub(crate) struct Setup<'a> {
     problem: &'a LinearProblem,
     args: &'a MethodArgs,
     preconditioner: Box<dyn Preconditioner + 'a>,
+    /// The system on the device, if one was asked for.
+    on_device: Option<PlacedSystem<'a>>,
     /// Rows of this rank for which the Jacobi preconditioner replaces a zero diagonal by 1.
     zeros: usize,
     start: Vec<f64>,
 }
 
 impl<'a> Setup<'a> {
-    /// Builds the preconditioner, of this rank's rows. Collective.
+    /// Builds the preconditioner, of this rank's rows, and copies the system to the device if there
+    /// is to be one. Collective.
     ///
     /// # Errors
     /// Exit 2 for options that contradict each other, exit 1 where A does not allow the
     /// preconditioner.
     pub(crate) fn new(problem: &'a LinearProblem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
+        let on_device = problem.device.as_ref().map(|device| device.place(problem, args)).transpose()?;
         let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
-        Ok(Self { problem, args, preconditioner, zeros, start: vec![0.0; problem.n()] })
+        Ok(Self { problem, args, preconditioner, on_device, zeros, start: vec![0.0; problem.n()] })
     }
 
     /// Replaces the first guess x = 0 by this rank's rows of another one.
@@ -75,6 +80,11 @@ impl<'a> Setup<'a> {
     /// Returns the problem.
     pub(crate) fn problem(&self) -> &'a LinearProblem {
         self.problem
+    }
+
+    /// Returns the name of the device that solvers are made on; `None` for the host.
+    pub(crate) fn device_name(&self) -> Option<&str> {
+        self.on_device.as_ref().map(PlacedSystem::device_name)
     }
 
     /// Returns the options.
@@ -120,6 +130,9 @@ impl<'a> Setup<'a> {
             },
             harvest: self.args.harvest(),
         };
+        if let Some(made) = self.on_device.as_ref().and_then(|placed| placed.make(&inputs)) {
+            return made;
+        }
         let method = self.args.method;
         if method.needs != Some(Need::Rows) {
             return (method.make)(&inputs);

@@ -47,6 +47,8 @@ pub(crate) struct SolveReport {
     pub(crate) ranks: usize,
     /// Threads of each rank.
     pub(crate) threads: usize,
+    /// Name of the device that it computed on; `None` for the host.
+    pub(crate) device: Option<String>,
     pub(crate) seconds_setup: f64,
     pub(crate) seconds_solve: f64,
     pub(crate) seconds_per_iteration: f64,
@@ -71,6 +73,7 @@ impl SolveReport {
             rtol: setup.args().rtol,
             ranks: problem.comm().size(),
             threads: problem.pool.threads(),
+            device: setup.device_name().map(str::to_owned),
             seconds_setup: 0.0,
             seconds_solve: 0.0,
             seconds_per_iteration: 0.0,
@@ -96,6 +99,9 @@ impl SolveReport {
         let state = if self.converged { "converged" } else { "not converged" };
         table.row(["method".to_owned(), self.method.clone()]);
         table.row(["preconditioner".to_owned(), self.pc.clone()]);
+        if let Some(device) = &self.device {
+            table.row(["device".to_owned(), device.clone()]);
+        }
         table.row(["unknowns".to_owned(), self.n.to_string()]);
         table.row(["nonzeros".to_owned(), self.nnz.to_string()]);
         table.row(["iterations".to_owned(), self.iterations.to_string()]);

@@ -1,5 +1,7 @@
 //! A linear system on a device, made from the host's.
 
+use std::sync::Arc;
+
 use recoup_core::SolveError;
 use recoup_device::{Device, DeviceVec, DeviceView};
 
@@ -14,9 +16,16 @@ const ROWS_MAX: usize = (u32::MAX - (1 << 16)) as usize;
 /// `A x = b` on a device: the passes over its vectors run there, one after the other in a stream.
 ///
 /// Scalars are summed over ranks on the host. What needs the entries of A but no vector of the
-/// solve, such as norms, is asked of the host's operator.
+/// solve, such as norms, is asked of the host's operator. A clone shares all that is on the device:
+/// A and b are copied there once, however often a solver is made.
+#[derive(Clone)]
 pub struct DeviceSystem<'a> {
     host: System<'a>,
+    there: Arc<SystemParts>,
+}
+
+/// The parts of a system that are on the device.
+struct SystemParts {
     passes: DevicePasses,
     operator: DeviceRows,
     b: DeviceVec<f64>,
@@ -24,7 +33,7 @@ pub struct DeviceSystem<'a> {
 
 impl std::fmt::Debug for DeviceSystem<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeviceSystem").field("rows", &self.operator.rows()).finish_non_exhaustive()
+        f.debug_struct("DeviceSystem").field("rows", &self.operator().rows()).finish_non_exhaustive()
     }
 }
 
@@ -33,8 +42,8 @@ impl<'a> DeviceSystem<'a> {
     ///
     /// # Errors
     /// [`SolveError::Operator`] for an operator that has no form on a device, [`SolveError::Comm`]
-    /// when a rank is lost, [`SolveError::Parameter`] for more rows than kernels can number, [`SolveError::Afar`] when
-    /// the device fails or has no room.
+    /// when a rank is lost, [`SolveError::Parameter`] for more rows than kernels can number,
+    /// [`SolveError::Afar`] when the device fails or has no room.
     pub fn new(system: &System<'a>, device: &Device) -> Result<Self, SolveError> {
         let rows = system.a.rows();
         if rows > ROWS_MAX {
@@ -44,7 +53,7 @@ impl<'a> DeviceSystem<'a> {
         let passes = DevicePasses::load(device).map_err(solve_error)?;
         let operator = DeviceRows::of(&passes, system)?;
         let b = DeviceVec::copy_of(passes.stream(), system.b).map_err(solve_error)?;
-        Ok(Self { host: *system, passes, operator, b })
+        Ok(Self { host: *system, there: Arc::new(SystemParts { passes, operator, b }) })
     }
 
     /// The system on the host.
@@ -56,19 +65,19 @@ impl<'a> DeviceSystem<'a> {
     /// The passes.
     #[must_use]
     pub fn passes(&self) -> &DevicePasses {
-        &self.passes
+        &self.there.passes
     }
 
     /// The operator.
     #[must_use]
     pub fn operator(&self) -> &DeviceRows {
-        &self.operator
+        &self.there.operator
     }
 
     /// The right-hand side.
     #[must_use]
     pub fn rhs(&self) -> DeviceView<'_, f64> {
-        self.b.view()
+        self.there.b.view()
     }
 }
 
@@ -94,7 +103,7 @@ impl DevicePreconditioner {
         let name = preconditioner.name();
         let diagonal =
             preconditioner.diagonal().ok_or(SolveError::Preconditioner { name, instead: "jacobi or none" })?;
-        let copied = DeviceVec::copy_of(system.passes.stream(), diagonal);
+        let copied = DeviceVec::copy_of(system.passes().stream(), diagonal);
         copied.map(Self::Diagonal).map_err(solve_error)
     }
 

@@ -1,0 +1,115 @@
+//! A system on a CUDA device. Nothing of CUDA is looked for unless the options ask for a device.
+
+use std::cell::Cell;
+
+use anyhow::Result;
+use recoup::core::{AfarErrorKind, Comm, SolveError, gather_json};
+use recoup::device::{Device, DeviceError, probe};
+use recoup::solvers::device::DeviceSystem;
+use recoup::solvers::{DeviceMaker, Method, MethodInputs};
+
+use crate::exit::Exit;
+use crate::options::{DeviceChoice, MethodArgs, PcKind, methods_with, name_of};
+use crate::problem::LinearProblem;
+use crate::ranks::agree;
+
+/// A CUDA device to solve on.
+pub(crate) struct SolveDevice {
+    device: Device,
+}
+
+/// A system on a device, and the method that is to run there.
+pub(crate) struct PlacedSystem<'a> {
+    system: DeviceSystem<'a>,
+    maker: DeviceMaker,
+    device_name: String,
+    /// No other rank waits for this one: the run may go on without the device.
+    is_alone: bool,
+    is_lost: Cell<bool>,
+}
+
+impl SolveDevice {
+    /// Opens the device that the options ask for, if they ask for one. Collective.
+    ///
+    /// # Errors
+    /// Exit 5 where there is no such device, or where it cannot be used; the same on all ranks.
+    pub(crate) fn open(choice: DeviceChoice, comm: &dyn Comm) -> Result<Option<Self>> {
+        let DeviceChoice::Cuda(number) = choice else { return Ok(None) };
+        let place = place_on_machine(comm)?;
+        let open = || {
+            let number = match number {
+                Some(number) => number,
+                None => place % probe()?.len().max(1),
+            };
+            let device = Device::open(number)?;
+            // Kernels are compiled when a solver is made. Without a compiler there is none.
+            device.compiler()?.architecture(device.info().capability)?;
+            Ok(Some(Self { device }))
+        };
+        agree(comm, open().map_err(refused))
+    }
+
+    /// Copies a problem to the device, for the method of the options. Collective.
+    ///
+    /// # Errors
+    /// Exit 2 where method or preconditioner have no form on a device; else where the device fails
+    /// or has no room.
+    pub(crate) fn place<'a>(&self, problem: &'a LinearProblem, args: &MethodArgs) -> Result<PlacedSystem<'a>> {
+        let maker = maker(args)?;
+        let comm = problem.comm();
+        let system = DeviceSystem::new(&problem.system(), &self.device).map_err(anyhow::Error::from);
+        Ok(PlacedSystem {
+            system: agree(comm, system)?,
+            maker,
+            device_name: self.device.info().name.clone(),
+            is_alone: comm.size() == 1,
+            is_lost: Cell::new(false),
+        })
+    }
+}
+
+impl<'a> PlacedSystem<'a> {
+    /// Returns the name of the device.
+    pub(crate) fn device_name(&self) -> &str {
+        &self.device_name
+    }
+
+    /// Makes a solver on the device; `None` where the device is lost and the host is to go on.
+    pub(crate) fn make(&self, inputs: &MethodInputs<'a>) -> Option<Result<Box<dyn Method + 'a>, SolveError>> {
+        if self.is_lost.get() {
+            return None;
+        }
+        match (self.maker)(self.system.clone(), inputs) {
+            Err(SolveError::Afar(error)) if self.is_alone && error.kind == AfarErrorKind::Lost => {
+                self.is_lost.set(true);
+                tracing::warn!("{} is lost ({error}): the run goes on on the host", self.device_name);
+                None
+            }
+            made => Some(made),
+        }
+    }
+}
+
+/// Returns what makes the method of the options on a device.
+fn maker(args: &MethodArgs) -> Result<DeviceMaker> {
+    if !matches!(args.pc, PcKind::None | PcKind::Jacobi) {
+        let pc = name_of(args.pc);
+        return Err(Exit::Usage.because(format!("--pc {pc} has no form on a device: take none or jacobi")));
+    }
+    args.method.make_on_device.ok_or_else(|| {
+        let method = args.method.name;
+        let others = methods_with(|method| method.make_on_device.is_some());
+        Exit::Usage.because(format!("--method {method} has no form on a device: {others} have one"))
+    })
+}
+
+fn refused(error: DeviceError) -> anyhow::Error {
+    Exit::NotAvailable.because(format!("--device: {error}; `recoup device` says more, --device host does without"))
+}
+
+/// Returns the number of ranks before this one on the same machine. Collective.
+fn place_on_machine(comm: &dyn Comm) -> Result<usize> {
+    let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let names: Vec<String> = gather_json(comm, &own)?;
+    Ok(names.iter().take(comm.rank()).filter(|name| **name == own).count())
+}

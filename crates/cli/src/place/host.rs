@@ -1,0 +1,53 @@
+//! Programs built without CUDA: there is no device, and asking for one says so.
+
+use anyhow::Result;
+use recoup::core::{Comm, SolveError};
+use recoup::solvers::{Method, MethodInputs};
+
+use crate::exit::Exit;
+use crate::options::{DeviceChoice, MethodArgs};
+use crate::problem::LinearProblem;
+
+/// A CUDA device to solve on: none.
+pub(crate) enum SolveDevice {}
+
+/// A system on a device: none.
+pub(crate) enum PlacedSystem<'a> {
+    /// Cannot be made.
+    Never(std::convert::Infallible, &'a ()),
+}
+
+impl SolveDevice {
+    /// Refuses a device.
+    ///
+    /// # Errors
+    /// Exit 5 where one is asked for.
+    pub(crate) fn open(choice: DeviceChoice, _comm: &dyn Comm) -> Result<Option<Self>> {
+        match choice {
+            DeviceChoice::Host => Ok(None),
+            DeviceChoice::Cuda(_) => Err(Exit::NotAvailable
+                .because("--device: this program was built without CUDA: rebuild it with feature cuda")),
+        }
+    }
+
+    /// Cannot be called.
+    pub(crate) fn place<'a>(&self, _problem: &'a LinearProblem, _args: &MethodArgs) -> Result<PlacedSystem<'a>> {
+        match *self {}
+    }
+}
+
+impl<'a> PlacedSystem<'a> {
+    /// Cannot be called.
+    pub(crate) fn device_name(&self) -> &str {
+        match *self {
+            Self::Never(never, _) => match never {},
+        }
+    }
+
+    /// Cannot be called.
+    pub(crate) fn make(&self, _inputs: &MethodInputs<'a>) -> Option<Result<Box<dyn Method + 'a>, SolveError>> {
+        match *self {
+            Self::Never(never, _) => match never {},
+        }
+    }
+}
