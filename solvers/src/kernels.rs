@@ -3,7 +3,7 @@
 mod pool;
 pub(crate) mod simd;
 pub(crate) mod sys;
-mod team;
+pub(crate) mod team;
 pub mod vector;
 
 pub use pool::{BLOCK, CHUNKS_MAX, Pool};

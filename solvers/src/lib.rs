@@ -9,6 +9,8 @@
 //! Must not know checkpoints, files or codecs: a solver names its variables and its safe points
 //! (`recoup_core::Iteration`) and leaves the rest to the pipeline.
 
+#[cfg(feature = "cuda")]
+pub mod device;
 mod kernels;
 mod methods;
 mod operators;
@@ -20,6 +22,8 @@ mod space;
 mod system;
 
 pub use kernels::{BLOCK, CHUNKS_MAX, PerUnit, Pool, RowSlices, Vector, vector};
+#[cfg(feature = "cuda")]
+pub use methods::DeviceMaker;
 pub use methods::{
     Bicgstab, BicgstabPasses, Cg, CgPasses, DIRECTIONS_MAX, DeflatedParts, GaussSeidel, Gmres, GmresOptions,
     GmresPasses, HARVEST_MAX, HalfSteps, Jacobi, JacobiPasses, METHODS, MethodInputs, NamedMethod, Need, PipelinedCg,

@@ -17,6 +17,8 @@ pub use deflation::DIRECTIONS_MAX;
 pub use gauss_seidel::{GaussSeidel, Relaxation};
 pub use gmres::{Gmres, GmresOptions, GmresPasses, HARVEST_MAX};
 pub use jacobi::{Jacobi, JacobiPasses};
+#[cfg(feature = "cuda")]
+pub use named::DeviceMaker;
 pub use named::{MethodInputs, NamedMethod, Need, Setting};
 pub use pipecg::PipelinedCg;
 

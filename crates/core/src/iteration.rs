@@ -224,6 +224,14 @@ pub enum SolveError {
         /// The missing ability.
         needed: &'static str,
     },
+    /// The preconditioner cannot be applied where the vectors rest.
+    #[error("preconditioner {name} has no form on a device: use {instead}")]
+    Preconditioner {
+        /// Name of the preconditioner.
+        name: &'static str,
+        /// Names of those that can be applied there.
+        instead: &'static str,
+    },
     /// The method cannot continue like this.
     #[error("{method} has no {how} resume")]
     Resume {

@@ -1,5 +1,7 @@
 //! The linear operator a solver iterates with.
 
+use std::any::Any;
+
 use crate::CommError;
 
 /// `A`, the rows of it this rank owns.
@@ -134,6 +136,12 @@ pub trait Operator {
     /// known. Products with fixed vectors tell such operators apart.
     fn fingerprint(&self) -> u64 {
         0
+    }
+
+    /// Shows the operator to a place that has its own form of some operators, such as a device;
+    /// `None` for one that no place knows.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
     }
 }
 

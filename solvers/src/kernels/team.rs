@@ -84,6 +84,12 @@ impl Partition {
         Self { n, chunk_rows: units.div_ceil(CHUNKS_MAX).max(1) * unit }
     }
 
+    /// Rows of a chunk; the last may have fewer.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn chunk_rows(&self) -> usize {
+        self.chunk_rows
+    }
+
     /// Number of chunks.
     pub(crate) fn chunks(&self) -> usize {
         self.n.div_ceil(self.chunk_rows)

@@ -60,6 +60,8 @@ pub(super) const BICGSTAB: NamedMethod = NamedMethod {
     needs: None,
     settings: &[Setting::Preconditioner],
     make: |of| Ok(Box::new(Bicgstab::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Bicgstab::of_inputs(system, of)?))),
 };
 
 /// Stabilised bi-conjugate gradients.

@@ -71,6 +71,8 @@ pub(super) const CG: NamedMethod = NamedMethod {
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
     make: |of| Ok(Box::new(Cg::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Cg::of_inputs(system, of)?))),
 };
 
 /// The entry of restarted CG.
@@ -89,6 +91,8 @@ pub(super) const CG_RESTARTED: NamedMethod = NamedMethod {
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner, Setting::Restart],
     make: |of| Ok(Box::new(Cg::of_inputs(of.system, of)?.restarted_every(of.restart as u64)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Cg::of_inputs(system, of)?.restarted_every(of.restart as u64)?))),
 };
 
 /// Preconditioned conjugate gradients.

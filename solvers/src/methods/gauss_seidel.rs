@@ -74,6 +74,8 @@ pub(super) const GAUSS_SEIDEL: NamedMethod = NamedMethod {
     needs: Some(Need::Rows),
     settings: &[],
     make: |of| GaussSeidel::boxed(of, Relaxation::GaussSeidel),
+    #[cfg(feature = "cuda")]
+    make_on_device: None,
 };
 
 /// Rows ascending, over-relaxed.
@@ -84,6 +86,8 @@ pub(super) const SOR: NamedMethod = NamedMethod {
     needs: Some(Need::Rows),
     settings: &[Setting::Omega],
     make: |of| GaussSeidel::boxed(of, Relaxation::Sor { omega: of.omega }),
+    #[cfg(feature = "cuda")]
+    make_on_device: None,
 };
 
 /// Rows ascending, then descending, over-relaxed.
@@ -94,6 +98,8 @@ pub(super) const SSOR: NamedMethod = NamedMethod {
     needs: Some(Need::Rows),
     settings: &[Setting::Omega],
     make: |of| GaussSeidel::boxed(of, Relaxation::Ssor { omega: of.omega }),
+    #[cfg(feature = "cuda")]
+    make_on_device: None,
 };
 
 /// Gauss-Seidel and its over-relaxed relatives.

@@ -81,6 +81,8 @@ pub(super) const GMRES: NamedMethod = NamedMethod {
     needs: None,
     settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart],
     make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?))),
 };
 
 /// GMRES with deflated restarting.
@@ -99,6 +101,8 @@ pub(super) const GMRES_DR: NamedMethod = NamedMethod {
     needs: None,
     settings: &[Setting::Preconditioner, Setting::Side, Setting::Restart, Setting::Harvest],
     make: |of| Ok(Box::new(Gmres::of_inputs(of.system, of)?.deflated(of.harvest)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Gmres::of_inputs(system, of)?.deflated(of.harvest)?))),
 };
 
 /// Restarted GMRES.

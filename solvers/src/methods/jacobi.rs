@@ -36,6 +36,8 @@ pub(super) const JACOBI: NamedMethod = NamedMethod {
     needs: None,
     settings: &[Setting::Omega],
     make: |of| Ok(Box::new(Jacobi::of_inputs(of.system, of)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: Some(|system, of| Ok(Box::new(Jacobi::of_inputs(system, of)?))),
 };
 
 /// Damped Jacobi.

@@ -20,7 +20,15 @@ pub struct NamedMethod {
     pub settings: &'static [Setting],
     /// Starts the method.
     pub make: for<'a> fn(&MethodInputs<'a>) -> Result<Box<dyn Method + 'a>, SolveError>,
+    /// Starts the method on a device; `None` for one that runs on the host alone.
+    #[cfg(feature = "cuda")]
+    pub make_on_device: Option<DeviceMaker>,
 }
+
+/// Starts a method on a device. Of the inputs' system it reads nothing: the device's is given.
+#[cfg(feature = "cuda")]
+pub type DeviceMaker =
+    for<'a> fn(crate::device::DeviceSystem<'a>, &MethodInputs<'a>) -> Result<Box<dyn Method + 'a>, SolveError>;
 
 /// Requirement of a method on A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

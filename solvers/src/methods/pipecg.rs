@@ -78,6 +78,8 @@ pub(super) const PIPECG: NamedMethod = NamedMethod {
     needs: Some(Need::Symmetry),
     settings: &[Setting::Preconditioner],
     make: |of| Ok(Box::new(PipelinedCg::new(of.system, of.preconditioner, of.x0, of.stop)?)),
+    #[cfg(feature = "cuda")]
+    make_on_device: None,
 };
 
 /// Pipelined conjugate gradients.

@@ -8,6 +8,7 @@
 mod error;
 mod simd;
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -226,6 +227,10 @@ impl Operator for Csr {
             sum.fetch_add(rows.map(hash).fold(0, u64::wrapping_add), Ordering::Relaxed);
         });
         sum.into_inner()
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 }
 

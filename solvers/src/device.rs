@@ -1,0 +1,19 @@
+//! The passes of the methods on a CUDA device, with the bits of the host.
+//!
+//! Each pass has a neighbour of the same name on the host, which is the oracle: the same operations
+//! in the same order, no fused multiply-add. Sums have the host's lanes, blocks and chunks.
+//!
+//! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
+
+mod error;
+mod space;
+mod sys;
+mod system;
+mod vector;
+
+pub use error::afar_error;
+pub use sys::{
+    BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep, KERNEL_SOURCE,
+};
+pub use system::{DevicePreconditioner, DeviceSystem};
+pub use vector::DeviceVector;

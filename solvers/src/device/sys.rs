@@ -1,0 +1,11 @@
+//! Launches of the kernels: what they are passed is typed here, and nowhere else.
+
+mod launch;
+mod methods;
+mod operators;
+mod room;
+mod vector;
+
+pub use launch::{DevicePasses, KERNEL_SOURCE};
+pub use methods::{BicgstabVectors, CgInverse, DeviceDirections, IterateStep};
+pub use operators::{DeviceOperator, DeviceSweep};

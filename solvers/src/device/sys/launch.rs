@@ -1,0 +1,344 @@
+//! The kernels on one device, their grids, and the sums over rows.
+
+#![expect(unsafe_code, reason = "a launch trusts its arguments")]
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytemuck::{Pod, Zeroable};
+use recoup_device::{
+    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceView, DeviceViewMut, Grid, HostBuffer, HostRead,
+    Stream,
+};
+
+use super::room::SumRoom;
+use crate::kernels::BLOCK;
+use crate::kernels::team::Partition;
+
+/// The kernels of all passes, as CUDA C.
+pub const KERNEL_SOURCE: &str = concat!(
+    include_str!("sums.cuh"),
+    include_str!("vector.cuh"),
+    include_str!("operators.cuh"),
+    include_str!("methods.cuh")
+);
+
+/// Threads of a thread block in passes without sums: a row each.
+const ROW_THREADS: u32 = 256;
+/// Threads of a thread block in passes with sums.
+const LANE_THREADS: u32 = 128;
+/// Threads that share a block of rows.
+const LANES: u32 = 16;
+/// Threads of a thread block of `combine`; `COMBINE_THREADS` of the kernel.
+const COMBINE_THREADS: u32 = 64;
+/// Vectors in a table.
+pub(super) const TABLE: usize = 32;
+
+macro_rules! kernels {
+    ($($name:ident),+ $(,)?) => {
+        /// The kernels of all passes.
+        pub(super) struct PassKernels {
+            $(pub(super) $name: DeviceKernel,)+
+        }
+
+        impl PassKernels {
+            fn load(module: &DeviceModule) -> Result<Self, DeviceError> {
+                Ok(Self { $($name: module.kernel(stringify!($name))?,)+ })
+            }
+        }
+    };
+}
+
+kernels! {
+    sum_chunks, dot, scaled_dot, axpy, axpy_norm, xpay, scaled_copy, divide, divide_by, relax, multi_dot, multi_axpy,
+    combine, stencil_apply, stencil_apply_dot, stencil_residual, slices_apply, slices_apply_dot, slices_residual,
+    plane_squares, cg_residual_step, cg_iterate_step, cg_restart_direction, bicgstab_products, bicgstab_iterate_step,
+    bicgstab_direction_step,
+}
+
+/// Addresses of vectors, as kernels take them; `Vectors` in `sums.cuh`.
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub(super) struct VectorTable([u64; TABLE]);
+
+// SAFETY: zeros are numbers.
+unsafe impl Zeroable for VectorTable {}
+// SAFETY: whole numbers in a row, any bytes of which are numbers.
+unsafe impl Pod for VectorTable {}
+
+impl VectorTable {
+    /// The addresses of at most [`TABLE`] vectors.
+    pub(super) fn new<'v>(vectors: impl IntoIterator<Item = DeviceView<'v, f64>>) -> Self {
+        let mut table = Self::default();
+        for (index, vector) in vectors.into_iter().enumerate() {
+            table.0[index] = *vector.address();
+        }
+        table
+    }
+}
+
+/// Numbers, one for each vector of a table; `Coefficients` in `sums.cuh`.
+#[derive(Clone, Copy, Default)]
+#[repr(transparent)]
+pub(super) struct CoefficientTable([f64; TABLE]);
+
+// SAFETY: zeros are numbers.
+unsafe impl Zeroable for CoefficientTable {}
+// SAFETY: numbers in a row, any bytes of which are numbers.
+unsafe impl Pod for CoefficientTable {}
+
+impl CoefficientTable {
+    /// At most [`TABLE`] numbers.
+    pub(super) fn new(coefficients: impl IntoIterator<Item = f64>) -> Self {
+        let mut table = Self::default();
+        for (index, coefficient) in coefficients.into_iter().enumerate() {
+            table.0[index] = coefficient;
+        }
+        table
+    }
+}
+
+/// The kernels of solvers on a device, the stream they run in, and room for their sums.
+///
+/// A pass is one launch. A pass with sums adds a launch, one small copy to the host and one wait:
+/// two in an iteration of CG, three in one of BiCGSTAB. Scalars kept on the device would save these
+/// waits; the host would then read the residual norm one iteration late.
+pub struct DevicePasses {
+    stream: Stream,
+    pub(super) kernels: PassKernels,
+    room: Mutex<SumRoom>,
+}
+
+impl fmt::Debug for DevicePasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DevicePasses").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl DevicePasses {
+    /// Compiles the kernels, once in a process, and loads them to `device`.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotAvailable`] when there is no compiler for them, [`DeviceError::Driver`]
+    /// when the device refuses.
+    pub fn load(device: &Device) -> Result<Self, DeviceError> {
+        Self::of_source(device, KERNEL_SOURCE)
+    }
+
+    /// Loads kernels of the same names from another source.
+    fn of_source(device: &Device, source: &str) -> Result<Self, DeviceError> {
+        let module = DeviceModule::load(device, source, "solvers.cuh")?;
+        let kernels = PassKernels::load(&module)?;
+        Ok(Self { stream: Stream::new(device)?, kernels, room: Mutex::new(SumRoom::new(device)?) })
+    }
+
+    /// The stream of all passes.
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Makes room for passes over `n` rows with up to `sums` sums.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the device has no more.
+    pub fn reserve_sums(&self, n: usize, sums: usize) -> Result<(), DeviceError> {
+        let chunks = Partition::new(n, BLOCK).chunks();
+        self.room().reserve(n.div_ceil(BLOCK) * sums, chunks * sums)
+    }
+
+    fn room(&self) -> MutexGuard<'_, SumRoom> {
+        // What a panic left half done is overwritten by the next pass.
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Launches a kernel with one thread for each of `n` rows.
+    ///
+    /// # Safety
+    /// As for [`DeviceKernel::launch`]; the kernel touches rows below `n` only.
+    pub(super) unsafe fn for_rows(
+        &self,
+        kernel: &DeviceKernel,
+        n: u32,
+        arguments: &[&dyn Argument],
+    ) -> Result<(), DeviceError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch(kernel, n.div_ceil(ROW_THREADS), ROW_THREADS, arguments) }
+    }
+
+    /// Launches a kernel with a thread for each lane of each block of `n` rows.
+    ///
+    /// # Safety
+    /// As for [`DevicePasses::for_rows`].
+    pub(super) unsafe fn for_blocks(
+        &self,
+        kernel: &DeviceKernel,
+        n: u32,
+        arguments: &[&dyn Argument],
+    ) -> Result<(), DeviceError> {
+        let blocks = n.div_ceil(BLOCK as u32);
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch(kernel, blocks.div_ceil(LANE_THREADS / LANES), LANE_THREADS, arguments) }
+    }
+
+    /// Launches `combine` for `n` rows.
+    ///
+    /// # Safety
+    /// As for [`DevicePasses::for_rows`].
+    pub(super) unsafe fn for_combined_rows(&self, n: u32, arguments: &[&dyn Argument]) -> Result<(), DeviceError> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch(&self.kernels.combine, n.div_ceil(COMBINE_THREADS), COMBINE_THREADS, arguments) }
+    }
+
+    /// Launches a kernel; nothing for no thread blocks.
+    ///
+    /// # Safety
+    /// As for [`DeviceKernel::launch`].
+    unsafe fn launch(
+        &self,
+        kernel: &DeviceKernel,
+        blocks: u32,
+        threads: u32,
+        arguments: &[&dyn Argument],
+    ) -> Result<(), DeviceError> {
+        match blocks {
+            0 => Ok(()),
+            // SAFETY: the caller's promise is the same.
+            blocks => unsafe { kernel.launch(&self.stream, Grid { blocks, threads, shared_bytes: 0 }, arguments) },
+        }
+    }
+
+    /// Runs a pass over `n` rows with `K` sums, which leaves one value for each block of rows and
+    /// sum.
+    pub(super) fn sums<const K: usize>(
+        &self,
+        n: u32,
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<[f64; K], DeviceError> {
+        let mut sums = [0.0; K];
+        self.sums_into(n, &mut sums, pass)?;
+        Ok(sums)
+    }
+
+    /// Works as [`DevicePasses::sums`] for a number of sums known at run time: the blocks of each
+    /// chunk are added on the device, the chunks here, both in order.
+    pub(super) fn sums_into(
+        &self,
+        n: u32,
+        sums: &mut [f64],
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        sums.fill(0.0);
+        let count = sums.len() as u32;
+        if n == 0 || count == 0 {
+            return Ok(());
+        }
+        let partition = Partition::new(n as usize, BLOCK);
+        let blocks = n.div_ceil(BLOCK as u32);
+        let chunks = partition.chunks() as u32;
+        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
+        let room = &mut *self.room();
+        room.reserve(blocks as usize * sums.len(), (chunks * count) as usize)?;
+        let of_blocks = room.blocks.view_mut();
+        pass(&of_blocks)?;
+        let of_chunks = room.chunks.view_mut();
+        // SAFETY: as the kernel is declared; it reads a value for each block and sum and writes one
+        // for each chunk and sum, for which there is room.
+        unsafe {
+            let arguments: [&dyn Argument; 6] = [&blocks, &chunk_blocks, &chunks, &count, &of_blocks, &of_chunks];
+            self.for_rows(&self.kernels.sum_chunks, chunks * count, &arguments)?;
+        }
+        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..(chunks * count) as usize))?;
+        let values: &[f64] = bytemuck::cast_slice(&values);
+        for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks as usize)) {
+            *sum = own.iter().fold(0.0, |total, value| total + value);
+        }
+        Ok(())
+    }
+
+    /// Runs such a pass for what it does to vectors. Its sums are not fetched.
+    pub(super) fn without_sums(
+        &self,
+        n: u32,
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let room = &mut *self.room();
+        room.reserve(n.div_ceil(BLOCK as u32) as usize, 0)?;
+        pass(&room.blocks.view_mut())
+    }
+
+    /// Runs a pass that leaves `count` values, and returns their sum, in order.
+    pub(super) fn sum_of_values(
+        &self,
+        count: usize,
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<f64, DeviceError> {
+        let room = &mut *self.room();
+        room.reserve(0, count)?;
+        pass(&room.chunks.view_mut())?;
+        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..count))?;
+        Ok(bytemuck::cast_slice::<u8, f64>(&values).iter().fold(0.0, |total, value| total + value))
+    }
+}
+
+/// Copies values of the device to the beginning of `host`, and waits for them.
+fn fetch<'h>(stream: &Stream, host: &'h HostBuffer, values: DeviceView<'_, f64>) -> Result<HostRead<'h>, DeviceError> {
+    host.store(stream, values, 0)?;
+    host.read(0..values.bytes())
+}
+
+/// The common length of the vectors of a pass.
+pub(super) fn rows_of<const K: usize>(lengths: [usize; K]) -> u32 {
+    assert!(lengths.iter().all(|length| *length == lengths[0]), "vectors of one pass differ in length");
+    u32::try_from(lengths[0]).expect("rows have 32-bit numbers")
+}
+
+/// Defects put in by hand, which the double of the driver has to find.
+#[cfg(test)]
+mod tests {
+    use recoup_cuda_double::{Double, DoubleReport, Settings};
+    use recoup_device::DeviceVec;
+
+    use super::*;
+
+    /// The double's account of a pass: `x . y` of 1000 values with these kernels.
+    fn account(source: &str, is_swapped: bool) -> (Result<f64, DeviceError>, DoubleReport) {
+        let double = Double::load();
+        double.reset(&Settings::default());
+        let run = || {
+            let device = Device::open(0)?;
+            let passes = DevicePasses::of_source(&device, source)?;
+            let other = Stream::new(&device)?;
+            let stream = if is_swapped { &other } else { passes.stream() };
+            let x = DeviceVec::copy_of(stream, &[0.5; 1000])?;
+            let y = DeviceVec::copy_of(stream, &[2.0; 1000])?;
+            let mut z = DeviceVec::zeros(stream, 1000)?;
+            passes.axpy(1.0, y.view(), &mut z.view_mut())?;
+            passes.dot(x.view(), z.view())
+        };
+        let result = run();
+        (result, double.report())
+    }
+
+    #[test]
+    fn without_a_defect_nothing_is_found() {
+        let (result, report) = account(KERNEL_SOURCE, false);
+        assert_eq!(result, Ok(1000.0));
+        assert!(report.is_clean(), "{report}");
+    }
+
+    #[test]
+    fn a_bound_of_a_kernel_that_is_off_by_one_is_found() {
+        let source = KERNEL_SOURCE.replace("end = min(begin + BLOCK, n);", "end = min(begin + BLOCK, n + 1);");
+        assert_ne!(source, KERNEL_SOURCE);
+        let (result, report) = account(&source, false);
+        assert!(result.is_err_and(|error| error.is_lost()));
+        assert!(report.faults.iter().any(|fault| fault.contains("kernel dot")), "{report}");
+    }
+
+    #[test]
+    fn a_stream_that_is_not_the_vectors_own_is_found() {
+        let (_, report) = account(KERNEL_SOURCE, true);
+        assert!(!report.races.is_empty(), "{report}");
+    }
+}

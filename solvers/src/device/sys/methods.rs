@@ -1,0 +1,209 @@
+//! Fused passes of CG and BiCGSTAB.
+
+#![expect(unsafe_code, reason = "a launch trusts its arguments")]
+
+use recoup_device::{Argument, DeviceError, DeviceView, DeviceViewMut};
+
+use super::launch::{CoefficientTable, DevicePasses, TABLE, VectorTable, rows_of};
+
+/// Address that kernels take for no vector.
+const NO_VECTOR: u64 = 0;
+
+/// The inverse of a preconditioner, as CG's passes apply it.
+#[derive(Clone, Copy, Debug)]
+pub enum CgInverse<'v> {
+    /// z is r.
+    Identity,
+    /// `z = D^-1 r`.
+    Diagonal(DeviceView<'v, f64>),
+}
+
+impl<'v> CgInverse<'v> {
+    /// The argument of a kernel, for `n` rows.
+    fn argument(&self, n: u32) -> &dyn Argument {
+        match self {
+            Self::Identity => &NO_VECTOR,
+            Self::Diagonal(diagonal) => {
+                assert_eq!(diagonal.len(), n as usize, "the diagonal has a value for each row");
+                diagonal
+            }
+        }
+    }
+}
+
+/// Vectors of a pass that come in any number, at most 32, with a factor each where it has some.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceDirections<'v> {
+    /// The vectors.
+    pub vectors: &'v [DeviceView<'v, f64>],
+    /// The part of each that is taken away.
+    pub parts: &'v [f64],
+}
+
+impl DeviceDirections<'_> {
+    fn table(&self, n: u32) -> VectorTable {
+        assert!(self.vectors.len() <= TABLE, "{} directions", self.vectors.len());
+        assert!(self.vectors.iter().all(|v| v.len() == n as usize), "vectors of one pass differ in length");
+        VectorTable::new(self.vectors.iter().copied())
+    }
+
+    /// The factors with which the vectors are added.
+    fn coefficients(&self) -> CoefficientTable {
+        assert!(self.parts.len() >= self.vectors.len(), "one part for each direction");
+        CoefficientTable::new(self.parts.iter().take(self.vectors.len()).map(|part| -part))
+    }
+
+    fn count(&self) -> u32 {
+        self.vectors.len() as u32
+    }
+}
+
+/// Factors of a step of CG.
+#[derive(Clone, Copy, Debug)]
+pub struct IterateStep {
+    /// Step length.
+    pub alpha: f64,
+    /// Part of the last direction in the next.
+    pub beta: f64,
+}
+
+impl DevicePasses {
+    /// `r -= alpha q`; `r . r`, `r . z` and `u_i . r` in `sums`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn cg_residual_step(
+        &self,
+        alpha: f64,
+        q: DeviceView<'_, f64>,
+        inverse: CgInverse<'_>,
+        u: &[DeviceView<'_, f64>],
+        r: &mut DeviceViewMut<'_, f64>,
+        sums: &mut [f64],
+    ) -> Result<(), DeviceError> {
+        let n = rows_of([q.len(), r.len()]);
+        assert_eq!(sums.len(), 2 + u.len(), "one sum for each direction and two more");
+        let directions = DeviceDirections { vectors: u, parts: &[] };
+        let table = directions.table(n);
+        let count = directions.count();
+        let diagonal = inverse.argument(n);
+        self.sums_into(n, sums, |sums| {
+            let arguments: [&dyn Argument; 8] = [&n, &alpha, &q, diagonal, &table, &count, &*r, sums];
+            // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes r and a
+            // value for each block and sum.
+            unsafe { self.for_blocks(&self.kernels.cg_residual_step, n, &arguments) }
+        })
+    }
+
+    /// `x += alpha p`, `p = z + beta p`, `p -= sum_i parts_i w_i`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn cg_iterate_step(
+        &self,
+        step: IterateStep,
+        r: DeviceView<'_, f64>,
+        inverse: CgInverse<'_>,
+        directions: DeviceDirections<'_>,
+        x: &mut DeviceViewMut<'_, f64>,
+        p: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        let n = rows_of([r.len(), x.len(), p.len()]);
+        let IterateStep { alpha, beta } = step;
+        let table = directions.table(n);
+        let coefficients = directions.coefficients();
+        let count = directions.count();
+        let diagonal = inverse.argument(n);
+        let arguments: [&dyn Argument; 10] = [&n, &alpha, &beta, &r, diagonal, &table, &coefficients, &count, &*x, &*p];
+        // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x and p.
+        unsafe { self.for_rows(&self.kernels.cg_iterate_step, n, &arguments) }
+    }
+
+    /// `p = z - sum_i parts_i w_i`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn cg_restart_direction(
+        &self,
+        r: DeviceView<'_, f64>,
+        inverse: CgInverse<'_>,
+        directions: DeviceDirections<'_>,
+        p: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        let n = rows_of([r.len(), p.len()]);
+        let table = directions.table(n);
+        let coefficients = directions.coefficients();
+        let count = directions.count();
+        let diagonal = inverse.argument(n);
+        let arguments: [&dyn Argument; 7] = [&n, &r, diagonal, &table, &coefficients, &count, &*p];
+        // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes p.
+        unsafe { self.for_rows(&self.kernels.cg_restart_direction, n, &arguments) }
+    }
+
+    /// `t . s` and `t . t`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn bicgstab_products(&self, t: DeviceView<'_, f64>, s: DeviceView<'_, f64>) -> Result<[f64; 2], DeviceError> {
+        let n = rows_of([t.len(), s.len()]);
+        self.sums(n, |sums| {
+            // SAFETY: as the kernel is declared; it reads n rows, and writes two values for each
+            // block.
+            unsafe { self.for_blocks(&self.kernels.bicgstab_products, n, &[&n, &t, &s, sums]) }
+        })
+    }
+
+    /// `x += alpha p + omega s`, `r -= omega t`; `r . r` and `shadow . r`. Without `s`, s stands in
+    /// r.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn bicgstab_iterate_step(
+        &self,
+        alpha: f64,
+        omega: f64,
+        sources: BicgstabVectors<'_>,
+        x: &mut DeviceViewMut<'_, f64>,
+        r: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<[f64; 2], DeviceError> {
+        let BicgstabVectors { p, s, t, shadow } = sources;
+        let n = rows_of([p.len(), t.len(), shadow.len(), x.len(), r.len(), s.map_or(p.len(), |s| s.len())]);
+        let s: &dyn Argument = s.as_ref().map_or(&NO_VECTOR, |s| s);
+        self.sums(n, |sums| {
+            let arguments: [&dyn Argument; 10] = [&n, &alpha, &omega, &p, s, &t, &shadow, &*x, &*r, sums];
+            // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x, r
+            // and two values for each block.
+            unsafe { self.for_blocks(&self.kernels.bicgstab_iterate_step, n, &arguments) }
+        })
+    }
+
+    /// `p = r + beta (p - omega v)`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn bicgstab_direction_step(
+        &self,
+        beta: f64,
+        omega: f64,
+        r: DeviceView<'_, f64>,
+        v: DeviceView<'_, f64>,
+        p: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        let n = rows_of([r.len(), v.len(), p.len()]);
+        // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes p.
+        unsafe { self.for_rows(&self.kernels.bicgstab_direction_step, n, &[&n, &beta, &omega, &r, &v, &*p]) }
+    }
+}
+
+/// Vectors that [`DevicePasses::bicgstab_iterate_step`] reads.
+#[derive(Clone, Copy, Debug)]
+pub struct BicgstabVectors<'v> {
+    /// `M^-1 p`.
+    pub p: DeviceView<'v, f64>,
+    /// `M^-1 s`; `None` where s itself stands in r.
+    pub s: Option<DeviceView<'v, f64>>,
+    /// `A M^-1 s`.
+    pub t: DeviceView<'v, f64>,
+    /// The shadow residual.
+    pub shadow: DeviceView<'v, f64>,
+}
