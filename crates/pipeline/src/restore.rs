@@ -1,8 +1,8 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError,
-    Tiered, agreed, each, from_rank_0, gather_json,
+    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, Tiered,
+    agreed, each, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;

@@ -260,7 +260,8 @@ mod tests {
         let staged = Staged { record, values: StagedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
         let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
-        let error = encode_frame(&source, 0, coding, Bound::Lossless, Vec::new(), &mut FrameBuffers::new()).unwrap_err();
+        let error =
+            encode_frame(&source, 0, coding, Bound::Lossless, Vec::new(), &mut FrameBuffers::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }
 }
