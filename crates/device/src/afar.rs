@@ -126,14 +126,17 @@ impl Transfer {
         self.last.as_ref().map_or(Ok(()), |last| stream.wait_for(last))
     }
 
-    /// Returns the road to the host, made now if there is none.
-    fn road(&mut self, device: &Device, bytes: usize) -> Result<&HostRoad, DeviceError> {
-        if self.road.is_none() {
-            let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
-            self.road = Some(HostRoad { stream: Stream::new(device)?, pinned });
-        }
-        // Made above.
-        Ok(self.road.as_ref().expect("a road to the host"))
+    /// Takes the road to the host out; made now if there is none. After an error it is not put
+    /// back, and the next copy makes another.
+    fn take_road(&mut self, device: &Device, bytes: usize) -> Result<HostRoad, DeviceError> {
+        self.road.take().map_or_else(|| HostRoad::new(device, bytes), Ok)
+    }
+}
+
+impl HostRoad {
+    fn new(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
+        let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
+        Ok(Self { stream: Stream::new(device)?, pinned })
     }
 }
 
@@ -195,19 +198,16 @@ impl<T: DeviceElement> DeviceHeld<T> {
     /// Copies values from `start` on to the host, a piece at a time.
     fn download(&self, start: usize, target: &mut [T]) -> Result<(), DeviceError> {
         let mut transfer = self.transfer();
+        let road = transfer.take_road(&self.device, self.values.view().bytes())?;
         let mut start = start;
         for piece in target.chunks_mut(PIECE_BYTES / size_of::<T>()) {
             let source = self.values.slice(start..start + piece.len());
-            let bytes = source.bytes();
-            let road = transfer.road(&self.device, self.values.view().bytes())?;
-            let stream = road.stream.clone();
-            transfer.order(&stream)?;
-            let road = transfer.road(&self.device, bytes)?;
-            let ticket = road.pinned.store(&stream, source, 0)?;
-            bytemuck::cast_slice_mut(piece).copy_from_slice(&road.pinned.read(0..bytes)?);
-            transfer.last = Some(ticket);
+            transfer.order(&road.stream)?;
+            transfer.last = Some(road.pinned.store(&road.stream, source, 0)?);
+            bytemuck::cast_slice_mut(piece).copy_from_slice(&road.pinned.read(0..source.bytes())?);
             start += piece.len();
         }
+        transfer.road = Some(road);
         Ok(())
     }
 
@@ -215,19 +215,17 @@ impl<T: DeviceElement> DeviceHeld<T> {
     fn upload(&mut self, start: usize, source: &[T]) -> Result<(), DeviceError> {
         let Self { device, values, transfer } = self;
         let transfer = transfer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let all_bytes = values.view().bytes();
+        let road = transfer.take_road(device, values.view().bytes())?;
         let mut start = start;
         for piece in source.chunks(PIECE_BYTES / size_of::<T>()) {
             let bytes: &[u8] = bytemuck::cast_slice(piece);
-            let road = transfer.road(device, all_bytes)?;
             road.pinned.write(0..bytes.len())?.copy_from_slice(bytes);
-            let stream = road.stream.clone();
-            transfer.order(&stream)?;
-            let road = transfer.road(device, all_bytes)?;
-            let ticket = road.pinned.load(&stream, 0, &mut values.slice_mut(start..start + piece.len()))?;
-            transfer.last = Some(ticket);
+            transfer.order(&road.stream)?;
+            let mut target = values.slice_mut(start..start + piece.len());
+            transfer.last = Some(road.pinned.load(&road.stream, 0, &mut target)?);
             start += piece.len();
         }
+        transfer.road = Some(road);
         Ok(())
     }
 }
