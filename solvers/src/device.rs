@@ -5,15 +5,11 @@
 //!
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
-mod error;
 mod space;
 mod sys;
 mod system;
-mod vector;
 
-pub use error::afar_error;
 pub use sys::{
     BicgstabVectors, CgInverse, DeviceDirections, DeviceOperator, DevicePasses, DeviceSweep, IterateStep, KERNEL_SOURCE,
 };
 pub use system::{DevicePreconditioner, DeviceSystem};
-pub use vector::DeviceVector;

@@ -1,9 +1,8 @@
 //! A linear system on a device, made from the host's.
 
 use recoup_core::SolveError;
-use recoup_device::{Device, DeviceVec, DeviceView};
+use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, afar_error};
 
-use super::error::solve_error;
 use super::sys::{CgInverse, DeviceOperator, DevicePasses};
 use crate::{Preconditioner, System};
 
@@ -108,4 +107,9 @@ impl DevicePreconditioner {
             Self::Diagonal(diagonal) => CgInverse::Diagonal(diagonal.view()),
         }
     }
+}
+
+/// Turns an error of a device into one of solvers.
+pub(super) fn solve_error(error: DeviceError) -> SolveError {
+    SolveError::Afar(afar_error(error))
 }
