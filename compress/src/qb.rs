@@ -104,14 +104,20 @@ impl Qb {
     /// The account of the frame in `target`, or of the raw values put in its place where it is
     /// larger.
     fn encoded<T: Scalar>(input: &FrameInput<'_, T>, plan: &CodingPlan, error: f64, target: &mut Vec<u8>) -> Encoded {
-        let filters = vec![Filter { id: FILTER, values: vec![1] }];
+        let coded = Self::coded(input, plan, error);
         if target.len() <= size_of_val(input.values) {
-            let bound = if plan.mode(input) == FrameMode::Lossless { Bound::Lossless } else { input.bound };
-            return Encoded { achieved_error: error, filters, follows: plan.follows, ..Encoded::under(bound) };
+            return coded;
         }
         target.clear();
         target.extend(input.values.iter().flat_map(|x| x.bits().to_le_bytes().into_iter().take(T::BYTES)));
-        Encoded { stored_raw: true, filters, ..Encoded::under(Bound::Lossless) }
+        Encoded { stored_raw: true, filters: coded.filters, ..Encoded::under(Bound::Lossless) }
+    }
+
+    /// The account of a frame that is no larger than the raw values.
+    fn coded<T: Scalar>(input: &FrameInput<'_, T>, plan: &CodingPlan, error: f64) -> Encoded {
+        let filters = vec![Filter { id: FILTER, values: vec![1] }];
+        let bound = if plan.mode(input) == FrameMode::Lossless { Bound::Lossless } else { input.bound };
+        Encoded { achieved_error: error, filters, follows: plan.follows, ..Encoded::under(bound) }
     }
 
     /// Fills `target` with a frame; the largest error.

@@ -11,9 +11,7 @@ mod share;
 mod space;
 mod sys;
 mod system;
-mod vector;
 
-pub use error::afar_error;
 pub use rows::DeviceRows;
 pub use share::DeviceShare;
 pub use sys::{
@@ -21,4 +19,3 @@ pub use sys::{
     DeviceSlab, DeviceSweep, IterateStep, KERNEL_SOURCE,
 };
 pub use system::{DevicePreconditioner, DeviceSystem};
-pub use vector::DeviceVector;

@@ -175,12 +175,22 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         self.parent.filter(|_| plan.follows)
     }
 
+    /// Interleaved unknowns per point, as the format can state them.
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Returns whether the values may be coded in tiles of their grid.
+    pub(super) fn may_be_tiles(&self) -> bool {
+        let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
+        self.stride == 1 && fits
+    }
+
     /// Every plan that may pay; the first is always possible.
     fn plans(&self) -> Vec<CodingPlan> {
         let line = FrameShape::Line { n: self.values.len(), stride: self.stride };
         let mut shapes = vec![line];
-        let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
-        if self.stride == 1 && fits {
+        if self.may_be_tiles() {
             shapes.push(FrameShape::Tiles { dims: self.dims, fitted: None });
         }
         let plan = |follows, is_halved| move |shape: &FrameShape| CodingPlan { shape: *shape, follows, is_halved };

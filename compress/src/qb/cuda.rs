@@ -7,6 +7,7 @@
 //! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB
 //! of doubles each unless told otherwise, whatever the vector.
 
+mod held;
 mod lanes;
 mod sys;
 mod timing;
@@ -16,7 +17,7 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, Values, ValuesMut};
 use recoup_device::{Device, DeviceError, DeviceView};
 
 use self::lanes::{Element, KernelSetup, Lanes, LineSource};
@@ -272,6 +273,16 @@ impl Codec for QbCuda {
             Values::F32(values) => self.encode_floats(&FrameInput::new(values, effective, context), target),
             Values::I64(_) | Values::Bytes(_) => self.host.encode(source, bound, context, target),
         }
+    }
+
+    fn encode_held(
+        &self,
+        source: &HeldFrame<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Option<Result<Encoded, CodecError>> {
+        self.encode_held_line(source, bound, context, target).transpose()
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

@@ -20,6 +20,7 @@ mod interface;
 mod kernels;
 mod operation;
 mod paged_bytes;
+mod parsed;
 mod pinning;
 mod races;
 mod random;

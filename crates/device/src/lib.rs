@@ -14,6 +14,7 @@
 //! memory of the host that has been given back; errors name the call and its size. Must not know:
 //! what kernels compute.
 
+mod afar;
 mod architecture;
 mod compiled;
 mod compiler;
@@ -30,6 +31,7 @@ mod vector;
 mod version;
 mod view;
 
+pub use afar::{DeviceElement, DeviceHeld, DeviceVector, afar_error};
 pub use architecture::{Architecture, Capability};
 pub use compiled::Compiled;
 pub use compiler::{Compiler, compile};

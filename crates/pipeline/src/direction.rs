@@ -9,9 +9,8 @@ use recoup_core::{Bound, Comm, Operator, summed};
 use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
-use crate::encoding::{Judge, Stopwatch, largest, unpadded};
+use crate::encoding::{Judge, Stopwatch, largest};
 use crate::job::CheckpointJob;
-use crate::staging::Staged;
 
 /// Bounds tried before the direction is saved without loss.
 const TRIES_MAX: u32 = 4;
@@ -96,13 +95,13 @@ impl<'a> EnergyJudge<'a> {
         energy: &'a mut EnergyNorm,
         operator: &'a dyn Operator,
         job: &CheckpointJob,
-        staged: &'a Staged,
+        p: &'a [f64],
         comm: &'a dyn Comm,
     ) -> Self {
         Self {
             energy,
             operator,
-            p: unpadded(&staged.values, staged),
+            p,
             delta: job.plan.delta,
             known_squared: job.direction_squared(),
             squared_norm: 0.0,
@@ -160,8 +159,7 @@ pub(crate) struct RecurrenceBound<'a> {
 }
 
 impl<'a> RecurrenceBound<'a> {
-    pub(crate) fn new(job: &CheckpointJob, staged: &'a Staged, comm: &'a dyn Comm) -> Self {
-        let v = unpadded(&staged.values, staged);
+    pub(crate) fn new(job: &CheckpointJob, v: &'a [f64], comm: &'a dyn Comm) -> Self {
         Self { v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
     }
 }

@@ -8,9 +8,11 @@ use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
 use crate::context::WorkerContext;
-use crate::staging::{Buffer, Staged};
+use crate::near::EncoderSource;
+use crate::outcome::AfarUse;
+use crate::staging::Buffer;
 use crate::timing::since;
-use crate::version::{FrameCoding, decode_frames, encode};
+use crate::version::{FrameBuffers, FrameCoding, decode_frames, encode};
 
 /// Chooses the bounds of one variable.
 pub(crate) trait Judge {
@@ -69,6 +71,7 @@ pub(crate) struct EncodedVariable {
     pub(crate) frames: Vec<Frame<'static>>,
     pub(crate) bound: Bound,
     pub(crate) residual: ResidualRecord,
+    pub(crate) afar: AfarUse,
     pub(crate) encode_seconds: f64,
     pub(crate) verify_seconds: f64,
 }
@@ -76,52 +79,56 @@ pub(crate) struct EncodedVariable {
 /// Reused buffers: the frames of one variable, and their decoded values.
 #[derive(Debug)]
 pub(crate) struct EncodeBuffers {
-    frames: Vec<Frame<'static>>,
+    frames: FrameBuffers,
     pub(crate) decoded: Buffer,
 }
 
 impl EncodeBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: Vec::new(), decoded: Buffer::F64(Vec::new()) }
+        Self { frames: FrameBuffers::new(), decoded: Buffer::F64(Vec::new()) }
     }
 
     /// Takes frames back once they are written.
     pub(crate) fn reuse(&mut self, frames: Vec<Frame<'static>>) {
-        self.frames = frames;
+        self.frames.frames = frames;
     }
 }
 
 /// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where
 /// a later version may be coded against it. Collective where the judge has ranks.
 pub(crate) fn encode_judged(
-    staged: &Staged,
+    source: &EncoderSource<'_>,
     coding: FrameCoding<'_>,
     judge: &mut dyn Judge,
     context: &WorkerContext,
     buffers: &mut EncodeBuffers,
 ) -> Result<EncodedVariable, PipelineError> {
+    let record = &source.staged.record;
     let mut stopwatch = Stopwatch::new(context.clock.as_ref());
+    buffers.frames.afar = AfarUse::default();
     let mut bound = judge.first_bound(&mut stopwatch)?;
     let is_decoded = judge.needs_decoded() || coding.link.is_chained();
     loop {
         let EncodeBuffers { frames, decoded } = buffers;
-        let mut done = stopwatch.encode(|| encode(staged, coding, bound, context, frames));
+        let mut done = stopwatch.encode(|| encode(source, coding, bound, context, frames));
         if done.is_ok() && is_decoded {
-            done = stopwatch.encode(|| decode_frames(&staged.record, frames, coding.link, context.codecs, decoded));
+            let encoded = &frames.frames;
+            done = stopwatch.encode(|| decode_frames(record, encoded, coding.link, context.codecs, decoded));
         }
         match judge.comm() {
             Some(comm) => agreed(comm, done)?,
             None => done?,
         }
-        let values = if is_decoded { unpadded(&buffers.decoded, staged) } else { &[] };
+        let values = if is_decoded { buffers.decoded.doubles(record.len as usize) } else { &[] };
         match judge.verdict(bound, values, &mut stopwatch)? {
             Verdict::Accepted => break,
             Verdict::Retry(tighter) => bound = tighter,
         }
     }
     let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
-    let frames = std::mem::take(&mut buffers.frames);
-    Ok(EncodedVariable { frames, bound, residual: judge.residual(), encode_seconds, verify_seconds })
+    let frames = std::mem::take(&mut buffers.frames.frames);
+    let afar = buffers.frames.afar;
+    Ok(EncodedVariable { frames, bound, residual: judge.residual(), afar, encode_seconds, verify_seconds })
 }
 
 /// Clocks the two kinds of work.
@@ -149,14 +156,6 @@ impl<'a> Stopwatch<'a> {
         let result = work();
         self.verify_seconds += since(self.clock.now(), start);
         result
-    }
-}
-
-/// Returns the values of the iterate without their padding; none when they are not doubles.
-pub(crate) fn unpadded<'a>(values: &'a Buffer, staged: &Staged) -> &'a [f64] {
-    match values {
-        Buffer::F64(values) => &values[..staged.record.len as usize],
-        _ => &[],
     }
 }
 

@@ -24,9 +24,26 @@ pub enum PipelineError {
     /// The communicator failed.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// The place where values rest failed.
-    #[error(transparent)]
-    Afar(#[from] AfarError),
+    /// The place where the values of a variable rest failed.
+    #[error("variable {variable} of rank {rank}, where it rests: {source}")]
+    Afar {
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// The error of the place.
+        source: AfarError,
+    },
+    /// A restore ended before all variables had their values: the solver cannot go on from them.
+    #[error("restored in part: variable {variable} of rank {rank} was not overwritten where it rests: {source}")]
+    RestoredInPart {
+        /// The variable.
+        variable: String,
+        /// The rank.
+        rank: usize,
+        /// The error of the place.
+        source: AfarError,
+    },
     /// The solver refused.
     #[error(transparent)]
     Solve(#[from] SolveError),

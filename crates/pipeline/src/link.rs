@@ -72,6 +72,11 @@ impl WorkerLink {
         }
     }
 
+    /// Takes back a staging buffer that no version is made of.
+    pub(crate) fn return_staging(&mut self, staging: StagingSet) {
+        self.free.push(staging);
+    }
+
     /// Waits until every version sent has an outcome.
     pub(crate) fn wait(&mut self, ledger: &mut Ledger) -> Result<(), PipelineError> {
         while self.outstanding > 0 {

@@ -36,6 +36,23 @@ impl Spent {
     }
 }
 
+/// The use a version made of values that rest elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AfarUse {
+    /// Frames of this rank that were encoded where their values rest.
+    pub held_frames: u64,
+    /// Bytes of values that were fetched to be encoded, measured or written here.
+    pub fetched_bytes: u64,
+}
+
+impl AfarUse {
+    /// Adds the use that one variable made.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.held_frames += other.held_frames;
+        self.fetched_bytes += other.fetched_bytes;
+    }
+}
+
 /// A version that counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
@@ -57,6 +74,8 @@ pub struct Saved {
     pub extra_iterations: Option<Prediction>,
     /// The time it took, by the work it was spent on.
     pub spent: Spent,
+    /// The use it made of values that rest elsewhere; all zero where none do.
+    pub afar: AfarUse,
     /// Older versions that were removed to stay within the limit on bytes; the same on all ranks.
     pub dropped: Vec<u64>,
 }
@@ -84,6 +103,7 @@ impl Saved {
             residual: ResidualRecord::default(),
             extra_iterations: None,
             spent,
+            afar: AfarUse::default(),
             dropped: Vec::new(),
         }
     }

@@ -1,15 +1,15 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, Iteration, LentMut, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError,
-    Tiered, VariableMut, agreed, each, from_rank_0, gather_json,
+    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, Tiered,
+    agreed, each, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
-use crate::guess::is_restored;
 use crate::keeper::manages_versions;
+use crate::overwrite::{fill_rooms, overwrite_variables};
 use crate::redistribute::{self, RankPlace, VariableSource};
 use crate::staging::{self, Buffer};
 use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
@@ -129,7 +129,9 @@ impl Session {
     /// Overwrites the variables of all owners, in the order they were saved. Collective.
     ///
     /// # Errors
-    /// As [`Session::restore`]. After an error no variable has been touched.
+    /// As [`Session::restore`], and [`PipelineError::Afar`] where values rest elsewhere and there is
+    /// no room. After an error no variable has been touched, except after
+    /// [`PipelineError::RestoredInPart`].
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
         self.restore_variables(owners, None)
     }
@@ -154,8 +156,9 @@ impl Session {
             match self.verdict(candidate)? {
                 CommonVerdict::Usable(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
+                    let rooms = each(self.comm.as_ref(), fill_rooms(&candidate, guess, owners))?;
                     self.set_aside_newer(Some(version))?;
-                    each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
+                    each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners, &rooms))?;
                     let mut restored = Restored::of(&candidate, guess, skipped);
                     restored.log_skipped();
                     restored.notes = self.notes()?;
@@ -348,36 +351,6 @@ fn read_variable(
     let errors = pieces.iter().filter_map(|piece| reader.piece(manifest, piece, &mut values).err());
     let errors: Vec<PipelineError> = errors.flatten().collect();
     if errors.is_empty() { Ok(Decoded { version, record, values, hashes: Vec::new() }) } else { Err(errors) }
-}
-
-/// Copies decoded values into the owners' variables.
-fn overwrite_variables(
-    candidate: &Candidate,
-    guess: Option<Guess>,
-    owners: &mut [&mut dyn Registered],
-) -> Result<(), PipelineError> {
-    for owner in owners.iter_mut() {
-        for VariableMut { name, values } in owner.variables_mut() {
-            let mut found = candidate.variables.iter().filter(|decoded| is_restored(decoded.record.role, guess));
-            if let Some(decoded) = found.find(|decoded| decoded.record.name == name) {
-                overwrite(decoded, values)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Copies decoded values to where a variable rests.
-fn overwrite(decoded: &Decoded, target: LentMut<'_>) -> Result<(), PipelineError> {
-    match target {
-        LentMut::Near(target) => decoded.values.copy_to(0, target),
-        LentMut::Afar(target) => {
-            let mut held = target.room()?;
-            held.put(0, decoded.values.slice(0, decoded.record.len as usize))?;
-            target.overwrite(held.as_ref())?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the next less faithful resume.

@@ -11,7 +11,8 @@ use recoup_model::break_even::CodecRates;
 
 use crate::chain::ChainLink;
 use crate::context::WorkerContext;
-use crate::staging::Staged;
+use crate::near::fetch_frame;
+use crate::staging::{Buffer, Staged};
 use crate::timing::since;
 use crate::version::FrameCoding;
 
@@ -131,7 +132,14 @@ fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Cl
     let run = staged.frames() / 2;
     let frame = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
     let (slab, dims) = frame.middle(SLAB_VALUES);
-    let source = staged.values.slice(run * len + slab.start, slab.len());
+    let mut fetched = Buffer::new(staged.record.element);
+    let source = match (staged.near(), staged.held()) {
+        (Some(values), _) => values.slice(run * len + slab.start, slab.len()),
+        (None, held) => {
+            fetch_frame(held?, &staged.record, run, &mut fetched).ok()?;
+            fetched.slice(slab.start, slab.len())
+        }
+    };
     let chain = match frame.chain {
         Chain::Follow(Parent { values, hash }) => {
             Chain::Follow(Parent { values: values.slice(slab.start, slab.len()), hash })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use recoup_core::{
     Comm, Iteration, Note, Plan, Prediction, Progress, Registered, ResidualKind, Scheme, Status, Store, StoreError,
-    Tiered, agreed, each,
+    Tiered, agreed, each, gathered,
 };
 
 use crate::chain::Base;
@@ -21,6 +21,7 @@ use crate::link::WorkerLink;
 use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::reference::KnownNorms;
+use crate::staging::StagingSet;
 use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
@@ -34,6 +35,12 @@ pub struct Checkpointed {
     pub version: u64,
     /// The time the solver waited, on the run's clock. Virtual time has not been moved yet.
     pub blocking_seconds: f64,
+}
+
+/// A staging set of this rank, and the reason why no version is made of it.
+struct AgreedStaging {
+    staging: StagingSet,
+    failure: Option<String>,
 }
 
 /// The road from registered variables to a store, and back.
@@ -182,9 +189,16 @@ impl Session {
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
         let rank = self.comm.rank();
-        let staged = staging.and_then(|mut staging| staging.stage(owners, &plan, rank).map(|()| staging));
-        let staging = each(self.comm.as_ref(), staged)?;
+        let staged = staging.and_then(|staging| stage(staging, owners, &plan, rank));
+        let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
+        let version = progress.iteration;
+        let blocking_seconds = wait_seconds + stage_seconds;
+        if let Some(message) = failure {
+            self.link.return_staging(staging);
+            self.ledger.enter(Outcome::Failed { version, message });
+            return Ok(Checkpointed { version, blocking_seconds });
+        }
         self.link.make(CheckpointJob {
             plan,
             progress,
@@ -201,8 +215,7 @@ impl Session {
         if self.ledger.needs_outcome() {
             self.wait()?;
         }
-        let version = progress.iteration;
-        let blocking_seconds = self.ledger.blocking_seconds(version, start, wait_seconds + stage_seconds);
+        let blocking_seconds = self.ledger.blocking_seconds(version, start, blocking_seconds);
         Ok(Checkpointed { version, blocking_seconds })
     }
 
@@ -345,4 +358,33 @@ impl Session {
         self.link.poll(&mut self.ledger)?;
         Ok(self.link.outstanding())
     }
+}
+
+/// Stages the variables of a version. A place that cannot freeze its values costs the version, not
+/// the run: its words come back with the set.
+fn stage(
+    mut staging: StagingSet,
+    owners: &[&dyn Registered],
+    plan: &Plan,
+    rank: usize,
+) -> Result<AgreedStaging, PipelineError> {
+    match staging.stage(owners, plan, rank) {
+        Ok(()) => Ok(AgreedStaging { staging, failure: None }),
+        Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Comes to one verdict on all ranks: a version is made of what they staged, or on none.
+fn agreed_staging(comm: &dyn Comm, mine: Result<AgreedStaging, PipelineError>) -> Result<AgreedStaging, PipelineError> {
+    let mut set = None;
+    let failure = mine.map(|staged| {
+        set = Some(staged.staging);
+        staged.failure
+    });
+    let failures: Vec<Option<String>> = gathered(comm, failure)?;
+    let staging = set.unwrap_or_default();
+    let first = failures.into_iter().enumerate().find_map(|(rank, failure)| failure.map(|message| (rank, message)));
+    let failure = first.map(|(rank, message)| PipelineError::Rank { rank, message }.to_string());
+    Ok(AgreedStaging { staging, failure })
 }

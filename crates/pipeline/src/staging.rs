@@ -1,7 +1,9 @@
-//! Staging: the copy that blocks the solver, into buffers that are used again.
+//! Staging: the copy that blocks the solver, into buffers that are used again. Values that rest
+//! elsewhere are frozen there.
 
 use recoup_core::{
-    Afar, AfarError, CodecId, ElementType, Lent, Plan, Registered, Scheme, Values, ValuesMut, Variable, VariableRecord,
+    Afar, AfarError, CodecId, ElementType, HeldValues, Lent, Plan, Registered, Scheme, Values, ValuesMut, Variable,
+    VariableRecord,
 };
 
 use crate::{PipelineError, registry, sys};
@@ -54,6 +56,34 @@ impl Buffer {
             Self::F32(v) => v.resize(padded_len, 0.0),
             Self::I64(v) => v.resize(padded_len, 0),
             Self::Bytes(v) => v.resize(padded_len, 0),
+        }
+    }
+
+    /// Overwrites the values behind the first `len` with the last of those.
+    pub(crate) fn pad(&mut self, len: usize) {
+        match self {
+            Self::F64(v) => repeat_last(v, len),
+            Self::F32(v) => repeat_last(v, len),
+            Self::I64(v) => repeat_last(v, len),
+            Self::Bytes(v) => repeat_last(v, len),
+        }
+    }
+
+    /// Overwrites all values with zeros.
+    pub(crate) fn zero(&mut self) {
+        match self {
+            Self::F64(v) => v.fill(0.0),
+            Self::F32(v) => v.fill(0.0),
+            Self::I64(v) => v.fill(0),
+            Self::Bytes(v) => v.fill(0),
+        }
+    }
+
+    /// Returns the first `len` values; none when they are no doubles.
+    pub(crate) fn doubles(&self, len: usize) -> &[f64] {
+        match self {
+            Self::F64(values) => &values[..len],
+            _ => &[],
         }
     }
 
@@ -123,6 +153,13 @@ impl Buffer {
     }
 }
 
+fn repeat_last<T: Copy>(values: &mut [T], len: usize) {
+    let (there, rest) = values.split_at_mut(len);
+    if let Some(&last) = there.last() {
+        rest.fill(last);
+    }
+}
+
 /// Joins two parts; the first is moved, not copied.
 fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     source.truncate(len);
@@ -178,11 +215,20 @@ fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     sys::advise_huge_pages(target.spare_capacity_mut());
 }
 
+/// The values of a staged variable.
+#[derive(Debug)]
+pub(crate) enum StagedValues {
+    /// A copy in this process's memory, padded to whole frames.
+    Near(Buffer),
+    /// A copy where the values rest, not padded.
+    Held(Box<dyn HeldValues>),
+}
+
 /// One staged variable.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
-    pub(crate) values: Buffer,
+    pub(crate) values: StagedValues,
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
@@ -199,13 +245,43 @@ impl Staged {
         frames(&self.record)
     }
 
-    /// Copies values in that rest elsewhere.
-    fn fetch(&mut self, values: &dyn Afar, is_summed: bool) -> Result<(), AfarError> {
-        let mut near = Buffer::new(values.element());
-        near.resize(values.len());
-        values.hold(None)?.fetch(0, near.slice_mut(0, values.len()))?;
-        self.fill(near.all(), is_summed);
+    /// Returns the padded values where they are in this process's memory.
+    pub(crate) fn near(&self) -> Option<&Buffer> {
+        match &self.values {
+            StagedValues::Near(values) => Some(values),
+            StagedValues::Held(_) => None,
+        }
+    }
+
+    /// Returns the copy where the values rest, if they rest elsewhere.
+    pub(crate) fn held(&self) -> Option<&dyn HeldValues> {
+        match &self.values {
+            StagedValues::Near(_) => None,
+            StagedValues::Held(held) => Some(held.as_ref()),
+        }
+    }
+
+    /// Freezes values where they rest. The copy of the version before is handed back.
+    fn hold(&mut self, values: &dyn Afar) -> Result<(), AfarError> {
+        self.sums.clear();
+        let none = StagedValues::Near(Buffer::new(values.element()));
+        let earlier = match std::mem::replace(&mut self.values, none) {
+            StagedValues::Held(earlier) => Some(earlier),
+            StagedValues::Near(_) => None,
+        };
+        self.values = StagedValues::Held(values.hold(earlier)?);
         Ok(())
+    }
+
+    /// Returns the buffer for a copy here, which takes the place of one elsewhere.
+    fn near_mut(&mut self) -> &mut Buffer {
+        if matches!(self.values, StagedValues::Held(_)) {
+            self.values = StagedValues::Near(Buffer::new(self.record.element));
+        }
+        match &mut self.values {
+            StagedValues::Near(values) => values,
+            StagedValues::Held(_) => unreachable!("replaced above"),
+        }
     }
 
     /// Copies `values` in; with sums where the frames' memory is what will be written.
@@ -213,13 +289,21 @@ impl Staged {
         let frames = Frames { n_frames: self.frames(), len: self.frame_len() };
         self.sums.clear();
         self.sums.resize(if is_summed { frames.n_frames } else { 0 }, 0);
-        let sums = &mut self.sums;
-        self.values.fill(values, frames, &mut |run, piece| {
+        let mut sums = std::mem::take(&mut self.sums);
+        self.near_mut().fill(values, frames, &mut |run, piece| {
             if let (Some(sum), Some(bytes)) = (sums.get_mut(run), piece.as_raw()) {
                 *sum = crc32c::crc32c_append(*sum, bytes);
             }
         });
+        self.sums = sums;
     }
+}
+
+/// Names the variable whose place failed.
+pub(crate) fn afar_error(record: &VariableRecord) -> impl Fn(AfarError) -> PipelineError + use<> {
+    let variable = record.name.clone();
+    let rank = record.rank;
+    move |source| PipelineError::Afar { variable: variable.clone(), rank, source }
 }
 
 /// Returns the number of values in one frame of a variable.
@@ -242,7 +326,8 @@ impl StagingSet {
     /// Copies the variables that a version of this plan holds.
     ///
     /// # Errors
-    /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied.
+    /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied;
+    /// [`PipelineError::Afar`] where values cannot be frozen where they rest.
     pub(crate) fn stage(&mut self, owners: &[&dyn Registered], plan: &Plan, rank: usize) -> Result<(), PipelineError> {
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
@@ -253,14 +338,14 @@ impl StagingSet {
         for (index, variable) in saved.enumerate() {
             let record = record(variable, rank);
             if index == self.staged.len() {
-                let values = Buffer::new(record.element);
+                let values = StagedValues::Near(Buffer::new(record.element));
                 self.staged.push(Staged { values, record: record.clone(), sums: Vec::new() });
             }
             let staged = &mut self.staged[index];
             staged.record = record;
             match variable.values {
                 Lent::Near(values) => staged.fill(values, is_summed),
-                Lent::Afar(values) => staged.fetch(values, is_summed)?,
+                Lent::Afar(values) => staged.hold(values).map_err(afar_error(&staged.record))?,
             }
             count = index + 1;
         }
@@ -332,7 +417,7 @@ mod tests {
         let first = address(&set);
         set.stage(&[&owner], &plan, 0).unwrap();
         assert_eq!(address(&set), first);
-        assert_eq!(set.staged[0].values, expected);
+        assert_eq!(set.staged[0].near(), Some(&expected));
     }
 
     /// A variable of three frames, the last one padded, saved as it is.
@@ -344,8 +429,8 @@ mod tests {
         let mut set = StagingSet::default();
         set.stage(&[&owner], &plan(CodecId::Raw), 0).unwrap();
         let staged = &set.staged[0];
-        let sum =
-            |run| crc32c::crc32c(staged.values.slice(run * staged.frame_len(), staged.frame_len()).as_raw().unwrap());
+        let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
+        let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
         assert_eq!(staged.frames(), 3);
         assert!(staged.frames() * staged.frame_len() > n_values);
         assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
@@ -361,8 +446,8 @@ mod tests {
     }
 
     fn address(set: &StagingSet) -> *const f64 {
-        match &set.staged[0].values {
-            Buffer::F64(values) => values.as_ptr(),
+        match set.staged[0].near() {
+            Some(Buffer::F64(values)) => values.as_ptr(),
             other => panic!("doubles expected, {other:?} found"),
         }
     }

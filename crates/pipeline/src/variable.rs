@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Codec, CodecId, Comm, Frame, HeldValues, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
@@ -11,10 +11,11 @@ use crate::context::WorkerContext;
 use crate::direction::RecurrenceBound;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
 use crate::job::CheckpointJob;
-use crate::outcome::Spent;
+use crate::near::{EncoderSource, NearCopy, fetch_frame};
+use crate::outcome::{AfarUse, Spent};
 use crate::part::{CheckpointFailure, DraftState};
 use crate::rivals::Rivals;
-use crate::staging::Staged;
+use crate::staging::{Buffer, Staged};
 use crate::timing::since;
 use crate::verify::Verifier;
 use crate::version::FrameCoding;
@@ -28,6 +29,7 @@ pub(crate) struct VariableEncoder {
     pub(crate) rivals: Rivals,
     pub(crate) verifier: Option<Verifier>,
     pub(crate) buffers: EncodeBuffers,
+    pub(crate) near: NearCopy,
 }
 
 /// Findings of the encoding of one version's variables.
@@ -38,6 +40,7 @@ pub(crate) struct EncodingSummary {
     pub(crate) achieved_error: f64,
     pub(crate) residual: ResidualRecord,
     pub(crate) spent: Spent,
+    pub(crate) afar: AfarUse,
 }
 
 impl EncodingSummary {
@@ -53,6 +56,7 @@ impl EncodingSummary {
             achieved_error: 0.0,
             residual,
             spent: Spent { stage_seconds: job.stage_seconds, wait_seconds: job.wait_seconds, ..Spent::default() },
+            afar: AfarUse::default(),
         }
     }
 
@@ -81,7 +85,7 @@ impl VariableEncoder {
         let start = context.clock.now();
         if codec == CodecId::Raw
             && !is_lossy
-            && let Some(mut frames) = lend(staged, context)?
+            && let Some(mut frames) = raw_frames(staged, context, &mut summary.afar)?
         {
             summary.spent.encode_seconds += since(context.clock.now(), start);
             return write(staged, &mut frames, context, draft, summary);
@@ -93,6 +97,7 @@ impl VariableEncoder {
         };
         summary.spent.encode_seconds += encoded.encode_seconds;
         summary.spent.verify_seconds += encoded.verify_seconds;
+        summary.afar.add(encoded.afar);
         if is_lossy && staged.record.role == Role::Iterate {
             summary.add_iterate(&encoded);
         }
@@ -125,7 +130,8 @@ impl VariableEncoder {
             bandwidth: None,
             threads: context.codecs.threads,
         };
-        encode_judged(staged, coding, &mut FixedBound(Bound::Lossless), context, &mut self.buffers)
+        let source = EncoderSource::staged(staged);
+        encode_judged(&source, coding, &mut FixedBound(Bound::Lossless), context, &mut self.buffers)
     }
 
     fn encode_lossy(
@@ -139,8 +145,11 @@ impl VariableEncoder {
         let link = self.chains.link(version, &staged.record, codec.as_ref(), context.store.as_ref());
         let bandwidth = self.rivals.weighed_bandwidth();
         let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-        let mut judge = judge(self.verifier.as_mut(), job, staged, context.comm.as_ref())?;
-        let encoded = encode_judged(staged, coding, judge.as_mut(), context, &mut self.buffers)?;
+        // Only a judge needs all values here.
+        let is_measured = self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
+        let source = if is_measured { self.near.of(staged) } else { EncoderSource::staged(staged) };
+        let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
+        let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);
         if link.is_chained() {
             let hashes = encoded.frames.iter().map(|frame| payload_hash(&frame.payload)).collect();
@@ -173,14 +182,50 @@ fn lossless_codec(job: &CheckpointJob, staged: &Staged) -> CodecId {
     }
 }
 
-/// Lends the memory of a staged variable as its frames, without a copy; `None` on machines where
-/// [`CodecId::Raw`] is not that memory.
-fn lend<'a>(staged: &'a Staged, context: &WorkerContext) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+/// Returns the frames of a variable that is saved as it is; `None` on machines where
+/// [`CodecId::Raw`] is not its memory.
+fn raw_frames<'a>(
+    staged: &'a Staged,
+    context: &WorkerContext,
+    afar: &mut AfarUse,
+) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
+    match (staged.near(), staged.held()) {
+        (Some(values), _) => lend(staged, values, context),
+        (None, Some(held)) => fetch_frames(staged, held, context, afar),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Fetches the frames of a variable that rests elsewhere.
+fn fetch_frames(
+    staged: &Staged,
+    held: &dyn HeldValues,
+    context: &WorkerContext,
+    afar: &mut AfarUse,
+) -> Result<Option<Vec<Frame<'static>>>, PipelineError> {
+    let mut frames = Vec::with_capacity(staged.frames());
+    let mut values = Buffer::new(staged.record.element);
+    for run in 0..staged.frames() {
+        context.check_abort()?;
+        afar.fetched_bytes += fetch_frame(held, &staged.record, run, &mut values)?;
+        let Some(payload) = values.all().as_raw() else { return Ok(None) };
+        let record = staged.record.raw_frame(run, payload, crc32c::crc32c(payload));
+        frames.push(Frame { record, filters: Vec::new(), payload: payload.to_vec().into() });
+    }
+    Ok(Some(frames))
+}
+
+/// Lends the memory of a staged variable as its frames, without a copy.
+fn lend<'a>(
+    staged: &Staged,
+    values: &'a Buffer,
+    context: &WorkerContext,
+) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
     let len = staged.frame_len();
     let mut frames = Vec::with_capacity(staged.frames());
     for run in 0..staged.frames() {
         context.check_abort()?;
-        let Some(payload) = staged.values.slice(run * len, len).as_raw() else { return Ok(None) };
+        let Some(payload) = values.slice(run * len, len).as_raw() else { return Ok(None) };
         let crc32c = staged.sums.get(run).copied().unwrap_or_else(|| crc32c::crc32c(payload));
         let record = staged.record.raw_frame(run, payload, crc32c);
         frames.push(Frame { record, filters: Vec::new(), payload: payload.into() });
@@ -211,15 +256,15 @@ fn write(
 fn judge<'a>(
     verifier: Option<&'a mut Verifier>,
     job: &'a CheckpointJob,
-    staged: &'a Staged,
+    source: &EncoderSource<'a>,
     comm: &'a dyn Comm,
 ) -> Result<Box<dyn Judge + 'a>, PipelineError> {
-    let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(staged)) else {
+    let Some(verifier) = verifier.filter(|verifier| verifier.has_shape_of(source.staged)) else {
         return Ok(Box::new(FixedBound::of(job.plan.rule)?));
     };
-    Ok(match staged.record.role {
-        Role::Iterate => Box::new(verifier.iterate_judge(job, staged, comm)),
-        Role::Direction => Box::new(verifier.direction_judge(job, staged, comm)),
-        _ => Box::new(RecurrenceBound::new(job, staged, comm)),
+    Ok(match source.staged.record.role {
+        Role::Iterate => Box::new(verifier.iterate_judge(job, source.doubles(), comm)),
+        Role::Direction => Box::new(verifier.direction_judge(job, source.doubles(), comm)),
+        _ => Box::new(RecurrenceBound::new(job, source.doubles(), comm)),
     })
 }

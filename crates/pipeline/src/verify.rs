@@ -7,9 +7,10 @@ use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
 use crate::direction::{EnergyJudge, EnergyNorm};
-use crate::encoding::{Judge, Stopwatch, largest, unpadded};
+use crate::encoding::{Judge, Stopwatch, largest};
 use crate::fingerprint::{SessionProblem, fingerprint};
 use crate::job::CheckpointJob;
+use crate::near::{EncoderSource, is_vector};
 use crate::reference::Reference;
 use crate::staging::Staged;
 use crate::suspicion::{ReportedResidual, Suspicion, explained};
@@ -87,11 +88,14 @@ impl Verifier {
     pub(crate) fn examine(
         &mut self,
         reported: &ReportedResidual,
-        staged: &Staged,
+        source: &EncoderSource<'_>,
         comm: &dyn Comm,
     ) -> Result<ExaminedIterate, PipelineError> {
         self.measured = None;
-        self.measure(reported.iteration, unpadded(&staged.values, staged), comm)?;
+        let measured = self.residual_norm(source.doubles(), source.check(), comm);
+        self.norms.residual = measured?;
+        self.norms.iterate = norm(source.doubles(), comm)?;
+        self.measured = Some(reported.iteration);
         let true_norm = self.norms.residual;
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
         let explained = explained(reported, &norms, self.inverse_diagonal);
@@ -105,7 +109,7 @@ impl Verifier {
     /// Measures `||b - A x||` and `||x||`, once for each version.
     fn measure(&mut self, version: u64, x: &[f64], comm: &dyn Comm) -> Result<(), PipelineError> {
         if self.measured.replace(version) != Some(version) {
-            self.norms.residual = self.residual_norm(x, comm)?;
+            self.norms.residual = self.residual_norm(x, Ok(()), comm)?;
             self.norms.iterate = norm(x, comm)?;
         }
         Ok(())
@@ -147,17 +151,16 @@ impl Verifier {
 
     /// Returns whether a staged variable is a vector of this problem: doubles, one per row.
     pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
-        unpadded(&staged.values, staged).len() == self.reference.operator.rows()
+        is_vector(&staged.record, self.reference.operator.rows())
     }
 
     /// Returns the judge of a staged iterate, under the rule of the plan.
     pub(crate) fn iterate_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        staged: &'a Staged,
+        x: &'a [f64],
         comm: &'a dyn Comm,
     ) -> IterateJudge<'a> {
-        let x = unpadded(&staged.values, staged);
         IterateJudge { verifier: self, job, x, comm, is_reported: false, record: ResidualRecord::default() }
     }
 
@@ -165,10 +168,10 @@ impl Verifier {
     pub(crate) fn direction_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        staged: &'a Staged,
+        p: &'a [f64],
         comm: &'a dyn Comm,
     ) -> EnergyJudge<'a> {
-        EnergyJudge::new(&mut self.energy, self.reference.operator.as_ref(), job, staged, comm)
+        EnergyJudge::new(&mut self.energy, self.reference.operator.as_ref(), job, p, comm)
     }
 
     /// Derives the bound to try first.
@@ -197,10 +200,17 @@ impl Verifier {
         }
     }
 
-    /// Measures `||b - A x||` over all ranks.
-    fn residual_norm(&mut self, x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
+    /// Measures `||b - A x||` over all ranks. A rank whose `x` is not there, for the reason of
+    /// `mine`, takes part in the product, and no rank gets a norm.
+    fn residual_norm(
+        &mut self,
+        x: &[f64],
+        mine: Result<(), PipelineError>,
+        comm: &dyn Comm,
+    ) -> Result<f64, PipelineError> {
         let Reference { operator, rhs } = &self.reference;
-        let squared = operator.residual(rhs, x, &mut self.residual).map_err(PipelineError::from);
+        let product = operator.residual(rhs, x, &mut self.residual).map_err(PipelineError::from);
+        let squared = mine.and(product);
         let [sum] = summed(comm, squared.map(|squared| [squared]))?;
         Ok(sum.sqrt())
     }
@@ -253,14 +263,14 @@ impl Judge for IterateJudge<'_> {
         decoded: &[f64],
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
-        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, self.comm))?;
+        let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, Ok(()), self.comm))?;
         self.record.tries += 1;
         self.record.verified_norm = Some(verified);
         let true_norm = self.verifier.norms.residual;
         let verdict = self.verifier.judge(self.job.plan.rule, true_norm, tried, verified);
         // The bound failed, or what the program says.
         if matches!(verdict, Verdict::Retry(_)) && std::mem::take(&mut self.is_reported) {
-            let true_norm = stopwatch.verify(|| self.verifier.residual_norm(self.x, self.comm))?;
+            let true_norm = stopwatch.verify(|| self.verifier.residual_norm(self.x, Ok(()), self.comm))?;
             self.verifier.norms.residual = true_norm;
             self.record.true_norm = Some(true_norm);
         }

@@ -3,15 +3,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Frame, FrameRecord, Storage, Store, StoreError, ValuesMut,
-    VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, Storage, Store,
+    StoreError, ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
 use crate::chain::ChainLink;
 use crate::codecs::Codecs;
 use crate::context::WorkerContext;
-use crate::staging::{Buffer, Staged, frame_len, frames};
+use crate::near::{EncoderSource, fetch_frame};
+use crate::outcome::AfarUse;
+use crate::staging::{Buffer, frame_len, frames};
 
 /// The coding of one variable's frames, under any bound.
 #[derive(Clone, Copy)]
@@ -23,23 +25,42 @@ pub(crate) struct FrameCoding<'a> {
     pub(crate) threads: usize,
 }
 
-/// Encodes all frames of a staged variable; `frames` is used again where it holds any.
+/// The frames of one variable and the memory they are made in, used again.
+#[derive(Debug)]
+pub(crate) struct FrameBuffers {
+    pub(crate) frames: Vec<Frame<'static>>,
+    /// One frame brought near.
+    fetched: Buffer,
+    /// Places at which these frames were encoded, since this was last set.
+    pub(crate) afar: AfarUse,
+}
+
+impl FrameBuffers {
+    pub(crate) fn new() -> Self {
+        Self { frames: Vec::new(), fetched: Buffer::F64(Vec::new()), afar: AfarUse::default() }
+    }
+}
+
+/// Encodes all frames of a staged variable.
 pub(crate) fn encode(
-    staged: &Staged,
+    source: &EncoderSource<'_>,
     coding: FrameCoding<'_>,
     bound: Bound,
     context: &WorkerContext,
-    frames: &mut Vec<Frame<'static>>,
+    buffers: &mut FrameBuffers,
 ) -> Result<(), PipelineError> {
-    frames.truncate(staged.frames());
-    for run in 0..staged.frames() {
+    source.check()?;
+    buffers.frames.truncate(source.staged.frames());
+    buffers.afar.held_frames = 0;
+    for run in 0..source.staged.frames() {
         context.check_abort()?;
-        let payload = frames.get_mut(run).map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
-        let frame = encode_frame(staged, run, coding, bound, payload)?;
-        if run < frames.len() {
-            frames[run] = frame;
+        let before = buffers.frames.get_mut(run);
+        let payload = before.map(|f| std::mem::take(&mut f.payload).into_owned()).unwrap_or_default();
+        let frame = encode_frame(source, run, coding, bound, payload, buffers)?;
+        if run < buffers.frames.len() {
+            buffers.frames[run] = frame;
         } else {
-            frames.push(frame);
+            buffers.frames.push(frame);
         }
     }
     Ok(())
@@ -47,18 +68,28 @@ pub(crate) fn encode(
 
 /// Encodes one frame into the memory of `payload`.
 fn encode_frame(
-    staged: &Staged,
+    source: &EncoderSource<'_>,
     run: usize,
     coding: FrameCoding<'_>,
     bound: Bound,
     mut payload: Vec<u8>,
+    buffers: &mut FrameBuffers,
 ) -> Result<Frame<'static>, PipelineError> {
     let FrameCoding { codec, link, bandwidth, threads } = coding;
+    let staged = source.staged;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
     let context = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
-    let source = staged.values.slice(run * staged.frame_len(), staged.frame_len());
-    let work = || codec.encode(source, bound, &context, &mut payload);
-    let encoded = guarded(codec.id(), work).map_err(in_variable(&staged.record))?;
+    let encoded = match encode_held(source, run, codec, bound, &context, &mut payload) {
+        Some(encoded) => {
+            buffers.afar.held_frames += 1;
+            encoded
+        }
+        None => {
+            let values = near_frame(source, run, buffers)?.slice(run_start(source, run), staged.frame_len());
+            guarded(codec.id(), || codec.encode(values, bound, &context, &mut payload))
+        }
+    };
+    let encoded = encoded.map_err(in_variable(&staged.record))?;
     let record = FrameRecord {
         codec: codec.id(),
         storage: if encoded.stored_raw { Storage::Raw } else { Storage::Coded },
@@ -68,6 +99,46 @@ fn encode_frame(
         ..staged.record.raw_frame(run, &payload, crc32c::crc32c(&payload))
     };
     Ok(Frame { record, filters: encoded.filters, payload: payload.into() })
+}
+
+/// Encodes a frame where its values rest, if it stands alone, is whole there, and the codec knows
+/// the place.
+fn encode_held(
+    source: &EncoderSource<'_>,
+    run: usize,
+    codec: &dyn Codec,
+    bound: Bound,
+    context: &Context<'_>,
+    payload: &mut Vec<u8>,
+) -> Option<Result<Encoded, CodecError>> {
+    let values = source.staged.held()?;
+    let len = source.staged.frame_len();
+    let start = run * len;
+    if start + len > values.len() || context.chain.parent().is_some() {
+        return None;
+    }
+    let frame = HeldFrame { values, start, parent: None };
+    guarded(codec.id(), || codec.encode_held(&frame, bound, context, payload).transpose()).transpose()
+}
+
+/// Returns a buffer that holds one frame here; it begins at [`run_start`].
+fn near_frame<'a>(
+    source: &EncoderSource<'a>,
+    run: usize,
+    buffers: &'a mut FrameBuffers,
+) -> Result<&'a Buffer, PipelineError> {
+    if let Some(values) = source.near {
+        return Ok(values);
+    }
+    if let Some(held) = source.staged.held() {
+        buffers.afar.fetched_bytes += fetch_frame(held, &source.staged.record, run, &mut buffers.fetched)?;
+    }
+    Ok(&buffers.fetched)
+}
+
+/// Returns where a frame begins in its [`near_frame`].
+fn run_start(source: &EncoderSource<'_>, run: usize) -> usize {
+    if source.near.is_some() { run * source.staged.frame_len() } else { 0 }
 }
 
 /// A frame's payload, and what is known of it.
@@ -147,9 +218,10 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Encoded, Role, Values};
+    use recoup_core::{Distribution, Role, Values};
 
     use super::*;
+    use crate::staging::{Staged, StagedValues};
 
     /// A codec as other people write them.
     struct Panicking;
@@ -185,9 +257,11 @@ mod tests {
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
         };
-        let staged = Staged { record, values: Buffer::F64(vec![1.0, 2.0]), sums: Vec::new() };
+        let staged = Staged { record, values: StagedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
+        let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
-        let error = encode_frame(&staged, 0, coding, Bound::Lossless, Vec::new()).unwrap_err();
+        let error =
+            encode_frame(&source, 0, coding, Bound::Lossless, Vec::new(), &mut FrameBuffers::new()).unwrap_err();
         assert_eq!(error.to_string(), "variable x of rank 0: codec pco: the codec panicked");
     }
 }

@@ -13,7 +13,8 @@ use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
-use crate::outcome::{Outcome, Saved};
+use crate::near::NearCopy;
+use crate::outcome::{AfarUse, Outcome, Saved};
 use crate::part::{CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, first_failure};
 use crate::rivals::{Bandwidth, Rivals};
 use crate::staging::Staged;
@@ -77,6 +78,7 @@ impl Worker {
                 rivals: Rivals::new(config.rivals.clone(), bandwidth),
                 verifier,
                 buffers: EncodeBuffers::new(),
+                near: NearCopy::new(),
             },
             next_begin: None,
             checks_corruption: config.checks_corruption,
@@ -123,6 +125,7 @@ impl Worker {
     }
 
     fn make(&mut self, job: &CheckpointJob) -> Result<Saved, CheckpointFailure> {
+        self.encoder.near.begin();
         let mut summary = EncodingSummary::new(job);
         self.examine(job, &mut summary)?;
         let sealed = self.write(job, &mut summary);
@@ -146,6 +149,10 @@ impl Worker {
             payload_bytes,
             residual: summary.residual,
             spent: summary.spent,
+            afar: AfarUse {
+                fetched_bytes: summary.afar.fetched_bytes + self.encoder.near.fetched_bytes(),
+                ..summary.afar
+            },
             dropped: summary.dropped,
         })
     }
@@ -161,7 +168,8 @@ impl Worker {
         let Some(iterate) = job.staging.staged.iter().find(is_iterate) else { return Ok(()) };
         let WorkerContext { comm, clock, .. } = &self.context;
         let start = clock.now();
-        let examined = verifier.examine(&job.reported, iterate, comm.as_ref())?;
+        let iterate = self.encoder.near.of(iterate);
+        let examined = verifier.examine(&job.reported, &iterate, comm.as_ref())?;
         summary.spent.verify_seconds += since(clock.now(), start);
         summary.residual.true_norm = Some(examined.true_norm);
         examined.suspicion.map_or(Ok(()), |suspicion| Err(CheckpointFailure::Suspicious(suspicion)))

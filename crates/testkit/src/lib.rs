@@ -4,6 +4,7 @@
 //! Promises: a suite that passes means the promises written on the trait hold. Must not know any
 //! implementation.
 
+mod afar_vec;
 pub mod clock;
 pub mod codec_suite;
 pub mod comm_suite;
@@ -16,4 +17,5 @@ pub mod solver_suite;
 pub mod stack;
 pub mod store_suite;
 
+pub use afar_vec::{AfarCopy, AfarPlace, AfarVec};
 pub use doubles::{doubles, set_doubles};

@@ -429,17 +429,18 @@ impl<S: CgPasses> Method for Cg<'_, S> {
 
     fn bytes_per_iteration(&self) -> f64 {
         let a = self.system.host().a;
-        // the product: p, q; each deflated direction: u with r, w with p
-        let of_each_method = 2 + 2 * self.deflation.len() as u64;
-        // the residual step: q, r, r; the iterate step: x, x, p, p, r
-        let (of_z, of_m) = if self.z.is_some() {
-            // M's pass: r, z; the product r . z: r, z
-            (4, self.preconditioner.bytes_per_apply())
-        } else {
-            // D with both steps
-            (if self.preconditioner.is_identity() { 0 } else { 2 }, 0)
+        // the product: p, q; the residual step: q, r, r; the iterate step: x, x, p, p, r
+        let always = 2 + 3 + 5;
+        // each deflated direction: u with r, w with p
+        let deflated = 2 * self.deflation.len() as u64;
+        // M's pass: r, z, and the product: r, z; or D with both steps
+        let of_z = match &self.z {
+            Some(_) => 2 + 2,
+            None if self.preconditioner.is_identity() => 0,
+            None => 2,
         };
-        let arrays = of_each_method + 3 + 5 + of_z;
+        let of_m = if self.z.is_some() { self.preconditioner.bytes_per_apply() } else { 0 };
+        let arrays = always + deflated + of_z;
         (a.bytes() + arrays * 8 * a.rows() as u64 + of_m) as f64
     }
 }

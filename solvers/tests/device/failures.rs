@@ -3,8 +3,7 @@
 use recoup_comm::Solo;
 use recoup_core::{AfarErrorKind, SolveError};
 use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
-use recoup_device::Device;
-use recoup_solvers::device::afar_error;
+use recoup_device::{Device, afar_error};
 use recoup_solvers::{Csr, JacobiPreconditioner, Pool, System};
 
 use super::lockstep::Case;
@@ -12,7 +11,7 @@ use super::support::{double, wave};
 
 /// Two steps of CG, and the iterate.
 fn scenario() -> Result<Vec<f64>, SolveError> {
-    let device = Device::open(0).map_err(|error| afar_error(&error))?;
+    let device = Device::open(0).map_err(afar_error)?;
     let matrix = Csr::poisson3d(4);
     let jacobi = JacobiPreconditioner::new(&matrix)?;
     let pool = Pool::new(1);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::devices;
 use super::host_memory::HostAddress;
 use super::operation::{StreamWork, WaitingKernel};
+use super::parsed;
 use super::state::{Driver, FunctionState, ModuleState};
 use crate::ptx::{self, Kernel};
 use crate::{CudaStatus, status::Refusable};
@@ -43,14 +44,13 @@ impl Driver {
         }
         let text = String::from_utf8(image).map_err(|_| CudaStatus::InvalidImage)?;
         self.check_version(&text)?;
-        let parsed = ptx::Module::parse(&text);
-        let code = parsed.map_err(|error| {
+        let code = parsed::parse(text).map_err(|error| {
             self.fault(error.to_string());
             CudaStatus::InvalidPtx
         })?;
         let globals = self.place_globals(context, &code)?;
         let module = self.new_handle();
-        self.modules.insert(module, ModuleState { context, code: Arc::new(code), globals });
+        self.modules.insert(module, ModuleState { context, code, globals });
         Ok(module)
     }
 

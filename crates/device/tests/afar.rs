@@ -1,0 +1,128 @@
+//! Vectors of a device lent to a pipeline, on the double of the driver: the bits of the owner at
+//! the moment they were frozen, whatever the order in which streams run; and every call failing.
+
+use recoup_core::{Afar, AfarError, AfarErrorKind, Values, ValuesMut};
+use recoup_cuda_double::{CudaStatus, Double, DoubleReport, Settings};
+use recoup_device::{Device, DeviceError, DeviceVec, DeviceVector, Stream};
+
+const LEN: usize = 1000;
+
+fn values(first: u32) -> Vec<f64> {
+    (0..LEN as u32).map(|i| f64::from(first + i).sin()).collect()
+}
+
+/// The values that come out of the scenario.
+#[derive(Debug, PartialEq)]
+struct Found {
+    /// The first frozen copy, fetched after the owner went on.
+    first: Vec<u64>,
+    /// A part of the second copy, in the memory of the first.
+    second: Vec<u64>,
+    /// The owner after a restore.
+    restored: Vec<u64>,
+}
+
+fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+fn driver(error: DeviceError) -> AfarError {
+    let kind = if error.is_lost() { AfarErrorKind::Lost } else { AfarErrorKind::Failed };
+    AfarError { message: error.to_string(), kind }
+}
+
+/// An owner is frozen, goes on, is frozen again in the same memory, and is restored.
+fn scenario() -> Result<Found, AfarError> {
+    let device = Device::open(0).map_err(driver)?;
+    let stream = Stream::new(&device).map_err(driver)?;
+    let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
+    let two = two.map_err(driver)?;
+    let mut owner = DeviceVector { values: one.map_err(driver)?, stream };
+    let frozen = owner.hold(None)?;
+    owner.stream.copy(two.view(), &mut owner.values.view_mut()).map_err(driver)?;
+    let mut first = vec![0.0; LEN];
+    frozen.fetch(0, ValuesMut::F64(&mut first))?;
+    let again = owner.hold(Some(frozen))?;
+    owner.stream.fill_zero(&mut owner.values.view_mut()).map_err(driver)?;
+    let mut second = vec![0.0; 300];
+    again.fetch(700, ValuesMut::F64(&mut second))?;
+    let mut room = owner.room()?;
+    room.put(0, Values::F64(&values(9)[..600]))?;
+    room.put(600, Values::F64(&values(9)[600..]))?;
+    owner.overwrite(room.as_ref())?;
+    // The room is written again while the owner's stream may not have read it yet.
+    room.put(0, Values::F64(&values(77)))?;
+    let mut restored = vec![0.0; LEN];
+    owner.stream.download(owner.values.view(), &mut restored).map_err(driver)?;
+    Ok(Found { first: bits(&first), second: bits(&second), restored: bits(&restored) })
+}
+
+fn expected() -> Found {
+    Found { first: bits(&values(1)), second: bits(&values(5000)[700..]), restored: bits(&values(9)) }
+}
+
+fn run(double: &Double, settings: &Settings) -> (Result<Found, AfarError>, DoubleReport) {
+    double.reset(settings);
+    let found = scenario();
+    (found, double.report())
+}
+
+#[test]
+fn frozen_copies_hold_the_owners_bits_in_every_order_of_streams() {
+    let double = Double::load();
+    for seed in 0..200 {
+        let (found, report) = run(&double, &Settings { seed, ..Settings::default() });
+        assert_eq!(found, Ok(expected()), "seed {seed}");
+        assert!(report.is_clean(), "seed {seed}: {report}");
+    }
+}
+
+#[test]
+fn every_call_that_fails_is_an_error_and_the_next_run_is_whole() {
+    let double = Double::load();
+    let (whole, report) = run(&double, &Settings::default());
+    let n_calls = report.total_calls();
+    assert!(whole.is_ok() && n_calls > 50, "{n_calls} calls");
+    let mut errors = 0;
+    for call in 1..=n_calls {
+        for error in [CudaStatus::OutOfMemory, CudaStatus::Unknown] {
+            let (found, _) = run(&double, &Settings { fail_call: Some(call), error, ..Settings::default() });
+            match found {
+                Ok(found) => assert_eq!(found, expected(), "call {call}"),
+                Err(_) => errors += 1,
+            }
+        }
+    }
+    assert!(errors > n_calls, "{errors} errors of {n_calls} calls");
+    let (again, report) = run(&double, &Settings::default());
+    assert_eq!(again, Ok(expected()));
+    assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn a_device_lost_at_any_call_gives_errors_and_no_wrong_bits() {
+    let double = Double::load();
+    let n_calls = run(&double, &Settings::default()).1.total_calls();
+    let mut lost = 0;
+    for call in 1..=n_calls {
+        match run(&double, &Settings { lost_at: Some(call), ..Settings::default() }).0 {
+            Ok(found) => assert_eq!(found, expected(), "call {call}"),
+            Err(error) => lost += u64::from(error.kind == AfarErrorKind::Lost),
+        }
+    }
+    assert!(lost > n_calls / 2, "{lost} of {n_calls}");
+}
+
+#[test]
+fn values_of_another_place_or_shape_are_refused() {
+    let _double = Double::load();
+    let device = Device::open(0).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let vector = |len| DeviceVector { values: DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream: stream.clone() };
+    let short = vector(3);
+    let mut long = vector(4);
+    let held = short.hold(None).unwrap();
+    assert!(long.overwrite(held.as_ref()).is_err());
+    assert!(held.fetch(0, ValuesMut::F32(&mut [0.0; 3])).is_err());
+    assert_eq!(long.hold(Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
+}

@@ -1,0 +1,381 @@
+//! Values that rest elsewhere: the files and the bits of values that are near, whatever the codec;
+//! and a place that fails costs a version, never a wrong byte.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use recoup_comm::Solo;
+use recoup_compress::Qb;
+use recoup_core::{
+    Bound, BoundRule, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution, Encoded, Grain,
+    HeldFrame, Lent, LentMut, Observation, Operator, Plan, Policy, Progress, Registered, Resume, Role, Scheme, Status,
+    Store, Values, ValuesMut, Variable, VariableMut,
+};
+use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
+use recoup_pipeline::{CodecTable, Codecs, Outcome, PipelineError, Reference, Session, SessionConfig, Timing};
+use recoup_testkit::{AfarCopy, AfarPlace, AfarVec};
+
+/// Values of a vector of one frame.
+const SHORT: usize = 5000;
+/// Values of a vector of two frames, the last of them padded.
+const PADDED: usize = (1 << 20) + 3;
+
+struct Never;
+
+impl Policy for Never {
+    fn decide(&mut self, _: &Observation) -> Decision {
+        let in_force = plan(Scheme::Exact, CodecId::Raw);
+        Decision { save: None, in_force, why: None, interval_seconds: 1.0, extra_iterations: None }
+    }
+}
+
+fn plan(scheme: Scheme, codec: CodecId) -> Plan {
+    let resume = if scheme == Scheme::Lossy { Resume::Deflated } else { Resume::Exact };
+    Plan { scheme, codec, rule: BoundRule::Verified, theta: 0.5, delta: 0.05, resume, grain: Grain::Usual }
+}
+
+/// `A = tridiag(-1, 2.5, -1)`.
+struct Tridiagonal(usize);
+
+impl Operator for Tridiagonal {
+    fn rows(&self) -> usize {
+        self.0
+    }
+
+    fn first_row(&self) -> u64 {
+        0
+    }
+
+    fn apply(&self, x: &[f64], y: &mut [f64]) -> Result<(), CommError> {
+        let at = |row: usize| x.get(row).copied().unwrap_or_default();
+        y.iter_mut().enumerate().for_each(|(i, y)| *y = 2.5 * x[i] - at(i.wrapping_sub(1)) - at(i + 1));
+        Ok(())
+    }
+
+    fn apply_dot(&self, x: &[f64], y: &mut [f64]) -> Result<f64, CommError> {
+        self.apply(x, y)?;
+        Ok(x.iter().zip(&*y).map(|(x, y)| x * y).sum())
+    }
+}
+
+fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
+    let reference = Reference { operator: Arc::new(Tridiagonal(n)), rhs: vec![1.0; n].into() };
+    let config = SessionConfig {
+        name: "run".to_owned(),
+        store,
+        codecs: Codecs { table, threads: 1 },
+        policy: Box::new(Never),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        keep: 9,
+        max_bytes: None,
+        rivals: Vec::new(),
+        key_every: 3,
+        checks_corruption: true,
+        synchronous: false,
+        worker_stays: false,
+        tolerance: 1e-10,
+        bytes_per_second: None,
+        reference: Some(reference),
+        same_operator: true,
+        abort: Arc::new(AtomicBool::new(false)),
+    };
+    Session::open(config, &Solo).unwrap()
+}
+
+/// The values of one variable of each type, as an iteration leaves them.
+struct State {
+    x: Vec<f64>,
+    p: Vec<f64>,
+    singles: Vec<f32>,
+    counts: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+impl State {
+    fn at(iteration: u64, n: usize) -> Self {
+        let value = |i: usize| (i as f64 * 0.01).sin() + iteration as f64 * 1e-3;
+        Self {
+            x: (0..n).map(value).collect(),
+            p: (0..n).map(|i| value(i + 7) * 1e-2).collect(),
+            singles: (0..n / 3).map(|i| value(i) as f32).collect(),
+            counts: (0..n as i64 / 5).map(|i| i * i - iteration as i64).collect(),
+            bytes: (0..n / 2).map(|i| (i as u64 * iteration) as u8).collect(),
+        }
+    }
+
+    fn all(&self) -> [(&'static str, Role, Values<'_>); 5] {
+        [
+            ("x", Role::Iterate, Values::F64(&self.x)),
+            ("p", Role::Direction, Values::F64(&self.p)),
+            ("singles", Role::Dynamic, Values::F32(&self.singles)),
+            ("counts", Role::Dynamic, Values::I64(&self.counts)),
+            ("bytes", Role::Dynamic, Values::Bytes(&self.bytes)),
+        ]
+    }
+
+    /// Returns the bytes of all values.
+    fn bits(&self) -> Vec<u8> {
+        self.all().into_iter().flat_map(|(_, _, values)| values.as_raw().unwrap().to_vec()).collect()
+    }
+}
+
+/// An owner whose values are near.
+struct NearOwner(State);
+
+impl Registered for NearOwner {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let all = self.0.all();
+        all.map(|(name, role, values)| Variable::new(name, role, values, Distribution::RankLocal)).into()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        let State { x, p, singles, counts, bytes } = &mut self.0;
+        vec![
+            VariableMut::new("x", ValuesMut::F64(x)),
+            VariableMut::new("p", ValuesMut::F64(p)),
+            VariableMut::new("singles", ValuesMut::F32(singles)),
+            VariableMut::new("counts", ValuesMut::I64(counts)),
+            VariableMut::new("bytes", ValuesMut::Bytes(bytes)),
+        ]
+    }
+}
+
+/// An owner whose values rest elsewhere.
+struct AfarOwner {
+    vectors: Vec<(&'static str, Role, AfarVec)>,
+}
+
+impl AfarOwner {
+    fn new(place: &Arc<AfarPlace>, state: &State) -> Self {
+        Self { vectors: state.all().map(|(name, role, values)| (name, role, AfarVec::new(place, values))).into() }
+    }
+
+    fn set(&self, state: &State) {
+        self.vectors.iter().zip(state.all()).for_each(|((_, _, vector), (_, _, values))| vector.set(values));
+    }
+
+    fn bits(&self) -> Vec<u8> {
+        self.vectors.iter().flat_map(|(_, _, vector)| vector.to_bytes()).collect()
+    }
+}
+
+impl Registered for AfarOwner {
+    fn variables(&self) -> Vec<Variable<'_>> {
+        let vectors = self.vectors.iter();
+        vectors.map(|v| Variable::new(v.0, v.1, Lent::Afar(&v.2), Distribution::RankLocal)).collect()
+    }
+
+    fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
+        self.vectors.iter_mut().map(|v| VariableMut::new(v.0, LentMut::Afar(&mut v.2))).collect()
+    }
+}
+
+fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 0.5, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(
+                path.strip_prefix(dir.parent().unwrap()).unwrap().display().to_string(),
+                std::fs::read(&path).unwrap(),
+            );
+        }
+    }
+    found
+}
+
+fn outcomes(session: &mut Session) -> Vec<Outcome> {
+    session.wait().unwrap();
+    session.take_outcomes()
+}
+
+/// Four versions, a chain and the key after it, and the bits that come back.
+fn compare(scheme: Scheme, codec: CodecId, n: usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let [near_dir, afar_dir] = ["near", "afar"].map(|name| dir.path().join(name));
+    let open =
+        |dir: &Path| session(Arc::new(Hdf5Store::open(dir, "run", Access::Write).unwrap()), n, recoup_compress::codec);
+    let mut near = open(&near_dir);
+    let mut afar = open(&afar_dir);
+    let place = Arc::new(AfarPlace::default());
+    let mut far_owner = AfarOwner::new(&place, &State::at(0, n));
+    for iteration in 1..=4 {
+        let near_owner = NearOwner(State::at(iteration, n));
+        far_owner.set(&near_owner.0);
+        near.checkpoint(plan(scheme, codec), progress(iteration), &[&near_owner]).unwrap();
+        afar.checkpoint(plan(scheme, codec), progress(iteration), &[&far_owner]).unwrap();
+        // What the owner does next, the frozen copy does not see.
+        far_owner.set(&State::at(99, n));
+    }
+    for outcome in outcomes(&mut near).into_iter().chain(outcomes(&mut afar)) {
+        assert!(matches!(outcome, Outcome::Saved(_)), "{codec}: {outcome:?}");
+    }
+    assert!(files(&near_dir) == files(&afar_dir), "{codec}, {scheme:?}: the files differ");
+    let mut near_owner = NearOwner(State::at(0, n));
+    near.restore_with(&mut [&mut near_owner]).unwrap().unwrap();
+    far_owner.set(&State::at(0, n));
+    afar.restore_with(&mut [&mut far_owner]).unwrap().unwrap();
+    assert!(near_owner.0.bits() == far_owner.bits(), "{codec}, {scheme:?}: the bits differ");
+}
+
+#[test]
+fn values_that_rest_elsewhere_make_the_files_of_values_that_are_near() {
+    for codec in CodecId::ALL.into_iter().filter(|codec| recoup_compress::codec(*codec).is_ok()) {
+        compare(Scheme::Exact, codec, SHORT);
+        compare(Scheme::Lossy, codec, SHORT);
+    }
+}
+
+#[test]
+fn padded_frames_of_values_that_rest_elsewhere_are_those_of_values_that_are_near() {
+    compare(Scheme::Exact, CodecId::Raw, PADDED);
+    compare(Scheme::Lossy, CodecId::Qb, PADDED);
+}
+
+/// Each call of the place fails once: in staging, in the worker, in a restore.
+#[test]
+fn a_call_that_fails_costs_its_version_and_no_other() {
+    for (scheme, codec) in [(Scheme::Exact, CodecId::Raw), (Scheme::Lossy, CodecId::Qb)] {
+        let mut call = 1;
+        loop {
+            let mut session = session(Arc::new(MemoryStore::new()), SHORT, recoup_compress::codec);
+            let place = Arc::new(AfarPlace::default());
+            let owner = AfarOwner::new(&place, &State::at(1, SHORT));
+            let mut save = |iteration| {
+                owner.set(&State::at(iteration, SHORT));
+                session.checkpoint(plan(scheme, codec), progress(iteration), &[&owner]).unwrap();
+                outcomes(&mut session)
+            };
+            assert!(matches!(save(1)[..], [Outcome::Saved(_)]));
+            let before = place.calls();
+            place.fail_at(before + call);
+            let second = save(2);
+            let n_calls = place.calls() - before;
+            place.fail_at(0);
+            assert!(matches!(save(3)[..], [Outcome::Saved(_)]), "call {call}");
+            let whole = n_calls < call;
+            match &second[..] {
+                [Outcome::Saved(_)] => assert!(whole, "call {call} failed, and the version counts"),
+                [Outcome::Failed { version: 2, message }] => assert!(message.contains("made to fail"), "{message}"),
+                other => panic!("call {call}: {other:?}"),
+            }
+            let mut restored = AfarOwner::new(&place, &State::at(0, SHORT));
+            assert_eq!(session.restore_with(&mut [&mut restored]).unwrap().unwrap().version, 3);
+            assert!(scheme == Scheme::Lossy || restored.bits() == State::at(3, SHORT).bits(), "call {call}");
+            if whole {
+                assert!(call > 8, "{call} calls");
+                break;
+            }
+            call += 1;
+        }
+    }
+}
+
+#[test]
+fn a_restore_without_room_touches_nothing_and_one_that_ends_half_way_says_so() {
+    let mut session = session(Arc::new(MemoryStore::new()), SHORT, recoup_compress::codec);
+    let place = Arc::new(AfarPlace::default());
+    let mut owner = AfarOwner::new(&place, &State::at(1, SHORT));
+    session.checkpoint(plan(Scheme::Exact, CodecId::Raw), progress(1), &[&owner]).unwrap();
+    assert!(matches!(outcomes(&mut session)[..], [Outcome::Saved(_)]));
+    let other = State::at(7, SHORT);
+    // Room and values for five variables, and then their overwriting.
+    for call in 1..=15 {
+        owner.set(&other);
+        place.fail_at(place.calls() + call);
+        let error = session.restore_with(&mut [&mut owner]).unwrap_err();
+        if call <= 10 {
+            assert!(matches!(error, PipelineError::Afar { .. }), "call {call}: {error}");
+            assert!(owner.bits() == other.bits(), "call {call}");
+        } else {
+            assert!(matches!(error, PipelineError::RestoredInPart { .. }), "call {call}: {error}");
+        }
+    }
+    place.fail_at(0);
+    session.restore_with(&mut [&mut owner]).unwrap().unwrap();
+    assert!(owner.bits() == State::at(1, SHORT).bits());
+}
+
+#[test]
+fn a_lost_place_is_an_outcome_and_the_versions_before_stay() {
+    let mut session = session(Arc::new(MemoryStore::new()), SHORT, recoup_compress::codec);
+    let place = Arc::new(AfarPlace::default());
+    let owner = AfarOwner::new(&place, &State::at(1, SHORT));
+    session.checkpoint(plan(Scheme::Exact, CodecId::Zstd), progress(1), &[&owner]).unwrap();
+    session.wait().unwrap();
+    place.lose();
+    session.checkpoint(plan(Scheme::Exact, CodecId::Zstd), progress(2), &[&owner]).unwrap();
+    assert!(matches!(outcomes(&mut session)[..], [Outcome::Saved(_), Outcome::Failed { version: 2, .. }]));
+    let mut near = NearOwner(State::at(0, SHORT));
+    assert_eq!(session.restore_with(&mut [&mut near]).unwrap().unwrap().version, 1);
+    assert!(near.0.bits() == State::at(1, SHORT).bits());
+}
+
+/// QB that knows the place of the testkit.
+struct InPlace;
+
+static ENCODED_IN_PLACE: AtomicU64 = AtomicU64::new(0);
+
+impl Codec for InPlace {
+    fn id(&self) -> CodecId {
+        CodecId::Qb
+    }
+
+    fn is_lossy(&self) -> bool {
+        true
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        Qb::default().encode(source, bound, context, target)
+    }
+
+    fn encode_held(
+        &self,
+        source: &HeldFrame<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Option<Result<Encoded, CodecError>> {
+        let copy = source.values.as_any().downcast_ref::<AfarCopy>()?;
+        let len: usize = context.dims.iter().product();
+        let values: Vec<f64> = copy.bytes().as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect();
+        ENCODED_IN_PLACE.fetch_add(1, Ordering::SeqCst);
+        Some(self.encode(Values::F64(&values[source.start..source.start + len]), bound, context, target))
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        Qb::default().decode(source, bound, context, target)
+    }
+}
+
+#[test]
+fn a_codec_that_knows_the_place_encodes_there_and_the_padded_frame_is_fetched() {
+    fn table(id: CodecId) -> Result<Arc<dyn Codec>, CodecError> {
+        if id == CodecId::Qb { Ok(Arc::new(InPlace)) } else { recoup_compress::codec(id) }
+    }
+    let mut session = session(Arc::new(MemoryStore::new()), PADDED, table);
+    let place = Arc::new(AfarPlace::default());
+    let mut owner = AfarOwner::new(&place, &State::at(1, PADDED));
+    owner.vectors.truncate(1);
+    session.checkpoint(plan(Scheme::Lossy, CodecId::Qb), progress(1), &[&owner]).unwrap();
+    let outcomes = outcomes(&mut session);
+    let [Outcome::Saved(saved)] = &outcomes[..] else { panic!("{outcomes:?}") };
+    // One frame of two, for each bound tried; the judge has fetched the iterate once.
+    assert_eq!(ENCODED_IN_PLACE.load(Ordering::SeqCst), u64::from(saved.residual.tries));
+    assert_eq!((saved.afar.held_frames, saved.afar.fetched_bytes), (1, 8 * PADDED as u64));
+}

@@ -1,0 +1,183 @@
+//! Values that rest elsewhere, in a place made for tests: it counts calls, fails the call it is
+//! told to fail, and can be lost.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+
+/// A place for values, shared by all that rest there.
+#[derive(Debug, Default)]
+pub struct AfarPlace {
+    calls: AtomicU64,
+    fail_at: AtomicU64,
+    is_lost: AtomicBool,
+}
+
+impl AfarPlace {
+    /// Returns the number of calls so far.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Lets one call fail, counted from the first of all; 0 for none.
+    pub fn fail_at(&self, call: u64) {
+        self.fail_at.store(call, Ordering::SeqCst);
+    }
+
+    /// Loses the place: every later call fails.
+    pub fn lose(&self) {
+        self.is_lost.store(true, Ordering::SeqCst);
+    }
+
+    /// Counts a call.
+    fn call(&self, name: &str, kind: AfarErrorKind) -> Result<(), AfarError> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.is_lost.load(Ordering::SeqCst) {
+            return Err(AfarError { message: format!("{name}: the place is lost"), kind: AfarErrorKind::Lost });
+        }
+        if call == self.fail_at.load(Ordering::SeqCst) {
+            return Err(AfarError { message: format!("{name}: made to fail"), kind });
+        }
+        Ok(())
+    }
+}
+
+/// Values that rest in an [`AfarPlace`]. A frozen copy shares them until they change.
+#[derive(Debug)]
+pub struct AfarVec {
+    place: Arc<AfarPlace>,
+    element: ElementType,
+    bytes: Mutex<Arc<Vec<u8>>>,
+}
+
+impl AfarVec {
+    /// Makes a copy of `values` in a place.
+    #[must_use]
+    pub fn new(place: &Arc<AfarPlace>, values: Values<'_>) -> Self {
+        let bytes = Mutex::new(Arc::new(bytes_of(values)));
+        Self { place: Arc::clone(place), element: values.element(), bytes }
+    }
+
+    /// Overwrites the values as their owner does, which copies made before do not see.
+    ///
+    /// # Panics
+    /// For values of another type or number.
+    pub fn set(&self, values: Values<'_>) {
+        let bytes = bytes_of(values);
+        let mut own = self.bytes();
+        assert!(values.element() == self.element && bytes.len() == own.len(), "values of the same shape");
+        *own = Arc::new(bytes);
+    }
+
+    /// Returns the values as little-endian bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.bytes().to_vec()
+    }
+
+    fn bytes(&self) -> MutexGuard<'_, Arc<Vec<u8>>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn copy(&self, bytes: Arc<Vec<u8>>) -> Box<dyn HeldValues> {
+        Box::new(AfarCopy { place: Arc::clone(&self.place), element: self.element, bytes })
+    }
+}
+
+impl Afar for AfarVec {
+    fn element(&self) -> ElementType {
+        self.element
+    }
+
+    fn len(&self) -> usize {
+        self.bytes().len() / self.element.size()
+    }
+
+    fn hold(&self, _earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
+        self.place.call("hold", AfarErrorKind::NoRoom)?;
+        Ok(self.copy(Arc::clone(&self.bytes())))
+    }
+
+    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+        self.place.call("room", AfarErrorKind::NoRoom)?;
+        Ok(self.copy(Arc::new(vec![0xA5; self.bytes().len()])))
+    }
+
+    fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
+        self.place.call("overwrite", AfarErrorKind::Failed)?;
+        let Some(held) = held.as_any().downcast_ref::<AfarCopy>() else {
+            return Err(AfarError { message: "values of another place".to_owned(), kind: AfarErrorKind::Failed });
+        };
+        *self.bytes() = Arc::clone(&held.bytes);
+        Ok(())
+    }
+}
+
+/// A frozen copy of an [`AfarVec`].
+#[derive(Debug)]
+pub struct AfarCopy {
+    place: Arc<AfarPlace>,
+    element: ElementType,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl AfarCopy {
+    /// Returns the values as little-endian bytes, to a codec that knows the place.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl HeldValues for AfarCopy {
+    fn element(&self) -> ElementType {
+        self.element
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / self.element.size()
+    }
+
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+        self.place.call("fetch", AfarErrorKind::Failed)?;
+        fill(&self.bytes[start * self.element.size()..], target);
+        Ok(())
+    }
+
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
+        self.place.call("put", AfarErrorKind::Failed)?;
+        let source = bytes_of(source);
+        let start = start * self.element.size();
+        Arc::make_mut(&mut self.bytes)[start..start + source.len()].copy_from_slice(&source);
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+fn bytes_of(values: Values<'_>) -> Vec<u8> {
+    match values {
+        Values::F64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Values::F32(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Values::I64(v) => v.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Values::Bytes(v) => v.to_vec(),
+    }
+}
+
+fn fill(bytes: &[u8], target: ValuesMut<'_>) {
+    match target {
+        ValuesMut::F64(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = f64::from_le_bytes(*b)),
+        ValuesMut::F32(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = f32::from_le_bytes(*b)),
+        ValuesMut::I64(t) => t.iter_mut().zip(bytes.as_chunks().0).for_each(|(t, b)| *t = i64::from_le_bytes(*b)),
+        ValuesMut::Bytes(t) => t.copy_from_slice(&bytes[..t.len()]),
+    }
+}
