@@ -3,7 +3,8 @@
 use std::ffi::{c_int, c_void};
 
 use recoup::core::{
-    Distribution, ElementType, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut, revision_of,
+    Afar, AfarError, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, ValuesMut, Variable,
+    VariableMut, revision_of,
 };
 
 use crate::status::{CallFailure, RECOUP_E_NAME, RECOUP_E_ORDER};
@@ -92,6 +93,8 @@ struct LentMemory {
     element: LentType,
     start: *mut c_void,
     count: usize,
+    /// The values as a device sees them, where they are on one.
+    afar: Option<Box<dyn Afar>>,
 }
 
 // SAFETY: the memory is the program's, which promises not to touch it during a call; it does not
@@ -105,7 +108,27 @@ impl LentMemory {
         let bytes = count.checked_mul(element.size()).filter(|bytes| isize::try_from(*bytes).is_ok())?;
         let address = start as usize;
         let is_there = address != 0 && address.is_multiple_of(element.size()) && address.checked_add(bytes).is_some();
-        (count == 0 || is_there).then_some(Self { element, start, count })
+        (count == 0 || is_there).then_some(Self { element, start, count, afar: None })
+    }
+
+    /// Asks whether the values are on a device.
+    fn locate(&mut self) -> Result<(), AfarError> {
+        if self.count > 0 {
+            self.afar = recoup::device_memory(self.start as usize, self.element.element(), self.count)?;
+        }
+        Ok(())
+    }
+
+    fn lend(&self) -> Lent<'_> {
+        self.afar.as_ref().map_or_else(|| self.values().into(), |afar| Lent::Afar(&**afar))
+    }
+
+    fn lend_mut(&mut self) -> LentMut<'_> {
+        if self.afar.is_none() {
+            return self.values_mut().into();
+        }
+        let afar = self.afar.as_mut().expect("it was found there");
+        LentMut::Afar(&mut **afar)
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -168,8 +191,9 @@ impl Region {
         let refuse = |what: String| CallFailure::argument(format!("variable {name}: {what}"));
         let role = role_of(role).ok_or_else(|| refuse(format!("{role} is no role")))?;
         let element = LentType::of(element).ok_or_else(|| refuse(format!("{element} is no type")))?;
-        let memory = LentMemory::new(element, start, count)
+        let mut memory = LentMemory::new(element, start, count)
             .ok_or_else(|| refuse(format!("no {count} values of type {} can be at {start:p}", element.element())))?;
+        memory.locate().map_err(|error| refuse(error.to_string()))?;
         let distribution = distribution(first, global, count)
             .ok_or_else(|| refuse(format!("{count} values from row {first} of {global}")))?;
         if count == 0 && !matches!(distribution, Distribution::Rows { .. }) {
@@ -186,7 +210,7 @@ impl Region {
 
     fn lend(&self) -> Variable<'_> {
         let Self { name, role, memory, distribution, dims } = self;
-        Variable { dims: *dims, ..Variable::new(name, *role, memory.values(), *distribution) }
+        Variable { dims: *dims, ..Variable::new(name, *role, memory.lend(), *distribution) }
     }
 }
 
@@ -273,7 +297,7 @@ impl Registered for ProtectedRegions {
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         fn lend(Region { name, memory, .. }: &mut Region) -> VariableMut<'_> {
-            VariableMut::new(name, memory.values_mut())
+            VariableMut::new(name, memory.lend_mut())
         }
         self.regions.iter_mut().map(lend).collect()
     }

@@ -9,6 +9,8 @@
 //! that work: other streams and threads wait for it. Memory of the device is a [`DeviceVec`], or a
 //! [`Mapped`] that grows while it is used. Memory of the host is any slice, copied while the caller
 //! waits, or a [`HostBuffer`], which the device copies to and from while the caller goes on.
+//! Memory of the device that the program owns is told by its address ([`device_pointer`]) and lent
+//! to a session as a [`BorrowedMemory`].
 //!
 //! Promises: no call reaches a library or a function that is not there; no copy reads or writes
 //! memory of the host that has been given back; errors name the call and its size. Must not know:
@@ -16,6 +18,7 @@
 
 mod afar;
 mod architecture;
+mod borrowed;
 mod compiled;
 mod compiler;
 mod device;
@@ -25,6 +28,7 @@ mod host;
 mod kept;
 mod mapped;
 mod module;
+mod pointer;
 mod stream;
 mod ticket;
 mod vector;
@@ -33,14 +37,16 @@ mod view;
 
 pub use afar::{DeviceElement, DeviceHeld, DeviceVector, afar_error};
 pub use architecture::{Architecture, Capability};
+pub use borrowed::{BorrowedMemory, HeldBytes};
 pub use compiled::Compiled;
 pub use compiler::{Compiler, compile};
 pub use device::{Device, DeviceInfo, driver_version, probe};
-pub use driver::{Grid, MemoryBytes};
+pub use driver::{DevicePlace, Grid, MemoryBytes};
 pub use error::{CallSize, DeviceError};
 pub use host::{HostBuffer, HostRead, HostWrite};
 pub use mapped::{Mapped, MappedWay};
 pub use module::{Argument, DeviceKernel, DeviceModule};
+pub use pointer::device_pointer;
 pub use stream::Stream;
 pub use ticket::DeviceTicket;
 pub use vector::DeviceVec;

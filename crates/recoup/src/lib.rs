@@ -7,9 +7,11 @@
 //! which do not know each other, and assembles a row of tiers ([`Builder::tiers`]).
 
 mod builder;
+mod device_memory;
 mod tiers;
 
 pub use builder::{Builder, Error, KEY_EVERY, RIVALS, RTOL, default_scheme, open};
+pub use device_memory::device_memory;
 pub use recoup_cache as cache;
 pub use recoup_comm as comm;
 pub use recoup_compress as compress;

@@ -185,7 +185,8 @@ impl Drop for Checkpoint {
 /// The program's memory is there, and nothing else writes it meanwhile.
 unsafe fn coded(id: i32, region: &MemoryRegion, bound: Bound) -> Result<EncodedRegion, Error> {
     // SAFETY: as the caller promises.
-    let bytes = unsafe { region.read() };
+    let bytes = unsafe { region.read() }?;
+    let bytes = &*bytes;
     if bound == Bound::Lossless || bound == Bound::Absolute(0.0) {
         return encode_bytes(&region_name(id), bytes);
     }

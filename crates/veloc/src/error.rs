@@ -23,6 +23,12 @@ pub enum Error {
         /// The fault.
         what: String,
     },
+    /// A device that holds memory of the program.
+    #[error("{what}")]
+    Device {
+        /// The device's own words.
+        what: String,
+    },
     /// The configuration cannot be used.
     #[error("configuration {path}: {what}")]
     Config {

@@ -17,6 +17,7 @@ mod client;
 mod coding;
 mod config;
 mod copies;
+mod device;
 mod draft;
 mod drain;
 mod error;

@@ -1,10 +1,12 @@
 //! The regions that a program protects: their memory, and the checkpoints that hold them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use recoup_core::Bound;
 
 use crate::Error;
+use crate::device;
 
 /// Regions by number.
 pub(crate) type Set = BTreeMap<i32, MemoryRegion>;
@@ -15,6 +17,7 @@ pub struct MemoryRegion {
     start: *mut u8,
     bytes: usize,
     element_bytes: usize,
+    is_on_device: bool,
 }
 
 // SAFETY: a region is an address and a length; who reads or writes through it says when that may be
@@ -33,7 +36,8 @@ impl MemoryRegion {
         if start.is_null() && bytes > 0 {
             return Err(refuse(format!("{bytes} bytes at a null address")));
         }
-        Ok(Self { start, bytes, element_bytes })
+        let is_on_device = bytes > 0 && device::holds(start.addr(), bytes).map_err(refuse)?;
+        Ok(Self { start, bytes, element_bytes, is_on_device })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -44,30 +48,45 @@ impl MemoryRegion {
         self.element_bytes
     }
 
-    /// Returns the bytes that the region holds now.
+    /// Returns the bytes that the region holds now; a copy where they are on a device.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else writes it meanwhile.
-    pub(crate) unsafe fn read(&self) -> &[u8] {
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device is lost, or its memory was given back.
+    pub(crate) unsafe fn read(&self) -> Result<Cow<'_, [u8]>, Error> {
         if self.bytes == 0 {
-            return &[];
+            return Ok(Cow::Borrowed(&[]));
+        }
+        if self.is_on_device {
+            let mut bytes = vec![0; self.bytes];
+            device::read(self.start.addr(), &mut bytes).map_err(|what| Error::Device { what })?;
+            return Ok(Cow::Owned(bytes));
         }
         // SAFETY: the caller vouches for the memory; the length fits an `isize` and the address is
         // not null.
-        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+        Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.start, self.bytes) }))
     }
 
     /// Overwrites the region with bytes of its length.
     ///
     /// # Safety
     /// The program's memory is there, and nothing else touches it meanwhile.
-    pub(crate) unsafe fn write(&self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device is lost, or its memory was given back.
+    pub(crate) unsafe fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         assert_eq!(bytes.len(), self.bytes, "lengths are compared before values are given out");
+        if self.is_on_device {
+            return device::write(self.start.addr(), bytes).map_err(|what| Error::Device { what });
+        }
         if self.bytes > 0 {
             // SAFETY: the caller vouches for the memory; `bytes` is ours, so the two do not
             // overlap.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start, self.bytes) }
         }
+        Ok(())
     }
 }
 
@@ -168,7 +187,7 @@ mod tests {
         assert!(MemoryRegion::new(start, usize::MAX / 2 + 1, 1).is_err());
         let empty = MemoryRegion::new(std::ptr::null_mut(), 0, 8).unwrap();
         // SAFETY: an empty region has no memory.
-        assert!(unsafe { empty.read() }.is_empty());
+        assert!(unsafe { empty.read() }.unwrap().is_empty());
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Restart {
         }
         for (region, held) in pairs {
             // SAFETY: as the caller promises.
-            unsafe { region.write(held) }
+            unsafe { region.write(held) }?;
         }
         Ok(())
     }

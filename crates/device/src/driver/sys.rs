@@ -6,6 +6,7 @@ pub(crate) mod context;
 mod layouts;
 pub(crate) mod memory;
 pub(crate) mod module;
+pub(crate) mod pointer;
 pub(crate) mod stream;
 pub(crate) mod virtual_memory;
 
@@ -97,6 +98,9 @@ functions! {
     );
 }
 
+/// The driver's library, once it was asked for.
+static LIBRARY: OnceLock<Library> = OnceLock::new();
+
 /// The driver of this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CudaDriver {
@@ -112,11 +116,9 @@ impl CudaDriver {
     /// [`DeviceError::NotAvailable`] when there is none, or one older than
     /// [`CudaVersion::OLDEST`], or one that does not start.
     pub(crate) fn find() -> Result<Self, DeviceError> {
-        static LIBRARY: OnceLock<Library> = OnceLock::new();
         static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
         let missing = |why: String| DeviceError::NotAvailable { what: "driver", why };
-        let library = once(&LIBRARY, || open().ok_or_else(|| "the library libcuda is not installed".to_owned()));
-        let library = library.map_err(missing)?;
+        let library = load().map_err(missing)?;
         let version = version(library).map_err(missing)?;
         if version < CudaVersion::OLDEST {
             let oldest = CudaVersion::OLDEST;
@@ -217,6 +219,11 @@ fn once<T>(place: &'static OnceLock<T>, make: impl FnOnce() -> Result<T, String>
     }
     let made = make()?;
     Ok(place.get_or_init(|| made))
+}
+
+/// Loads the driver's library when first called.
+fn load() -> Result<&'static Library, String> {
+    once(&LIBRARY, || open().ok_or_else(|| "the library libcuda is not installed".to_owned()))
 }
 
 fn open() -> Option<Library> {

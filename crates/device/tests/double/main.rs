@@ -2,6 +2,7 @@
 //! the device of this machine.
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic as tests do")]
 
+mod borrowed;
 mod failures;
 mod growing;
 mod host;

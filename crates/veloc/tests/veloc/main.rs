@@ -8,6 +8,8 @@
 mod arguments;
 mod clients;
 mod cpp;
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+mod device;
 mod faults;
 mod guide;
 mod kills;
