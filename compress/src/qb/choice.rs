@@ -43,7 +43,8 @@ pub(super) struct FrameInput<'a, T> {
     /// Bytes per second of the storage; `None` if the encoding time does not count.
     bandwidth: Option<f64>,
     dims: [usize; 3],
-    stride: usize,
+    /// Interleaved unknowns per point, as the format can state them.
+    pub(super) stride: usize,
     /// The threads that help.
     pub(super) team: Option<Arc<CodecTeam>>,
 }
@@ -173,11 +174,6 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
     /// The parent, where the plan codes against it.
     pub(super) fn parent_of(&self, plan: &CodingPlan) -> Option<TypedParent<'a, T>> {
         self.parent.filter(|_| plan.follows)
-    }
-
-    /// Interleaved unknowns per point, as the format can state them.
-    pub(super) fn stride(&self) -> usize {
-        self.stride
     }
 
     /// Returns whether the values may be coded in tiles of their grid.

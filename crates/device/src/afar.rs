@@ -81,7 +81,7 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
 
     fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
         let values = DeviceVec::<T>::new(self.stream.device(), self.values.len()).map_err(afar_error)?;
-        let transfer = Mutex::new(Transfer { road: None, last: None });
+        let transfer = Mutex::new(HeldOrder { road: None, last: None });
         Ok(Box::new(DeviceHeld { device: self.stream.device().clone(), values, transfer }))
     }
 
@@ -97,11 +97,11 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
 pub struct DeviceHeld<T> {
     device: Device,
     values: DeviceVec<T>,
-    transfer: Mutex<Transfer>,
+    transfer: Mutex<HeldOrder>,
 }
 
 /// The order of the work on a frozen copy, and its road to the host.
-struct Transfer {
+struct HeldOrder {
     /// Made when first needed: the owner does not wait for it.
     road: Option<HostRoad>,
     /// The last work on the values, in whatever stream. All further work waits for it.
@@ -120,7 +120,7 @@ impl<T> fmt::Debug for DeviceHeld<T> {
     }
 }
 
-impl Transfer {
+impl HeldOrder {
     /// Lets later work of `stream` come after the last work on the values.
     fn order(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.last.as_ref().map_or(Ok(()), |last| stream.wait_for(last))
@@ -171,7 +171,7 @@ impl<T: DeviceElement> DeviceHeld<T> {
         self.transfer().last = Some(ticket);
     }
 
-    fn transfer(&self) -> MutexGuard<'_, Transfer> {
+    fn transfer(&self) -> MutexGuard<'_, HeldOrder> {
         // A ticket is replaced by one step.
         self.transfer.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -107,10 +107,16 @@ fn a_device_lost_at_any_call_gives_errors_and_no_wrong_bits() {
     for call in 1..=n_calls {
         match run(&double, &Settings { lost_at: Some(call), ..Settings::default() }).0 {
             Ok(found) => assert_eq!(found, expected(), "call {call}"),
-            Err(error) => lost += u64::from(error.kind == AfarErrorKind::Lost),
+            // Without a driver there is no device to lose.
+            Err(error) if error.message.starts_with("no CUDA here") => (),
+            Err(error) => {
+                assert_eq!(error.kind, AfarErrorKind::Lost, "call {call}: {error}");
+                lost += 1;
+            }
         }
     }
-    assert!(lost > n_calls / 2, "{lost} of {n_calls}");
+    // The other calls give back what the scenario took.
+    assert!(lost > 100, "{lost} of {n_calls}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Values that rest elsewhere, brought near: a whole variable for a judge that measures here, or one
-//! frame for a codec that encodes here.
+//! Values that rest elsewhere, brought near: a whole variable for a judge that measures here, or
+//! one frame for a codec that encodes here.
 //!
 //! Promises: what is brought near is padded as staging pads, so the bytes made of it are the same.
 

@@ -129,8 +129,8 @@ impl Session {
     /// Overwrites the variables of all owners, in the order they were saved. Collective.
     ///
     /// # Errors
-    /// As [`Session::restore`], and [`PipelineError::Afar`] where values rest elsewhere and there is
-    /// no room. After an error no variable has been touched, except after
+    /// As [`Session::restore`], and [`PipelineError::Afar`] where values rest elsewhere without
+    /// room for more. After an error no variable has been touched, except after
     /// [`PipelineError::RestoredInPart`].
     pub fn restore_with(&mut self, owners: &mut [&mut dyn Registered]) -> Result<Option<Restored>, PipelineError> {
         self.restore_variables(owners, None)

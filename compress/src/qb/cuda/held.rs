@@ -55,7 +55,7 @@ impl QbCuda {
         }
         // The lanes have a stream of their own.
         held.ticket().map_or(Ok(()), |ticket| ticket.wait()).map_err(|error| foreign(&error))?;
-        let shape = FrameShape::Line { n, stride: input.stride() };
+        let shape = FrameShape::Line { n, stride: input.stride };
         let plan = CodingPlan { shape, follows: false, is_halved: false };
         let line = LineSource::Device(held.view().slice(source.start..source.start + n));
         let error = self.encode_line(&input, &plan, line, target)?;
