@@ -40,7 +40,9 @@ fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&Fr
     };
     let context = Context { stride: case.stride, ..Context::grid(case.dims).chained(chain) };
     let mut frame = Vec::new();
-    let encoded = codec.encode(case.values.lend(), case.bound, &context, &mut frame).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    let encoded = codec
+        .encode(case.values.lend(), case.bound, &context, &mut frame)
+        .unwrap_or_else(|error| panic!("{}: {error}", case.name));
     assert!(frame == stream.frame, "{}: other bytes", case.name);
     assert_eq!(encoded.follows, case.arrangement.follows, "{}", case.name);
     let mut values = case.values.zeros(case.values.len());

@@ -18,6 +18,7 @@ mod kernels;
 #[cfg(feature = "cuda")]
 #[path = "../../../tests/qb_cases.rs"]
 mod qb_cases;
+mod shapes;
 mod shim;
 
 // The names that the frozen cases know the crates by.
