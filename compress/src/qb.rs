@@ -139,18 +139,25 @@ impl Qb {
         blocks.error
     }
 
-    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
-        let (header, table) = FrameHeader::parse::<T>(source)?;
-        if header.shape.values() != target.len() {
+    /// The parent that a frame of `len` values was coded against, `None` where it stands alone.
+    fn parent_values<'a, T: Scalar>(
+        header: &FrameHeader,
+        context: &Context<'a>,
+        len: usize,
+    ) -> Result<Option<&'a [T]>, CodecError> {
+        if header.shape.values() != len {
             return Err(damaged("another number of values"));
         }
-        let parent = match (header.parent, TypedParent::of(context.chain.parent())) {
-            (None, _) => None,
-            (Some(hash), Some(parent)) if hash == parent.hash && parent.values.len() == target.len() => {
-                Some(parent.values)
-            }
-            (Some(_), _) => return Err(CodecError::Parent { codec: CodecId::Qb }),
-        };
+        match (header.parent, TypedParent::of(context.chain.parent())) {
+            (None, _) => Ok(None),
+            (Some(hash), Some(parent)) if hash == parent.hash && parent.values.len() == len => Ok(Some(parent.values)),
+            (Some(_), _) => Err(CodecError::Parent { codec: CodecId::Qb }),
+        }
+    }
+
+    fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
+        let (header, table) = FrameHeader::parse::<T>(source)?;
+        let parent = Self::parent_values(&header, context, target.len())?;
         let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
         let team = CodecTeam::of(context.threads);
         let damaged = with_lattice!(header.mode, lattice => {

@@ -1,14 +1,15 @@
 //! QB on a CUDA device: the bytes of [`Qb`], which is the oracle.
 //!
-//! The device codes lines that stand alone; grids and frames coded against a parent go to the
-//! host's codec, as do header, table and checksums. `qb.cuh` and what follows it is the same codec
-//! once more.
+//! The device codes lines, tiles and fitted tiles, alone and against a parent. The host chooses the
+//! arrangement, on a few blocks, and makes header, table and checksums. `qb.cuh` and the files it
+//! is put together with are the same codec once more.
 //!
 //! Promises: the same bytes as [`Qb`] for every input; memory for two slices, of 64 MiB
-//! of doubles each unless told otherwise, whatever the vector.
+//! of doubles each unless told otherwise, and as much for slices of a parent, whatever the vector.
 
 mod held;
 mod lanes;
+mod slices;
 mod sys;
 mod timing;
 
@@ -20,25 +21,31 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, Values, ValuesMut};
 use recoup_device::{Device, DeviceError, DeviceView};
 
-use self::lanes::{Element, KernelSetup, Lanes, LineSource};
-use self::sys::{Kernels, Parameters};
+use self::lanes::{Element, FrameSource, KernelSetup, Lanes};
+use self::sys::{Kernels, Parameters, ValueViews};
 pub use self::timing::KernelTiming;
-use super::choice::{CodingPlan, FrameInput};
-use super::frame::{ENTRY, FrameHeader, HEADER, STRIDES};
+use super::choice::{Arrangement, CodingPlan, FrameInput};
+use super::frame::{FrameHeader, STRIDES, preface};
 use super::mode::FrameMode;
 use super::run::StoredBlocks;
 use super::shape::{BLOCK, FrameShape};
-use super::{Qb, bytes, damaged, effective_bound};
+use super::{Qb, bytes, effective_bound};
 use crate::lattice::Lattice;
 
-/// The kernels, as CUDA C; each lattice's are one more line.
-const SOURCE: &str = concat!(include_str!("qb.cuh"), include_str!("qb_encode.cuh"), include_str!("qb_decode.cuh"));
+/// The kernels, as CUDA C; those of a lattice, a type and a cut are one more line.
+const SOURCE: &str = concat!(
+    include_str!("qb.cuh"),
+    include_str!("qb_cut.cuh"),
+    include_str!("qb_tile.cuh"),
+    include_str!("qb_encode.cuh"),
+    include_str!("qb_decode.cuh")
+);
 
-/// LineSource of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type
-/// (`F64`, `F32`).
+/// The source of the kernels of a lattice (`Absolute`, `Relative`, `Exact`) for values of a type
+/// (`F64`, `F32`), in a line or in tiles (`LineCut`, `TileCut`).
 #[must_use]
-pub fn source(lattice: &str, element: &str) -> String {
-    format!("{SOURCE}\nQB_KERNELS({element}, {lattice})\n")
+pub fn source(lattice: &str, element: &str, cut: &str) -> String {
+    format!("{SOURCE}\nQB_KERNELS({element}, {lattice}, {cut})\n")
 }
 
 /// QB on a device.
@@ -50,8 +57,8 @@ pub struct QbCuda {
 
 /// Kernels and memory of the device, made when first needed.
 struct DeviceState {
-    /// By lattice and type of values.
-    kernels: BTreeMap<(&'static str, &'static str), Kernels>,
+    /// By lattice, type of values and cut.
+    kernels: BTreeMap<[&'static str; 3], Kernels>,
     lanes: Lanes,
 }
 
@@ -80,6 +87,12 @@ impl QbCuda {
         device.compiler()?.architecture(device.info().capability)?;
         let state = DeviceState { kernels: BTreeMap::new(), lanes: Lanes::new(blocks.max(1)) };
         Ok(Self { host: Qb::default(), device, state: Mutex::new(state) })
+    }
+
+    /// Sets the arrangement as [`Qb::with_arrangement`] does.
+    #[must_use]
+    pub fn with_arrangement(self, arrangement: Arrangement) -> Self {
+        Self { host: self.host.with_arrangement(arrangement), ..self }
     }
 
     /// QB on the first device, the same for all who ask.
@@ -118,7 +131,8 @@ impl QbCuda {
         };
         let context = Context { stride, ..Context::flat(0) };
         let plan = CodingPlan { shape: FrameShape::Line { n: values.len(), stride }, follows: false, is_halved: false };
-        self.encode_line(&FrameInput::new(&[], bound, &context), &plan, LineSource::Device(values), target)
+        let source = FrameSource::Device(ValueViews { values, parent: None });
+        self.encode_planned(&FrameInput::new(&[], bound, &context), &plan, source, target)
     }
 
     /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
@@ -134,8 +148,8 @@ impl QbCuda {
         let bound = effective_bound(Values::F64(&[]), bound)?;
         let plan =
             CodingPlan { shape: FrameShape::Line { n: values.len(), stride: 1 }, follows: false, is_halved: false };
-        let mode = plan.mode(&FrameInput::<f64>::new(&[], bound, &Context::flat(0)));
-        self.on_device::<f64, _>(mode, 1, |device, lanes, setup| {
+        let input = FrameInput::<f64>::new(&[], bound, &Context::flat(0));
+        self.on_device::<f64, _>(parameters(plan.mode(&input)), plan.shape, |device, lanes, setup| {
             lanes::time(device, lanes, setup, values)?;
             lanes::time(device, lanes, setup, values)
         })
@@ -151,49 +165,52 @@ impl QbCuda {
         input: &FrameInput<'_, T>,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError> {
-        let plan = input.choose(None, self.host.level);
-        let is_ours = matches!(plan.shape, FrameShape::Line { .. }) && !plan.follows && !input.values.is_empty();
-        let error = match is_ours {
-            true => self.encode_line(input, &plan, LineSource::Host(input.values), target)?,
-            false => self.host.encode_planned(input, &plan, target),
+        let plan = input.choose(self.host.arrangement, self.host.level);
+        let error = match input.values.is_empty() {
+            true => self.host.encode_planned(input, &plan, target),
+            false => self.encode_planned(input, &plan, FrameSource::Host(input.source(&plan)), target)?,
         };
         Ok(Qb::encoded(input, &plan, error, target))
     }
 
     /// Fills `target` with a frame; the largest error.
-    fn encode_line<T: Element>(
+    fn encode_planned<T: Element>(
         &self,
         input: &FrameInput<'_, T>,
         plan: &CodingPlan,
-        source: LineSource<'_, T>,
+        source: FrameSource<'_, T>,
         target: &mut Vec<u8>,
     ) -> Result<f64, CodecError> {
         let mode = plan.mode(input);
-        let FrameShape::Line { stride, .. } = plan.shape else { return Err(damaged("no line")) };
+        let NamedLattice { name, parameters } = parameters(mode);
+        let dead_band = plan.dead_band(input).unwrap_or(parameters.dead_band);
+        let lattice = NamedLattice { name, parameters: Parameters { dead_band, ..parameters } };
         target.clear();
-        target.resize(HEADER + plan.shape.blocks() * ENTRY, 0);
-        let blocks = self.on_device::<T, _>(mode, stride, |device, lanes, setup| {
+        target.resize(preface(plan.shape), 0);
+        let blocks = self.on_device::<T, _>(lattice, plan.shape, |device, lanes, setup| {
             lanes::encode(device, lanes, setup, source, target)
         })?;
-        let bound = input.bound.value();
-        let header = FrameHeader { mode, shape: plan.shape, bound, is_halved: plan.is_halved, parent: None };
+        let header = FrameHeader {
+            mode,
+            shape: plan.shape,
+            bound: input.bound.value(),
+            is_halved: plan.is_halved,
+            parent: input.parent_of(plan).map(|parent| parent.hash),
+        };
         header.write::<T>(&blocks.table, target);
         Ok(blocks.error)
     }
 
     fn decode_floats<T: Element>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
         let (header, table) = FrameHeader::parse::<T>(source)?;
+        let parent = Qb::parent_values(&header, context, target.len())?;
         let fits_slots = |words: u32| words as usize <= sys::raw_words::<T>(BLOCK);
-        let stride = match header.shape {
-            FrameShape::Line { n, stride } if n == target.len() && header.parent.is_none() => stride,
-            _ => return self.host.decode_floats(source, context, target),
-        };
         if target.is_empty() || !table.iter().all(|entry| fits_slots(entry.words)) {
             return self.host.decode_floats(source, context, target);
         }
-        let stored = StoredBlocks { table: &table, bytes: &source[HEADER + table.len() * ENTRY..] };
-        let damaged = self.on_device::<T, _>(header.mode, stride, |device, lanes, setup| {
-            lanes::decode(device, lanes, setup, stored, target)
+        let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
+        let damaged = self.on_device::<T, _>(parameters(header.mode), header.shape, |device, lanes, setup| {
+            lanes::decode(device, lanes, setup, stored, parent, target)
         })?;
         match damaged.is_empty() {
             true => Ok(()),
@@ -201,23 +218,26 @@ impl QbCuda {
         }
     }
 
-    /// Runs `work` with the kernels of a mode and the memory of the device.
+    /// Runs `work` with the kernels of a lattice and a shape, and the memory of the device.
     fn on_device<T: Element, R>(
         &self,
-        mode: FrameMode,
-        stride: usize,
+        lattice: NamedLattice,
+        shape: FrameShape,
         work: impl FnOnce(&Device, &mut Lanes, KernelSetup<'_>) -> Result<R, DeviceError>,
     ) -> Result<R, CodecError> {
-        let (name, lattice) = parameters(mode);
+        let NamedLattice { name, parameters } = lattice;
+        let is_tiled = matches!(shape, FrameShape::Tiles { .. });
+        let cut = if is_tiled { "TileCut" } else { "LineCut" };
         let mut state = self.state();
         let DeviceState { kernels, lanes } = &mut *state;
         let run = || {
-            let kernels = match kernels.entry((name, T::NAME)) {
+            let kernels = match kernels.entry([name, T::NAME, cut]) {
                 Entry::Occupied(loaded) => loaded.into_mut(),
-                Entry::Vacant(vacant) => vacant.insert(Kernels::load(&self.device, &source(name, T::NAME))?),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(Kernels::load(&self.device, &source(name, T::NAME, cut), is_tiled)?)
+                }
             };
-            let setup = KernelSetup { kernels, lattice, stride: stride as u32 };
-            work(&self.device, lanes, setup)
+            work(&self.device, lanes, KernelSetup { kernels, lattice: parameters, shape })
         };
         run().map_err(|error| foreign(&error))
     }
@@ -227,10 +247,17 @@ fn foreign(error: &DeviceError) -> CodecError {
     CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() }
 }
 
-/// Name of a mode's lattice in the kernels, and what they are told of it.
-fn parameters(mode: FrameMode) -> (&'static str, Parameters) {
-    let none = Parameters { step: 0.0, inverse: 0.0, bound: 0.0, last: 0 };
-    match mode {
+/// A lattice of the kernels.
+#[derive(Clone, Copy, Debug)]
+struct NamedLattice {
+    name: &'static str,
+    parameters: Parameters,
+}
+
+/// The lattice of a mode, without a dead band.
+fn parameters(mode: FrameMode) -> NamedLattice {
+    let none = Parameters { step: 0.0, inverse: 0.0, bound: 0.0, last: 0, dead_band: -1.0 };
+    let (name, parameters) = match mode {
         FrameMode::Lossless => ("Exact", none),
         FrameMode::Absolute(lattice) => {
             let bound = Lattice::bound(&lattice);
@@ -240,7 +267,8 @@ fn parameters(mode: FrameMode) -> (&'static str, Parameters) {
             let step = lattice.divisor() as f64;
             ("Relative", Parameters { step, inverse: lattice.inverse(), last: lattice.last(), ..none })
         }
-    }
+    };
+    NamedLattice { name, parameters }
 }
 
 impl Codec for QbCuda {
@@ -263,9 +291,6 @@ impl Codec for QbCuda {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError> {
-        if context.chain.parent().is_some() {
-            return self.host.encode(source, bound, context, target);
-        }
         let effective = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         match source {
@@ -286,9 +311,6 @@ impl Codec for QbCuda {
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
-        if context.chain.parent().is_some() {
-            return self.host.decode(source, bound, context, target);
-        }
         bytes::check_shape(context, target.as_values().len())?;
         match target {
             ValuesMut::F64(target) => self.decode_floats(source, context, target),

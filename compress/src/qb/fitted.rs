@@ -35,6 +35,14 @@ impl Weights {
         bytes
     }
 
+    /// The weights, and a zero, as kernels take them.
+    #[cfg(feature = "cuda")]
+    pub(super) fn to_device(self) -> [i16; COEFFICIENTS + 1] {
+        let mut weights = [0; COEFFICIENTS + 1];
+        weights.iter_mut().zip(self.0.iter()).for_each(|(field, weight)| *field = weight);
+        weights
+    }
+
     /// The inverse of [`Weights::to_bytes`]: any integers are weights.
     pub(super) fn from_bytes(bytes: &[u8; WEIGHTS]) -> Option<Self> {
         let weights = Self(Coefficients::from_fn(|i| i16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]])));

@@ -1,6 +1,7 @@
-// QB on the device: the same bytes as block.rs, coder.rs, group.rs, kernels.rs and lattice.rs, which are the oracle.
+// QB on the device: the same bytes as the files of Rust next to it, which are the oracle.
 //
-// One thread block of 512 codes one block of 4096 values; warp g has group g, and lane l of it the values 32 k + l.
+// One thread block of 512 codes one block of 4096 values, a piece of a line or a tile of a grid: qb_cut.cuh says which
+// values it has. qb_tile.cuh predicts within tiles. Warp g has group g, and lane l of it the values 32 k + l.
 // So a ballot over value k of each lane is word k of a bitmap, and loads are coalesced.
 //
 // Invariants:
@@ -14,15 +15,21 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef short i16;
 typedef int i32;
 typedef long long i64;
 
 #define DEVICE static __device__ __forceinline__
-// Before loops that would fill registers and instruction caches when unrolled.
+// Before loops that would fill registers and instruction caches when unrolled; the same where several loads shall be
+// under way; and before loops whose arrays are in registers only when unrolled.
 #ifdef __CUDACC__
 #define ROLLED _Pragma("unroll 1")
+#define BY_TWOS _Pragma("unroll 2")
+#define UNROLLED _Pragma("unroll")
 #else
 #define ROLLED
+#define BY_TWOS
+#define UNROLLED
 #endif
 
 // Values in a block and in a group; codes before a group that its first ones are predicted from.
@@ -59,12 +66,14 @@ const u32 F32_SMALLEST_NORMAL = 1u << 23;
 const u32 F32_INFINITY = 0xffu << 23;
 const u32 SHIFT = 11;
 
-// What the host says of a lattice: step or divisor, its inverse, the bound, the last code whose value is finite.
+// What the host says of a lattice: step or divisor, its inverse, the bound, the last code whose value is finite; the
+// error up to which a parent's code is kept, negative for none.
 struct Parameters {
     double step;
     double inverse;
     double bound;
     i64 last;
+    double dead_band;
 };
 
 // The error is |x' - x| as the bits of a double, which ascend as doubles do.
@@ -134,6 +143,7 @@ struct F32 {
 template <class V>
 struct Absolute {
     static const bool SPLITS_SIGN = false;
+    static const bool HAS_BAND = true;
     DEVICE Coded code(const Parameters& p, typename V::Bits x) {
         Coded coded;
         double wide = V::wide(x);
@@ -147,12 +157,20 @@ struct Absolute {
     DEVICE typename V::Bits value(const Parameters& p, i64 code) {
         return V::narrowed(__dmul_rn(float_of(code), p.step));
     }
+    // The code a parent's value is predicted by: 0 where it has none.
+    DEVICE i64 parent_code(const Parameters& p, typename V::Bits x) {
+        double t = __dmul_rn(V::wide(x), p.inverse);
+        i64 code;
+        round_to_code(t, code);
+        return magnitude(t) < LIMIT_BITS ? code : 0;
+    }
 };
 
 // pattern of |x'| = code divisor.
 template <class V>
 struct Relative {
     static const bool SPLITS_SIGN = true;
+    static const bool HAS_BAND = false;
     DEVICE Coded code(const Parameters& p, typename V::Bits x) {
         Coded coded;
         double pattern = __dsub_rn(from_bits(V::pattern(x) | INTEGER_BITS), from_bits(INTEGER_BITS));
@@ -166,17 +184,23 @@ struct Relative {
     DEVICE typename V::Bits value(const Parameters& p, i64 code) {
         return V::of_pattern(integer_of(__dmul_rn(float_of(code), p.step)));
     }
+    DEVICE i64 parent_code(const Parameters& p, typename V::Bits x) {
+        const Coded coded = code(p, x);
+        return coded.broken ? 0 : coded.code;
+    }
 };
 
 // Every value: the bits in ascending order of the values.
 template <class V>
 struct Exact {
     static const bool SPLITS_SIGN = false;
+    static const bool HAS_BAND = false;
     DEVICE Coded code(const Parameters&, typename V::Bits x) {
         Coded coded = {V::ascending(x), false, 0};
         return coded;
     }
     DEVICE typename V::Bits value(const Parameters&, i64 code) { return V::of_ascending(code); }
+    DEVICE i64 parent_code(const Parameters&, typename V::Bits x) { return V::ascending(x); }
 };
 
 // ---- integers and warps --------------------------------------------------------------------------------------------

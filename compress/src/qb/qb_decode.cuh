@@ -1,4 +1,4 @@
-// Blocks of bytes to values: block.rs, coder.rs and group.rs, the decoding half. Follows qb.cuh and qb_encode.cuh.
+// Blocks of bytes to values: block.rs, coder.rs and group.rs, the decoding half. Follows qb_encode.cuh.
 //
 // Bytes are trusted in nothing: what no encoder writes leaves the block marked as damaged and its values anything.
 
@@ -29,8 +29,9 @@ struct Opened {
 
 DEVICE bool is_class(u32 bits) { return (bits & CLASS_SIGN) <= CLASS_MIXED && bits <= (CLASS_SIGN | CLASS_ZEROS); }
 
-// Heads, classes and where the parts of the warp's group stand. False when the block is shorter than they say.
-template <bool SPLITS_SIGN>
+// Heads, classes and where the parts of the warp's group stand. False when the block is shorter than they say, or a
+// tile has heads that no encoder writes.
+template <bool SPLITS_SIGN, bool TILED>
 DEVICE bool find_parts(const u32* block, u32 words, u32 groups, u32 value_bytes, Opened& opened) {
     const u32 g = warp_of_thread(), lane = lane_of_thread(), size = block[0] >> 4 & 15;
     const u32 fixed = 1 + size + (groups + 1) / 2, classes = SPLITS_SIGN ? (groups + 3) / 4 : 0;
@@ -40,6 +41,8 @@ DEVICE bool find_parts(const u32* block, u32 words, u32 groups, u32 value_bytes,
     const Head head = head_of(counts ? ((const u16*)(block + 1 + size))[lane] : 0);
     const u32 sign_class = counts && SPLITS_SIGN ? ((const u8*)(block + fixed))[lane] : 0;
     if (__any_sync(ALL, !is_head(head) || !is_class(sign_class))) return false;
+    const bool is_wide = __any_sync(ALL, counts && head.wide);
+    if (TILED && __any_sync(ALL, counts && (head.order != 0 || head.wide != is_wide))) return false;
     const u32 past = groups + lane;
     const bool ends_heads = lane == 0 && groups % 2 == 1, ends_classes = past < 4 * classes;
     const bool fills_heads = ends_heads && ((const u16*)(block + 1 + size))[past] != 0;
@@ -70,20 +73,20 @@ DEVICE bool find_parts(const u32* block, u32 words, u32 groups, u32 value_bytes,
 const u32 MOST_WORDS = 1u << 18;
 
 // As block.rs parses: every length is compared with the block's `words`.
-template <bool SPLITS_SIGN>
-DEVICE Opened open_block(const u32* block, u32 words, u32 count, u32 value_bytes) {
+template <bool SPLITS_SIGN, class C>
+DEVICE Opened open_block(const u32* block, u32 words, const C& cut) {
     Opened opened = Opened();
     if (words == 0 || words > MOST_WORDS) return opened;
-    const u32 first = block[0], groups = (count + GROUP - 1) / GROUP;
+    const u32 first = block[0], groups = cut.groups(), value_bytes = sizeof(typename C::Bits);
     opened.kind = first & 15;
     opened.exceptions = first >> 16;
     if (opened.kind > KIND_EXACT || (first >> 6 & 0x3ff) != 0) return opened;
     if (opened.kind == KIND_ZERO || opened.kind == KIND_RAW) {
-        opened.is_whole = first >> 4 == 0 && words == (opened.kind == KIND_ZERO ? 1 : raw_words(count, value_bytes));
+        opened.is_whole = first >> 4 == 0 && words == (opened.kind == KIND_ZERO ? 1 : raw_words(cut.count, value_bytes));
     } else if (SPLITS_SIGN && opened.kind == KIND_CODED) {
-        opened.is_whole = find_parts<true>(block, words, groups, value_bytes, opened);
+        opened.is_whole = find_parts<true, C::TILED>(block, words, groups, value_bytes, opened);
     } else {
-        opened.is_whole = find_parts<false>(block, words, groups, value_bytes, opened);
+        opened.is_whole = find_parts<false, C::TILED>(block, words, groups, value_bytes, opened);
     }
     return opened;
 }
@@ -174,47 +177,118 @@ DEVICE void find_histories(i64 base, u32 groups, u32 stride, Decoding& s) {
 
 DEVICE bool bit_of(const u32* map, u32 i) { return map[i / 32] >> (i % 32) & 1; }
 
-// The warp's values, but for exceptions; signs and zeros where codes are magnitudes.
+// Where values go, and those of the parent at the same places, or null.
+template <class V, class C>
+struct Target {
+    typedef typename V::Bits Bits;
+    Bits* values;
+    const Bits* parent;
+    C cut;
+    __device__ Target(Bits* all, const Bits* parents, const C& own)
+        : values(all + own.first), parent(parents == nullptr ? nullptr : parents + own.first), cut(own) {}
+};
+
+// The value of a code at a place of the warp's group; signs and zeros where codes are magnitudes.
+template <class V, class L, class C>
+DEVICE void write_value(const Parameters& p, const Opened& opened, const Target<V, C>& target, u32 place, i64 code) {
+    if (!target.cut.has(place)) return;
+    const u64 index = target.cut.index(place);
+    const bool has_parent = target.parent != nullptr;
+    const typename V::Bits parent = has_parent ? target.parent[index] : 0;
+    if (has_parent) code = (i64)((u64)code + (u64)L::parent_code(p, parent));
+    typename V::Bits x = L::value(p, code);
+    if (L::SPLITS_SIGN) {
+        const u32 i = place % GROUP, sign = opened.sign_class & CLASS_SIGN;
+        const u32* zeros = opened.bitmaps + (sign == CLASS_MIXED ? LANES : 0);
+        if ((opened.sign_class & CLASS_ZEROS) && bit_of(zeros, i)) x = 0;
+        const bool is_minus = sign == CLASS_MIXED ? bit_of(opened.bitmaps, i) : sign == CLASS_MINUS;
+        x = V::negated(x, is_minus != (has_parent && V::is_negative(parent)));
+    }
+    target.values[index] = x;
+}
+
+// The warp's values of a line, but for exceptions.
 template <class V, class L>
-DEVICE void write_values(const Parameters& p, const Opened& opened, u32 stride, const Decoding& s, u32 count,
-                         typename V::Bits* values) {
-    const u32 g = warp_of_thread(), sign = opened.sign_class & CLASS_SIGN;
+DEVICE void write_values(const Parameters& p, const Opened& opened, const Decoding& s,
+                         const Target<V, LineCut<V> >& target) {
+    const u32 g = warp_of_thread(), stride = target.cut.stride;
     const i64* history = s.history[g];
-    const u32* zeros = opened.bitmaps + (sign == CLASS_MIXED ? LANES : 0);
-    for (u32 k = 0; k < OWN; ++k) {
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
         const u32 i = WARP * k + lane_of_thread(), c = i % stride;
         const i64 once = history[HISTORY - stride + c], twice = history[HISTORY - 2 * stride + c];
         const u64 own = opened_code(s.lines[g], opened.head.wide, i);
         const i64 code = continued(own, opened.head, i / stride + 1, history[HISTORY - 1], once, twice);
-        typename V::Bits x = L::value(p, code);
-        if (L::SPLITS_SIGN) {
-            if ((opened.sign_class & CLASS_ZEROS) && bit_of(zeros, i)) x = 0;
-            x = V::negated(x, sign == CLASS_MIXED ? bit_of(opened.bitmaps, i) : sign == CLASS_MINUS);
-        }
-        if (g * GROUP + i < count) values[g * GROUP + i] = x;
+        write_value<V, L>(p, opened, target, g * GROUP + i, code);
     }
 }
 
+// The warp's groups as they would be after zeros.
+DEVICE void open_own_group(const Opened& opened, u32 stride, Decoding& s) {
+    if (opened.head.wide) open_group(opened, stride, s.lines[warp_of_thread()]);
+    else open_group(opened, stride, (u32*)s.lines[warp_of_thread()]);
+}
+
 template <class V, class L>
-DEVICE void open_values(const Parameters& p, const Opened& opened, u32 stride, Decoding& s, u32 count,
-                        typename V::Bits* values) {
-    const u32 g = warp_of_thread(), groups = (count + GROUP - 1) / GROUP;
+DEVICE void open_values(const Parameters& p, const Opened& opened, Decoding& s,
+                        const Target<V, LineCut<V> >& target) {
+    const u32 g = warp_of_thread(), groups = target.cut.groups(), stride = target.cut.stride;
     if (g < groups) {
         if (lane_of_thread() == 0) s.heads[g] = head_bits(opened.head);
-        if (opened.head.wide) open_group(opened, stride, s.lines[g]);
-        else open_group(opened, stride, (u32*)s.lines[g]);
+        open_own_group(opened, stride, s);
     }
     __syncthreads();
     if (g == 0) find_histories(opened.base, groups, stride, s);
     __syncthreads();
-    if (g < groups) write_values<V, L>(p, opened, stride, s, count, values);
+    if (g < groups) write_values<V, L>(p, opened, s, target);
+}
+
+template <class V, class L>
+DEVICE void open_values(const Parameters& p, const Opened& opened, Decoding& s,
+                        const Target<V, TileCut<V> >& target) {
+    const Window& window = *target.cut.window;
+    const u32 first = warp_of_thread() * GROUP + lane_of_thread();
+    u64* tile = &s.lines[0][0];
+    open_own_group(opened, 1, s);
+    __syncthreads();
+    u64 d[OWN];
+    UNROLLED for (u32 k = 0; k < OWN; ++k) {
+        const u32 residual = residual_of(first + WARP * k);
+        d[k] = opened_code(s.lines[residual / GROUP], opened.head.wide, residual % GROUP);
+    }
+    __syncthreads();
+    if (window.is_fitted) {
+        for (u32 k = 0; k < OWN; ++k) tile[first + WARP * k] = d[k];
+        __syncthreads();
+        if (opened.head.wide) fitted_codes<i64>(window, tile);
+        else fitted_codes<i32>(window, tile);
+    } else {
+        tile_sums(d, tile);
+    }
+    __syncthreads();
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
+        const u32 place = first + WARP * k;
+        const i64 q = opened.head.wide ? (i64)tile[place] : (i64)(i32)tile[place];
+        write_value<V, L>(p, opened, target, place, (i64)((u64)opened.base + (u64)q));
+    }
+}
+
+// The values of a block that is stored as they are.
+template <class V, class C>
+DEVICE void read_raw(const u32* block, const Target<V, C>& target) {
+    const u32 words = sizeof(typename V::Bits) / 4;
+    ROLLED for (u32 place = threadIdx.x; place < BLOCK; place += THREADS) {
+        if (!target.cut.has(place)) continue;
+        const u32* own = block + 1 + words * target.cut.rank(place);
+        const u64 high = words == 2 ? (u64)own[words - 1] << 32 : 0;
+        target.values[target.cut.index(place)] = (typename V::Bits)(own[0] | high);
+    }
 }
 
 // Values stored exactly. Encoders write their places in ascending order; of equal places the last counts.
 // False for a place outside the block.
-template <class V>
-DEVICE bool write_exceptions(const Opened& opened, u32 count, typename V::Bits* values) {
-    const u32 bytes = sizeof(typename V::Bits), padded = (count + GROUP - 1) / GROUP * GROUP;
+template <class V, class C>
+DEVICE bool write_exceptions(const Opened& opened, const Target<V, C>& target) {
+    const u32 bytes = sizeof(typename V::Bits), padded = target.cut.groups() * GROUP;
     bool is_outside = false, is_unordered = false;
     ROLLED for (u32 e = threadIdx.x; e < opened.exceptions; e += THREADS) {
         const u32 place = (u32)get(opened.places + 2 * e, 2);
@@ -227,7 +301,8 @@ DEVICE bool write_exceptions(const Opened& opened, u32 count, typename V::Bits* 
     const u32 first = is_serial ? (threadIdx.x == 0 ? 0 : opened.exceptions) : threadIdx.x;
     ROLLED for (u32 e = first; e < opened.exceptions; e += is_serial ? 1 : THREADS) {
         const u32 place = (u32)get(opened.places + 2 * e, 2);
-        if (place < count) values[place] = (typename V::Bits)get(opened.bits + bytes * e, bytes);
+        const typename V::Bits x = (typename V::Bits)get(opened.bits + bytes * e, bytes);
+        if (target.cut.has(place)) target.values[target.cut.index(place)] = x;
     }
     return true;
 }
@@ -239,38 +314,36 @@ struct Blocks {
     const u32* words;
 };
 
-// Block `blockIdx.x` of `n` values; `damaged` says 1 for it when its bytes are not what an encoder writes.
-template <class V, class L>
-DEVICE void decode(const Parameters& p, const Blocks& from, u64 n, u32 stride, typename V::Bits* values, u32* damaged) {
+// Block `blockIdx.x`; `damaged` says 1 for it when its bytes are not what an encoder writes.
+template <class V, class L, class C>
+DEVICE void decode(const Parameters& p, const Blocks& from, const Target<V, C>& target, u32* damaged) {
     typedef Exact<V> E;
     __shared__ Decoding s;
-    const u64 start = (u64)blockIdx.x * BLOCK;
-    const u32 count = n - start < BLOCK ? (u32)(n - start) : BLOCK, bytes = sizeof(typename V::Bits);
     const u32* block = from.all + from.offsets[blockIdx.x];
-    const Opened opened = open_block<L::SPLITS_SIGN>(block, from.words[blockIdx.x], count, bytes);
-    values += start;
+    const Opened opened = open_block<L::SPLITS_SIGN>(block, from.words[blockIdx.x], target.cut);
     bool is_whole = opened.is_whole;
     if (is_whole && opened.kind == KIND_RAW) {
-        u32* words = (u32*)values;
-        ROLLED for (u32 i = threadIdx.x; i < count * bytes / 4; i += THREADS) words[i] = block[1 + i];
+        read_raw<V>(block, target);
     } else if (is_whole) {
-        if (opened.kind == KIND_EXACT) open_values<V, E>(p, opened, stride, s, count, values);
-        else open_values<V, L>(p, opened, stride, s, count, values);
+        if (opened.kind == KIND_EXACT) open_values<V, E>(p, opened, s, target);
+        else open_values<V, L>(p, opened, s, target);
         __syncthreads();
-        if (opened.exceptions > 0) is_whole = write_exceptions<V>(opened, count, values);
+        if (opened.exceptions > 0) is_whole = write_exceptions<V>(opened, target);
     }
     if (threadIdx.x == 0) damaged[blockIdx.x] = !is_whole;
 }
 
-#define QB_DECODE(NAME, V, L)                                                                                         \
+#define QB_DECODE(NAME, V, L, CUT)                                                                                    \
     extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                          \
-        NAME(Parameters p, const u32* all, const u64* offsets, const u32* words, u64 n, u32 stride, V::Bits* values,  \
-             u32* damaged) {                                                                                          \
+        NAME(Parameters p, Window w, const u32* all, const u64* offsets, const u32* words, const V::Bits* parent,     \
+             V::Bits* values, u32* damaged) {                                                                         \
         const Blocks from = {all, offsets, words};                                                                    \
-        decode<V, L<V> >(p, from, n, stride, values, damaged);                                                        \
+        const Target<V, CUT<V> > target(values, parent, CUT<V>(w, blockIdx.x));                                       \
+        decode<V, L<V> >(p, from, target, damaged);                                                                   \
     }
 
-// Both directions on one lattice: the host asks for those it needs, because each takes a second or two to compile.
-#define QB_KERNELS(V, L)                                                                                              \
-    QB_ENCODE(qb_encode, V, L)                                                                                        \
-    QB_DECODE(qb_decode, V, L)
+// Both directions on one lattice and one kind of cut: the host asks for those it needs, because each takes a second or
+// two to compile.
+#define QB_KERNELS(V, L, CUT)                                                                                         \
+    QB_ENCODE(qb_encode, V, L, CUT)                                                                                   \
+    QB_DECODE(qb_decode, V, L, CUT)

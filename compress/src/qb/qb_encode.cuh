@@ -1,4 +1,4 @@
-// Blocks of values to bytes: block.rs, coder.rs and group.rs, the encoding half. Follows qb.cuh.
+// Blocks of values to bytes: block.rs, coder.rs and group.rs, the encoding half. Follows qb_tile.cuh.
 
 // What a thread block shares. Codes first; then, of each group, a plane of the residuals' low words and one of the
 // high ones, which take as much room.
@@ -20,13 +20,18 @@ struct Group {
     u32 words_before, bytes_before, bitmaps_before, exceptions_before;
 };
 
-// The values of a block, padded to whole groups with the last one.
-template <class V>
+// The values of a block, and those of the parent at the same places, or null.
+template <class V, class C>
 struct Source {
-    const typename V::Bits* values;
-    u32 count, stride;
-    __device__ typename V::Bits at(u32 place) const { return values[place < count ? place : count - 1]; }
-    __device__ u32 groups() const { return (count + GROUP - 1) / GROUP; }
+    typedef typename V::Bits Bits;
+    const Bits* values;
+    const Bits* parent;
+    C cut;
+    __device__ Source(const Bits* all, const Bits* parents, const C& own)
+        : values(all + own.first), parent(parents == nullptr ? nullptr : parents + own.first), cut(own) {}
+    __device__ Bits at(u32 place) const { return values[cut.nearest(place)]; }
+    __device__ Bits parent_at(u32 place) const { return parent[cut.nearest(place)]; }
+    __device__ bool has_parent() const { return parent != nullptr; }
 };
 
 // Where the parts of a block stand.
@@ -43,12 +48,12 @@ DEVICE u32 bitmap_words(u32 sign_class) {
 DEVICE u32 raw_words(u32 count, u32 bytes) { return (4 + count * bytes + 3) / 4; }
 
 // Codes of this warp's group into `room`; notes exceptions, signs and zeros. What holds: lane k < 8 has word k.
-template <class V, class L>
-DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s) {
+template <class V, class L, class C>
+DEVICE u32 quantise(const Parameters& p, const Source<V, C>& source, Encoding& s) {
     const u32 first = warp_of_thread() * GROUP, lane = lane_of_thread();
     u32 held = 0;
     u64 error = 0;
-    for (u32 k = 0; k < OWN; ++k) {
+    BY_TWOS for (u32 k = 0; k < OWN; ++k) {
         const u32 place = first + WARP * k + lane;
         const typename V::Bits x = source.at(place);
         const Coded coded = L::code(p, x);
@@ -57,7 +62,8 @@ DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s) {
         const bool is_zero = L::SPLITS_SIGN && V::is_zero(x);
         const u32 holds = __ballot_sync(ALL, !coded.broken);
         const u32 zeros = L::SPLITS_SIGN ? __ballot_sync(ALL, is_zero) : 0;
-        const u32 signs = L::SPLITS_SIGN ? __ballot_sync(ALL, V::is_negative(x)) : 0;
+        const bool is_turned = L::SPLITS_SIGN && source.has_parent() && V::is_negative(source.parent_at(place));
+        const u32 signs = L::SPLITS_SIGN ? __ballot_sync(ALL, V::is_negative(x) != is_turned) : 0;
         if (lane == k) {
             held = holds;
             s.exceptions[warp_of_thread()][k] = ~holds & ~zeros;
@@ -67,6 +73,31 @@ DEVICE u32 quantise(const Parameters& p, const Source<V>& source, Encoding& s) {
     error = warp_max(error);
     if (lane == 0) s.error[warp_of_thread()] = error;
     return held;
+}
+
+// Codes of the warp's group become those relative to the parent's. Where all values hold, the parent's codes are kept
+// within the dead band.
+template <class V, class L, class C>
+DEVICE void subtract_parent(const Parameters& p, const Source<V, C>& source, bool all_hold, Encoding& s) {
+    const u32 first = warp_of_thread() * GROUP + lane_of_thread();
+    const bool holds_codes = L::HAS_BAND && all_hold && p.dead_band >= 0;
+    u64 largest = 0;
+    ROLLED for (u32 k = 0; k < OWN; ++k) {
+        const u32 place = first + WARP * k;
+        const i64 old = L::parent_code(p, source.parent_at(place));
+        i64 code = s.room.codes[HISTORY + place];
+        if (holds_codes) {
+            const double x = V::wide(source.at(place));
+            const u64 old_error = magnitude(__dsub_rn(x, V::wide(L::value(p, old))));
+            if (old_error <= to_bits(p.dead_band)) code = old;
+            const u64 error = magnitude(__dsub_rn(x, V::wide(L::value(p, code))));
+            largest = error > largest ? error : largest;
+        }
+        s.room.codes[HISTORY + place] = (i64)((u64)code - (u64)old);
+    }
+    if (!holds_codes) return;
+    largest = warp_max(largest);
+    if (lane_of_thread() == 0) s.error[warp_of_thread()] = largest;
 }
 
 // Place of the last bit set in words 0 to 7 of a bitmap; -1 without.
@@ -150,31 +181,47 @@ DEVICE Layout lay_out(u32 groups, u32 value_bytes, i64 base, const Encoding& s, 
     return layout;
 }
 
+// Residuals and head of the warp's group of a line.
+template <class V>
+DEVICE Head residuals(const LineCut<V>& cut, const Encoding& s, u64 (&z)[OWN]) {
+    const i64* codes = s.room.codes + HISTORY + warp_of_thread() * GROUP;
+    if (warp_of_thread() >= cut.groups()) return Head();
+    return is_narrow(codes) ? predict<i32, u32>(codes, cut.stride, z) : predict<i64, u64>(codes, cut.stride, z);
+}
+
+// Residuals and head of the warp's group of a tile.
+template <class V>
+DEVICE Head residuals(const TileCut<V>& cut, const Encoding& s, u64 (&z)[OWN]) {
+    const RelativeCodes q = {s.room.codes + HISTORY, (u64)s.room.codes[HISTORY]};
+    if (is_narrow_tile(*cut.window, q)) return tile_residuals<i32>(*cut.window, q, z);
+    return tile_residuals<i64>(*cut.window, q, z);
+}
+
 // Codes a block, up to its bytes.
-template <class V, class L>
-DEVICE Layout plan(const Parameters& p, const Source<V>& source, Encoding& s, Group& group) {
-    const u32 g = warp_of_thread(), lane = lane_of_thread(), groups = source.groups(), stride = source.stride;
+template <class V, class L, class C>
+DEVICE Layout plan(const Parameters& p, const Source<V, C>& source, Encoding& s, Group& group) {
+    const u32 g = warp_of_thread(), lane = lane_of_thread(), groups = source.cut.groups();
     const bool is_active = g < groups;
     u32 held = 0;
     __syncthreads();
     if (is_active) {
         held = quantise<V, L>(p, source, s);
+        const bool all_hold = !__any_sync(ALL, lane < OWN && held != ALL);
+        if (source.has_parent()) subtract_parent<V, L>(p, source, all_hold, s);
         const i32 last = last_set(held);
         if (lane == 0) s.last_held[g] = last;
     }
     __syncthreads();
     if (is_active && __any_sync(ALL, lane < OWN && held != ALL)) fill_gaps(held, s);
     __syncthreads();
-    const i64* codes = s.room.codes + HISTORY + g * GROUP;
     const i64 base = s.room.codes[HISTORY];
     if (g == 0) {
         if (lane < HISTORY) s.room.codes[lane] = base;
         __syncwarp();
     }
     u64 z[OWN];
+    group.head = residuals(source.cut, s, z);
     if (is_active) {
-        if (is_narrow(codes)) group.head = predict<i32, u32>(codes, stride, z);
-        else group.head = predict<i64, u64>(codes, stride, z);
         const u32 exceptions = warp_sum(lane < LANES ? __popc((i32)s.exceptions[g][lane]) : 0);
         const u32 sign_class = L::SPLITS_SIGN ? classify(s) : (u32)CLASS_PLUS;
         if (lane == 0) {
@@ -233,8 +280,8 @@ DEVICE void write_group(const Layout& layout, const Group& group, const Encoding
 }
 
 // Places, then bits, of all exceptions; the warp's are written by itself.
-template <class V>
-DEVICE void write_exceptions(const Source<V>& source, const Layout& layout, const Group& group, const Encoding& s,
+template <class V, class C>
+DEVICE void write_exceptions(const Source<V, C>& source, const Layout& layout, const Group& group, const Encoding& s,
                              u32* target) {
     const u32 g = warp_of_thread(), lane = lane_of_thread(), bytes = sizeof(typename V::Bits);
     u8* places = (u8*)target + layout.bytes + layout.patch_bytes;
@@ -253,10 +300,10 @@ DEVICE void write_exceptions(const Source<V>& source, const Layout& layout, cons
 }
 
 // Writes the block that was planned.
-template <class V, class L>
-DEVICE void emit(u32 kind, const Source<V>& source, const Layout& layout, const Group& group, const Encoding& s,
+template <class V, class L, class C>
+DEVICE void emit(u32 kind, const Source<V, C>& source, const Layout& layout, const Group& group, const Encoding& s,
                  u32* target) {
-    const u32 g = warp_of_thread(), lane = lane_of_thread(), groups = source.groups();
+    const u32 g = warp_of_thread(), lane = lane_of_thread(), groups = source.cut.groups();
     if (kind == KIND_CODED && layout.is_zero) {
         if (threadIdx.x == 0) target[0] = KIND_ZERO;
         return;
@@ -275,12 +322,17 @@ DEVICE void emit(u32 kind, const Source<V>& source, const Layout& layout, const 
     if (layout.exceptions != 0) write_exceptions<V>(source, layout, group, s, target);
 }
 
-template <class V>
-DEVICE void emit_raw(const Source<V>& source, u32* target) {
-    const u32* words = (const u32*)source.values;
-    const u32 n = source.count * (u32)sizeof(typename V::Bits) / 4;
+template <class V, class C>
+DEVICE void emit_raw(const Source<V, C>& source, u32* target) {
+    const u32 words = sizeof(typename V::Bits) / 4;
     if (threadIdx.x == 0) target[0] = KIND_RAW;
-    ROLLED for (u32 i = threadIdx.x; i < n; i += THREADS) target[1 + i] = words[i];
+    ROLLED for (u32 place = threadIdx.x; place < BLOCK; place += THREADS) {
+        if (!source.cut.has(place)) continue;
+        const u64 bits = source.values[source.cut.index(place)];
+        u32* own = target + 1 + words * source.cut.rank(place);
+        own[0] = (u32)bits;
+        if (words == 2) own[1] = (u32)(bits >> 32);
+    }
 }
 
 // Where all blocks go: slots of raw_words(BLOCK) words, the words of each block, its largest error.
@@ -290,21 +342,19 @@ struct Slots {
     u64* errors;
 };
 
-// Block `blockIdx.x` of `n` values. No block is larger than its values as they are, so each fits its slot.
-template <class V, class L>
-DEVICE void encode(const Parameters& p, const typename V::Bits* values, u64 n, u32 stride, const Slots& to) {
+// The block of `source`. No block is larger than its values as they are, so each fits its slot.
+template <class V, class L, class C>
+DEVICE void encode(const Parameters& p, const Source<V, C>& source, const Slots& to) {
     typedef Exact<V> E;
     __shared__ Encoding s;
-    const u64 start = (u64)blockIdx.x * BLOCK;
     const u32 bytes = sizeof(typename V::Bits);
-    const Source<V> source = {values + start, n - start < BLOCK ? (u32)(n - start) : BLOCK, stride};
-    const u32 limit = raw_words(source.count, bytes);
+    const u32 limit = raw_words(source.cut.count, bytes);
     u32* target = to.slots + (u64)blockIdx.x * raw_words(BLOCK, bytes);
     Group group;
     const Layout coded = plan<V, L>(p, source, s, group);
     __syncthreads();
     u64 error = 0;
-    ROLLED for (u32 g = 0; g < source.groups(); ++g) error = s.error[g] > error ? s.error[g] : error;
+    ROLLED for (u32 g = 0; g < source.cut.groups(); ++g) error = s.error[g] > error ? s.error[g] : error;
     u32 taken = coded.is_zero ? 1 : coded.words;
     bool is_written = !coded.fails && taken <= limit;
     if (is_written) emit<V, L>(KIND_CODED, source, coded, group, s, target);
@@ -357,9 +407,11 @@ extern "C" __global__ void __launch_bounds__(GROUP)
     compact(slots, slot_words, words, offsets, target);
 }
 
-#define QB_ENCODE(NAME, V, L)                                                                                         \
+#define QB_ENCODE(NAME, V, L, CUT)                                                                                    \
     extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                          \
-        NAME(Parameters p, const V::Bits* values, u64 n, u32 stride, u32* slots, u32* words, u64* errors) {           \
+        NAME(Parameters p, Window w, const V::Bits* values, const V::Bits* parent, u32* slots, u32* words,            \
+             u64* errors) {                                                                                           \
+        const Source<V, CUT<V> > source(values, parent, CUT<V>(w, blockIdx.x));                                       \
         const Slots to = {slots, words, errors};                                                                      \
-        encode<V, L<V> >(p, values, n, stride, to);                                                                   \
+        encode<V, L<V> >(p, source, to);                                                                              \
     }

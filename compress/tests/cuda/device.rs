@@ -16,14 +16,17 @@ const SLICE_BLOCKS: usize = 2;
 
 /// Runs a test on the double of the driver, or on the machine's device where `RECOUP_REAL_DEVICE`
 /// is set. On the double, no rule may be broken and nothing may be left.
-fn on_device(seed: u64, test: impl FnOnce(&QbCuda)) {
+pub(crate) fn on_device(seed: u64, test: impl FnOnce(QbCuda)) {
     let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
     if let Some(double) = &double {
         double.reset(&Settings { seed, ..Settings::default() });
     }
     let codec = QbCuda::with_slices(0, SLICE_BLOCKS).unwrap();
-    test(&codec);
-    drop(codec);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(codec)));
+    if let (Err(panic), Some(double)) = (outcome, &double) {
+        println!("{}", double.report());
+        std::panic::resume_unwind(panic);
+    }
     if let Some(double) = double {
         let report = double.report();
         assert!(report.is_clean() && report.count("cuLaunchKernel") > 0, "{report}");
@@ -67,12 +70,12 @@ fn device_writes_the_hosts_bytes_for_every_kind_bound_and_stride() {
     on_device(0, |device| {
         for stride in 1..=8 {
             for bound in bounds(stride) {
-                compare(device, "patchwork", &patchwork(stride * 500).values, *bound, stride);
+                compare(&device, "patchwork", &patchwork(stride * 500).values, *bound, stride);
             }
         }
         for (index, n) in [0, 1, 2, 255, 256, 257, 4095, 4096, 4097, 20_000].into_iter().enumerate() {
             for (kind, input) in each_kind(n, 5).into_iter().enumerate() {
-                bounds(index + kind).iter().for_each(|bound| compare(device, &input.name, &input.values, *bound, 1));
+                bounds(index + kind).iter().for_each(|bound| compare(&device, &input.name, &input.values, *bound, 1));
             }
         }
     });
@@ -84,7 +87,7 @@ fn device_writes_the_hosts_bytes_over_several_slices() {
         on_device(seed, |device| {
             let part = patchwork(1).values;
             let values: Vec<f64> = part.iter().copied().cycle().take(3 * SLICE_BLOCKS * BLOCK + 777).collect();
-            compare(device, "slices", &values, Bound::Absolute(1e-4), 1);
+            compare(&device, "slices", &values, Bound::Absolute(1e-4), 1);
             let resident = DeviceVec::copy_of(&Stream::new(device.device()).unwrap(), &values).unwrap();
             let mut found = Vec::new();
             device.encode_resident(resident.view(), Bound::Absolute(1e-4), 3, &mut found).unwrap();

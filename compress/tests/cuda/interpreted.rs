@@ -2,14 +2,13 @@
 
 use std::sync::OnceLock;
 
-use recoup_compress::cuda_source;
-use recoup_core::{Bound, Values};
+use recoup_core::{Bound, ElementType, Values};
 use recoup_cuda_double::ptx::{Arena, Arguments, INSTRUCTIONS_MAX, Launch, Module, run};
-use recoup_device::{Compiler, DeviceError, compile};
 
+use super::compiling::compiled;
 use super::corpus::{BLOCK, Random, each_kind, patchwork};
-use super::frames::{DeviceLattice, Frame};
-use super::shim::{BOUNDS, Shim, Twin, append, compare_both_types, decoded};
+use super::frames::{Frame, context};
+use super::shim::{BOUNDS, Shim, Sources, Twin, TwinBlocks, append, compare_both_types, decoded};
 
 /// Threads of a block of the kernels that code, and of the one that moves words.
 const CODING_THREADS: u32 = 512;
@@ -30,32 +29,25 @@ struct Request {
 }
 
 impl Interpreter {
-    /// `None`, and a message, where the compiler is missing.
-    fn start(seed: u64) -> Option<Self> {
-        match Compiler::find(None) {
-            Err(DeviceError::NotAvailable { what, why }) => {
-                println!("SKIPPED: {what}: {why}");
-                None
-            }
-            found => {
-                found.unwrap();
-                Some(Self { seed, instructions: 0 })
-            }
-        }
+    fn start(seed: u64) -> Self {
+        Self { seed, instructions: 0 }
     }
 
-    fn request(&self, mode: u32, is_wide: bool) -> Request {
-        Request { module: module(mode, is_wide), arena: Arena::default(), seed: self.seed, instructions: 0 }
+    fn request(&self, frame: &Frame) -> Request {
+        Request { module: module(frame), arena: Arena::default(), seed: self.seed, instructions: 0 }
     }
 }
 
-/// The kernels of a mode and a type, compiled once a process.
-fn module(mode: u32, is_wide: bool) -> &'static Module {
-    static MODULES: [OnceLock<Module>; 6] = [const { OnceLock::new() }; 6];
-    MODULES[mode as usize * 2 + usize::from(is_wide)].get_or_init(|| {
-        let lattice = ["Exact", "Absolute", "Relative"][mode as usize];
-        let source = cuda_source(lattice, if is_wide { "F64" } else { "F32" });
-        Module::parse(&compile(&source, "qb.cuh", "sm_90").unwrap().ptx).unwrap()
+/// The kernels that a frame needs, compiled once a process.
+fn module(frame: &Frame) -> &'static Module {
+    static MODULES: [OnceLock<Module>; 12] = [const { OnceLock::new() }; 12];
+    let mode = frame.mode as usize;
+    let is_single = frame.element() == ElementType::F32;
+    MODULES[mode * 4 + usize::from(is_single) * 2 + usize::from(frame.is_tiled)].get_or_init(|| {
+        let lattice = ["Exact", "Absolute", "Relative"][mode];
+        let element = if is_single { "F32" } else { "F64" };
+        let compiled = compiled(lattice, element, if frame.is_tiled { "TileCut" } else { "LineCut" }, "sm_90");
+        Module::parse(&compiled.ptx).unwrap()
     })
 }
 
@@ -80,31 +72,36 @@ impl Request {
     }
 }
 
-fn lattice_arguments(lattice: DeviceLattice) -> Arguments {
-    let DeviceLattice { step, inverse, bound, last, .. } = lattice;
-    Arguments::default().real(step).real(inverse).real(bound).double_word(last as u64)
+/// The arguments that all kernels that code begin with.
+fn arguments_of(frame: &Frame) -> Arguments {
+    Arguments::default().structure(&frame.parameters()).structure(&frame.window())
 }
 
-fn is_wide(values: Values<'_>) -> bool {
-    matches!(values, Values::F64(_))
+/// The address of the parent's values, 0 without.
+fn upload_parent(request: &mut Request, source: Sources<'_>) -> u64 {
+    source.parent.map_or(0, |parent| {
+        let mut bytes = Vec::new();
+        append(parent, &mut bytes);
+        request.arena.upload(&bytes)
+    })
 }
 
 impl Twin for Interpreter {
-    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
-        let n = values.len();
-        let blocks = n.div_ceil(BLOCK);
+    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> TwinBlocks {
+        let blocks = frame.words.len();
         if blocks == 0 {
-            return (Vec::new(), Vec::new(), Vec::new());
+            return TwinBlocks { words: Vec::new(), errors: Vec::new(), bytes: Vec::new() };
         }
         let mut bytes = Vec::new();
-        append(values, &mut bytes);
-        let slot_words = (4 + BLOCK * bytes.len() / n).div_ceil(4);
-        let mut request = self.request(lattice.mode, is_wide(values));
-        let [source, slots, words, errors, offsets] =
+        append(source.values, &mut bytes);
+        let slot_words = (4 + BLOCK * bytes.len() / source.values.len()).div_ceil(4);
+        let mut request = self.request(frame);
+        let parent = upload_parent(&mut request, source);
+        let [values, slots, words, errors, offsets] =
             [bytes.len(), blocks * slot_words * 4, blocks * 4, blocks * 8, blocks * 8 + 8]
                 .map(|bytes| request.arena.allocate(bytes));
-        request.arena.write(source, &bytes);
-        let arguments = lattice_arguments(lattice).double_word(source).double_word(n as u64).word(stride as u32);
+        request.arena.write(values, &bytes);
+        let arguments = arguments_of(frame).double_word(values).double_word(parent);
         let arguments = arguments.double_word(slots).double_word(words).double_word(errors);
         request.launch("qb_encode", blocks, CODING_THREADS, &arguments);
         let arguments = Arguments::default().double_word(words).word(blocks as u32).double_word(offsets);
@@ -114,18 +111,17 @@ impl Twin for Interpreter {
         let arguments = Arguments::default().double_word(slots).word(slot_words as u32).double_word(words);
         request.launch("qb_compact", blocks, MOVING_THREADS, &arguments.double_word(offsets).double_word(target));
         let errors = request.arena.bytes(errors).as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        let encoded = request.arena.bytes(target).to_vec();
-        let instructions = request.instructions;
-        self.instructions += instructions;
-        (block_words, errors, encoded)
+        let bytes = request.arena.bytes(target).to_vec();
+        self.instructions += request.instructions;
+        TwinBlocks { words: block_words, errors, bytes }
     }
 
-    fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
+    fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>) {
         if frame.words.is_empty() {
             return (Vec::new(), Vec::new());
         }
         let mut room = Vec::new();
-        append(like, &mut room);
+        append(like.values, &mut room);
         let starts: Vec<u8> = frame
             .words
             .iter()
@@ -137,26 +133,25 @@ impl Twin for Interpreter {
             .flatten()
             .collect();
         let words: Vec<u8> = frame.words.iter().flat_map(|words| words.to_le_bytes()).collect();
-        let mut request = self.request(frame.lattice.mode, is_wide(like));
+        let mut request = self.request(frame);
+        let parent = upload_parent(&mut request, like);
         let [all, offsets, words] = [blocks, &starts, &words].map(|bytes| request.arena.upload(bytes));
         let [values, damaged] = [room.len(), 4 * frame.words.len()].map(|bytes| request.arena.allocate(bytes));
-        let arguments = lattice_arguments(frame.lattice).double_word(all).double_word(offsets).double_word(words);
-        let arguments = arguments.double_word(like.len() as u64).word(stride as u32);
-        let arguments = arguments.double_word(values).double_word(damaged);
+        let arguments = arguments_of(frame).double_word(all).double_word(offsets).double_word(words);
+        let arguments = arguments.double_word(parent).double_word(values).double_word(damaged);
         request.launch("qb_decode", frame.words.len(), CODING_THREADS, &arguments);
         let flags = request.words(damaged);
         let damaged = flags.iter().enumerate().filter(|(_, flag)| **flag != 0).map(|(block, _)| block).collect();
         let decoded = request.arena.bytes(values).to_vec();
-        let instructions = request.instructions;
-        self.instructions += instructions;
+        self.instructions += request.instructions;
         (damaged, decoded)
     }
 }
 
 /// The twin takes damaged bytes as the host does; returns whether it found the block damaged.
 fn compare_damaged(twin: &mut Interpreter, label: &str, values: Values<'_>, frame: &Frame, blocks: &[u8]) -> bool {
-    let (damaged, bytes) = twin.decode(values, frame, blocks, 1);
-    let (expected, expected_bytes) = decoded(&frame.with_blocks(blocks), values, 1);
+    let (damaged, bytes) = twin.decode(Sources::alone(values), frame, blocks);
+    let (expected, expected_bytes) = decoded(&frame.with_blocks(blocks), values, &context(values.len(), 1));
     assert_eq!(damaged, expected, "{label}");
     assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}");
     !damaged.is_empty()
@@ -164,7 +159,7 @@ fn compare_damaged(twin: &mut Interpreter, label: &str, values: Values<'_>, fram
 
 #[test]
 fn every_kind_of_block_has_the_hosts_bytes_at_every_bound() {
-    let Some(mut twin) = Interpreter::start(0) else { return };
+    let mut twin = Interpreter::start(0);
     let input = patchwork(100);
     for bound in BOUNDS {
         assert!(compare_both_types(&mut twin, &input, bound, 1), "{bound:?}: the patchwork is stored raw");
@@ -174,7 +169,7 @@ fn every_kind_of_block_has_the_hosts_bytes_at_every_bound() {
 
 #[test]
 fn every_stride_and_order_of_threads_has_the_hosts_bytes() {
-    let Some(mut twin) = Interpreter::start(1) else { return };
+    let mut twin = Interpreter::start(1);
     let mut compared = 0;
     for stride in 2..=8 {
         let bound = [Bound::Absolute(1e-4), Bound::Pointwise(1e-3), Bound::Lossless][stride % 3];
@@ -188,7 +183,7 @@ fn every_stride_and_order_of_threads_has_the_hosts_bytes() {
 
 #[test]
 fn every_length_around_a_group_has_the_hosts_bytes() {
-    let Some(mut twin) = Interpreter::start(0) else { return };
+    let mut twin = Interpreter::start(0);
     let mut compared = 0;
     for n in [0, 1, 2, 255, 256, 257, 513] {
         for input in each_kind(n, 5) {
@@ -202,7 +197,7 @@ fn every_length_around_a_group_has_the_hosts_bytes() {
 
 #[test]
 fn damaged_blocks_are_taken_as_on_the_host_and_in_the_shim() {
-    let Some(mut twin) = Interpreter::start(3) else { return };
+    let mut twin = Interpreter::start(3);
     let mut shim = Shim::start();
     let mut found = 0;
     for input in each_kind(300, 3) {
@@ -217,11 +212,9 @@ fn damaged_blocks_are_taken_as_on_the_host_and_in_the_shim() {
                 blocks[bit / 8] ^= 1 << (bit % 8);
                 let label = format!("{}, {bound:?}, bit {bit}", input.name);
                 found += u32::from(compare_damaged(&mut twin, &label, values, &frame, &blocks));
-                assert_eq!(
-                    shim.decode(values, &frame, &blocks, 1).0,
-                    twin.decode(values, &frame, &blocks, 1).0,
-                    "{label}"
-                );
+                let source = Sources::alone(values);
+                let by_shim = shim.decode(source, &frame, &blocks).0;
+                assert_eq!(by_shim, twin.decode(source, &frame, &blocks).0, "{label}");
             }
         }
     }

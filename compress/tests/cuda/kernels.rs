@@ -1,24 +1,17 @@
 //! All kernels compile for the devices meant, into code whose bytes are the host's.
 
-use recoup_compress::cuda_source;
-use recoup_device::{DeviceError, compile};
+use super::compiling::compiled;
 
 /// Bytes each kernel spills, as the assembler's log tells.
 fn spills(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.contains("spill stores")).collect()
 }
 
-fn compile_all(architecture: &str) {
+fn compile_all(architecture: &str, cut: &str) {
     for lattice in ["Absolute", "Relative", "Exact"] {
         for element in ["F64", "F32"] {
-            let label = format!("{lattice} of {element} for {architecture}");
-            let compiled = match compile(&cuda_source(lattice, element), "qb.cuh", architecture) {
-                Err(DeviceError::NotAvailable { what, why }) => {
-                    println!("SKIPPED: {label}: {what}: {why}");
-                    return;
-                }
-                compiled => compiled.unwrap(),
-            };
+            let label = format!("{lattice} of {element} by {cut} for {architecture}");
+            let compiled = compiled(lattice, element, cut, architecture);
             for kernel in ["qb_encode", "qb_decode", "qb_scan", "qb_compact"] {
                 assert!(compiled.ptx.contains(&format!(".entry {kernel}(")), "{label}: no {kernel}");
             }
@@ -36,11 +29,21 @@ fn compile_all(architecture: &str) {
 }
 
 #[test]
-fn kernels_for_sm_80_neither_contract_nor_spill() {
-    compile_all("sm_80");
+fn kernels_of_lines_for_sm_80_neither_contract_nor_spill() {
+    compile_all("sm_80", "LineCut");
 }
 
 #[test]
-fn kernels_for_sm_90_neither_contract_nor_spill() {
-    compile_all("sm_90");
+fn kernels_of_tiles_for_sm_80_neither_contract_nor_spill() {
+    compile_all("sm_80", "TileCut");
+}
+
+#[test]
+fn kernels_of_lines_for_sm_90_neither_contract_nor_spill() {
+    compile_all("sm_90", "LineCut");
+}
+
+#[test]
+fn kernels_of_tiles_for_sm_90_neither_contract_nor_spill() {
+    compile_all("sm_90", "TileCut");
 }

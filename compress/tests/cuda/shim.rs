@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use recoup_compress::Qb;
-use recoup_core::{Bound, Codec, CodecError, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, Context, ElementType, Values, ValuesMut};
 
-use super::corpus::{BLOCK, Input, Random, each_kind, patchwork};
-use super::frames::{DeviceLattice, Frame, context};
+use super::corpus::{Input, Random, each_kind, patchwork};
+use super::frames::{Frame, context};
 
 pub(crate) const BOUNDS: [Bound; 7] = [
     Bound::Lossless,
@@ -23,11 +23,32 @@ pub(crate) const BOUNDS: [Bound; 7] = [
 
 /// The device's code, run without a device.
 pub(crate) trait Twin {
-    /// Words of each block, largest error of each, blocks.
-    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>);
+    /// Words of each block, largest error of each, blocks; in the way of a frame of the host.
+    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> TwinBlocks;
 
     /// The damaged blocks, and the bytes of the values.
-    fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>);
+    fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>);
+}
+
+/// Values, and those of the parent, if the frame follows one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sources<'a> {
+    pub(crate) values: Values<'a>,
+    pub(crate) parent: Option<Values<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    pub(crate) fn alone(values: Values<'a>) -> Self {
+        Self { values, parent: None }
+    }
+}
+
+/// The blocks that a twin has encoded.
+#[derive(Clone, Debug)]
+pub(crate) struct TwinBlocks {
+    pub(crate) words: Vec<u32>,
+    pub(crate) errors: Vec<f64>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The shim, serving requests.
@@ -53,20 +74,20 @@ impl Shim {
 }
 
 impl Twin for Shim {
-    fn encode(&mut self, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> (Vec<u32>, Vec<f64>, Vec<u8>) {
-        let mut request = head(0, values, lattice, stride);
-        append(values, &mut request);
+    fn encode(&mut self, source: Sources<'_>, frame: &Frame) -> TwinBlocks {
+        let mut request = head(0, source, frame);
+        append(source.values, &mut request);
         let answer = self.ask(&request);
-        let blocks = values.len().div_ceil(BLOCK);
+        let blocks = frame.words.len();
         let (words, rest) = answer.split_at(4 * blocks);
         let (errors, bytes) = rest.split_at(8 * blocks);
         let words = words.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         let errors = errors.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        (words, errors, bytes.to_vec())
+        TwinBlocks { words, errors, bytes: bytes.to_vec() }
     }
 
-    fn decode(&mut self, like: Values<'_>, frame: &Frame, blocks: &[u8], stride: usize) -> (Vec<usize>, Vec<u8>) {
-        let mut request = head(1, like, frame.lattice, stride);
+    fn decode(&mut self, like: Sources<'_>, frame: &Frame, blocks: &[u8]) -> (Vec<usize>, Vec<u8>) {
+        let mut request = head(1, like, frame);
         frame.words.iter().for_each(|words| request.extend(words.to_le_bytes()));
         request.extend_from_slice(blocks);
         let answer = self.ask(&request);
@@ -100,14 +121,15 @@ fn built() -> &'static Path {
     })
 }
 
-/// A request up to its values.
-fn head(what: u32, values: Values<'_>, lattice: DeviceLattice, stride: usize) -> Vec<u8> {
-    let dtype = u32::from(matches!(values, Values::F32(_)));
-    let mut request: Vec<u8> =
-        [what, dtype, lattice.mode, stride as u32].into_iter().flat_map(u32::to_le_bytes).collect();
-    request.extend([lattice.step, lattice.inverse, lattice.bound].into_iter().flat_map(f64::to_le_bytes));
-    request.extend(lattice.last.to_le_bytes());
-    request.extend((values.len() as u64).to_le_bytes());
+/// A request up to its values or blocks.
+fn head(what: u32, source: Sources<'_>, frame: &Frame) -> Vec<u8> {
+    let dtype = u32::from(frame.element() == ElementType::F32);
+    let flags = u32::from(frame.is_tiled) | u32::from(frame.follows()) << 1;
+    let mut request: Vec<u8> = [what, dtype, frame.mode, flags].into_iter().flat_map(u32::to_le_bytes).collect();
+    request.extend((frame.words.len() as u64).to_le_bytes());
+    request.extend(frame.parameters());
+    request.extend(frame.window());
+    source.parent.iter().for_each(|parent| append(*parent, &mut request));
     request
 }
 
@@ -120,12 +142,12 @@ pub(crate) fn append(values: Values<'_>, target: &mut Vec<u8>) {
 }
 
 /// The bytes of a frame's values as the host's codec decodes it; or its damaged blocks.
-pub(crate) fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<usize>, Vec<u8>) {
+pub(crate) fn decoded(payload: &[u8], like: Values<'_>, context: &Context<'_>) -> (Vec<usize>, Vec<u8>) {
     let mut doubles = vec![0f64; like.len()];
     let mut singles = vec![0f32; like.len()];
     let is_wide = matches!(like, Values::F64(_));
     let target = if is_wide { ValuesMut::F64(&mut doubles) } else { ValuesMut::F32(&mut singles) };
-    let damaged = match Qb::default().decode(payload, Bound::Lossless, &context(like.len(), stride), target) {
+    let damaged = match Qb::default().decode(payload, Bound::Lossless, context, target) {
         Ok(()) => Vec::new(),
         Err(CodecError::Blocks { blocks, .. }) => blocks,
         Err(other) => panic!("{other}"),
@@ -136,26 +158,35 @@ pub(crate) fn decoded(payload: &[u8], like: Values<'_>, stride: usize) -> (Vec<u
 }
 
 /// Encodes and decodes on host and twin, and compares; false where the host stores the values raw.
-fn compare(shim: &mut impl Twin, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
+fn compare(twin: &mut impl Twin, name: &str, values: Values<'_>, bound: Bound, stride: usize) -> bool {
     let Some(frame) = Frame::of(values, bound, stride) else { return false };
-    let (words, errors, blocks) = shim.encode(values, frame.lattice, stride);
     let label = format!("{name}, {bound:?}, stride {stride}");
+    compare_frame(twin, &label, Sources::alone(values), &frame, &context(values.len(), stride));
+    true
+}
+
+/// Encodes and decodes on the twin as the host made `frame`, and compares.
+pub(crate) fn compare_frame(
+    twin: &mut impl Twin,
+    label: &str,
+    source: Sources<'_>,
+    frame: &Frame,
+    context: &Context<'_>,
+) {
+    let TwinBlocks { words, errors, bytes } = twin.encode(source, frame);
     let start = |block: usize| frame.words[..block].iter().sum::<u32>() as usize * 4;
     if let Some(block) = (0..words.len()).find(|block| words[*block] != frame.words[*block]) {
-        let ours = &frame.blocks[start(block)..][..16];
+        let ours = &frame.blocks[start(block)..][..4];
         panic!("{label}: block {block} has {} words, expected {}: {ours:02x?}", words[block], frame.words[block]);
     }
-    if let Some(at) = (0..blocks.len()).find(|at| blocks[*at] != frame.blocks[*at]) {
+    if let Some(at) = (0..bytes.len()).find(|at| bytes[*at] != frame.blocks[*at]) {
         let block = (0..words.len()).rfind(|block| start(*block) <= at).unwrap_or(0);
         panic!("{label}: byte {} of block {block} of {} words differs", at - start(block), words[block]);
     }
     let error = errors.iter().fold(0.0f64, |largest, error| largest.max(*error));
     assert_eq!(error.to_bits(), frame.encoded.achieved_error.to_bits(), "{label}: error");
-    assert!(
-        shim.decode(values, &frame, &frame.blocks, stride) == decoded(&frame.payload, values, stride),
-        "{label}: decode"
-    );
-    true
+    let expected = decoded(&frame.payload, source.values, context);
+    assert!(twin.decode(source, frame, &frame.blocks) == expected, "{label}: decode");
 }
 
 pub(crate) fn compare_both_types(shim: &mut impl Twin, input: &Input, bound: Bound, stride: usize) -> bool {
@@ -211,8 +242,9 @@ fn damaged_blocks_are_the_same_and_so_is_what_is_decoded_of_others() {
                 let reach = if trial < 8 { blocks.len().min(24) } else { blocks.len() };
                 let bit = random.bits() as usize % (reach * 8);
                 blocks[bit / 8] ^= 1 << (bit % 8);
-                let (damaged, bytes) = shim.decode(values, &frame, &blocks, stride);
-                let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), values, stride);
+                let (damaged, bytes) = shim.decode(Sources::alone(values), &frame, &blocks);
+                let context = context(values.len(), stride);
+                let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), values, &context);
                 let label = format!("{}, {bound:?}, bit {bit}", input.name);
                 assert_eq!(damaged, expected, "{label}");
                 assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}");
@@ -231,8 +263,8 @@ fn every_bit_in_front_of_a_block_is_taken_as_on_the_host() {
             for bit in 0..frame.blocks.len().min(20) * 8 {
                 let mut blocks = frame.blocks.clone();
                 blocks[bit / 8] ^= 1 << (bit % 8);
-                let (damaged, _) = shim.decode(values, &frame, &blocks, 1);
-                let (expected, _) = decoded(&frame.with_blocks(&blocks), values, 1);
+                let (damaged, _) = shim.decode(Sources::alone(values), &frame, &blocks);
+                let (expected, _) = decoded(&frame.with_blocks(&blocks), values, &context(values.len(), 1));
                 assert_eq!(damaged, expected, "{}, {bound:?}, bit {bit}", input.name);
             }
         }

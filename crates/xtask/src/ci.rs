@@ -32,7 +32,28 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     examples(root)?;
     features(root, long)?;
     licences(root)?;
-    oldest_compiler(root)
+    oldest_compiler(root)?;
+    count_device_tests(root)
+}
+
+/// Says how many tests of the steps before ran on the double of the driver or in its interpreter.
+/// None of them skips itself, and none may be ignored.
+fn count_device_tests(root: &Path) -> Result<()> {
+    let all = listed(root, &[])?;
+    let ignored = listed(root, &["--ignored"])?;
+    anyhow::ensure!(all > 0 && ignored == 0, "{ignored} of {all} device tests are ignored");
+    println!("\ndevice tests on the double: {all}, none skipped");
+    Ok(())
+}
+
+/// Number of the device tests that `choice` selects; built as for the tests of the workspace.
+fn listed(root: &Path, choice: &[&str]) -> Result<usize> {
+    let binaries = ["cuda", "double", "driver", "ptx"].map(|name| ["--test", name]);
+    let mut list = cargo(root);
+    list.args(["test", "--quiet", "--locked", "--workspace"]).args(binaries.as_flattened());
+    let output = list.args(["--", "--list", "--format", "terse"]).args(choice).stderr(Stdio::inherit()).output()?;
+    anyhow::ensure!(output.status.success(), "the device tests cannot be listed");
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.ends_with(": test")).count())
 }
 
 /// Names what comes, and says how long all before has taken, on the clock and of the processors.

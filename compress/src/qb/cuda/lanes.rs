@@ -5,8 +5,10 @@ use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, HostBuffer, Stre
 
 use super::super::frame::BlockEntry;
 use super::super::run::{EncodedBlocks, StoredBlocks};
-use super::super::shape::BLOCK;
-use super::sys::{self, Kernels, Parameters, raw_words};
+use super::super::shape::{BLOCK, FrameShape};
+use super::super::source::SourceValues;
+use super::slices::{Slice, slices};
+use super::sys::{self, DecodeViews, Kernels, Parameters, ValueViews, Window, raw_words};
 use super::timing::KernelTiming;
 use crate::scalar::Scalar;
 
@@ -61,6 +63,8 @@ impl Lanes {
 pub(super) struct Lane<T> {
     stream: Stream,
     values: DeviceVec<T>,
+    /// The parent's values; made for the first frame that has one.
+    parent: Option<DeviceVec<T>>,
     encoded: sys::SliceBuffers,
     /// ErrorWords of blocks, on the host.
     payload: HostBuffer,
@@ -73,25 +77,16 @@ pub(super) struct Lane<T> {
 pub(super) struct KernelSetup<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) lattice: Parameters,
-    pub(super) stride: u32,
+    pub(super) shape: FrameShape,
 }
 
-/// Values to encode.
+/// The values of a frame to encode, and those of its parent, at the same places.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum LineSource<'a, T> {
+pub(super) enum FrameSource<'a, T> {
     /// In the memory of the host.
-    Host(&'a [T]),
+    Host(SourceValues<'a, T>),
     /// In that of the device.
-    Device(DeviceView<'a, T>),
-}
-
-impl<T> LineSource<'_, T> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Host(values) => values.len(),
-            Self::Device(values) => values.len(),
-        }
-    }
+    Device(ValueViews<'a, T>),
 }
 
 impl<T: Element> Lane<T> {
@@ -107,22 +102,39 @@ impl<T: Element> Lane<T> {
         };
         let values = DeviceVec::zeros(&stream, slice_blocks * BLOCK)?;
         let payload = HostBuffer::registered(device, words * size_of::<u32>())?;
-        Ok(Self { stream, values, encoded, payload, blocks: 0 })
+        Ok(Self { stream, values, parent: None, encoded, payload, blocks: 0 })
     }
 
-    /// Begins to encode slice number `slice`.
-    fn begin(&mut self, setup: KernelSetup<'_>, source: LineSource<'_, T>, slice: usize) -> Result<(), DeviceError> {
-        let slice_values = self.values.len();
-        let range = slice * slice_values..source.len().min((slice + 1) * slice_values);
-        self.blocks = range.len().div_ceil(BLOCK);
-        let view = match source {
-            LineSource::Host(values) => {
-                self.stream.upload(&values[range.clone()], &mut self.values.slice_mut(0..range.len()))?;
-                self.values.slice(0..range.len())
+    /// Begins to encode a slice.
+    fn begin(&mut self, setup: KernelSetup<'_>, source: FrameSource<'_, T>, slice: &Slice) -> Result<(), DeviceError> {
+        self.blocks = slice.blocks.len();
+        let KernelSetup { kernels, lattice, shape } = setup;
+        match source {
+            FrameSource::Host(SourceValues { values, parent }) => {
+                upload(&self.stream, slice, values, &mut self.values)?;
+                self.load_parent(slice, parent)?;
+                let views = ValueViews { values: self.values.view(), parent: lent(&self.parent, parent) };
+                let window = Window::new(shape, slice, slice.extents);
+                sys::encode(&self.stream, kernels, lattice, window, views, &mut self.encoded)
             }
-            LineSource::Device(values) => values.slice(range),
+            FrameSource::Device(ValueViews { values, parent }) => {
+                let from = slice.first();
+                let parent = parent.map(|parent| parent.slice(from..parent.len()));
+                let views = ValueViews { values: values.slice(from..values.len()), parent };
+                let window = Window::new(shape, slice, slice.dims);
+                sys::encode(&self.stream, kernels, lattice, window, views, &mut self.encoded)
+            }
+        }
+    }
+
+    /// Copies the parent's values of a slice to the device, where there is a parent.
+    fn load_parent(&mut self, slice: &Slice, parent: Option<&[T]>) -> Result<(), DeviceError> {
+        let Some(parent) = parent else { return Ok(()) };
+        let own = match &mut self.parent {
+            Some(own) => own,
+            none => none.insert(DeviceVec::zeros(&self.stream, self.values.len())?),
         };
-        sys::encode(&self.stream, setup.kernels, setup.lattice, view, setup.stride, &mut self.encoded)
+        upload(&self.stream, slice, parent, own)
     }
 
     /// Appends the blocks of the slice under way to `target`, and adds them to `done`.
@@ -148,15 +160,18 @@ impl<T: Element> Lane<T> {
         Ok(())
     }
 
-    /// Decodes one slice.
+    /// Decodes one slice; a flag for each block that is damaged.
     fn decode(
         &mut self,
         setup: KernelSetup<'_>,
+        slice: &Slice,
         blocks: &SliceBlocks<'_>,
+        parent: Option<&[T]>,
         target: &mut [T],
     ) -> Result<Vec<bool>, DeviceError> {
         let n = blocks.words.len();
         let total = blocks.bytes.len() / 4;
+        self.load_parent(slice, parent)?;
         // A word is stored with its lowest byte first, as the device has it.
         self.payload.write(0..total * 4)?.copy_from_slice(blocks.bytes);
         let sys::SliceBuffers { slots: damaged, words, offsets, compacted, .. } = &mut self.encoded;
@@ -169,13 +184,31 @@ impl<T: Element> Lane<T> {
             words: words.slice(0..n),
             damaged: damaged.slice_mut(0..n),
         };
-        let mut values = self.values.slice_mut(0..target.len());
-        sys::decode(&self.stream, setup.kernels, setup.lattice, device_blocks, &mut values, setup.stride)?;
+        let views = DecodeViews { values: self.values.view_mut(), parent: lent(&self.parent, parent) };
+        let window = Window::new(setup.shape, slice, slice.extents);
+        sys::decode(&self.stream, setup.kernels, setup.lattice, window, device_blocks, views)?;
         let mut flags = vec![0u32; n];
         self.stream.download(self.encoded.slots.slice(0..n), &mut flags)?;
-        self.stream.download(self.values.slice(0..target.len()), target)?;
+        for part in slice.parts() {
+            self.stream.download(self.values.slice(part.of_slice()), &mut target[part.of_frame()])?;
+        }
         Ok(flags.into_iter().map(|flag| flag != 0).collect())
     }
+}
+
+/// The parent's values on the device, where the frame has a parent.
+fn lent<'a, T>(own: &'a Option<DeviceVec<T>>, parent: Option<&[T]>) -> Option<DeviceView<'a, T>> {
+    parent.and(own.as_ref()).map(DeviceVec::view)
+}
+
+/// Copies the values of a slice to the device.
+fn upload<T: Element>(
+    stream: &Stream,
+    slice: &Slice,
+    values: &[T],
+    target: &mut DeviceVec<T>,
+) -> Result<(), DeviceError> {
+    slice.parts().try_for_each(|part| stream.upload(&values[part.of_frame()], &mut target.slice_mut(part.of_slice())))
 }
 
 /// The blocks of a slice; a block whose checksum does not hold has no words.
@@ -215,19 +248,19 @@ pub(super) fn encode<T: Element>(
     device: &Device,
     all: &mut Lanes,
     setup: KernelSetup<'_>,
-    source: LineSource<'_, T>,
+    source: FrameSource<'_, T>,
     target: &mut Vec<u8>,
 ) -> Result<EncodedBlocks, DeviceError> {
-    let slices = source.len().div_ceil(all.slice_values());
+    let slices = slices(setup.shape, all.slice_blocks);
     let lanes = ready(device, all)?;
-    let mut done = EncodedBlocks { table: Vec::with_capacity(source.len().div_ceil(BLOCK)), error: 0.0 };
+    let mut done = EncodedBlocks { table: Vec::with_capacity(setup.shape.blocks()), error: 0.0 };
     let mut each = || {
-        for slice in 0..=slices {
-            if slice < slices {
-                lanes[slice % 2].begin(setup, source, slice)?;
+        for number in 0..=slices.len() {
+            if let Some(slice) = slices.get(number) {
+                lanes[number % 2].begin(setup, source, slice)?;
             }
-            if slice > 0 {
-                lanes[(slice - 1) % 2].finish(target, &mut done)?;
+            if number > 0 {
+                lanes[(number - 1) % 2].finish(target, &mut done)?;
             }
         }
         Ok(())
@@ -241,7 +274,7 @@ pub(super) fn encode<T: Element>(
     Ok(done)
 }
 
-/// Encodes one slice of values of the device, decodes what came of it, and says how long the
+/// Encodes a line of one slice of values of the device, decodes what came of it, and says how long the
 /// kernels took.
 pub(super) fn time(
     device: &Device,
@@ -250,9 +283,12 @@ pub(super) fn time(
     values: DeviceView<'_, f64>,
 ) -> Result<KernelTiming, DeviceError> {
     let [Lane { stream, values: decoded, encoded, .. }, other] = ready::<f64>(device, all)?;
-    let blocks = values.len().div_ceil(BLOCK);
+    let KernelSetup { kernels, lattice, shape } = setup;
+    let blocks = shape.blocks();
+    let [slice] = &slices(shape, blocks)[..] else { return Ok(KernelTiming::default()) };
+    let window = Window::new(shape, slice, slice.extents);
     let start = stream.timestamp()?;
-    sys::encode(stream, setup.kernels, setup.lattice, values, setup.stride, encoded)?;
+    sys::encode(stream, kernels, lattice, window, ValueViews { values, parent: None }, encoded)?;
     let middle = stream.timestamp()?;
     // The other lane's memory is free: flags are written there.
     let damaged = other.encoded.words.view_mut();
@@ -261,8 +297,8 @@ pub(super) fn time(
     let offsets = offsets.view();
     let words = words.view();
     let device_blocks = sys::Blocks { all, offsets, words, damaged };
-    let mut target = decoded.slice_mut(0..values.len());
-    sys::decode(stream, setup.kernels, setup.lattice, device_blocks, &mut target, setup.stride)?;
+    let target = DecodeViews { values: decoded.view_mut(), parent: None };
+    sys::decode(stream, kernels, lattice, window, device_blocks, target)?;
     let end = stream.timestamp()?;
     let mut total = [0u64];
     stream.download(offsets.slice(blocks..blocks + 1), &mut total)?;
@@ -280,21 +316,21 @@ pub(super) fn decode<T: Element>(
     all: &mut Lanes,
     setup: KernelSetup<'_>,
     stored: StoredBlocks<'_>,
+    parent: Option<&[T]>,
     target: &mut [T],
 ) -> Result<Vec<usize>, DeviceError> {
     let StoredBlocks { table, mut bytes } = stored;
     let slice_blocks = all.slice_blocks;
-    let slice_values = all.slice_values();
     let [lane, _] = ready(device, all)?;
     let mut damaged = Vec::new();
-    let slices = table.chunks(slice_blocks).zip(target.chunks_mut(slice_values)).enumerate();
-    for (slice, (table, target)) in slices {
+    for slice in slices(setup.shape, slice_blocks) {
+        let table = &table[slice.blocks.clone()];
         let len = table.iter().map(|entry| entry.words as usize * 4).sum();
         let (own, rest) = bytes.split_at(len);
         bytes = rest;
-        let flags = lane.decode(setup, &SliceBlocks::new(table, own), target)?;
-        let found = flags.into_iter().enumerate().filter(|(_, is_damaged)| *is_damaged);
-        damaged.extend(found.map(|(block, _)| slice * slice_blocks + block));
+        let flags = lane.decode(setup, &slice, &SliceBlocks::new(table, own), parent, target)?;
+        let found = slice.blocks.clone().zip(flags).filter(|(_, is_damaged)| *is_damaged);
+        damaged.extend(found.map(|(block, _)| block));
     }
     Ok(damaged)
 }

@@ -7,8 +7,12 @@ use recoup_device::{
     Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, Stream,
 };
 
+use super::super::fitted::Weights;
 use super::super::kernels::GROUP;
-use super::super::shape::BLOCK;
+use super::super::shape::{BLOCK, FrameShape};
+use super::super::tile::EDGE;
+use super::slices::Slice;
+use crate::neighbours::COEFFICIENTS;
 
 /// Threads of a thread block: a warp for each group of a block.
 const THREADS: u32 = (BLOCK / GROUP * 32) as u32;
@@ -26,33 +30,95 @@ pub(super) struct Parameters {
     pub(super) inverse: f64,
     pub(super) bound: f64,
     pub(super) last: i64,
+    /// The error up to which a parent's code is kept; negative for none.
+    pub(super) dead_band: f64,
 }
 
 // SAFETY: zeros are numbers.
 unsafe impl Zeroable for Parameters {}
 
-// SAFETY: four 8-byte numbers, any bytes of which are numbers, with nothing between them: in the
+// SAFETY: five 8-byte numbers, any bytes of which are numbers, with nothing between them: in the
 // order, and with the alignment, that C gives them on the device.
 unsafe impl Pod for Parameters {}
 
-/// The kernels of one lattice and one type of values.
+/// The values of a launch, as kernels take them; `Window` in qb_cut.cuh.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
+pub(super) struct Window {
+    /// Number of values.
+    n: u64,
+    /// Distance of rows and of planes.
+    row: u64,
+    plane: u64,
+    extents: [u32; 3],
+    stride: u32,
+    /// The weights, and a zero.
+    weights: [i16; COEFFICIENTS + 1],
+    is_fitted: u32,
+}
+
+// SAFETY: zeros are numbers.
+unsafe impl Zeroable for Window {}
+
+// SAFETY: numbers of 8, 4 and 2 bytes, any bytes of which are numbers, with nothing between them:
+// 24 bytes, 16, 36 and 4 are 80. The order and the alignment are those that C gives them.
+unsafe impl Pod for Window {}
+
+impl Window {
+    /// The values of a slice; `pitches` are the extents of the box they lie in.
+    pub(super) fn new(shape: FrameShape, slice: &Slice, pitches: [usize; 3]) -> Self {
+        let [row, column, _] = pitches;
+        let (stride, fitted) = match shape {
+            FrameShape::Line { stride, .. } => (stride, None),
+            FrameShape::Tiles { fitted, .. } => (1, fitted),
+        };
+        Self {
+            n: slice.values() as u64,
+            row: row as u64,
+            plane: (row * column) as u64,
+            // A line may be longer; its kernels read `n`.
+            extents: slice.extents.map(|extent| extent as u32),
+            stride: stride as u32,
+            weights: fitted.map_or([0; COEFFICIENTS + 1], Weights::to_device),
+            is_fitted: fitted.is_some().into(),
+        }
+    }
+
+    /// Values from the first to the last, with those between rows.
+    fn reach(&self) -> usize {
+        let [x, y, z] = self.extents.map(u64::from);
+        if y * z == 1 { self.n as usize } else { ((z - 1) * self.plane + (y - 1) * self.row + x) as usize }
+    }
+
+    /// Number of blocks.
+    fn blocks(&self, is_tiled: bool) -> usize {
+        match is_tiled {
+            true => self.extents.iter().map(|extent| extent.div_ceil(EDGE as u32) as usize).product(),
+            false => (self.n as usize).div_ceil(BLOCK),
+        }
+    }
+}
+
+/// The kernels of one lattice, one type of values and one kind of cut.
 #[derive(Clone, Debug)]
 pub(super) struct Kernels {
     encode: DeviceKernel,
     decode: DeviceKernel,
     scan: DeviceKernel,
     compact: DeviceKernel,
+    is_tiled: bool,
 }
 
 impl Kernels {
-    /// Compiles and loads the kernels of `source` for `device`.
-    pub(super) fn load(device: &Device, source: &str) -> Result<Self, DeviceError> {
+    /// Compiles and loads the kernels of `source`, for tiles or for lines, for `device`.
+    pub(super) fn load(device: &Device, source: &str, is_tiled: bool) -> Result<Self, DeviceError> {
         let module = DeviceModule::load(device, source, "qb.cuh")?;
         Ok(Self {
             encode: module.kernel("qb_encode")?,
             decode: module.kernel("qb_decode")?,
             scan: module.kernel("qb_scan")?,
             compact: module.kernel("qb_compact")?,
+            is_tiled,
         })
     }
 }
@@ -72,19 +138,33 @@ fn grid(blocks: u32, threads: u32) -> Grid {
     Grid { blocks, threads, shared_bytes: 0 }
 }
 
-/// Encodes `values`, at least one, into `target`; they may be read until the stream has come past
-/// this.
+/// Values in the memory of the device, and those of the parent at the same places.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ValueViews<'a, T> {
+    pub(super) values: DeviceView<'a, T>,
+    pub(super) parent: Option<DeviceView<'a, T>>,
+}
+
+/// A parent as kernels take it: null for none.
+fn parent_argument<'a, T>(parent: Option<&'a DeviceView<'_, T>>) -> &'a dyn Argument {
+    const NULL: &u64 = &0;
+    parent.map_or(NULL, |parent| parent as &dyn Argument)
+}
+
+/// Encodes the values of `window`, at least one, into `target`; they may be read until the stream
+/// has come past this.
 pub(super) fn encode<T>(
     stream: &Stream,
     kernels: &Kernels,
     lattice: Parameters,
-    values: DeviceView<'_, T>,
-    stride: u32,
+    window: Window,
+    source: ValueViews<'_, T>,
     target: &mut SliceBuffers,
 ) -> Result<(), DeviceError> {
-    let n = values.len() as u64;
     let slot_words = raw_words::<T>(BLOCK);
-    let blocks = values.len().div_ceil(BLOCK);
+    let blocks = window.blocks(kernels.is_tiled);
+    let ValueViews { values, parent } = source;
+    assert!(window.reach() <= values.len() && parent.is_none_or(|parent| window.reach() <= parent.len()));
     assert!(blocks <= target.words.len() && blocks <= target.errors.len() && blocks < target.offsets.len());
     assert!(blocks * slot_words <= target.slots.len() && blocks * slot_words <= target.compacted.len());
     let blocks = blocks as u32;
@@ -95,10 +175,12 @@ pub(super) fn encode<T>(
     let errors = errors.view_mut();
     let offsets = offsets.view_mut();
     let compacted = compacted.view_mut();
-    // SAFETY: as qb_encode is declared; a block reads its own values below n, and writes one slot,
-    // one word count and one error, for which there is room, as asserted.
+    let parent = parent_argument(parent.as_ref());
+    // SAFETY: as qb_encode is declared; a block reads its own values and those of the parent within
+    // the window, which both reach to, and writes one slot, one word count and one error, for which
+    // there is room, as asserted.
     unsafe {
-        let arguments: [&dyn Argument; 7] = [&lattice, &values, &n, &stride, &slots, &words, &errors];
+        let arguments: [&dyn Argument; 7] = [&lattice, &window, &values, parent, &slots, &words, &errors];
         kernels.encode.launch(stream, grid(blocks, THREADS), &arguments)?;
     }
     // SAFETY: as qb_scan is declared; it reads a word count for each block and writes one offset
@@ -122,22 +204,31 @@ pub(super) struct Blocks<'a> {
     pub(super) damaged: DeviceViewMut<'a, u32>,
 }
 
-/// Decodes blocks into `values`, at least one. Each block's words lie within all words: the caller
-/// sees to that.
+/// The place of decoded values, and the values of the parent at the same places.
+#[derive(Debug)]
+pub(super) struct DecodeViews<'a, T> {
+    pub(super) values: DeviceViewMut<'a, T>,
+    pub(super) parent: Option<DeviceView<'a, T>>,
+}
+
+/// Decodes blocks into the values of `window`, at least one. Each block's words lie within all
+/// words: the caller sees to that.
 pub(super) fn decode<T>(
     stream: &Stream,
     kernels: &Kernels,
     lattice: Parameters,
+    window: Window,
     blocks: Blocks<'_>,
-    values: &mut DeviceViewMut<'_, T>,
-    stride: u32,
+    target: DecodeViews<'_, T>,
 ) -> Result<(), DeviceError> {
-    let n = values.len() as u64;
-    let n_blocks = values.len().div_ceil(BLOCK);
+    let n_blocks = window.blocks(kernels.is_tiled);
     let Blocks { all, offsets, words, damaged } = blocks;
+    let DecodeViews { values, parent } = target;
+    assert!(window.reach() <= values.len() && parent.is_none_or(|parent| window.reach() <= parent.len()));
     assert!(n_blocks <= offsets.len() && n_blocks <= words.len() && n_blocks <= damaged.len());
-    let arguments: [&dyn Argument; 8] = [&lattice, &all, &offsets, &words, &n, &stride, &*values, &damaged];
+    let parent = parent_argument(parent.as_ref());
+    let arguments: [&dyn Argument; 8] = [&lattice, &window, &all, &offsets, &words, parent, &values, &damaged];
     // SAFETY: as qb_decode is declared; a block reads its own words only, whatever they hold, and
-    // writes its own values below n and one flag.
+    // the parent's values within the window, and writes its own values there and one flag.
     unsafe { kernels.decode.launch(stream, grid(n_blocks as u32, THREADS), &arguments) }
 }

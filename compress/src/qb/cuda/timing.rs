@@ -1,7 +1,7 @@
 //! The time that kernels take.
 
 /// Seconds of the kernels.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KernelTiming {
     /// Encoding, with blocks put one after the other.
     pub encode_seconds: f64,

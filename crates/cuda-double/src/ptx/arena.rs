@@ -105,6 +105,12 @@ impl Arguments {
         self.double_word(value.to_bits())
     }
 
+    /// Adds a structure whose largest member has 8 bytes.
+    #[must_use]
+    pub fn structure(self, bytes: &[u8]) -> Self {
+        self.with(bytes, 8)
+    }
+
     fn with(mut self, value: &[u8], alignment: usize) -> Self {
         self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
         self.bytes.extend_from_slice(value);

@@ -1,0 +1,69 @@
+//! Every frozen stream of both formats, written and read by a device.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use recoup_compress::QbCuda;
+use recoup_core::{Bound, Chain, Codec, Context, Parent};
+
+use super::device::on_device;
+use super::qb_cases::{Case, FORMATS, Floats};
+
+/// A stream, and the bytes of what it decodes to.
+struct FrozenStream {
+    frame: Vec<u8>,
+    values: Vec<u8>,
+}
+
+impl FrozenStream {
+    fn read(format: &str, name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(format);
+        let read = |extension: &str| fs::read(folder.join(name).with_extension(extension)).unwrap();
+        Self { frame: read("qb"), values: read("bin") }
+    }
+}
+
+/// First bytes of the hash that frames name a parent by: those that a frame coded against it has.
+fn hash_of_parent(frame: &[u8]) -> [u8; 16] {
+    *frame[56..].first_chunk().unwrap()
+}
+
+/// Writes a case on the device, and reads it back; the parents are those frozen.
+fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&FrozenStream>) -> QbCuda {
+    let codec = codec.with_arrangement(case.arrangement);
+    let parent = parent.map(|stream| Floats::from_bytes(case.values.element(), &stream.values));
+    let chain = match &parent {
+        Some(values) => Chain::Follow(Parent { values: values.lend(), hash: hash_of_parent(&stream.frame) }),
+        None if case.is_chained => Chain::Start,
+        None => Chain::Alone,
+    };
+    let context = Context { stride: case.stride, ..Context::grid(case.dims).chained(chain) };
+    let mut frame = Vec::new();
+    let encoded = codec
+        .encode(case.values.lend(), case.bound, &context, &mut frame)
+        .unwrap_or_else(|error| panic!("{}: {error}", case.name));
+    assert!(frame == stream.frame, "{}: other bytes", case.name);
+    assert_eq!(encoded.follows, case.arrangement.follows, "{}", case.name);
+    let mut values = case.values.zeros(case.values.len());
+    codec.decode(&frame, Bound::Lossless, &context, values.lend_mut()).unwrap();
+    assert!(values.to_bytes() == stream.values, "{}: other values", case.name);
+    case.check(&values);
+    codec
+}
+
+#[test]
+fn device_writes_every_frozen_stream_again_and_reads_it_to_its_frozen_bits() {
+    on_device(0, |mut codec| {
+        for (format, cases) in FORMATS {
+            let cases = cases();
+            let frozen: BTreeMap<&str, FrozenStream> =
+                cases.iter().map(|case| (case.name, FrozenStream::read(format, case.name))).collect();
+            for case in &cases {
+                let parent = case.parent.map(|name| &frozen[name]);
+                codec = compare(codec, case, &frozen[case.name], parent);
+            }
+            assert!(cases.len() > 10, "{format}: {} cases", cases.len());
+        }
+    });
+}

@@ -1,0 +1,101 @@
+//! Tiles, fitted tiles and frames against a parent: the device's code on fibers, and through the
+//! driver, against the host's codec.
+
+use recoup_compress::QbArrangement;
+use recoup_core::{Bound, Chain, Context, Parent, Values};
+
+use super::corpus::{Random, each_kind};
+use super::frames::Frame;
+use super::shim::{Shim, Sources, Twin, compare_frame, decoded};
+
+/// Extents around those of a tile.
+const GRIDS: [[usize; 3]; 4] = [[16, 16, 4], [17, 5, 18], [33, 16, 4], [4, 31, 9]];
+const BOUNDS: [Bound; 4] = [Bound::Absolute(1e-3), Bound::Lossless, Bound::Pointwise(1e-2), Bound::Absolute(1e-9)];
+const HASH: [u8; 16] = [7; 16];
+
+/// Lines, tiles and fitted tiles, alone and against a parent, with whole and half steps.
+pub(crate) fn arrangements() -> Vec<QbArrangement> {
+    let mut all = Vec::new();
+    for [in_tiles, is_fitted] in [[false, false], [true, false], [true, true]] {
+        for [follows, is_halved] in [[false, false], [true, false], [true, true]] {
+            all.push(QbArrangement { in_tiles, is_fitted, follows, is_halved });
+        }
+    }
+    all
+}
+
+/// A frame of a case, with what it was made of.
+struct Arranged<'a> {
+    label: String,
+    source: Sources<'a>,
+    frame: Frame,
+    context: Context<'a>,
+}
+
+/// The frames that the host does not store raw, of one kind of values before another.
+fn each_arranged(values: Values<'_>, before: Values<'_>, name: &str, case: usize, mut each: impl FnMut(Arranged<'_>)) {
+    let dims = GRIDS[case % GRIDS.len()];
+    for (turn, arrangement) in arrangements().into_iter().enumerate() {
+        let bound = BOUNDS[(case / GRIDS.len() + turn) % BOUNDS.len()];
+        let chain = Chain::Follow(Parent { values: before, hash: HASH });
+        let context = Context::grid(dims).chained(chain);
+        let label = format!("{name} on {dims:?}, {bound:?}, {arrangement:?}");
+        let Some(frame) = Frame::arranged(values, bound, &context, arrangement) else { continue };
+        let source = Sources { values, parent: frame.follows().then_some(before) };
+        each(Arranged { label, source, frame, context });
+    }
+}
+
+/// Frames of every kind of values and every arrangement, of both types.
+fn each_case(mut each: impl FnMut(Arranged<'_>)) {
+    for case in 0..GRIDS.len() {
+        let n = GRIDS[case].iter().product();
+        let kinds = each_kind(n, 5);
+        // Each kind on one of the grids: the fibers are slow.
+        for (number, input) in kinds.iter().enumerate().skip(case).step_by(GRIDS.len()) {
+            // The same a little later, and now and then something else.
+            let before: Vec<f64> = match number % 3 {
+                0 => kinds[(number + 1) % kinds.len()].values.clone(),
+                _ => input.values.iter().map(|x| x * (1.0 + 1e-6)).collect(),
+            };
+            let case = case + number * GRIDS.len();
+            if number / GRIDS.len() % 2 == 0 {
+                each_arranged(Values::F64(&input.values), Values::F64(&before), &input.name, case, &mut each);
+            } else {
+                let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();
+                let before: Vec<f32> = before.iter().map(|x| *x as f32).collect();
+                each_arranged(Values::F32(&singles), Values::F32(&before), &input.name, case, &mut each);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_arrangement_of_every_kind_of_values_has_the_hosts_bytes() {
+    let mut shim = Shim::start();
+    let mut compared = 0;
+    each_case(|Arranged { label, source, frame, context }| {
+        compare_frame(&mut shim, &label, source, &frame, &context);
+        compared += 1;
+    });
+    assert!(compared > 100, "only {compared} frames were not stored raw");
+}
+
+#[test]
+fn damaged_blocks_of_every_arrangement_are_the_hosts() {
+    let mut shim = Shim::start();
+    let mut random = Random(23);
+    let mut found = 0;
+    each_case(|Arranged { label, source, frame, context }| {
+        let mut blocks = frame.blocks.clone();
+        // Heads, where most is decided.
+        let bit = random.bits() as usize % (blocks.len().min(40) * 8);
+        blocks[bit / 8] ^= 1 << (bit % 8);
+        let (damaged, bytes) = shim.decode(source, &frame, &blocks);
+        let (expected, expected_bytes) = decoded(&frame.with_blocks(&blocks), source.values, &context);
+        assert_eq!(damaged, expected, "{label}, bit {bit}");
+        assert!(!damaged.is_empty() || bytes == expected_bytes, "{label}, bit {bit}");
+        found += usize::from(!damaged.is_empty());
+    });
+    assert!(found > 25, "only {found} damaged blocks");
+}
