@@ -204,6 +204,18 @@ impl Codec for Qb {
         }
     }
 
+    /// Encodes values on the device where they rest.
+    #[cfg(feature = "cuda")]
+    fn encode_held(
+        &self,
+        source: &recoup_core::HeldFrame<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Option<Result<Encoded, CodecError>> {
+        cuda::QbCuda::beside(source.values)?.encode_held(source, bound, context, target)
+    }
+
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
         bytes::check_shape(context, target.as_values().len())?;
         match target {

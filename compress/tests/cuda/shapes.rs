@@ -48,8 +48,8 @@ fn each_arranged(values: Values<'_>, before: Values<'_>, name: &str, case: usize
 
 /// Frames of every kind of values and every arrangement, of both types.
 fn each_case(mut each: impl FnMut(Arranged<'_>)) {
-    for case in 0..GRIDS.len() {
-        let n = GRIDS[case].iter().product();
+    for (case, dims) in GRIDS.iter().enumerate() {
+        let n = dims.iter().product();
         let kinds = each_kind(n, 5);
         // Each kind on one of the grids: the fibers are slow.
         for (number, input) in kinds.iter().enumerate().skip(case).step_by(GRIDS.len()) {
@@ -59,7 +59,7 @@ fn each_case(mut each: impl FnMut(Arranged<'_>)) {
                 _ => input.values.iter().map(|x| x * (1.0 + 1e-6)).collect(),
             };
             let case = case + number * GRIDS.len();
-            if number / GRIDS.len() % 2 == 0 {
+            if (number / GRIDS.len()).is_multiple_of(2) {
                 each_arranged(Values::F64(&input.values), Values::F64(&before), &input.name, case, &mut each);
             } else {
                 let singles: Vec<f32> = input.values.iter().map(|x| *x as f32).collect();

@@ -38,7 +38,7 @@ impl<'a> Setup<'a> {
     /// preconditioner.
     pub(crate) fn new(problem: &'a LinearProblem, args: &'a MethodArgs) -> Result<Self> {
         check(args)?;
-        let on_device = problem.device.as_ref().map(|device| device.place(problem, args)).transpose()?;
+        let on_device = problem.device.as_ref().map(|device| device.place(&problem.system(), args)).transpose()?;
         let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
         Ok(Self { problem, args, preconditioner, on_device, zeros, start: vec![0.0; problem.n()] })
     }

@@ -8,4 +8,4 @@ mod host;
 #[cfg(feature = "cuda")]
 pub(crate) use cuda::{PlacedSystem, SolveDevice};
 #[cfg(not(feature = "cuda"))]
-pub(crate) use host::{PlacedSystem, SolveDevice};
+pub(crate) use host::{NoDevice as SolveDevice, NoSystem as PlacedSystem};

@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_compiler_newer_than_the_driver_is_refused_with_both_versions() {
-        let Some(found) = compiler(None) else { return };
+        let found = compiler(None);
         let driver = CudaVersion { major: found.version.major - 1, minor: 9 };
         // Another one that fits may be installed, too.
         if let Err(error) = Compiler::find(Some(driver)) {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn code_of_a_newer_minor_version_is_loaded_and_its_ptx_is_not() {
-        let Some(mut compiler) = compiler(None) else { return };
+        let mut compiler = compiler(None);
         compiler.version.minor += 1;
         compiler.driver = Some(CudaVersion { minor: compiler.version.minor - 1, ..compiler.version });
         assert_eq!(compiler.architecture(Capability { major: 9, minor: 0 }), Ok(Architecture::Real(90)));

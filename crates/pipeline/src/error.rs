@@ -172,9 +172,9 @@ impl PipelineError {
     #[must_use]
     pub fn lost_place(&self) -> Option<&AfarError> {
         match self {
-            Self::Afar(error) | Self::Solve(SolveError::Afar(error)) => {
-                Some(error).filter(|error| error.kind == AfarErrorKind::Lost)
-            }
+            Self::Afar { source: error, .. }
+            | Self::RestoredInPart { source: error, .. }
+            | Self::Solve(SolveError::Afar(error)) => Some(error).filter(|error| error.kind == AfarErrorKind::Lost),
             _ => None,
         }
     }

@@ -28,27 +28,28 @@ pub(crate) fn run(root: &Path, long: bool) -> Result<()> {
     documentation(root)?;
     step("unit, integration and documentation tests");
     succeed(cargo(root).args(["test", "--locked", "--workspace"]))?;
+    let device_tests = device_tests(root)?;
     python(root)?;
     examples(root)?;
     features(root, long)?;
     licences(root)?;
     oldest_compiler(root)?;
-    count_device_tests(root)
-}
-
-/// Says how many tests of the steps before ran on the double of the driver or in its interpreter.
-/// None of them skips itself, and none may be ignored.
-fn count_device_tests(root: &Path) -> Result<()> {
-    let all = listed(root, &[])?;
-    let ignored = listed(root, &["--ignored"])?;
-    anyhow::ensure!(all > 0 && ignored == 0, "{ignored} of {all} device tests are ignored");
-    println!("\ndevice tests on the double: {all}, none skipped");
+    println!("\ndevice tests on the double: {device_tests}, none skipped");
     Ok(())
 }
 
+/// Returns how many tests of the workspace run on the double of the driver or in its interpreter.
+/// None of them skips itself, and none may be ignored.
+fn device_tests(root: &Path) -> Result<usize> {
+    let all = listed_tests(root, &[])?;
+    let ignored = listed_tests(root, &["--ignored"])?;
+    anyhow::ensure!(all > 0 && ignored == 0, "{ignored} of {all} device tests are ignored");
+    Ok(all)
+}
+
 /// Number of the device tests that `choice` selects; built as for the tests of the workspace.
-fn listed(root: &Path, choice: &[&str]) -> Result<usize> {
-    let binaries = ["cuda", "double", "driver", "ptx"].map(|name| ["--test", name]);
+fn listed_tests(root: &Path, choice: &[&str]) -> Result<usize> {
+    let binaries = ["cuda", "device", "device_runs", "double", "driver", "ptx"].map(|name| ["--test", name]);
     let mut list = cargo(root);
     list.args(["test", "--quiet", "--locked", "--workspace"]).args(binaries.as_flattened());
     let output = list.args(["--", "--list", "--format", "terse"]).args(choice).stderr(Stdio::inherit()).output()?;

@@ -3,10 +3,14 @@
 //! Lines that stand alone are encoded here. For any other frame, and one that raw values would be
 //! smaller than, the pipeline fetches the values.
 
-use recoup_core::{Bound, Chain, CodecError, Context, Encoded, HeldFrame, Values};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use recoup_core::{Bound, Chain, CodecError, Context, Encoded, HeldFrame, HeldValues, Values};
 use recoup_device::{DeviceElement, DeviceHeld};
 
-use super::lanes::{Element, LineSource};
+use super::lanes::{Element, FrameSource};
+use super::sys::ValueViews;
 use super::{QbCuda, foreign};
 use crate::effective_bound;
 use crate::qb::Qb;
@@ -14,6 +18,18 @@ use crate::qb::choice::{CodingPlan, FrameInput};
 use crate::qb::shape::FrameShape;
 
 impl QbCuda {
+    /// Returns QB on the device where values rest, the same for all who ask; `None` where they rest
+    /// on none, or where it has no way to run QB.
+    pub(crate) fn beside(values: &dyn HeldValues) -> Option<Arc<Self>> {
+        static OPENED: Mutex<BTreeMap<usize, Option<Arc<QbCuda>>>> = Mutex::new(BTreeMap::new());
+        let values = values.as_any();
+        let doubles = values.downcast_ref::<DeviceHeld<f64>>().map(DeviceHeld::device);
+        let device = doubles.or_else(|| values.downcast_ref::<DeviceHeld<f32>>().map(DeviceHeld::device))?;
+        let ordinal = device.info().ordinal;
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.entry(ordinal).or_insert_with(|| Self::open(ordinal).map(Arc::new).ok()).clone()
+    }
+
     /// Encodes a line that stands alone where it rests; `None` for any other frame.
     pub(super) fn encode_held_line(
         &self,
@@ -57,8 +73,9 @@ impl QbCuda {
         held.ticket().map_or(Ok(()), |ticket| ticket.wait()).map_err(|error| foreign(&error))?;
         let shape = FrameShape::Line { n, stride: input.stride };
         let plan = CodingPlan { shape, follows: false, is_halved: false };
-        let line = LineSource::Device(held.view().slice(source.start..source.start + n));
-        let error = self.encode_line(&input, &plan, line, target)?;
+        let values = held.view().slice(source.start..source.start + n);
+        let line = FrameSource::Device(ValueViews { values, parent: None });
+        let error = self.encode_planned(&input, &plan, line, target)?;
         let is_smaller = target.len() <= n * size_of::<T>();
         Ok(is_smaller.then(|| Qb::coded(&input, &plan, error)))
     }

@@ -6,11 +6,10 @@ use anyhow::Result;
 use recoup::core::{AfarErrorKind, Comm, SolveError, gather_json};
 use recoup::device::{Device, DeviceError, probe};
 use recoup::solvers::device::DeviceSystem;
-use recoup::solvers::{DeviceMaker, Method, MethodInputs};
+use recoup::solvers::{DeviceMaker, Method, MethodInputs, System};
 
 use crate::exit::Exit;
 use crate::options::{DeviceChoice, MethodArgs, PcKind, methods_with, name_of};
-use crate::problem::LinearProblem;
 use crate::ranks::agree;
 
 /// A CUDA device to solve on.
@@ -49,17 +48,17 @@ impl SolveDevice {
         agree(comm, open().map_err(refused))
     }
 
-    /// Copies a problem to the device, for the method of the options. Collective.
+    /// Copies a system to the device, for the method of the options. Collective.
     ///
     /// # Errors
     /// Exit 2 where method or preconditioner have no form on a device; else where the device fails
     /// or has no room.
-    pub(crate) fn place<'a>(&self, problem: &'a LinearProblem, args: &MethodArgs) -> Result<PlacedSystem<'a>> {
+    pub(crate) fn place<'a>(&self, system: &System<'a>, args: &MethodArgs) -> Result<PlacedSystem<'a>> {
         let maker = maker(args)?;
-        let comm = problem.comm();
-        let system = DeviceSystem::new(&problem.system(), &self.device).map_err(anyhow::Error::from);
+        let comm = system.comm;
+        let placed = DeviceSystem::new(system, &self.device).map_err(anyhow::Error::from);
         Ok(PlacedSystem {
-            system: agree(comm, system)?,
+            system: agree(comm, placed)?,
             maker,
             device_name: self.device.info().name.clone(),
             is_alone: comm.size() == 1,

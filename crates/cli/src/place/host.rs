@@ -2,22 +2,21 @@
 
 use anyhow::Result;
 use recoup::core::{Comm, SolveError};
-use recoup::solvers::{Method, MethodInputs};
+use recoup::solvers::{Method, MethodInputs, System};
 
 use crate::exit::Exit;
 use crate::options::{DeviceChoice, MethodArgs};
-use crate::problem::LinearProblem;
 
 /// A CUDA device to solve on: none.
-pub(crate) enum SolveDevice {}
+pub(crate) enum NoDevice {}
 
 /// A system on a device: none.
-pub(crate) enum PlacedSystem<'a> {
+pub(crate) enum NoSystem<'a> {
     /// Cannot be made.
     Never(std::convert::Infallible, &'a ()),
 }
 
-impl SolveDevice {
+impl NoDevice {
     /// Refuses a device.
     ///
     /// # Errors
@@ -31,12 +30,12 @@ impl SolveDevice {
     }
 
     /// Cannot be called.
-    pub(crate) fn place<'a>(&self, _problem: &'a LinearProblem, _args: &MethodArgs) -> Result<PlacedSystem<'a>> {
+    pub(crate) fn place<'a>(&self, _system: &System<'a>, _args: &MethodArgs) -> Result<NoSystem<'a>> {
         match *self {}
     }
 }
 
-impl<'a> PlacedSystem<'a> {
+impl<'a> NoSystem<'a> {
     /// Cannot be called.
     pub(crate) fn device_name(&self) -> &str {
         match *self {
