@@ -26,6 +26,12 @@ pub(crate) struct Account {
     pub(crate) failed_checkpoints: u64,
     pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
+    /// Frames encoded on the device.
+    #[serde(default)]
+    pub(crate) device_frames: u64,
+    /// Bytes of values that came from the device raw.
+    #[serde(default)]
+    pub(crate) device_bytes: u64,
     pub(crate) seconds_total: f64,
     pub(crate) seconds_blocking: f64,
     pub(crate) seconds_backpressure: f64,
@@ -123,6 +129,8 @@ impl Account {
             failed_checkpoints: report.failed.len() as u64,
             raw_bytes: saved.iter().map(|s| s.raw_bytes).sum(),
             payload_bytes: saved.iter().map(|s| s.payload_bytes).sum(),
+            device_frames: saved.iter().map(|s| s.afar.held_frames).sum(),
+            device_bytes: saved.iter().map(|s| s.afar.fetched_bytes).sum(),
             seconds_total: report.seconds_total,
             seconds_blocking: report.seconds_blocking,
             seconds_backpressure: total(saved, |spent| spent.wait_seconds),
@@ -163,6 +171,8 @@ impl Account {
         self.failed_checkpoints += last.failed_checkpoints;
         self.raw_bytes += last.raw_bytes;
         self.payload_bytes += last.payload_bytes;
+        self.device_frames += last.device_frames;
+        self.device_bytes += last.device_bytes;
         self.seconds_blocking += last.seconds_blocking;
         self.seconds_backpressure += last.seconds_backpressure;
         self.seconds_drain += last.seconds_drain;
@@ -392,6 +402,10 @@ pub(crate) struct RunJson {
     pub(crate) ratio_mean: Option<f64>,
     pub(crate) raw_bytes: u64,
     pub(crate) payload_bytes: u64,
+    /// Frames encoded on the device.
+    pub(crate) device_frames: u64,
+    /// Bytes of values that came from the device raw, to be measured, encoded or written.
+    pub(crate) device_bytes: u64,
     pub(crate) interval_seconds: Option<f64>,
     pub(crate) mtti_seconds: Option<f64>,
     pub(crate) seed: u64,
@@ -462,6 +476,8 @@ impl RunJson {
             ratio_mean: (account.payload_bytes > 0).then(|| account.raw_bytes as f64 / account.payload_bytes as f64),
             raw_bytes: account.raw_bytes,
             payload_bytes: account.payload_bytes,
+            device_frames: account.device_frames,
+            device_bytes: account.device_bytes,
             interval_seconds: account.interval_seconds,
             mtti_seconds: terms.mtti_seconds,
             seed: terms.seed,

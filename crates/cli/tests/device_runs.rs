@@ -81,7 +81,7 @@ fn versions(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_run_on_the_device_has_the_residuals_and_the_versions_of_the_host_byte_for_byte() {
     for case in CASES {
-        for scheme in ["exact", "lossy"] {
+        for scheme in ["exact", "lossy --codec qb"] {
             let dir = tempfile::tempdir().unwrap();
             let protected = format!("{case} --scheme {scheme} --interval 5it --keep 100 --failures at:7,16 --sync");
             let on = |place: &str, name: &str| {
@@ -95,6 +95,8 @@ fn a_run_on_the_device_has_the_residuals_and_the_versions_of_the_host_byte_for_b
                 assert_eq!(host[key], device[key], "{case} {scheme}: {key}");
             }
             assert_eq!(device["device"], "recoup CUDA double", "{case} {scheme}");
+            assert_eq!((&host["device_frames"], &host["device_bytes"]), (&Value::from(0), &Value::from(0)));
+            assert!(device["device_bytes"].as_u64() > Some(0), "{case} {scheme}: {device}");
             let [expected, found] = ["host", "device"].map(|name| dir.path().join(name));
             let logs = [&expected, &found].map(|path| residuals(&path.with_extension("csv")));
             assert!(logs[0].len() > 16 && logs[0] == logs[1], "{case} {scheme}: {logs:?}");

@@ -7,8 +7,8 @@
 //! ([`SKIPPED`]) is left out, and so is what this machine has no program for. Lines that begin with
 //! `mpirun` run where the program is built with MPI, the others where it is not; `--with-ft` needs
 //! an Open MPI that survives lost ranks, whose `mpirun` says nothing by its exit code then: an
-//! error the program prints counts. Any other first word is an error: a new kind of line needs a
-//! rule here.
+//! error the program prints counts. Lines that ask for a CUDA device get the double of one. Any
+//! other first word is an error: a new kind of line needs a rule here.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::fmt::Write as _;
@@ -84,6 +84,7 @@ fn runs(line: &str, place: &Path) -> bool {
     }
     assert!(RUN.contains(&first), "{line}\nno rule says what becomes of {first}: see crates/cli/tests/documents.rs");
     let is_here = match first {
+        _ if asks_for_a_device(line) && !cfg!(feature = "cuda") => false,
         "mpirun" if line.contains("--with-ft") => cfg!(feature = "mpi") && mpirun::surviving().is_some(),
         "mpirun" => cfg!(feature = "mpi") && mpirun::is_there(),
         _ if cfg!(feature = "mpi") => return false,
@@ -142,6 +143,8 @@ fn place() -> tempfile::TempDir {
     for folder in ["tests", "crates"] {
         symlink(root().join(folder), at(folder)).unwrap();
     }
+    std::fs::create_dir(at("driver")).unwrap();
+    symlink(recoup_cuda_double::Double::path(), at("driver/libcuda.so")).unwrap();
     // Built beside the program, as a dependency of these tests.
     let built = Path::new(env!("CARGO_BIN_EXE_recoup")).parent().unwrap().join("deps/librecoup_h5plugin.so");
     if built.exists() {
@@ -150,12 +153,18 @@ fn place() -> tempfile::TempDir {
     place
 }
 
+/// Whether a line asks for a CUDA device: it gets the double of one.
+fn asks_for_a_device(line: &str) -> bool {
+    line.contains(" --device") || line == "recoup device"
+}
+
 /// Runs what is to run, in one shell, and names the first line that fails.
 fn run_all(name: &str, lines: &[String], place: &Path) {
     let mut script = String::new();
     for line in lines.iter().filter(|line| runs(line, place)) {
         let here = |folder: &str| format!("{}/{folder}/", place.display());
         let line = line.replace("/tmp/", &here("tmp")).replace("/usr/local/", &here("usr/local"));
+        let line = if asks_for_a_device(&line) { format!("LD_LIBRARY_PATH={} {line}", here("driver")) } else { line };
         // The line itself comes last on stderr where it fails.
         writeln!(script, "line='{}'; {line}", line.replace('\'', "'\\''")).unwrap();
     }
