@@ -1,4 +1,5 @@
-//! CG on a CUDA device: versions saved from there, and a solve that goes on on the host bit for bit.
+//! CG on a CUDA device: versions saved from there, and a solve that goes on on the host bit for
+//! bit.
 //!
 //! `cargo run --release -p recoup-examples --example gpu`; without a device it says why.
 
