@@ -13,6 +13,7 @@ pub(crate) enum NoDevice {}
 /// A system on a device: none.
 pub(crate) enum NoSystem<'a> {
     /// Cannot be made.
+    #[expect(dead_code, reason = "a type without values that has the lifetime of one")]
     Never(std::convert::Infallible, &'a ()),
 }
 
