@@ -18,6 +18,8 @@ mod kernels;
 #[cfg(feature = "cuda")]
 #[path = "../../../tests/qb_cases.rs"]
 mod qb_cases;
+#[cfg(feature = "cuda")]
+mod scenarios;
 mod shapes;
 mod shim;
 
