@@ -1,23 +1,84 @@
-//! Protected arrays: NumPy arrays lent to a session for the time of a call.
+//! Protected arrays: NumPy arrays, and arrays on a CUDA device, lent to a session for the time of a
+//! call.
 
 use numpy::{
     PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use recoup::core::{Distribution, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut, revision_of};
+use recoup::core::{
+    Afar, Distribution, ElementType, Lent, LentMut, Registered, Resume, Role, Values, ValuesMut, Variable, VariableMut,
+    revision_of,
+};
 
 use crate::refused;
+
+/// The attribute of arrays on a CUDA device: CuPy's, PyTorch's, Numba's, JAX's.
+const INTERFACE: &str = "__cuda_array_interface__";
 
 /// An array under its name.
 pub(crate) struct ProtectedArray {
     pub(crate) name: String,
     pub(crate) role: Role,
-    pub(crate) array: Py<PyUntypedArray>,
+    pub(crate) place: ArrayPlace,
     /// Extents, fastest first.
     pub(crate) dims: [usize; 3],
     /// A spare: a variable only while versions hold it, or once it was taken into use.
     pub(crate) is_spare: bool,
     pub(crate) is_used: bool,
+}
+
+/// The place of an array's values.
+pub(crate) enum ArrayPlace {
+    NumPy(Py<PyUntypedArray>),
+    Device(DeviceArray),
+}
+
+/// An array on a device, as its CUDA array interface describes it.
+pub(crate) struct DeviceArray {
+    /// The object that owns the memory: it lives as long as it is protected.
+    _owner: Py<PyAny>,
+    address: usize,
+    element: ElementType,
+    shape: Vec<usize>,
+}
+
+impl DeviceArray {
+    /// Takes an array as its interface describes it.
+    fn new(name: &str, owner: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let typestr: String = interface.get_item("typestr")?.extract()?;
+        let shape: Vec<usize> = interface.get_item("shape")?.extract()?;
+        let (address, is_read_only): (usize, bool) = interface.get_item("data")?.extract()?;
+        let element = match typestr.trim_start_matches(['<', '|', '=']) {
+            "f8" => ElementType::F64,
+            "f4" => ElementType::F32,
+            "i8" => ElementType::I64,
+            "u1" => ElementType::Bytes,
+            other => {
+                let expected = "expected float64, float32, int64 or uint8";
+                return Err(refused(format!("array {name} is of type {other}, {expected}")));
+            }
+        };
+        if is_read_only {
+            return Err(refused(format!("array {name} is read-only: restore could not write to it")));
+        }
+        let strides: Option<Vec<isize>> = interface.call_method1("get", ("strides",))?.extract()?;
+        if strides.is_some_and(|strides| !is_contiguous(&shape, &strides, element.size())) {
+            return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
+        }
+        let array = Self { _owner: owner.clone().unbind(), address, element, shape };
+        array.borrow(name)?;
+        Ok(array)
+    }
+
+    /// Borrows the memory, once the program's work on the device is done.
+    fn borrow(&self, name: &str) -> PyResult<Box<dyn Afar>> {
+        let found = recoup::device_memory(self.address, self.element, self.shape.iter().product());
+        let found = found.map_err(|error| refused(format!("array {name}: {error}")))?;
+        found.ok_or_else(|| {
+            let what = "is on a device, it says, but no CUDA driver of this process knows its memory";
+            refused(format!("array {name} {what}"))
+        })
+    }
 }
 
 impl ProtectedArray {
@@ -26,8 +87,19 @@ impl ProtectedArray {
     /// # Errors
     /// [`crate::Error`] for a role that is none, and for an array that is not contiguous in C order
     /// or of another type than f64, f32, i64 and u8.
-    pub(crate) fn new(name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, is_spare: bool) -> PyResult<Self> {
+    pub(crate) fn new(name: &str, array: &Bound<'_, PyAny>, role: &str, is_spare: bool) -> PyResult<Self> {
         let role = role_of(role)?;
+        if let Some(interface) = array.getattr_opt(INTERFACE)? {
+            let array = DeviceArray::new(name, array, &interface)?;
+            if matches!(role, Role::Iterate | Role::Direction) && array.element != ElementType::F64 {
+                return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.element)));
+            }
+            let dims = dims(&array.shape);
+            let name = name.to_owned();
+            let place = ArrayPlace::Device(array);
+            return Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare });
+        }
+        let array = array.cast::<PyUntypedArray>()?;
         if !array.is_c_contiguous() {
             return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
         }
@@ -37,8 +109,8 @@ impl ProtectedArray {
         }
         let name = name.to_owned();
         let dims = dims(array.shape());
-        let array = array.clone().unbind();
-        Ok(Self { name, role, array, dims, is_spare, is_used: !is_spare })
+        let place = ArrayPlace::NumPy(array.clone().unbind());
+        Ok(Self { name, role, place, dims, is_spare, is_used: !is_spare })
     }
 
     fn distribution(&self) -> Distribution {
@@ -49,6 +121,17 @@ impl ProtectedArray {
             _ => Distribution::RankLocal,
         }
     }
+}
+
+/// Returns whether values of `size` bytes follow each other in C order; strides are in bytes.
+fn is_contiguous(shape: &[usize], strides: &[isize], size: usize) -> bool {
+    let mut expected = size;
+    shape.len() == strides.len()
+        && shape.iter().zip(strides).rev().all(|(extent, stride)| {
+            let is_next = *extent == 1 || usize::try_from(*stride) == Ok(expected);
+            expected *= extent;
+            is_next
+        })
 }
 
 fn role_of(name: &str) -> PyResult<Role> {
@@ -80,6 +163,7 @@ pub(crate) enum ReadableArray<'py> {
     F32(PyReadonlyArrayDyn<'py, f32>),
     I64(PyReadonlyArrayDyn<'py, i64>),
     Bytes(PyReadonlyArrayDyn<'py, u8>),
+    Device(Box<dyn Afar>),
 }
 
 impl<'py> ReadableArray<'py> {
@@ -99,13 +183,14 @@ impl<'py> ReadableArray<'py> {
         }
     }
 
-    fn values(&self) -> PyResult<Values<'_>> {
-        Ok(match self {
+    fn lend(&self) -> PyResult<Lent<'_>> {
+        Ok(Lent::Near(match self {
             Self::F64(array) => Values::F64(array.as_slice().map_err(refused)?),
             Self::F32(array) => Values::F32(array.as_slice().map_err(refused)?),
             Self::I64(array) => Values::I64(array.as_slice().map_err(refused)?),
             Self::Bytes(array) => Values::Bytes(array.as_slice().map_err(refused)?),
-        })
+            Self::Device(memory) => return Ok(Lent::Afar(&**memory)),
+        }))
     }
 }
 
@@ -114,7 +199,11 @@ impl<'py> ReadableArray<'py> {
 /// # Errors
 /// [`crate::Error`] when one is borrowed to be written.
 pub(crate) fn read<'py>(py: Python<'py>, all: &[ProtectedArray]) -> PyResult<Vec<ReadableArray<'py>>> {
-    all.iter().filter(|p| p.is_used).map(|p| ReadableArray::of(&p.name, p.array.bind(py))).collect()
+    let reading = |p: &ProtectedArray| match &p.place {
+        ArrayPlace::NumPy(array) => ReadableArray::of(&p.name, array.bind(py)),
+        ArrayPlace::Device(array) => array.borrow(&p.name).map(ReadableArray::Device),
+    };
+    all.iter().filter(|p| p.is_used).map(reading).collect()
 }
 
 /// Names the first value that is NaN or infinite; `index` says how Python finds it.
@@ -135,13 +224,13 @@ impl<'a> LentArrays<'a> {
         let pairs = all.iter().filter(|p| p.is_used).zip(readings);
         let variable = |(p, reading): (&'a ProtectedArray, &'a ReadableArray<'_>)| {
             let dims = p.dims;
-            let values = reading.values()?;
+            let values = reading.lend()?;
             Ok(Variable { dims, ..Variable::new(&p.name, p.role, values, p.distribution()) })
         };
         Ok(Self(pairs.map(variable).collect::<PyResult<_>>()?))
     }
 
-    /// Names the first value of an iterate that is NaN or infinite.
+    /// Names the first value of an iterate here that is NaN or infinite.
     pub(crate) fn not_finite(&self) -> Option<String> {
         self.0.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
             let Some(Values::F64(values)) = variable.values.near() else { return None };
@@ -171,6 +260,7 @@ pub(crate) enum WritableArray<'py> {
     F32(PyReadwriteArrayDyn<'py, f32>),
     I64(PyReadwriteArrayDyn<'py, i64>),
     Bytes(PyReadwriteArrayDyn<'py, u8>),
+    Device(Box<dyn Afar>),
 }
 
 impl<'py> WritableArray<'py> {
@@ -179,7 +269,10 @@ impl<'py> WritableArray<'py> {
     /// # Errors
     /// [`crate::Error`] when it is borrowed otherwise, or not to be written.
     pub(crate) fn of(py: Python<'py>, protected: &ProtectedArray) -> PyResult<Self> {
-        let array = protected.array.bind(py);
+        let array = match &protected.place {
+            ArrayPlace::NumPy(array) => array.bind(py),
+            ArrayPlace::Device(array) => return array.borrow(&protected.name).map(Self::Device),
+        };
         let busy = |error| refused(format!("array {}: {error}", protected.name));
         if let Ok(array) = array.cast::<PyArrayDyn<f64>>() {
             array.try_readwrite().map(Self::F64).map_err(busy)
@@ -193,20 +286,21 @@ impl<'py> WritableArray<'py> {
         }
     }
 
-    fn values(&mut self) -> PyResult<ValuesMut<'_>> {
-        Ok(match self {
+    fn lend_mut(&mut self) -> PyResult<LentMut<'_>> {
+        Ok(LentMut::Near(match self {
             Self::F64(array) => ValuesMut::F64(array.as_slice_mut().map_err(refused)?),
             Self::F32(array) => ValuesMut::F32(array.as_slice_mut().map_err(refused)?),
             Self::I64(array) => ValuesMut::I64(array.as_slice_mut().map_err(refused)?),
             Self::Bytes(array) => ValuesMut::Bytes(array.as_slice_mut().map_err(refused)?),
-        })
+            Self::Device(memory) => return Ok(LentMut::Afar(&mut **memory)),
+        }))
     }
 }
 
 /// One variable lent to be restored.
 struct RestoreTarget<'a> {
     protected: &'a ProtectedArray,
-    values: ValuesMut<'a>,
+    values: LentMut<'a>,
     is_used: bool,
 }
 
@@ -214,7 +308,15 @@ impl RestoreTarget<'_> {
     fn variable(&self) -> Variable<'_> {
         let ProtectedArray { name, role, dims, .. } = self.protected;
         let distribution = self.protected.distribution();
-        Variable { dims: *dims, ..Variable::new(name, *role, self.values.as_values(), distribution) }
+        Variable { dims: *dims, ..Variable::new(name, *role, self.values.as_lent(), distribution) }
+    }
+
+    fn variable_mut(&mut self) -> VariableMut<'_> {
+        let values = match &mut self.values {
+            LentMut::Near(values) => LentMut::Near(values.reborrow()),
+            LentMut::Afar(values) => LentMut::Afar(&mut **values),
+        };
+        VariableMut::new(&self.protected.name, values)
     }
 }
 
@@ -228,7 +330,7 @@ impl<'a> RestoreTargets<'a> {
     /// [`crate::Error`] when an array has changed its layout.
     pub(crate) fn new(all: &'a [ProtectedArray], writings: &'a mut [WritableArray<'_>]) -> PyResult<Self> {
         let target = |(protected, writing): (&'a ProtectedArray, &'a mut WritableArray<'_>)| {
-            Ok(RestoreTarget { protected, values: writing.values()?, is_used: protected.is_used })
+            Ok(RestoreTarget { protected, values: writing.lend_mut()?, is_used: protected.is_used })
         };
         Ok(Self(all.iter().zip(writings).map(target).collect::<PyResult<_>>()?))
     }
@@ -250,7 +352,7 @@ impl Registered for RestoreTargets<'_> {
 
     fn variables_mut(&mut self) -> Vec<VariableMut<'_>> {
         let used = self.0.iter_mut().filter(|target| target.is_used);
-        used.map(|target| VariableMut::new(&target.protected.name, target.values.reborrow())).collect()
+        used.map(RestoreTarget::variable_mut).collect()
     }
 
     fn make_room(&mut self, saved: &[&str]) {

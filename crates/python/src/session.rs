@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use numpy::{PyReadonlyArray1, PyUntypedArray};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use recoup::Builder;
 use recoup::comm::Solo;
@@ -167,7 +167,7 @@ impl PySession {
 
     /// Lends an array under a name; an array lent before under that name is replaced.
     #[pyo3(signature = (name, array, role, spare))]
-    fn protect(&self, name: &str, array: &Bound<'_, PyUntypedArray>, role: &str, spare: bool) -> PyResult<()> {
+    fn protect(&self, name: &str, array: &Bound<'_, PyAny>, role: &str, spare: bool) -> PyResult<()> {
         let protected = ProtectedArray::new(name, array, role, spare)?;
         let mut state = self.state()?;
         state.session()?;

@@ -7,7 +7,7 @@ import os
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,13 @@ from ._operator import doubles, lent_operator
 
 if TYPE_CHECKING:
     from .scipy import Callback
+
+class CudaArray(Protocol):
+    """An array on a CUDA device."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
 
 Scheme = Literal["auto", "none", "traditional", "exact", "lossless", "lossy"]
 Role = Literal["iterate", "direction", "dynamic", "recomputed"]
@@ -162,11 +169,14 @@ class Session:
         self._process = os.getpid()
         _open.add(self)
 
-    def protect(self, name: str, array: npt.NDArray[Any], role: Role = "dynamic", *, spare: bool = False) -> None:
+    def protect(self, name: str, array: npt.NDArray[Any] | CudaArray, role: Role = "dynamic", *, spare: bool = False) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
         The array is float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which
         codecs use. An array protected before under this name is replaced. The session keeps a reference.
+
+        An array on a CUDA device (one with ``__cuda_array_interface__``: CuPy, PyTorch, Numba, JAX) stays there: a save
+        copies it within the device, once all work of the device's primary context is done.
 
         Parameters
         ----------
