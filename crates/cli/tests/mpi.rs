@@ -87,6 +87,41 @@ fn failures_strike_all_ranks_and_all_go_on_from_one_version() {
     }
 }
 
+/// Files of the versions of a run.
+#[cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
+fn files(folder: &Path) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
+    let list = |folder: &Path| -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.exists()).collect()
+    };
+    let all = list(folder).into_iter().filter(|path| path.is_dir()).flat_map(|version| list(&version));
+    all.map(|path| (path.strip_prefix(folder).unwrap().to_owned(), std::fs::read(&path).unwrap())).collect()
+}
+
+/// On the double of a device, which both share: values between them go by the host.
+#[cfg(all(feature = "cuda", target_os = "linux", target_env = "gnu"))]
+#[test]
+fn two_ranks_on_a_device_write_the_versions_of_two_on_the_host_byte_for_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(recoup_cuda_double::Double::path(), dir.path().join("libcuda.so")).unwrap();
+    for operator in ["csr", "stencil"] {
+        let problem =
+            format!("--poisson3d 10 --operator {operator} --rhs-kind random --method cg --pc jacobi --rtol 1e-8");
+        let protection = "--scheme lossy --codec qb --interval 5it --keep 100 --failures at:12 --sync --threads 1";
+        let on = |place: &str| {
+            let ended = mpirun::job(2, |command| {
+                command.args(["env", &format!("LD_LIBRARY_PATH={}", dir.path().display())]);
+                add(command, &format!("run {problem} {protection} --dir {operator}{place} {place}"), dir.path());
+            });
+            assert!(ended.success(), "{operator} {place}: {ended}");
+            files(&dir.path().join(format!("{operator}{place}/solve")))
+        };
+        let [host, device] = ["", "--device"].map(on);
+        assert!(host.len() > 12, "{operator}: {:?}", host.keys());
+        assert_eq!(host.keys().collect::<Vec<_>>(), device.keys().collect::<Vec<_>>(), "{operator}");
+        host.iter().for_each(|(name, bytes)| assert!(device[name] == *bytes, "{operator}: {} differs", name.display()));
+    }
+}
+
 #[test]
 fn failures_by_the_clock_strike_all_ranks_at_the_same_iteration() {
     let dir = tempfile::tempdir().unwrap();

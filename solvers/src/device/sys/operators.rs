@@ -15,8 +15,7 @@ const SLICE: usize = 32;
 const PLANE_LANES: u32 = 8;
 
 /// An operator on a device: all rows of it, without neighbours on other ranks.
-///
-/// A rank's share of the rows would get its halo here, through the host, before each product.
+/// [`DeviceShare`](crate::device::DeviceShare) has the rows of one rank.
 #[derive(Debug)]
 pub struct DeviceOperator {
     rows: u32,
