@@ -13,12 +13,13 @@ use serde_json::Value;
 
 /// Problems and methods of whole runs: each method that has a form on a device, both operators,
 /// with a preconditioner and without.
-const CASES: [&str; 5] = [
+const CASES: [&str; 6] = [
     "--poisson3d 12 --method cg --pc jacobi --rhs-kind random --rtol 1e-8",
     "--poisson3d 12 --operator stencil --method cg --rhs-kind random --rtol 1e-8",
     "--poisson3d 9 --method gmres --restart 10 --pc jacobi --rhs-kind random --rtol 1e-8",
     "--matrix sherman1 --method bicgstab --pc jacobi --rtol 1e-8",
     "--poisson3d 8 --operator stencil --method jacobi --rhs-kind random --rtol 1e-2",
+    "--poisson3d 24 --method cg --pc jacobi --rhs-kind random --rtol 1e-8",
 ];
 
 /// A matrix of the repository.

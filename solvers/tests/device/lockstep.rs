@@ -14,7 +14,7 @@ use recoup_testkit::{doubles, set_doubles};
 use super::support::{compare, on_device, wave};
 
 /// Orders in which the double does its work, drawn from as many seeds.
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 100;
 /// Tolerance of every solve.
 pub(crate) const TOLERANCE: f64 = 1e-8;
 /// Steps of a solve that are compared.
