@@ -104,7 +104,7 @@ fn values_that_rest_on_the_device_give_the_hosts_payload_there() {
         let stream = Stream::new(device.device()).unwrap();
         let values: Vec<f64> = patchwork(3).values.into_iter().take(5 * BLOCK + 77).collect();
         let vector = DeviceVector { values: DeviceVec::copy_of(&stream, &values).unwrap(), stream };
-        let held = vector.hold(None).unwrap();
+        let held = vector.hold(vector.len(), None).unwrap();
         let encode = |start: usize, bound: Bound, context: &Context<'_>| {
             let mut found = Vec::new();
             let frame = HeldFrame { values: held.as_ref(), start, parent: None };

@@ -23,21 +23,23 @@ pub trait Afar: Send + Sync {
         self.len() == 0
     }
 
-    /// Freezes the values as they are now. What the owner does to them after this returns does not
-    /// change the copy; the copying may still go on. `earlier` is a copy that is not needed any
-    /// more: its memory is used again where it fits.
+    /// Freezes the values as they are now, and repeats the last of them until the copy has
+    /// `padded_len`, which is not less than their number. What the owner does to them after this
+    /// returns does not change the copy; the copying may still go on. `earlier` is a copy that is
+    /// not needed any more: its memory is used again where it fits.
     ///
     /// # Errors
     /// [`AfarError`] when there is no room for a copy, or the place is lost.
-    fn hold(&self, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError>;
+    fn hold(&self, padded_len: usize, earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError>;
 
-    /// Makes room for as many values, where they rest, to be filled by a restore.
+    /// Makes room for `padded_len` values, where these rest, to be filled by a restore.
     ///
     /// # Errors
     /// [`AfarError`] when there is no room, or the place is lost.
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError>;
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError>;
 
-    /// Overwrites the values with those of `held`, which has the same type and number of elements.
+    /// Overwrites the values with the first of `held`, which has the same type and not fewer
+    /// elements.
     ///
     /// # Errors
     /// [`AfarError`] when the place is lost; the values are then undefined.
@@ -55,7 +57,7 @@ pub trait HeldValues: Send + Sync {
     /// Returns the type of the elements.
     fn element(&self) -> ElementType;
 
-    /// Returns the number of elements.
+    /// Returns the number of elements, padding among them.
     fn len(&self) -> usize;
 
     /// Returns whether there are no elements.
@@ -76,6 +78,16 @@ pub trait HeldValues: Send + Sync {
     /// [`AfarError`] when the place is lost.
     fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError>;
 
+    /// Returns whether `other` has the same type and number of elements, and rests at the same
+    /// place.
+    fn is_alike(&self, other: &dyn HeldValues) -> bool;
+
+    /// Makes room for as many values at the same place.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there is no room, or the place is lost.
+    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError>;
+
     /// Shows the copy to a codec or an owner that knows its place.
     fn as_any(&self) -> &dyn Any;
 
@@ -87,6 +99,39 @@ impl fmt::Debug for dyn HeldValues + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HeldValues({} {})", self.len(), self.element())
     }
+}
+
+/// Products and sums of a linear system `A x = b`, made where its vectors rest, beside what the
+/// solver does there: for each, the local part, with the bits of the host's [`Operator`].
+///
+/// [`Operator`]: crate::Operator
+pub trait AfarProblem: Send + Sync {
+    /// Returns whether values rest where this problem does.
+    fn is_beside(&self, values: &dyn HeldValues) -> bool;
+
+    /// `||b - A x||^2`.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the place fails, or the values rest elsewhere or are too few.
+    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, AfarError>;
+
+    /// `x . x`.
+    ///
+    /// # Errors
+    /// Those of [`AfarProblem::squared_residual`].
+    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, AfarError>;
+
+    /// `v . A v`.
+    ///
+    /// # Errors
+    /// Those of [`AfarProblem::squared_residual`].
+    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, AfarError>;
+
+    /// `(w - v) . A (w - v)`.
+    ///
+    /// # Errors
+    /// Those of [`AfarProblem::squared_residual`].
+    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, AfarError>;
 }
 
 /// The place where values rest failed.

@@ -29,7 +29,7 @@ mod store_error;
 mod values;
 mod variable;
 
-pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
+pub use afar::{Afar, AfarError, AfarErrorKind, AfarProblem, HeldValues};
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, Parent};

@@ -79,6 +79,11 @@ pub trait Operator {
         Ok(r.iter().map(|r| r * r).sum())
     }
 
+    /// The local part of `x . x`.
+    fn squared_norm(&self, x: &[f64]) -> f64 {
+        x.iter().map(|x| x * x).sum()
+    }
+
     /// One sweep `x + omega D^-1 (b - A x)`, and the local part of `||b - A x||^2` for the iterate
     /// before it. The next iterate stands in `x` where [`Operator::sweeps_in_place`], else in
     /// `target`.

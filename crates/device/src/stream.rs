@@ -98,6 +98,23 @@ impl Stream {
             bytes => self.context().enter()?.copy(*source.address(), *target.address(), bytes, self.handle()),
         }
     }
+
+    /// Repeats the last of the first `len` values up to the end of `target`, as its next work: in
+    /// copies of what is there, each as long as all before it.
+    ///
+    /// # Errors
+    /// [`DeviceError::Driver`] when the driver refuses.
+    pub fn repeat_last<T>(&self, len: usize, target: &mut DeviceViewMut<'_, T>) -> Result<(), DeviceError> {
+        let Some(last) = len.checked_sub(1) else { return Ok(()) };
+        let mut end = len;
+        while end < target.len() {
+            let more = (end - last).min(target.len() - end);
+            let [there, mut rest] = target.split_at(end);
+            self.copy(there.as_view().slice(last..last + more), &mut rest.slice(0..more))?;
+            end += more;
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Queue {

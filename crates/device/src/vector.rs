@@ -39,11 +39,6 @@ impl<T: Pod> DeviceVec<T> {
         Ok(Self { context, address, len, elements: PhantomData })
     }
 
-    /// No values.
-    pub(crate) fn none(device: &Device) -> Self {
-        Self { context: Arc::clone(device.context()), address: 0, len: 0, elements: PhantomData }
-    }
-
     /// `len` zeros, as later work of `stream` sees them.
     ///
     /// # Errors

@@ -110,6 +110,14 @@ impl<'a, T> DeviceViewMut<'a, T> {
         DeviceViewMut::at(part.address, part.len)
     }
 
+    /// The first `middle` values, and the rest.
+    pub fn split_at(&mut self, middle: usize) -> [DeviceViewMut<'_, T>; 2] {
+        [0..middle, middle..self.len].map(|range| {
+            let part = self.as_view().slice(range);
+            DeviceViewMut::at(part.address, part.len)
+        })
+    }
+
     /// The values of `range`, in place of all.
     #[must_use]
     pub fn into_slice(self, range: Range<usize>) -> Self {

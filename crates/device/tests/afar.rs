@@ -38,15 +38,15 @@ fn scenario() -> Result<Found, AfarError> {
     let [one, two] = [1, 5000].map(|first| DeviceVec::copy_of(&stream, &values(first)));
     let two = two.map_err(driver)?;
     let mut owner = DeviceVector { values: one.map_err(driver)?, stream };
-    let frozen = owner.hold(None)?;
+    let frozen = owner.hold(LEN, None)?;
     owner.stream.copy(two.view(), &mut owner.values.view_mut()).map_err(driver)?;
     let mut first = vec![0.0; LEN];
     frozen.fetch(0, ValuesMut::F64(&mut first))?;
-    let again = owner.hold(Some(frozen))?;
+    let again = owner.hold(LEN, Some(frozen))?;
     owner.stream.fill_zero(&mut owner.values.view_mut()).map_err(driver)?;
     let mut second = vec![0.0; 300];
     again.fetch(700, ValuesMut::F64(&mut second))?;
-    let mut room = owner.room()?;
+    let mut room = owner.room(LEN)?;
     room.put(0, Values::F64(&values(9)[..600]))?;
     room.put(600, Values::F64(&values(9)[600..]))?;
     owner.overwrite(room.as_ref())?;
@@ -127,8 +127,8 @@ fn values_of_another_place_or_shape_are_refused() {
     let vector = |len| DeviceVector { values: DeviceVec::<f64>::zeros(&stream, len).unwrap(), stream: stream.clone() };
     let short = vector(3);
     let mut long = vector(4);
-    let held = short.hold(None).unwrap();
+    let held = short.hold(3, None).unwrap();
     assert!(long.overwrite(held.as_ref()).is_err());
     assert!(held.fetch(0, ValuesMut::F32(&mut [0.0; 3])).is_err());
-    assert_eq!(long.hold(Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
+    assert_eq!(long.hold(4, Some(held)).unwrap().len(), 4, "memory that does not fit is not used");
 }

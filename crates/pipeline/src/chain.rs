@@ -10,9 +10,10 @@
 //! together. Were each keyed at its own turn, some frame would follow in every version, and the
 //! versions a store has to keep would never end.
 
-use recoup_core::{Chain, Codec, Store, VariableRecord};
+use recoup_core::{Chain, Codec, Parent, Store, VariableRecord};
 
-use crate::staging::{Buffer, frame_len};
+use crate::placed::{PlacedParent, PlacedValues};
+use crate::staging::Staged;
 
 /// Bytes of a payload's hash that a frame coded against it carries.
 const HASH_BYTES: usize = 16;
@@ -31,7 +32,7 @@ pub(crate) fn payload_hash(payload: &[u8]) -> PayloadHash {
 pub(crate) struct Decoded {
     pub(crate) version: u64,
     pub(crate) record: VariableRecord,
-    pub(crate) values: Buffer,
+    pub(crate) values: PlacedValues,
     /// One per frame.
     pub(crate) hashes: Vec<PayloadHash>,
 }
@@ -71,23 +72,25 @@ impl<'a> ChainLink<'a> {
         }
     }
 
-    /// Returns the same for one frame.
-    pub(crate) fn chain(self, run: usize) -> Chain<'a> {
+    /// Returns the frame that one frame may be coded against.
+    pub(crate) fn parent(self, run: usize) -> Option<PlacedParent<'a>> {
         match self {
-            Self::Alone => Chain::Alone,
-            Self::Key => Chain::Start,
-            Self::After(decoded) => Chain::Follow(decoded.parent(run)),
+            Self::After(Decoded { values, hashes, .. }) => Some(PlacedParent { values, hash: hashes[run] }),
+            Self::Alone | Self::Key => None,
+        }
+    }
+
+    /// Returns the relation of one frame to the version before, its parent here.
+    pub(crate) fn chain(self, parent: Option<Parent<'a>>) -> Chain<'a> {
+        match parent {
+            Some(parent) => Chain::Follow(parent),
+            None if self.is_chained() => Chain::Start,
+            None => Chain::Alone,
         }
     }
 }
 
 impl Decoded {
-    /// Returns one frame of it as a parent.
-    fn parent(&self, run: usize) -> recoup_core::Parent<'_> {
-        let len = frame_len(&self.record);
-        recoup_core::Parent { values: self.values.slice(run * len, len), hash: self.hashes[run] }
-    }
-
     /// Returns whether frames of `record` cover the same values.
     fn covers(&self, record: &VariableRecord) -> bool {
         let ours = &self.record;
@@ -103,8 +106,8 @@ pub(crate) struct Chains {
     key_every: usize,
     published: Base,
     draft: Vec<Decoded>,
-    /// Buffers to be used again.
-    spare: Vec<Buffer>,
+    /// Memory to be used again.
+    spare: Vec<PlacedValues>,
 }
 
 impl Chains {
@@ -112,22 +115,28 @@ impl Chains {
         Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
     }
 
+    /// Brings what a variable may be coded against to its place. Where that fails it stays, and
+    /// nothing is coded against it.
+    pub(crate) fn bring_beside(&mut self, staged: &Staged) {
+        let parent = self.published.variables.iter_mut().find(|decoded| decoded.covers(&staged.record));
+        let brought = parent.map(|parent| parent.values.bring_beside(&staged.values, &staged.record));
+        if let Some(Err(error)) = brought {
+            tracing::debug!(variable = %staged.record.name, %error, "coded alone");
+        }
+    }
+
     /// Returns the place of a variable of `version`, in a store that has to hold all it is coded
     /// against.
-    pub(crate) fn link(
-        &self,
-        version: u64,
-        record: &VariableRecord,
-        codec: &dyn Codec,
-        store: &dyn Store,
-    ) -> ChainLink<'_> {
+    pub(crate) fn link(&self, version: u64, staged: &Staged, codec: &dyn Codec, store: &dyn Store) -> ChainLink<'_> {
+        let record = &staged.record;
         if self.key_every <= 1 || !codec.can_follow() {
             return ChainLink::Alone;
         }
         // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
         // begins a new one.
         let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
-        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
+        let is_here = |d: &Decoded| d.covers(record) && d.values.is_beside(&staged.values);
+        let can_follow = |d: &&Decoded| d.version < version && is_here(d) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
         before.map_or(ChainLink::Key, ChainLink::After)
@@ -139,10 +148,10 @@ impl Chains {
         &mut self,
         version: u64,
         record: &VariableRecord,
-        decoded: &mut Buffer,
+        decoded: &mut PlacedValues,
         hashes: Vec<PayloadHash>,
     ) {
-        let spare = self.spare.pop().unwrap_or_else(|| Buffer::new(record.element));
+        let spare = self.spare.pop().unwrap_or_else(|| PlacedValues::none(record.element));
         let values = std::mem::replace(decoded, spare);
         self.draft.push(Decoded { version, record: record.clone(), values, hashes });
     }

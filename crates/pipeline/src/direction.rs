@@ -11,6 +11,7 @@ use recoup_model::residual_bound::Verdict;
 use crate::PipelineError;
 use crate::encoding::{Judge, Stopwatch, largest};
 use crate::job::CheckpointJob;
+use crate::measures::{JudgedVector, Measures};
 
 /// Bounds tried before the direction is saved without loss.
 const TRIES_MAX: u32 = 4;
@@ -21,13 +22,11 @@ const MARGIN: f64 = 0.95;
 /// most by this factor, which costs a bit a value.
 const LOOSE_MAX: f64 = 4.0;
 
-/// Measures directions in the energy norm of the operator.
+/// The energy norm of the operator.
 pub(crate) struct EnergyNorm {
     trace: f64,
     /// A bound on `||A||_2`, where products are made in the solver's place and it is near enough.
     spectral: Option<f64>,
-    difference: Vec<f64>,
-    product: Vec<f64>,
 }
 
 impl EnergyNorm {
@@ -44,43 +43,43 @@ impl EnergyNorm {
         let spectral = if operator.is_applied_behind() { None } else { largest(comm, operator.largest_row_sum())? };
         let spectral = spectral.filter(|spectral| n * spectral <= LOOSE_MAX * trace);
         let trace = spectral.map_or(trace, |spectral| n * spectral);
-        Ok(Self { trace, spectral, difference: Vec::new(), product: vec![0.0; operator.rows()] })
+        Ok(Self { trace, spectral })
     }
 
-    /// Measures `v . A v` over all ranks.
-    fn squared(&mut self, operator: &dyn Operator, v: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
-        let dot = operator.apply_dot(v, &mut self.product).map_err(PipelineError::from);
-        summed(comm, dot.map(|dot| [dot])).map(|[sum]| sum)
+    /// Returns whether errors are measured by a product, which a place elsewhere can make.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.spectral.is_none()
     }
 
     /// Measures `(p' - p) . A (p' - p)` over all ranks, or a bound on it: `||A||_2 ||p' - p||^2`.
     fn squared_error(
-        &mut self,
-        operator: &dyn Operator,
-        p: &[f64],
-        decoded: &[f64],
+        &self,
+        measures: &mut Measures,
+        p: JudgedVector<'_>,
+        decoded: JudgedVector<'_>,
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
         if let Some(spectral) = self.spectral {
-            let mut sum = [decoded.iter().zip(p).map(|(decoded, p)| (decoded - p) * (decoded - p)).sum()];
+            let pairs = decoded.doubles().iter().zip(p.doubles());
+            let mut sum = [pairs.map(|(decoded, p)| (decoded - p) * (decoded - p)).sum()];
             comm.sum(&mut sum)?;
             return Ok(spectral * sum[0]);
         }
-        let mut difference = std::mem::take(&mut self.difference);
-        difference.clear();
-        difference.extend(decoded.iter().zip(p).map(|(decoded, p)| decoded - p));
-        let squared = self.squared(operator, &difference, comm);
-        self.difference = difference;
-        squared
+        over_ranks(measures.squared_energy_of_error(p, decoded), comm)
     }
+}
+
+/// Sums a measure over all ranks.
+fn over_ranks(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+    summed(comm, mine.map(|mine| [mine])).map(|[sum]| sum)
 }
 
 /// Judges a direction: finds the largest bound that keeps its error in the energy norm below
 /// `delta`, or saves it without loss where the operator gives no such norm.
 pub(crate) struct EnergyJudge<'a> {
-    energy: &'a mut EnergyNorm,
-    operator: &'a dyn Operator,
-    p: &'a [f64],
+    energy: &'a EnergyNorm,
+    measures: &'a mut Measures,
+    p: JudgedVector<'a>,
     delta: f64,
     /// `p . A p`, where the program knows it.
     known_squared: Option<f64>,
@@ -92,15 +91,15 @@ pub(crate) struct EnergyJudge<'a> {
 
 impl<'a> EnergyJudge<'a> {
     pub(crate) fn new(
-        energy: &'a mut EnergyNorm,
-        operator: &'a dyn Operator,
+        energy: &'a EnergyNorm,
+        measures: &'a mut Measures,
         job: &CheckpointJob,
-        p: &'a [f64],
+        p: JudgedVector<'a>,
         comm: &'a dyn Comm,
     ) -> Self {
         Self {
             energy,
-            operator,
+            measures,
             p,
             delta: job.plan.delta,
             known_squared: job.direction_squared(),
@@ -123,7 +122,7 @@ impl Judge for EnergyJudge<'_> {
     fn first_bound(&mut self, stopwatch: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
         self.squared_norm = match self.known_squared {
             Some(known) => known,
-            None => stopwatch.verify(|| self.energy.squared(self.operator, self.p, self.comm))?,
+            None => stopwatch.verify(|| over_ranks(self.measures.squared_energy(self.p), self.comm))?,
         };
         Ok(first_bound(self.delta, self.squared_norm, self.energy.trace))
     }
@@ -131,11 +130,11 @@ impl Judge for EnergyJudge<'_> {
     fn verdict(
         &mut self,
         tried: Bound,
-        decoded: &[f64],
+        decoded: JudgedVector<'_>,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
         let Bound::Absolute(e) = tried else { return Ok(Verdict::Accepted) };
-        let squared = stopwatch.verify(|| self.energy.squared_error(self.operator, self.p, decoded, self.comm))?;
+        let squared = stopwatch.verify(|| self.energy.squared_error(self.measures, self.p, decoded, self.comm))?;
         self.tries += 1;
         // ||p' - p||_A / ||p||_A
         let error = (squared.max(0.0) / self.squared_norm).sqrt();
@@ -152,15 +151,16 @@ impl Judge for EnergyJudge<'_> {
 /// that of the residual, `||v' - v|| <= delta min(||v||, ||r||)`. A direction grows far beyond the
 /// residual it is to reduce where the operator is indefinite.
 pub(crate) struct RecurrenceBound<'a> {
-    v: &'a [f64],
+    measures: &'a Measures,
+    v: JudgedVector<'a>,
     delta: f64,
     residual_norm: f64,
     comm: &'a dyn Comm,
 }
 
 impl<'a> RecurrenceBound<'a> {
-    pub(crate) fn new(job: &CheckpointJob, v: &'a [f64], comm: &'a dyn Comm) -> Self {
-        Self { v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
+    pub(crate) fn new(measures: &'a Measures, job: &CheckpointJob, v: JudgedVector<'a>, comm: &'a dyn Comm) -> Self {
+        Self { measures, v, delta: job.plan.delta, residual_norm: job.progress.residual_norm, comm }
     }
 }
 
@@ -170,9 +170,9 @@ impl Judge for RecurrenceBound<'_> {
     }
 
     fn first_bound(&mut self, _: &mut Stopwatch<'_>) -> Result<Bound, PipelineError> {
-        let mut sums = [self.v.iter().map(|v| v * v).sum(), self.v.len() as f64];
-        self.comm.sum(&mut sums)?;
-        let [squared, n] = sums;
+        let rows = self.measures.operator().rows() as f64;
+        let mine = self.measures.squared_norm(self.v).map(|squared| [squared, rows]);
+        let [squared, n] = summed(self.comm, mine)?;
         // e = delta min(||v||, ||r||) / sqrt(n)
         let e = self.delta * squared.sqrt().min(self.residual_norm) / n.sqrt();
         Ok(if e.is_normal() { Bound::Absolute(e) } else { Bound::Lossless })

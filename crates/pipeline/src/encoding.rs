@@ -3,14 +3,16 @@
 //! Promises: every rank of a judge that measures tries the same bounds, and all agree on each step.
 //! Must not know what is measured: judges live with their norms, in `verify` and `direction`.
 
-use recoup_core::{Bound, BoundRule, Clock, Comm, CommError, Frame, ResidualRecord, agreed, gather_words};
+use recoup_core::{Bound, BoundRule, Clock, Comm, CommError, ElementType, Frame, ResidualRecord, agreed, gather_words};
 use recoup_model::residual_bound::Verdict;
 
 use crate::PipelineError;
 use crate::context::WorkerContext;
+use crate::measures::{HeldVector, JudgedVector};
 use crate::near::EncoderSource;
 use crate::outcome::AfarUse;
-use crate::staging::Buffer;
+use crate::placed::PlacedValues;
+use crate::staging::Staged;
 use crate::timing::since;
 use crate::version::{FrameBuffers, FrameCoding, decode_frames, encode};
 
@@ -34,7 +36,7 @@ pub(crate) trait Judge {
     fn verdict(
         &mut self,
         _tried: Bound,
-        _decoded: &[f64],
+        _decoded: JudgedVector<'_>,
         _stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
         Ok(Verdict::Accepted)
@@ -80,12 +82,23 @@ pub(crate) struct EncodedVariable {
 #[derive(Debug)]
 pub(crate) struct EncodeBuffers {
     frames: FrameBuffers,
-    pub(crate) decoded: Buffer,
+    pub(crate) decoded: PlacedValues,
 }
 
 impl EncodeBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: FrameBuffers::new(), decoded: Buffer::F64(Vec::new()) }
+        Self { frames: FrameBuffers::new(), decoded: PlacedValues::none(ElementType::F64) }
+    }
+
+    /// Makes room for decoded values beside those of a staged variable, or here if there is none
+    /// where they rest; returns whether it is beside them.
+    pub(crate) fn place_decoded(&mut self, staged: &Staged) -> bool {
+        let made = staged.held().map(|held| self.decoded.make_room_beside(held));
+        let is_beside = made.as_ref().is_none_or(Result::is_ok);
+        if !matches!(made, Some(Ok(()))) {
+            self.decoded.near_mut(staged.record.element);
+        }
+        is_beside
     }
 
     /// Takes frames back once they are written.
@@ -95,7 +108,8 @@ impl EncodeBuffers {
 }
 
 /// Encodes a variable under the bound its judge accepts. Decodes it where the judge asks, or where
-/// a later version may be coded against it. Collective where the judge has ranks.
+/// a later version may be coded against it, to the place of [`EncodeBuffers::decoded`]. Collective
+/// where the judge has ranks.
 pub(crate) fn encode_judged(
     source: &EncoderSource<'_>,
     coding: FrameCoding<'_>,
@@ -105,29 +119,31 @@ pub(crate) fn encode_judged(
 ) -> Result<EncodedVariable, PipelineError> {
     let record = &source.staged.record;
     let mut stopwatch = Stopwatch::new(context.clock.as_ref());
-    buffers.frames.afar = AfarUse::default();
     let mut bound = judge.first_bound(&mut stopwatch)?;
     let is_decoded = judge.needs_decoded() || coding.link.is_chained();
     loop {
         let EncodeBuffers { frames, decoded } = buffers;
         let mut done = stopwatch.encode(|| encode(source, coding, bound, context, frames));
         if done.is_ok() && is_decoded {
-            let encoded = &frames.frames;
-            done = stopwatch.encode(|| decode_frames(record, encoded, coding.link, context.codecs, decoded));
+            done = stopwatch.encode(|| decode_frames(record, frames, coding.link, context.codecs, decoded));
         }
         match judge.comm() {
             Some(comm) => agreed(comm, done)?,
             None => done?,
         }
-        let values = if is_decoded { buffers.decoded.doubles(record.len as usize) } else { &[] };
-        match judge.verdict(bound, values, &mut stopwatch)? {
+        let decoded = match &buffers.decoded {
+            _ if !is_decoded => JudgedVector::NONE,
+            PlacedValues::Near(values) => JudgedVector::Near(values.doubles(record.len as usize)),
+            PlacedValues::Held(held) => JudgedVector::Held(HeldVector { values: held.as_ref(), record }),
+        };
+        match judge.verdict(bound, decoded, &mut stopwatch)? {
             Verdict::Accepted => break,
             Verdict::Retry(tighter) => bound = tighter,
         }
     }
     let Stopwatch { encode_seconds, verify_seconds, .. } = stopwatch;
     let frames = std::mem::take(&mut buffers.frames.frames);
-    let afar = buffers.frames.afar;
+    let afar = buffers.frames.take_use();
     Ok(EncodedVariable { frames, bound, residual: judge.residual(), afar, encode_seconds, verify_seconds })
 }
 

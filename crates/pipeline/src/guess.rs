@@ -75,8 +75,10 @@ impl Session {
 fn pair<'a>(variables: &[Variable<'a>], candidate: &'a Candidate, rows: usize) -> Option<(&'a [f64], &'a [f64])> {
     variables.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
         let decoded = candidate.variables.iter().find(|decoded| decoded.record.name == variable.name)?;
-        match (variable.values.near(), &decoded.values) {
-            (Some(Values::F64(own)), Buffer::F64(restored)) if own.len() == rows => Some((own, restored.get(..rows)?)),
+        match (variable.values.near(), decoded.values.near()) {
+            (Some(Values::F64(own)), Some(Buffer::F64(restored))) if own.len() == rows => {
+                Some((own, restored.get(..rows)?))
+            }
             _ => None,
         }
     })

@@ -1,12 +1,10 @@
-//! Values that rest elsewhere, brought near: a whole variable for a judge that measures here, or
-//! one frame for a codec that encodes here.
-//!
-//! Promises: what is brought near is padded as staging pads, so the bytes made of it are the same.
+//! The vectors of one version as judges see them: where they rest, or brought near once.
 
-use recoup_core::{AfarError, ElementType, HeldValues, VariableRecord};
+use recoup_core::{AfarError, ElementType, VariableRecord};
 
 use crate::PipelineError;
-use crate::staging::{Buffer, Staged, afar_error, frame_len, frames};
+use crate::measures::{HeldVector, JudgedVector};
+use crate::staging::{Buffer, Staged, afar_error, padded_len};
 
 /// A variable brought near, in memory that is used again.
 #[derive(Debug)]
@@ -44,15 +42,21 @@ impl NearCopy {
         let record = &staged.record;
         let Some(held) = staged.held() else { return EncoderSource::staged(staged) };
         if self.name.as_ref() != Some(&record.name) {
+            let len = padded_len(record);
             self.name = Some(record.name.clone());
-            self.fault = fetch_padded(held, 0, frames(record) * frame_len(record), &mut self.values).err();
-            self.fetched_bytes += bytes(record, held.len());
+            self.values.retype(record.element);
+            self.values.resize(len);
+            self.fault = held.fetch(0, self.values.slice_mut(0, len)).err();
+            if self.fault.is_some() {
+                self.values.zero();
+            }
+            self.fetched_bytes += (len * record.element.size()) as u64;
         }
         EncoderSource { staged, near: Some(&self.values), fault: self.fault.clone() }
     }
 }
 
-/// A staged variable as its encoder and its judge see it here.
+/// A staged variable as its encoder and its judge see it.
 #[derive(Clone, Debug)]
 pub(crate) struct EncoderSource<'a> {
     pub(crate) staged: &'a Staged,
@@ -68,8 +72,12 @@ impl<'a> EncoderSource<'a> {
     }
 
     /// Returns the doubles of the variable without their padding; none when they are no doubles.
-    pub(crate) fn doubles(&self) -> &'a [f64] {
-        self.near.map_or(&[], |values| values.doubles(self.staged.record.len as usize))
+    pub(crate) fn vector(&self) -> JudgedVector<'a> {
+        let record = &self.staged.record;
+        match (self.near, self.staged.held()) {
+            (None, Some(values)) => JudgedVector::Held(HeldVector { values, record }),
+            (near, _) => JudgedVector::Near(near.map_or(&[], |values| values.doubles(record.len as usize))),
+        }
     }
 
     /// Returns whether the values could be brought near.
@@ -84,34 +92,4 @@ impl<'a> EncoderSource<'a> {
 /// Returns whether a variable is a vector of doubles, this many.
 pub(crate) fn is_vector(record: &VariableRecord, rows: usize) -> bool {
     record.element == ElementType::F64 && record.len as usize == rows
-}
-
-/// Fetches one frame of a held variable, padded; returns the bytes fetched.
-pub(crate) fn fetch_frame(
-    held: &dyn HeldValues,
-    record: &VariableRecord,
-    run: usize,
-    target: &mut Buffer,
-) -> Result<u64, PipelineError> {
-    let len = frame_len(record);
-    fetch_padded(held, run * len, len, target).map_err(afar_error(record))?;
-    Ok(bytes(record, len.min(held.len() - run * len)))
-}
-
-/// Fetches values from `start` on, and repeats the last one up to `len`. After an error all are
-/// zeros.
-fn fetch_padded(held: &dyn HeldValues, start: usize, len: usize, target: &mut Buffer) -> Result<(), AfarError> {
-    let there = len.min(held.len() - start);
-    target.retype(held.element());
-    target.resize(len);
-    let fetched = held.fetch(start, target.slice_mut(0, there));
-    match fetched {
-        Ok(()) => target.pad(there),
-        Err(_) => target.zero(),
-    }
-    fetched
-}
-
-fn bytes(record: &VariableRecord, len: usize) -> u64 {
-    (len * record.element.size()) as u64
 }

@@ -1,43 +1,27 @@
 //! Overwriting the owners' variables with the values of a version.
 //!
-//! Values for a place elsewhere are brought there first, to room of their own: what can fail for
+//! Values for a place elsewhere are decoded there first, to room of their own: what can fail for
 //! want of room has failed before any variable is overwritten.
 
-use recoup_core::{AfarError, HeldValues, LentMut, Registered, VariableMut};
+use recoup_core::{HeldValues, Lent, LentMut, Registered, VariableMut, VariableRecord};
 
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
 use crate::guess::is_restored;
-use crate::staging::afar_error;
+use crate::placed::PlacedValues;
+use crate::staging::{afar_error, padded_len};
 use crate::{Guess, PipelineError};
 
-/// The values of one variable, where it rests.
-pub(crate) struct FilledRoom {
-    name: String,
-    held: Box<dyn HeldValues>,
-}
-
-/// Brings decoded values to where variables rest, next to those that are there.
-pub(crate) fn fill_rooms(
-    candidate: &Candidate,
-    guess: Option<Guess>,
-    owners: &mut [&mut dyn Registered],
-) -> Result<Vec<FilledRoom>, PipelineError> {
-    let mut rooms = Vec::new();
-    for owner in owners.iter_mut() {
-        for VariableMut { name, values } in owner.variables_mut() {
-            if let (LentMut::Afar(target), Some(decoded)) = (values, found(candidate, guess, name)) {
-                let held = target.room().and_then(|room| filled(room, decoded));
-                rooms.push(FilledRoom { name: name.to_owned(), held: held.map_err(afar_error(&decoded.record))? });
-            }
-        }
+/// Makes room for a variable where its values rest; `None` where they rest here.
+pub(crate) fn room_for(
+    record: &VariableRecord,
+    owners: &[&mut dyn Registered],
+) -> Result<Option<Box<dyn HeldValues>>, PipelineError> {
+    let mut variables = owners.iter().flat_map(|owner| owner.variables());
+    match variables.find(|variable| variable.name == record.name).map(|variable| variable.values) {
+        Some(Lent::Afar(values)) => values.room(padded_len(record)).map(Some).map_err(afar_error(record)),
+        _ => Ok(None),
     }
-    Ok(rooms)
-}
-
-fn filled(mut room: Box<dyn HeldValues>, decoded: &Decoded) -> Result<Box<dyn HeldValues>, AfarError> {
-    room.put(0, decoded.values.slice(0, decoded.record.len as usize))?;
-    Ok(room)
 }
 
 /// Copies decoded values into the owners' variables.
@@ -45,21 +29,19 @@ pub(crate) fn overwrite_variables(
     candidate: &Candidate,
     guess: Option<Guess>,
     owners: &mut [&mut dyn Registered],
-    rooms: &[FilledRoom],
 ) -> Result<(), PipelineError> {
     for owner in owners.iter_mut() {
         for VariableMut { name, values } in owner.variables_mut() {
-            let Some(decoded) = found(candidate, guess, name) else { continue };
-            match values {
-                LentMut::Near(target) => decoded.values.copy_to(0, target),
-                LentMut::Afar(target) => {
-                    let room = rooms.iter().find(|room| room.name == name);
-                    let overwritten = room.map_or(Ok(()), |room| target.overwrite(room.held.as_ref()));
-                    overwritten.map_err(|source| {
-                        let rank = decoded.record.rank;
+            let Some(Decoded { record, values: decoded, .. }) = found(candidate, guess, name) else { continue };
+            match (values, decoded) {
+                (LentMut::Near(target), PlacedValues::Near(decoded)) => decoded.copy_to(0, target),
+                (LentMut::Afar(target), PlacedValues::Held(decoded)) => {
+                    target.overwrite(decoded.as_ref()).map_err(|source| {
+                        let rank = record.rank;
                         PipelineError::RestoredInPart { variable: name.to_owned(), rank, source }
                     })?;
                 }
+                _ => unreachable!("{name} was decoded to where it rests"),
             }
         }
     }

@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use recoup_core::{Chain, FrameRecord, Manifest, Parent, Store, ValuesMut, VariableRecord};
+use recoup_core::{Chain, FrameRecord, HeldValues, Manifest, Parent, Store, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
 use crate::chain::{PayloadHash, payload_hash};
 use crate::codecs::Codecs;
+use crate::placed::{PlacedParent, PlacedValues};
 use crate::redistribute::SourcePiece;
-use crate::staging::{Buffer, frame_len, frames};
-use crate::version::{Payload, decode, read_frame};
+use crate::staging::{Buffer, afar_error, frame_len, frames, padded_len};
+use crate::version::{NearFrames, Payload, decode, decode_placed, read_frame};
 
 /// Reads values of versions, each with what it was coded against.
 ///
@@ -26,9 +27,31 @@ pub struct ChainReader<'a> {
 
 /// A whole variable, decoded.
 pub(crate) struct Read {
-    pub(crate) values: Buffer,
+    pub(crate) values: PlacedValues,
     /// One per frame.
     pub(crate) hashes: Vec<PayloadHash>,
+}
+
+/// Memory for a variable that is decoded.
+struct DecodingRooms {
+    target: PlacedValues,
+    /// Made for the first frame with a parent, where values are to rest elsewhere.
+    spare: PlacedValues,
+    near: NearFrames,
+}
+
+impl DecodingRooms {
+    fn new(record: &VariableRecord, room: Option<Box<dyn HeldValues>>) -> Self {
+        let target = room.map_or_else(
+            || {
+                let mut values = Buffer::new(record.element);
+                values.resize(padded_len(record));
+                PlacedValues::Near(values)
+            },
+            PlacedValues::Held,
+        );
+        Self { target, spare: PlacedValues::none(record.element), near: NearFrames::new() }
+    }
 }
 
 /// A frame of some version.
@@ -90,7 +113,8 @@ impl<'a> ChainReader<'a> {
         depth
     }
 
-    /// Reads and decodes a whole variable of a version. Every damaged frame is named.
+    /// Reads and decodes a whole variable of a version, to `room` where its values rest, or here.
+    /// Every damaged frame is named.
     ///
     /// # Errors
     /// All damaged frames, in run order.
@@ -98,17 +122,24 @@ impl<'a> ChainReader<'a> {
         &mut self,
         manifest: &Manifest,
         record: &VariableRecord,
+        room: Option<Box<dyn HeldValues>>,
     ) -> Result<Read, Vec<PipelineError>> {
-        let mut read = Read { values: Buffer::new(record.element), hashes: Vec::new() };
+        let mut rooms = DecodingRooms::new(record, room);
+        let mut hashes = Vec::new();
         let mut damaged = Vec::new();
-        read.values.resize(frames(record) * frame_len(record));
         let ours = |f: &&FrameRecord| f.rank == record.rank && f.variable == record.name;
         let mut found = 0;
         for frame in manifest.frames.iter().filter(ours) {
             found += 1;
-            let target = read.values.slice_mut(frame.start as usize, frame_len(record));
-            match self.walk(manifest.version, record, frame, target) {
-                Ok(hash) => read.hashes.push(hash),
+            let walked = match &mut rooms.target {
+                PlacedValues::Near(values) => {
+                    let target = values.slice_mut(frame.start as usize, frame_len(record));
+                    self.walk(manifest.version, record, frame, target)
+                }
+                PlacedValues::Held(_) => self.walk_held(manifest.version, record, frame, &mut rooms),
+            };
+            match walked {
+                Ok(hash) => hashes.push(hash),
                 Err(error) => damaged.push(error),
             }
         }
@@ -121,7 +152,7 @@ impl<'a> ChainReader<'a> {
                 what,
             });
         }
-        if damaged.is_empty() { Ok(read) } else { Err(damaged) }
+        if damaged.is_empty() { Ok(Read { values: rooms.target, hashes }) } else { Err(damaged) }
     }
 
     /// Reads a run of values of some rank's part of a variable: decodes the frames they lie in, and
@@ -186,6 +217,40 @@ impl<'a> ChainReader<'a> {
         }
         read_frame(self.store, version, frame, &mut payload)?;
         decode(Payload { variable, frame, bytes: &payload }, chain(&before, hash), self.codecs, target)?;
+        Ok(payload_hash(&payload))
+    }
+
+    /// Decodes the chain of a frame as [`ChainReader::walk`] does, where its values are to rest. A
+    /// frame and its parent take turns in two rooms; the frame itself ends in `target`.
+    fn walk_held(
+        &mut self,
+        version: u64,
+        variable: &VariableRecord,
+        frame: &FrameRecord,
+        rooms: &mut DecodingRooms,
+    ) -> Result<PayloadHash, PipelineError> {
+        let DecodingRooms { target, spare, near } = rooms;
+        let steps = self.steps(version, variable, frame)?;
+        if let (PlacedValues::Held(held), 2..) = (&*target, steps.len()) {
+            spare.make_room_beside(held.as_ref()).map_err(afar_error(variable))?;
+        }
+        let mut payload = Vec::new();
+        let mut hash = None;
+        for (step, left) in steps.iter().zip((0..steps.len()).rev()) {
+            let mut pair = [&mut *target, &mut *spare];
+            pair.rotate_left(left % 2);
+            let [values, before] = pair;
+            let parent = hash.map(|hash| PlacedParent { values: before, hash });
+            let decoded = self.read_step(step, &mut payload).and_then(|()| {
+                let payload = Payload { variable, frame: &step.frame, bytes: &payload };
+                decode_placed(payload, parent, self.codecs, values, near)
+            });
+            decoded.map_err(|source| match (left, source) {
+                (0, source) | (_, source @ PipelineError::Afar { .. }) => source,
+                (_, source) => link_lost(version, frame, step.version, source),
+            })?;
+            hash = Some(payload_hash(&payload));
+        }
         Ok(payload_hash(&payload))
     }
 

@@ -23,6 +23,15 @@ pub(crate) enum VariableSource {
     },
 }
 
+impl VariableSource {
+    /// Returns the variable as this rank has it now.
+    pub(crate) fn record(&self) -> &VariableRecord {
+        match self {
+            Self::Own(record) | Self::Pieces { target: record, .. } => record,
+        }
+    }
+}
+
 /// A run of values of some rank's part.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SourcePiece {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::Operator;
+use recoup_core::{AfarProblem, Operator};
 
 /// The problem a session saves the iterate of: `A x = b`, shared with the worker thread.
 #[derive(Clone)]
@@ -11,6 +11,9 @@ pub struct Reference {
     pub operator: Arc<dyn Operator + Send + Sync>,
     /// The right-hand side, this rank's rows.
     pub rhs: Arc<[f64]>,
+    /// The same problem where the solver's vectors rest, if that is elsewhere: what rests there is
+    /// measured there. The same on all ranks, or on none.
+    pub afar: Option<Arc<dyn AfarProblem>>,
 }
 
 /// The norms a program knows of the state it saves, so that no product is spent on it; the same on

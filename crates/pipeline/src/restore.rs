@@ -1,15 +1,16 @@
 //! Restore: the newest version that is complete, whole and of this problem on all ranks.
 
 use recoup_core::{
-    Difference, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError, StoreError, Tiered,
-    agreed, each, from_rank_0, gather_json,
+    Difference, HeldValues, Iteration, Manifest, Note, Registered, ResidualRecord, Resume, Scheme, SolveError,
+    StoreError, Tiered, agreed, each, from_rank_0, gather_json,
 };
 
 use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
 use crate::keeper::manages_versions;
-use crate::overwrite::{fill_rooms, overwrite_variables};
+use crate::overwrite::{overwrite_variables, room_for};
+use crate::placed::PlacedValues;
 use crate::redistribute::{self, RankPlace, VariableSource};
 use crate::staging::{self, Buffer};
 use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
@@ -156,9 +157,8 @@ impl Session {
             match self.verdict(candidate)? {
                 CommonVerdict::Usable(candidate) => {
                     let guess = self.guess(&candidate, owners)?;
-                    let rooms = each(self.comm.as_ref(), fill_rooms(&candidate, guess, owners))?;
                     self.set_aside_newer(Some(version))?;
-                    each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners, &rooms))?;
+                    each(self.comm.as_ref(), overwrite_variables(&candidate, guess, owners))?;
                     let mut restored = Restored::of(&candidate, guess, skipped);
                     restored.log_skipped();
                     restored.notes = self.notes()?;
@@ -238,9 +238,15 @@ impl Session {
         let mut damage = Vec::new();
         let is_own = other_method.is_none() && sources.iter().all(|source| matches!(source, VariableSource::Own(_)));
         for source in sources {
-            match read_variable(reader, &manifest, source) {
+            let room = room_for(source.record(), owners).map_err(VersionRefusal::Foreign)?;
+            match read_variable(reader, &manifest, source, room) {
                 Ok(decoded) => variables.push(decoded),
-                Err(errors) => damage.extend(errors.iter().map(ToString::to_string)),
+                Err(errors) => {
+                    // A place that fails says nothing about the version.
+                    let is_place = |error: &PipelineError| matches!(error, PipelineError::Afar { .. });
+                    damage.extend(errors.iter().map(ToString::to_string));
+                    errors.into_iter().find(is_place).map_or(Ok(()), |error| Err(VersionRefusal::Foreign(error)))?;
+                }
             }
         }
         if !damage.is_empty() {
@@ -331,17 +337,18 @@ fn locate_variables(
     saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
 }
 
-/// Reads and decodes one variable; one put together from pieces has no hashes, so nothing is coded
-/// against it.
+/// Reads and decodes one variable, to `room` if its values rest elsewhere. One put together from
+/// pieces has no hashes, so nothing is coded against it.
 fn read_variable(
     reader: &mut ChainReader<'_>,
     manifest: &Manifest,
     source: VariableSource,
+    room: Option<Box<dyn HeldValues>>,
 ) -> Result<Decoded, Vec<PipelineError>> {
     let version = manifest.version;
     let (record, pieces) = match source {
         VariableSource::Own(record) => {
-            let read = reader.variable(manifest, &record)?;
+            let read = reader.variable(manifest, &record, room)?;
             return Ok(Decoded { version, record, values: read.values, hashes: read.hashes });
         }
         VariableSource::Pieces { target, pieces } => (target, pieces),
@@ -350,7 +357,17 @@ fn read_variable(
     values.resize(record.len as usize);
     let errors = pieces.iter().filter_map(|piece| reader.piece(manifest, piece, &mut values).err());
     let errors: Vec<PipelineError> = errors.flatten().collect();
-    if errors.is_empty() { Ok(Decoded { version, record, values, hashes: Vec::new() }) } else { Err(errors) }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let values = match room {
+        None => PlacedValues::Near(values),
+        Some(mut room) => {
+            room.put(0, values.all()).map_err(|error| vec![staging::afar_error(&record)(error)])?;
+            PlacedValues::Held(room)
+        }
+    };
+    Ok(Decoded { version, record, values, hashes: Vec::new() })
 }
 
 /// Returns the next less faithful resume.

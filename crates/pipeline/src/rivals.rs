@@ -11,8 +11,8 @@ use recoup_model::break_even::CodecRates;
 
 use crate::chain::ChainLink;
 use crate::context::WorkerContext;
-use crate::near::fetch_frame;
-use crate::staging::{Buffer, Staged};
+use crate::placed::FetchedFrame;
+use crate::staging::Staged;
 use crate::timing::since;
 use crate::version::FrameCoding;
 
@@ -128,18 +128,14 @@ impl Rivals {
 fn sample(coding: FrameCoding<'_>, staged: &Staged, bound: Bound, clock: &dyn Clock) -> Option<CodecRates> {
     let FrameCoding { codec, link, bandwidth, threads } = coding;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
-    let len = staged.frame_len();
     let run = staged.frames() / 2;
-    let frame = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
+    let [mut fetched, mut fetched_parent] = [FetchedFrame::new(), FetchedFrame::new()];
+    let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, &mut fetched_parent));
+    let chain = link.chain(parent.transpose().ok()?);
+    let frame = Context { dims, stride, chain, bandwidth, threads };
     let (slab, dims) = frame.middle(SLAB_VALUES);
-    let mut fetched = Buffer::new(staged.record.element);
-    let source = match (staged.near(), staged.held()) {
-        (Some(values), _) => values.slice(run * len + slab.start, slab.len()),
-        (None, held) => {
-            fetch_frame(held?, &staged.record, run, &mut fetched).ok()?;
-            fetched.slice(slab.start, slab.len())
-        }
-    };
+    let values = staged.values.frame(&staged.record, run, &mut fetched).ok()?;
+    let source = values.slice(slab.start, slab.len());
     let chain = match frame.chain {
         Chain::Follow(Parent { values, hash }) => {
             Chain::Follow(Parent { values: values.slice(slab.start, slab.len()), hash })

@@ -6,6 +6,7 @@ use recoup_core::{
     VariableRecord,
 };
 
+use crate::placed::PlacedValues;
 use crate::{PipelineError, registry, sys};
 
 /// Raw bytes a frame aims at: large enough to encode well, small enough to decode alone.
@@ -56,16 +57,6 @@ impl Buffer {
             Self::F32(v) => v.resize(padded_len, 0.0),
             Self::I64(v) => v.resize(padded_len, 0),
             Self::Bytes(v) => v.resize(padded_len, 0),
-        }
-    }
-
-    /// Overwrites the values behind the first `len` with the last of those.
-    pub(crate) fn pad(&mut self, len: usize) {
-        match self {
-            Self::F64(v) => repeat_last(v, len),
-            Self::F32(v) => repeat_last(v, len),
-            Self::I64(v) => repeat_last(v, len),
-            Self::Bytes(v) => repeat_last(v, len),
         }
     }
 
@@ -153,13 +144,6 @@ impl Buffer {
     }
 }
 
-fn repeat_last<T: Copy>(values: &mut [T], len: usize) {
-    let (there, rest) = values.split_at_mut(len);
-    if let Some(&last) = there.last() {
-        rest.fill(last);
-    }
-}
-
 /// Joins two parts; the first is moved, not copied.
 fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     source.truncate(len);
@@ -215,20 +199,11 @@ fn reserve<T: Copy>(target: &mut Vec<T>, len: usize) {
     sys::advise_huge_pages(target.spare_capacity_mut());
 }
 
-/// The values of a staged variable.
-#[derive(Debug)]
-pub(crate) enum StagedValues {
-    /// A copy in this process's memory, padded to whole frames.
-    Near(Buffer),
-    /// A copy where the values rest, not padded.
-    Held(Box<dyn HeldValues>),
-}
-
 /// One staged variable.
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) record: VariableRecord,
-    pub(crate) values: StagedValues,
+    pub(crate) values: PlacedValues,
     /// CRC-32C of each frame's memory, where they were taken on the way: a later look would bring
     /// all values near once more.
     pub(crate) sums: Vec<u32>,
@@ -247,41 +222,24 @@ impl Staged {
 
     /// Returns the padded values where they are in this process's memory.
     pub(crate) fn near(&self) -> Option<&Buffer> {
-        match &self.values {
-            StagedValues::Near(values) => Some(values),
-            StagedValues::Held(_) => None,
-        }
+        self.values.near()
     }
 
     /// Returns the copy where the values rest, if they rest elsewhere.
     pub(crate) fn held(&self) -> Option<&dyn HeldValues> {
-        match &self.values {
-            StagedValues::Near(_) => None,
-            StagedValues::Held(held) => Some(held.as_ref()),
-        }
+        self.values.held()
     }
 
     /// Freezes values where they rest. The copy of the version before is handed back.
     fn hold(&mut self, values: &dyn Afar) -> Result<(), AfarError> {
         self.sums.clear();
-        let none = StagedValues::Near(Buffer::new(values.element()));
+        let none = PlacedValues::none(values.element());
         let earlier = match std::mem::replace(&mut self.values, none) {
-            StagedValues::Held(earlier) => Some(earlier),
-            StagedValues::Near(_) => None,
+            PlacedValues::Held(earlier) => Some(earlier),
+            PlacedValues::Near(_) => None,
         };
-        self.values = StagedValues::Held(values.hold(earlier)?);
+        self.values = PlacedValues::Held(values.hold(padded_len(&self.record), earlier)?);
         Ok(())
-    }
-
-    /// Returns the buffer for a copy here, which takes the place of one elsewhere.
-    fn near_mut(&mut self) -> &mut Buffer {
-        if matches!(self.values, StagedValues::Held(_)) {
-            self.values = StagedValues::Near(Buffer::new(self.record.element));
-        }
-        match &mut self.values {
-            StagedValues::Near(values) => values,
-            StagedValues::Held(_) => unreachable!("replaced above"),
-        }
     }
 
     /// Copies `values` in; with sums where the frames' memory is what will be written.
@@ -290,7 +248,7 @@ impl Staged {
         self.sums.clear();
         self.sums.resize(if is_summed { frames.n_frames } else { 0 }, 0);
         let mut sums = std::mem::take(&mut self.sums);
-        self.near_mut().fill(values, frames, &mut |run, piece| {
+        self.values.near_mut(self.record.element).fill(values, frames, &mut |run, piece| {
             if let (Some(sum), Some(bytes)) = (sums.get_mut(run), piece.as_raw()) {
                 *sum = crc32c::crc32c_append(*sum, bytes);
             }
@@ -316,6 +274,11 @@ pub(crate) fn frames(record: &VariableRecord) -> usize {
     (record.len as usize).div_ceil(frame_len(record).max(1))
 }
 
+/// Returns the number of values of a variable in whole frames.
+pub(crate) fn padded_len(record: &VariableRecord) -> usize {
+    frames(record) * frame_len(record)
+}
+
 /// The staged variables of one version. Its buffers are used again by later versions.
 #[derive(Debug, Default)]
 pub(crate) struct StagingSet {
@@ -338,7 +301,7 @@ impl StagingSet {
         for (index, variable) in saved.enumerate() {
             let record = record(variable, rank);
             if index == self.staged.len() {
-                let values = StagedValues::Near(Buffer::new(record.element));
+                let values = PlacedValues::none(record.element);
                 self.staged.push(Staged { values, record: record.clone(), sums: Vec::new() });
             }
             let staged = &mut self.staged[index];

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Codec, CodecId, Comm, Frame, HeldValues, ResidualRecord, Resume, Role, Scheme};
+use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
 use crate::chain::{ChainLink, Chains, payload_hash};
 use crate::context::WorkerContext;
-use crate::direction::RecurrenceBound;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
 use crate::job::CheckpointJob;
-use crate::near::{EncoderSource, NearCopy, fetch_frame};
+use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Spent};
 use crate::part::{CheckpointFailure, DraftState};
+use crate::placed::FetchedFrame;
 use crate::rivals::Rivals;
 use crate::staging::{Buffer, Staged};
 use crate::timing::since;
@@ -140,14 +140,26 @@ impl VariableEncoder {
         staged: &Staged,
         context: &WorkerContext,
     ) -> Result<EncodedVariable, PipelineError> {
+        self.chains.bring_beside(staged);
         let codec = self.choose_codec(job, staged, context)?;
         let version = job.progress.iteration;
-        let link = self.chains.link(version, &staged.record, codec.as_ref(), context.store.as_ref());
+        let link = self.chains.link(version, staged, codec.as_ref(), context.store.as_ref());
         let bandwidth = self.rivals.weighed_bandwidth();
         let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-        // Only a judge needs all values here.
-        let is_measured = self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
-        let source = if is_measured { self.near.of(staged) } else { EncoderSource::staged(staged) };
+        let is_beside = self.buffers.place_decoded(staged);
+        let source = match &self.verifier {
+            // A judge who cannot measure the values where they rest needs all of them here.
+            Some(verifier) if verifier.has_shape_of(staged) => {
+                match is_beside && verifier.reaches(staged, job.plan.rule) {
+                    true => EncoderSource::staged(staged),
+                    false => {
+                        self.buffers.decoded.near_mut(staged.record.element);
+                        self.near.of(staged)
+                    }
+                }
+            }
+            _ => EncoderSource::staged(staged),
+        };
         let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
         let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);
@@ -166,7 +178,7 @@ impl VariableEncoder {
         context: &WorkerContext,
     ) -> Result<Arc<dyn Codec>, PipelineError> {
         let planned = context.codecs.find(job.plan.codec)?;
-        let link = self.chains.link(job.progress.iteration, &staged.record, planned.as_ref(), context.store.as_ref());
+        let link = self.chains.link(job.progress.iteration, staged, planned.as_ref(), context.store.as_ref());
         let id = self.rivals.choose(job.plan.codec, staged, link, context)?;
         Ok(if id == job.plan.codec { planned } else { context.codecs.find(id)? })
     }
@@ -189,29 +201,28 @@ fn raw_frames<'a>(
     context: &WorkerContext,
     afar: &mut AfarUse,
 ) -> Result<Option<Vec<Frame<'a>>>, PipelineError> {
-    match (staged.near(), staged.held()) {
-        (Some(values), _) => lend(staged, values, context),
-        (None, Some(held)) => fetch_frames(staged, held, context, afar),
-        (None, None) => Ok(None),
+    match staged.near() {
+        Some(values) => lend(staged, values, context),
+        None => fetch_frames(staged, context, afar),
     }
 }
 
 /// Fetches the frames of a variable that rests elsewhere.
 fn fetch_frames(
     staged: &Staged,
-    held: &dyn HeldValues,
     context: &WorkerContext,
     afar: &mut AfarUse,
 ) -> Result<Option<Vec<Frame<'static>>>, PipelineError> {
     let mut frames = Vec::with_capacity(staged.frames());
-    let mut values = Buffer::new(staged.record.element);
+    let mut fetched = FetchedFrame::new();
     for run in 0..staged.frames() {
         context.check_abort()?;
-        afar.fetched_bytes += fetch_frame(held, &staged.record, run, &mut values)?;
-        let Some(payload) = values.all().as_raw() else { return Ok(None) };
+        let values = staged.values.frame(&staged.record, run, &mut fetched)?;
+        let Some(payload) = values.as_raw() else { return Ok(None) };
         let record = staged.record.raw_frame(run, payload, crc32c::crc32c(payload));
         frames.push(Frame { record, filters: Vec::new(), payload: payload.to_vec().into() });
     }
+    afar.fetched_bytes += fetched.bytes;
     Ok(Some(frames))
 }
 
@@ -263,8 +274,8 @@ fn judge<'a>(
         return Ok(Box::new(FixedBound::of(job.plan.rule)?));
     };
     Ok(match source.staged.record.role {
-        Role::Iterate => Box::new(verifier.iterate_judge(job, source.doubles(), comm)),
-        Role::Direction => Box::new(verifier.direction_judge(job, source.doubles(), comm)),
-        _ => Box::new(RecurrenceBound::new(job, source.doubles(), comm)),
+        Role::Iterate => Box::new(verifier.iterate_judge(job, source.vector(), comm)),
+        Role::Direction => Box::new(verifier.direction_judge(job, source.vector(), comm)),
+        _ => Box::new(verifier.recurrence_judge(job, source.vector(), comm)),
     })
 }

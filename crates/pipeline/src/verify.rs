@@ -1,15 +1,16 @@
 //! The bound of the iterate: derived from the residual, and measured before a version counts.
 
 use recoup_core::{
-    Bound, BoundRule, Comm, CommError, Fingerprint, Operator, Plan, ResidualRecord, agreed, summed, vector_fingerprint,
+    Bound, BoundRule, Comm, CommError, Fingerprint, Operator, Plan, ResidualRecord, Role, summed, vector_fingerprint,
 };
 use recoup_model::residual_bound::{Norms, Verdict, VerifiedSearch, bound};
 
 use crate::PipelineError;
-use crate::direction::{EnergyJudge, EnergyNorm};
+use crate::direction::{EnergyJudge, EnergyNorm, RecurrenceBound};
 use crate::encoding::{Judge, Stopwatch, largest};
 use crate::fingerprint::{SessionProblem, fingerprint};
 use crate::job::CheckpointJob;
+use crate::measures::{JudgedVector, Measures};
 use crate::near::{EncoderSource, is_vector};
 use crate::reference::Reference;
 use crate::staging::Staged;
@@ -20,13 +21,12 @@ const RADEMACHER_SAMPLES: u64 = 8;
 
 /// The problem of a run, with what is measured of it and of its iterates.
 pub(crate) struct Verifier {
-    reference: Reference,
+    measures: Measures,
     energy: EnergyNorm,
     norms: Norms,
     fingerprint: Fingerprint,
     nonzeros: u64,
     search: Option<VerifiedSearch>,
-    residual: Vec<f64>,
     /// Largest `1 / |a_ii|` of all ranks, where the diagonal is known.
     inverse_diagonal: Option<f64>,
     /// Largest `||x||` of what was not suspicious.
@@ -66,17 +66,15 @@ impl Verifier {
         comm.sum(&mut nonzeros)?;
         let nonzeros = nonzeros[0] as u64;
         let energy = EnergyNorm::new(operator, sums[1].sqrt(), comm)?;
-        let residual = vec![0.0; operator.rows()];
         let diagonal = operator.diagonal().map(|d| d.iter().fold(0.0, |most: f64, a| most.max(1.0 / a.abs())));
         let inverse_diagonal = largest(comm, diagonal)?;
         Ok(Self {
-            reference,
+            measures: Measures::new(reference),
             energy,
             norms,
             fingerprint,
             nonzeros,
             search: None,
-            residual,
             inverse_diagonal,
             iterate_peak: 0.0,
             measured: None,
@@ -92,9 +90,9 @@ impl Verifier {
         comm: &dyn Comm,
     ) -> Result<ExaminedIterate, PipelineError> {
         self.measured = None;
-        let measured = self.residual_norm(source.doubles(), source.check(), comm);
+        let measured = self.residual_norm(source.vector(), source.check(), comm);
         self.norms.residual = measured?;
-        self.norms.iterate = norm(source.doubles(), comm)?;
+        self.norms.iterate = self.norm(source.vector(), comm)?;
         self.measured = Some(reported.iteration);
         let true_norm = self.norms.residual;
         let norms = Norms { iterate: self.norms.iterate.max(self.iterate_peak), ..self.norms };
@@ -107,22 +105,22 @@ impl Verifier {
     }
 
     /// Measures `||b - A x||` and `||x||`, once for each version.
-    fn measure(&mut self, version: u64, x: &[f64], comm: &dyn Comm) -> Result<(), PipelineError> {
+    fn measure(&mut self, version: u64, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<(), PipelineError> {
         if self.measured.replace(version) != Some(version) {
             self.norms.residual = self.residual_norm(x, Ok(()), comm)?;
-            self.norms.iterate = norm(x, comm)?;
+            self.norms.iterate = self.norm(x, comm)?;
         }
         Ok(())
     }
 
     /// Takes `||b - A x||`, as the program knows it or else as measured, and `||x||`. Returns
     /// whether the former is the program's word.
-    fn take_norms(&mut self, job: &CheckpointJob, x: &[f64], comm: &dyn Comm) -> Result<bool, PipelineError> {
+    fn take_norms(&mut self, job: &CheckpointJob, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<bool, PipelineError> {
         let version = job.progress.iteration;
         match job.known.residual_norm {
             Some(known) if self.measured != Some(version) => {
                 self.norms.residual = known;
-                self.norms.iterate = norm(x, comm)?;
+                self.norms.iterate = self.norm(x, comm)?;
                 Ok(true)
             }
             _ => self.measure(version, x, comm).map(|()| false),
@@ -133,7 +131,7 @@ impl Verifier {
     /// are refused.
     pub(crate) fn problem(&self, is_fixed: bool) -> SessionProblem {
         SessionProblem {
-            reference: self.reference.clone(),
+            reference: self.measures.reference.clone(),
             fingerprint: self.fingerprint,
             nonzeros: self.nonzeros(),
             is_fixed,
@@ -151,14 +149,25 @@ impl Verifier {
 
     /// Returns whether a staged variable is a vector of this problem: doubles, one per row.
     pub(crate) fn has_shape_of(&self, staged: &Staged) -> bool {
-        is_vector(&staged.record, self.reference.operator.rows())
+        is_vector(&staged.record, self.measures.operator().rows())
+    }
+
+    /// Returns whether all that the judge of a staged vector measures can be measured where it
+    /// rests.
+    pub(crate) fn reaches(&self, staged: &Staged, rule: BoundRule) -> bool {
+        let is_product = match staged.record.role {
+            Role::Iterate => !matches!(rule, BoundRule::Corrected | BoundRule::Fixed(Bound::Range(_))),
+            Role::Direction => self.energy.is_measured(),
+            _ => true,
+        };
+        is_product && staged.held().is_some_and(|held| self.measures.reaches(held))
     }
 
     /// Returns the judge of a staged iterate, under the rule of the plan.
     pub(crate) fn iterate_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        x: &'a [f64],
+        x: JudgedVector<'a>,
         comm: &'a dyn Comm,
     ) -> IterateJudge<'a> {
         IterateJudge { verifier: self, job, x, comm, is_reported: false, record: ResidualRecord::default() }
@@ -168,16 +177,26 @@ impl Verifier {
     pub(crate) fn direction_judge<'a>(
         &'a mut self,
         job: &'a CheckpointJob,
-        p: &'a [f64],
+        p: JudgedVector<'a>,
         comm: &'a dyn Comm,
     ) -> EnergyJudge<'a> {
-        EnergyJudge::new(&mut self.energy, self.reference.operator.as_ref(), job, p, comm)
+        EnergyJudge::new(&self.energy, &mut self.measures, job, p, comm)
+    }
+
+    /// Returns the judge of a staged vector of a method's recurrences.
+    pub(crate) fn recurrence_judge<'a>(
+        &'a self,
+        job: &CheckpointJob,
+        v: JudgedVector<'a>,
+        comm: &'a dyn Comm,
+    ) -> RecurrenceBound<'a> {
+        RecurrenceBound::new(&self.measures, job, v, comm)
     }
 
     /// Derives the bound to try first.
-    fn first_bound(&mut self, plan: &Plan, x: &[f64], comm: &dyn Comm) -> Result<Bound, PipelineError> {
+    fn first_bound(&mut self, plan: &Plan, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<Bound, PipelineError> {
         match plan.rule {
-            BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x, comm)?)),
+            BoundRule::Fixed(Bound::Range(e)) => Ok(Bound::Absolute(e * range(x.doubles(), comm)?)),
             BoundRule::Verified => {
                 let search = self.search.get_or_insert_with(|| VerifiedSearch::new(plan.theta));
                 search.aim(plan.theta);
@@ -185,7 +204,7 @@ impl Verifier {
             }
             rule => {
                 if rule == BoundRule::Corrected {
-                    self.norms.abs_product = self.abs_product(x, comm)?;
+                    self.norms.abs_product = self.abs_product(x.doubles(), comm)?;
                 }
                 Ok(bound(rule, &self.norms, plan.theta)?)
             }
@@ -204,22 +223,23 @@ impl Verifier {
     /// `mine`, takes part in the product, and no rank gets a norm.
     fn residual_norm(
         &mut self,
-        x: &[f64],
+        x: JudgedVector<'_>,
         mine: Result<(), PipelineError>,
         comm: &dyn Comm,
     ) -> Result<f64, PipelineError> {
-        let Reference { operator, rhs } = &self.reference;
-        let product = operator.residual(rhs, x, &mut self.residual).map_err(PipelineError::from);
-        let squared = mine.and(product);
-        let [sum] = summed(comm, squared.map(|squared| [squared]))?;
-        Ok(sum.sqrt())
+        let product = self.measures.squared_residual(x);
+        root_of_sum(mine.and(product), comm)
+    }
+
+    /// Measures `||x||` over all ranks.
+    fn norm(&self, x: JudgedVector<'_>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+        root_of_sum(self.measures.squared_norm(x), comm)
     }
 
     /// Measures `|| |A| |x| ||`, where the entries are known.
     fn abs_product(&mut self, x: &[f64], comm: &dyn Comm) -> Result<Option<f64>, PipelineError> {
-        let Some(applied) = self.reference.operator.abs_apply(x, &mut self.residual) else { return Ok(None) };
-        agreed(comm, applied.map_err(PipelineError::from))?;
-        Ok(Some(norm(&self.residual, comm)?))
+        let squared = self.measures.squared_abs_product(x);
+        squared.map(|squared| root_of_sum(squared, comm)).transpose()
     }
 }
 
@@ -227,7 +247,7 @@ impl Verifier {
 pub(crate) struct IterateJudge<'a> {
     verifier: &'a mut Verifier,
     job: &'a CheckpointJob,
-    x: &'a [f64],
+    x: JudgedVector<'a>,
     comm: &'a dyn Comm,
     /// The residual norm is the program's word.
     is_reported: bool,
@@ -260,7 +280,7 @@ impl Judge for IterateJudge<'_> {
     fn verdict(
         &mut self,
         tried: Bound,
-        decoded: &[f64],
+        decoded: JudgedVector<'_>,
         stopwatch: &mut Stopwatch<'_>,
     ) -> Result<Verdict, PipelineError> {
         let verified = stopwatch.verify(|| self.verifier.residual_norm(decoded, Ok(()), self.comm))?;
@@ -282,10 +302,10 @@ impl Judge for IterateJudge<'_> {
     }
 }
 
-fn norm(x: &[f64], comm: &dyn Comm) -> Result<f64, PipelineError> {
-    let mut sum = [x.iter().map(|v| v * v).sum::<f64>()];
-    comm.sum(&mut sum)?;
-    Ok(sum[0].sqrt())
+/// Returns the root of a sum over all ranks.
+fn root_of_sum(mine: Result<f64, PipelineError>, comm: &dyn Comm) -> Result<f64, PipelineError> {
+    let [sum] = summed(comm, mine.map(|mine| [mine]))?;
+    Ok(sum.sqrt())
 }
 
 /// Returns `max - min` of the finite values of all ranks.

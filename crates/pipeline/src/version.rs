@@ -1,19 +1,21 @@
 //! A version's values on their road: staged values to frames, and frames back to values.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use recoup_core::{
-    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, Storage, Store,
-    StoreError, ValuesMut, VariableRecord,
+    Bound, Chain, Codec, CodecError, CodecId, Context, Encoded, Frame, FrameRecord, HeldFrame, HeldParent, HeldValues,
+    Storage, Store, StoreError, Values, ValuesMut, VariableRecord,
 };
 
 use crate::PipelineError;
 use crate::chain::ChainLink;
 use crate::codecs::Codecs;
 use crate::context::WorkerContext;
-use crate::near::{EncoderSource, fetch_frame};
+use crate::near::EncoderSource;
 use crate::outcome::AfarUse;
-use crate::staging::{Buffer, frame_len, frames};
+use crate::placed::{FetchedFrame, PlacedParent, PlacedValues};
+use crate::staging::{afar_error, frame_len, padded_len};
 
 /// The coding of one variable's frames, under any bound.
 #[derive(Clone, Copy)]
@@ -29,15 +31,34 @@ pub(crate) struct FrameCoding<'a> {
 #[derive(Debug)]
 pub(crate) struct FrameBuffers {
     pub(crate) frames: Vec<Frame<'static>>,
-    /// One frame brought near.
-    fetched: Buffer,
-    /// Places at which these frames were encoded, since this was last set.
-    pub(crate) afar: AfarUse,
+    /// Frames that were encoded where their values rest.
+    held_frames: u64,
+    near: NearFrames,
+}
+
+/// One frame brought near, and the one it is coded against.
+#[derive(Debug)]
+pub(crate) struct NearFrames {
+    frame: FetchedFrame,
+    parent: FetchedFrame,
+}
+
+impl NearFrames {
+    pub(crate) fn new() -> Self {
+        Self { frame: FetchedFrame::new(), parent: FetchedFrame::new() }
+    }
 }
 
 impl FrameBuffers {
     pub(crate) fn new() -> Self {
-        Self { frames: Vec::new(), fetched: Buffer::F64(Vec::new()), afar: AfarUse::default() }
+        Self { frames: Vec::new(), held_frames: 0, near: NearFrames::new() }
+    }
+
+    /// Returns the use that was made of a place elsewhere since this was last asked.
+    pub(crate) fn take_use(&mut self) -> AfarUse {
+        let NearFrames { frame, parent } = &mut self.near;
+        let fetched_bytes = std::mem::take(&mut frame.bytes) + std::mem::take(&mut parent.bytes);
+        AfarUse { held_frames: std::mem::take(&mut self.held_frames), fetched_bytes }
     }
 }
 
@@ -51,7 +72,7 @@ pub(crate) fn encode(
 ) -> Result<(), PipelineError> {
     source.check()?;
     buffers.frames.truncate(source.staged.frames());
-    buffers.afar.held_frames = 0;
+    buffers.held_frames = 0;
     for run in 0..source.staged.frames() {
         context.check_abort()?;
         let before = buffers.frames.get_mut(run);
@@ -78,14 +99,17 @@ fn encode_frame(
     let FrameCoding { codec, link, bandwidth, threads } = coding;
     let staged = source.staged;
     let VariableRecord { frame_dims: dims, stride, .. } = staged.record;
-    let context = Context { dims, stride, chain: link.chain(run), bandwidth, threads };
-    let encoded = match encode_held(source, run, codec, bound, &context, &mut payload) {
+    let context = Context { dims, stride, chain: Chain::Alone, bandwidth, threads };
+    let encoded = match encode_held(source, run, coding, bound, &context, &mut payload) {
         Some(encoded) => {
-            buffers.afar.held_frames += 1;
+            buffers.held_frames += 1;
             encoded
         }
         None => {
-            let values = near_frame(source, run, buffers)?.slice(run_start(source, run), staged.frame_len());
+            let NearFrames { frame, parent } = &mut buffers.near;
+            let values = near_frame(source, run, frame)?;
+            let parent = link.parent(run).map(|placed| placed.near(&staged.record, run, parent)).transpose()?;
+            let context = context.chained(link.chain(parent));
             guarded(codec.id(), || codec.encode(values, bound, &context, &mut payload))
         }
     };
@@ -101,44 +125,34 @@ fn encode_frame(
     Ok(Frame { record, filters: encoded.filters, payload: payload.into() })
 }
 
-/// Encodes a frame where its values rest, if it stands alone, is whole there, and the codec knows
-/// the place.
+/// Encodes a frame where its values rest, if the codec knows the place.
 fn encode_held(
     source: &EncoderSource<'_>,
     run: usize,
-    codec: &dyn Codec,
+    coding: FrameCoding<'_>,
     bound: Bound,
     context: &Context<'_>,
     payload: &mut Vec<u8>,
 ) -> Option<Result<Encoded, CodecError>> {
+    let FrameCoding { codec, link, .. } = coding;
     let values = source.staged.held()?;
-    let len = source.staged.frame_len();
-    let start = run * len;
-    if start + len > values.len() || context.chain.parent().is_some() {
-        return None;
-    }
-    let frame = HeldFrame { values, start, parent: None };
-    guarded(codec.id(), || codec.encode_held(&frame, bound, context, payload).transpose()).transpose()
+    let context = context.chained(link.chain(None));
+    let parent = link.parent(run).and_then(PlacedParent::held);
+    let frame = HeldFrame { values, start: run * source.staged.frame_len(), parent };
+    guarded(codec.id(), || codec.encode_held(&frame, bound, &context, payload).transpose()).transpose()
 }
 
-/// Returns a buffer that holds one frame here; it begins at [`run_start`].
+/// Returns the values of one frame, here.
 fn near_frame<'a>(
     source: &EncoderSource<'a>,
     run: usize,
-    buffers: &'a mut FrameBuffers,
-) -> Result<&'a Buffer, PipelineError> {
-    if let Some(values) = source.near {
-        return Ok(values);
+    fetched: &'a mut FetchedFrame,
+) -> Result<Values<'a>, PipelineError> {
+    let staged = source.staged;
+    match source.near {
+        Some(values) => Ok(values.slice(run * staged.frame_len(), staged.frame_len())),
+        None => staged.values.frame(&staged.record, run, fetched),
     }
-    if let Some(held) = source.staged.held() {
-        buffers.afar.fetched_bytes += fetch_frame(held, &source.staged.record, run, &mut buffers.fetched)?;
-    }
-    Ok(&buffers.fetched)
-}
-
-/// Returns where a frame begins in its [`near_frame`].
-fn run_start(source: &EncoderSource<'_>, run: usize) -> usize {
-    if source.near.is_some() { run * source.staged.frame_len() } else { 0 }
 }
 
 /// A frame's payload, and what is known of it.
@@ -149,20 +163,80 @@ pub(crate) struct Payload<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Decodes one frame's payload to its place; `chain` holds the parent it was coded against.
+/// Decodes one frame's payload to its place here; `chain` holds the parent it was coded against.
 pub(crate) fn decode(
     payload: Payload<'_>,
     chain: Chain<'_>,
     codecs: Codecs,
     target: ValuesMut<'_>,
 ) -> Result<(), PipelineError> {
-    let Payload { variable, frame, bytes } = payload;
-    let id = if frame.storage == Storage::Raw { CodecId::Raw } else { frame.codec };
-    let bound = if frame.storage == Storage::Raw { Bound::Lossless } else { frame.bound };
-    let VariableRecord { frame_dims: dims, stride, .. } = *variable;
-    let context = Context { dims, stride, chain, bandwidth: None, threads: codecs.threads };
-    let codec = codecs.find(id)?;
-    guarded(id, || codec.decode(bytes, bound, &context, target)).map_err(in_variable(variable))
+    let CodedPayload { codec, bound, context } = payload.coded(codecs)?;
+    let context = context.chained(chain);
+    guarded(codec.id(), || codec.decode(payload.bytes, bound, &context, target)).map_err(in_variable(payload.variable))
+}
+
+/// Decodes one frame's payload to its place among the values of its variable, wherever they are.
+pub(crate) fn decode_placed(
+    payload: Payload<'_>,
+    parent: Option<PlacedParent<'_>>,
+    codecs: Codecs,
+    target: &mut PlacedValues,
+    near: &mut NearFrames,
+) -> Result<(), PipelineError> {
+    let Payload { variable, frame, .. } = payload;
+    let len = frame_len(variable);
+    let start = frame.run * len;
+    if let PlacedValues::Held(held) = target
+        && decode_held(payload, parent.and_then(PlacedParent::held), codecs, held.as_mut(), start)?
+    {
+        return Ok(());
+    }
+    let NearFrames { frame: decoded, parent: fetched } = near;
+    let parent = parent.map(|placed| placed.near(variable, frame.run, fetched)).transpose()?;
+    let chain = parent.map_or(Chain::Alone, Chain::Follow);
+    match target {
+        PlacedValues::Near(values) => decode(payload, chain, codecs, values.slice_mut(start, len)),
+        PlacedValues::Held(held) => {
+            decode(payload, chain, codecs, decoded.room(variable))?;
+            held.put(start, decoded.values()).map_err(afar_error(variable))
+        }
+    }
+}
+
+/// Decodes one frame's payload where its values are to rest, if the codec knows the place; returns
+/// whether it has. A place that fails is left to the caller, who knows another way.
+fn decode_held(
+    payload: Payload<'_>,
+    parent: Option<HeldParent<'_>>,
+    codecs: Codecs,
+    target: &mut dyn HeldValues,
+    start: usize,
+) -> Result<bool, PipelineError> {
+    let CodedPayload { codec, bound, context } = payload.coded(codecs)?;
+    let decode = || codec.decode_held(payload.bytes, bound, &context, parent, target, start).transpose();
+    match guarded(codec.id(), decode) {
+        Ok(done) => Ok(done.is_some()),
+        Err(CodecError::Foreign { .. }) => Ok(false),
+        Err(error) => Err(in_variable(payload.variable)(error)),
+    }
+}
+
+/// The decoder of a payload, and what it is given.
+struct CodedPayload {
+    codec: Arc<dyn Codec>,
+    bound: Bound,
+    context: Context<'static>,
+}
+
+impl Payload<'_> {
+    fn coded(&self, codecs: Codecs) -> Result<CodedPayload, PipelineError> {
+        let is_raw = self.frame.storage == Storage::Raw;
+        let id = if is_raw { CodecId::Raw } else { self.frame.codec };
+        let bound = if is_raw { Bound::Lossless } else { self.frame.bound };
+        let VariableRecord { frame_dims: dims, stride, .. } = *self.variable;
+        let context = Context { dims, stride, chain: Chain::Alone, bandwidth: None, threads: codecs.threads };
+        Ok(CodedPayload { codec: codecs.find(id)?, bound, context })
+    }
 }
 
 /// Runs a codec. One that panics costs a version, not the solve: most of them are other people's
@@ -173,22 +247,24 @@ fn guarded<T>(codec: CodecId, work: impl FnOnce() -> Result<T, CodecError>) -> R
         .unwrap_or_else(|_| Err(CodecError::Foreign { codec, message: "the codec panicked".to_owned() }))
 }
 
-/// Decodes the frames just encoded: what a restore would see.
+/// Decodes the frames just encoded to where `target` is: what a restore would see.
 pub(crate) fn decode_frames(
     record: &VariableRecord,
-    encoded: &[Frame],
+    buffers: &mut FrameBuffers,
     link: ChainLink<'_>,
     codecs: Codecs,
-    target: &mut Buffer,
+    target: &mut PlacedValues,
 ) -> Result<(), PipelineError> {
-    let len = frame_len(record);
-    // The variable before may have been of another type.
-    target.retype(record.element);
-    target.resize(frames(record) * len);
-    encoded.iter().enumerate().try_for_each(|(run, frame)| {
-        let chain = frame.record.parent().map_or(Chain::Alone, |_| link.chain(run));
+    if let PlacedValues::Near(values) = target {
+        // The variable before may have been of another type.
+        values.retype(record.element);
+        values.resize(padded_len(record));
+    }
+    let FrameBuffers { frames, near, .. } = buffers;
+    frames.iter().enumerate().try_for_each(|(run, frame)| {
+        let parent = frame.record.parent().and_then(|_| link.parent(run));
         let payload = Payload { variable: record, frame: &frame.record, bytes: &frame.payload };
-        decode(payload, chain, codecs, target.slice_mut(run * len, len))
+        decode_placed(payload, parent, codecs, target, near)
     })
 }
 
@@ -218,10 +294,10 @@ fn in_variable(record: &VariableRecord) -> impl Fn(CodecError) -> PipelineError 
 
 #[cfg(test)]
 mod tests {
-    use recoup_core::{Distribution, Role, Values};
+    use recoup_core::{Distribution, Role};
 
     use super::*;
-    use crate::staging::{Staged, StagedValues};
+    use crate::staging::{Buffer, Staged};
 
     /// A codec as other people write them.
     struct Panicking;
@@ -257,7 +333,7 @@ mod tests {
             frame_dims: [2, 1, 1],
             distribution: Distribution::RankLocal,
         };
-        let staged = Staged { record, values: StagedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
+        let staged = Staged { record, values: PlacedValues::Near(Buffer::F64(vec![1.0, 2.0])), sums: Vec::new() };
         let source = EncoderSource::staged(&staged);
         let coding = FrameCoding { codec: &Panicking, link: ChainLink::Alone, bandwidth: None, threads: 1 };
         let error =

@@ -3,6 +3,8 @@
 
 use recoup_core::{Distribution, ElementType, FrameRecord, Manifest, Role, VariableRecord};
 
+use crate::placed::PlacedValues;
+use crate::reader::Read;
 use crate::staging::{Buffer, frame_len};
 use crate::{ChainReader, PipelineError};
 
@@ -44,8 +46,10 @@ impl ChainReader<'_> {
         let mut values = Buffer::new(first.element);
         let mut damaged = Vec::new();
         for part in &parts {
-            match self.variable(manifest, part) {
-                Ok(read) if damaged.is_empty() => values.append(read.values, part.len as usize),
+            match self.variable(manifest, part, None) {
+                Ok(Read { values: PlacedValues::Near(read), .. }) if damaged.is_empty() => {
+                    values.append(read, part.len as usize);
+                }
                 Ok(_) => {}
                 Err(errors) => damaged.extend(errors),
             }

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender};
 
-use recoup_core::{Comm, NextBegin, ResidualKind, Role, Tiered, gathered};
+use recoup_core::{BoundRule, Comm, NextBegin, ResidualKind, Role, Tiered, gathered};
 
 use crate::PipelineError;
 use crate::chain::Chains;
@@ -13,7 +13,7 @@ use crate::cores::{WorkerCores, ranks_here};
 use crate::encoding::EncodeBuffers;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::keeper::{Keeper, RetentionLimits, Swept, manages_versions};
-use crate::near::NearCopy;
+use crate::near::{EncoderSource, NearCopy};
 use crate::outcome::{AfarUse, Outcome, Saved};
 use crate::part::{CheckpointFailure, DraftState, PartDraft, RunIdentity, VersionPart, first_failure};
 use crate::rivals::{Bandwidth, Rivals};
@@ -168,7 +168,10 @@ impl Worker {
         let Some(iterate) = job.staging.staged.iter().find(is_iterate) else { return Ok(()) };
         let WorkerContext { comm, clock, .. } = &self.context;
         let start = clock.now();
-        let iterate = self.encoder.near.of(iterate);
+        let iterate = match verifier.reaches(iterate, BoundRule::Verified) {
+            true => EncoderSource::staged(iterate),
+            false => self.encoder.near.of(iterate),
+        };
         let examined = verifier.examine(&job.reported, &iterate, comm.as_ref())?;
         summary.spent.verify_seconds += since(clock.now(), start);
         summary.residual.true_norm = Some(examined.true_norm);

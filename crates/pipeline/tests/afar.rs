@@ -62,7 +62,7 @@ impl Operator for Tridiagonal {
 }
 
 fn session(store: Arc<dyn Store>, n: usize, table: CodecTable) -> Session {
-    let reference = Reference { operator: Arc::new(Tridiagonal(n)), rhs: vec![1.0; n].into() };
+    let reference = Reference { operator: Arc::new(Tridiagonal(n)), rhs: vec![1.0; n].into(), afar: None };
     let config = SessionConfig {
         name: "run".to_owned(),
         store,

@@ -133,6 +133,7 @@ fn session(name: &str, operator: &DistributedPoisson3d, memory: &Path, comm: &dy
         reference: Some(Reference {
             operator: Arc::new(operator.over(comm.dup().unwrap())),
             rhs: vec![0.0; operator.rows()].into(),
+            afar: None,
         }),
         same_operator: true,
         abort: Arc::default(),

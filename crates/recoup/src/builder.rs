@@ -126,7 +126,7 @@ impl Builder {
     /// it, and it is needed to refuse the checkpoint of another problem.
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
-        self.reference = Some(Reference { operator, rhs });
+        self.reference = Some(Reference { operator, rhs, afar: None });
         self
     }
 

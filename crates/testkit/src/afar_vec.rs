@@ -82,6 +82,16 @@ impl AfarVec {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the values, the last of them repeated until there are `padded_len`.
+    fn padded(&self, padded_len: usize) -> Arc<Vec<u8>> {
+        let own = Arc::clone(&self.bytes());
+        let size = self.element.size();
+        assert!(padded_len * size >= own.len(), "a copy has no fewer values than its source");
+        let Some(last) = own.len().checked_sub(size).filter(|_| own.len() < padded_len * size) else { return own };
+        let padding = own[last..].iter().cycle().take(padded_len * size - own.len());
+        Arc::new(own.iter().chain(padding).copied().collect())
+    }
+
     fn copy(&self, bytes: Arc<Vec<u8>>) -> Box<dyn HeldValues> {
         Box::new(AfarCopy { place: Arc::clone(&self.place), element: self.element, bytes })
     }
@@ -96,14 +106,14 @@ impl Afar for AfarVec {
         self.bytes().len() / self.element.size()
     }
 
-    fn hold(&self, _earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn hold(&self, padded_len: usize, _earlier: Option<Box<dyn HeldValues>>) -> Result<Box<dyn HeldValues>, AfarError> {
         self.place.call("hold", AfarErrorKind::NoRoom)?;
-        Ok(self.copy(Arc::clone(&self.bytes())))
+        Ok(self.copy(self.padded(padded_len)))
     }
 
-    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+    fn room(&self, padded_len: usize) -> Result<Box<dyn HeldValues>, AfarError> {
         self.place.call("room", AfarErrorKind::NoRoom)?;
-        Ok(self.copy(Arc::new(vec![0xA5; self.bytes().len()])))
+        Ok(self.copy(Arc::new(vec![0xA5; padded_len * self.element.size()])))
     }
 
     fn overwrite(&mut self, held: &dyn HeldValues) -> Result<(), AfarError> {
@@ -111,7 +121,8 @@ impl Afar for AfarVec {
         let Some(held) = held.as_any().downcast_ref::<AfarCopy>() else {
             return Err(AfarError { message: "values of another place".to_owned(), kind: AfarErrorKind::Failed });
         };
-        *self.bytes() = Arc::clone(&held.bytes);
+        let mut own = self.bytes();
+        *own = Arc::new(held.bytes[..own.len()].to_vec());
         Ok(())
     }
 }
@@ -153,6 +164,21 @@ impl HeldValues for AfarCopy {
         let start = start * self.element.size();
         Arc::make_mut(&mut self.bytes)[start..start + source.len()].copy_from_slice(&source);
         Ok(())
+    }
+
+    fn is_alike(&self, other: &dyn HeldValues) -> bool {
+        let other = other.as_any().downcast_ref::<Self>();
+        other.is_some_and(|other| {
+            Arc::ptr_eq(&self.place, &other.place)
+                && self.element == other.element
+                && self.bytes.len() == other.bytes.len()
+        })
+    }
+
+    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+        self.place.call("room", AfarErrorKind::NoRoom)?;
+        let bytes = Arc::new(vec![0xA5; self.bytes.len()]);
+        Ok(Box::new(Self { place: Arc::clone(&self.place), element: self.element, bytes }))
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -20,6 +20,7 @@ use self::simd::Pattern;
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
 use crate::kernels::sys::AlignedBuffer;
+use crate::kernels::vector::norm_squared;
 use crate::{LocalRows, Pool};
 
 /// Slot of the values among the arrays of a product: apart from those of x and y.
@@ -163,6 +164,10 @@ impl Operator for Csr {
             [residual_block(&b[rows], r)]
         });
         Ok(sum)
+    }
+
+    fn squared_norm(&self, x: &[f64]) -> f64 {
+        norm_squared(&self.pool, x)
     }
 
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {

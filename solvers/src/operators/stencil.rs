@@ -17,6 +17,7 @@ use recoup_core::{CommError, JacobiSweep, Operator, row_hash};
 use crate::Pool;
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{GridSegment, dot_block, multiply_line, residual_block};
+use crate::kernels::vector::norm_squared;
 
 /// The Laplacian on `n^3` points, or some planes of it, and the threads that apply it.
 #[derive(Debug)]
@@ -222,6 +223,10 @@ impl Operator for Poisson3d {
             [residual_block(&b[rows], r)]
         });
         Ok(sum)
+    }
+
+    fn squared_norm(&self, x: &[f64]) -> f64 {
+        norm_squared(&self.pool, x)
     }
 
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {

@@ -68,7 +68,7 @@ fn all_values(solver: &dyn Registered) -> Vec<(String, Vec<f64>)> {
     let mut copy = None;
     let mut fetched = |lent: Lent<'_>| {
         let Lent::Afar(afar) = lent else { return doubles(lent) };
-        let held = afar.hold(copy.take()).unwrap();
+        let held = afar.hold(afar.len(), copy.take()).unwrap();
         let mut values = vec![0.0; afar.len()];
         held.fetch(0, ValuesMut::F64(&mut values)).unwrap();
         copy = Some(held);

@@ -51,10 +51,10 @@ fn bits(values: &[f64]) -> Vec<u64> {
 fn a_copy_holds_the_work_before_it_and_none_after() {
     in_every_order(|device| {
         let mut program = Program::new(device);
-        let first = program.lend().unwrap().hold(None).unwrap();
+        let first = program.lend().unwrap().hold(LEN, None).unwrap();
         program.clear();
         assert_eq!(bits(&fetched(&*first).unwrap()), bits(&numbers(0, LEN)));
-        let second = program.lend().unwrap().hold(Some(first)).unwrap();
+        let second = program.lend().unwrap().hold(LEN, Some(first)).unwrap();
         assert_eq!(bits(&fetched(&*second).unwrap()), bits(&[0.0; LEN]));
     });
 }
@@ -64,7 +64,7 @@ fn values_put_into_room_overwrite_the_program_s_after_its_work() {
     in_every_order(|device| {
         let mut program = Program::new(device);
         let mut lent = program.lend().unwrap();
-        let mut room = lent.room().unwrap();
+        let mut room = lent.room(LEN).unwrap();
         let wanted = numbers(5000, LEN);
         room.put(0, Values::F64(&wanted[..1])).unwrap();
         room.put(1, Values::F64(&wanted[1..])).unwrap();
@@ -100,11 +100,11 @@ fn an_address_is_told_by_the_memory_it_lies_in() {
 /// Lends, holds, fetches and overwrites; the first error.
 fn scenario(program: &Program) -> Result<Vec<f64>, AfarError> {
     let mut lent = program.lend()?;
-    let held = lent.hold(None)?;
-    let mut room = lent.room()?;
+    let held = lent.hold(LEN, None)?;
+    let mut room = lent.room(LEN)?;
     room.put(0, Values::F64(&fetched(&*held)?))?;
     lent.overwrite(&*room)?;
-    fetched(&*lent.hold(Some(held))?)
+    fetched(&*lent.hold(LEN, Some(held))?)
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::halo::{Halo, HaloPlan};
 use super::{LocalRows, RowPartition};
 use crate::kernels::BLOCK;
 use crate::kernels::simd::{dot_block, relax_block, residual_block};
+use crate::kernels::vector::norm_squared;
 use crate::{Csr, CsrError, Pool};
 
 /// The reason why rows of several ranks do not make a matrix.
@@ -381,6 +382,10 @@ impl Operator for DistributedCsr {
 
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
         self.sum(x, r, |rows, r| residual_block(&b[rows], r))
+    }
+
+    fn squared_norm(&self, x: &[f64]) -> f64 {
+        norm_squared(&self.shared.pool, x)
     }
 
     fn jacobi_sweep(&self, sweep: JacobiSweep<'_>) -> Result<f64, CommError> {

@@ -132,6 +132,10 @@ impl Operator for DistributedPoisson3d {
         self.sum(x, y, |rows, y| dot_block(&x[rows], y))
     }
 
+    fn squared_norm(&self, x: &[f64]) -> f64 {
+        self.slab.squared_norm(x)
+    }
+
     fn residual(&self, b: &[f64], x: &[f64], r: &mut [f64]) -> Result<f64, CommError> {
         self.sum(x, r, |rows, r| residual_block(&b[rows], r))
     }

@@ -1,0 +1,242 @@
+//! Frozen copies of values on a device.
+//!
+//! A copy has an order of its own: the ticket of the last work on it tells other streams when it is
+//! there. Copies to and from the host have a stream of their own, so that they do not wait for what
+//! the owner has given to his.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+
+use crate::afar::{DeviceElement, afar_error};
+use crate::{Device, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Stream};
+
+/// Bytes that travel at a time between a frozen copy and the host.
+const PIECE_BYTES: usize = 8 << 20;
+
+/// A frozen copy of values in a device's memory, in the same memory.
+pub struct DeviceHeld<T> {
+    device: Device,
+    values: DeviceVec<T>,
+    transfer: Mutex<HeldOrder>,
+}
+
+/// The order of the work on a frozen copy, and its road to the host.
+struct HeldOrder {
+    /// Made when first needed: the owner does not wait for it.
+    road: Option<HostRoad>,
+    /// The last work on the values, in whatever stream. All further work waits for it.
+    last: Option<DeviceTicket>,
+}
+
+/// Memory that copies to and from the host pass through, and their stream.
+struct HostRoad {
+    stream: Stream,
+    pinned: HostBuffer,
+}
+
+impl<T> fmt::Debug for DeviceHeld<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceHeld").field("values", &self.values).finish_non_exhaustive()
+    }
+}
+
+impl HeldOrder {
+    /// Lets later work of `stream` come after the last work on the values.
+    fn order(&self, stream: &Stream) -> Result<(), DeviceError> {
+        self.last.as_ref().map_or(Ok(()), |last| stream.wait_for(last))
+    }
+
+    /// Takes the road to the host out; made now if there is none. After an error it is not put
+    /// back, and the next copy makes another.
+    fn take_road(&mut self, device: &Device, bytes: usize) -> Result<HostRoad, DeviceError> {
+        self.road.take().map_or_else(|| HostRoad::new(device, bytes), Ok)
+    }
+}
+
+impl HostRoad {
+    fn new(device: &Device, bytes: usize) -> Result<Self, DeviceError> {
+        let pinned = HostBuffer::registered(device, bytes.clamp(1, PIECE_BYTES))?;
+        Ok(Self { stream: Stream::new(device)?, pinned })
+    }
+}
+
+impl<T: DeviceElement> DeviceHeld<T> {
+    /// Makes room for `len` values, which are whatever the memory holds.
+    ///
+    /// # Errors
+    /// [`AfarError`] when the device has no more.
+    pub(crate) fn new(device: &Device, len: usize) -> Result<Self, AfarError> {
+        let values = DeviceVec::new(device, len).map_err(afar_error)?;
+        let transfer = Mutex::new(HeldOrder { road: None, last: None });
+        Ok(Self { device: device.clone(), values, transfer })
+    }
+
+    /// Returns the device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Returns whether the values are on this device.
+    #[must_use]
+    pub fn is_on(&self, device: &Device) -> bool {
+        self.device.info().ordinal == device.info().ordinal
+    }
+
+    /// Returns the values, for a codec that works on this device. They are there once
+    /// [`DeviceHeld::ticket`] is done.
+    #[must_use]
+    pub fn view(&self) -> DeviceView<'_, T> {
+        self.values.view()
+    }
+
+    /// Returns the values, for a codec that decodes on this device. It writes after
+    /// [`DeviceHeld::ticket`], and says by [`DeviceHeld::wrote`] when it is done.
+    pub fn view_mut(&mut self) -> DeviceViewMut<'_, T> {
+        self.values.view_mut()
+    }
+
+    /// Returns the place of the last work on the values; `None` if there was none.
+    #[must_use]
+    pub fn ticket(&self) -> Option<DeviceTicket> {
+        self.transfer().last.clone()
+    }
+
+    /// Takes note of later work on the values.
+    pub fn wrote(&self, ticket: DeviceTicket) {
+        self.transfer().last = Some(ticket);
+    }
+
+    fn transfer(&self) -> MutexGuard<'_, HeldOrder> {
+        // A ticket is replaced by one step.
+        self.transfer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Freezes an owner's values, as the next work of his stream, and repeats the last of them up
+    /// to `padded_len`; in the memory of `earlier` where that fits.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there is no room, or the device fails.
+    pub(crate) fn frozen(
+        values: DeviceView<'_, T>,
+        padded_len: usize,
+        stream: &Stream,
+        earlier: Option<Box<dyn HeldValues>>,
+    ) -> Result<Box<dyn HeldValues>, AfarError> {
+        let device = stream.device();
+        let fits = |held: &Self| held.values.len() == padded_len && held.is_on(device);
+        let mut held = match earlier {
+            Some(earlier) if earlier.as_any().downcast_ref().is_some_and(fits) => earlier,
+            _ => Box::new(Self::new(device, padded_len)?),
+        };
+        let this: &mut Self = held.as_any_mut().downcast_mut().ok_or_else(other_place)?;
+        this.freeze(values, stream).map_err(afar_error)?;
+        Ok(held)
+    }
+
+    fn freeze(&mut self, source: DeviceView<'_, T>, stream: &Stream) -> Result<(), DeviceError> {
+        let Self { values, transfer, .. } = self;
+        let transfer = transfer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        transfer.order(stream)?;
+        stream.copy(source, &mut values.slice_mut(0..source.len()))?;
+        stream.repeat_last(source.len(), &mut values.view_mut())?;
+        transfer.last = Some(stream.ticket()?);
+        Ok(())
+    }
+
+    /// Copies the first values to an owner's, as the next work of his stream.
+    ///
+    /// # Errors
+    /// [`AfarError`] when there are fewer than the owner has, or the device fails.
+    pub(crate) fn copy_to(&self, target: &mut DeviceViewMut<'_, T>, stream: &Stream) -> Result<(), AfarError> {
+        if self.values.len() < target.len() || !self.is_on(stream.device()) {
+            return Err(other_place());
+        }
+        let mut transfer = self.transfer();
+        let mut copy = || {
+            transfer.order(stream)?;
+            stream.copy(self.values.slice(0..target.len()), target)?;
+            transfer.last = Some(stream.ticket()?);
+            Ok(())
+        };
+        copy().map_err(afar_error)
+    }
+
+    /// Copies values from `start` on to the host, a piece at a time.
+    fn download(&self, start: usize, target: &mut [T]) -> Result<(), DeviceError> {
+        let mut transfer = self.transfer();
+        let road = transfer.take_road(&self.device, self.values.view().bytes())?;
+        let mut start = start;
+        for piece in target.chunks_mut(PIECE_BYTES / size_of::<T>()) {
+            let source = self.values.slice(start..start + piece.len());
+            transfer.order(&road.stream)?;
+            transfer.last = Some(road.pinned.store(&road.stream, source, 0)?);
+            bytemuck::cast_slice_mut(piece).copy_from_slice(&road.pinned.read(0..source.bytes())?);
+            start += piece.len();
+        }
+        transfer.road = Some(road);
+        Ok(())
+    }
+
+    /// Copies values of the host to those from `start` on, a piece at a time.
+    fn upload(&mut self, start: usize, source: &[T]) -> Result<(), DeviceError> {
+        let Self { device, values, transfer } = self;
+        let transfer = transfer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let road = transfer.take_road(device, values.view().bytes())?;
+        let mut start = start;
+        for piece in source.chunks(PIECE_BYTES / size_of::<T>()) {
+            let bytes: &[u8] = bytemuck::cast_slice(piece);
+            road.pinned.write(0..bytes.len())?.copy_from_slice(bytes);
+            transfer.order(&road.stream)?;
+            let mut target = values.slice_mut(start..start + piece.len());
+            transfer.last = Some(road.pinned.load(&road.stream, 0, &mut target)?);
+            start += piece.len();
+        }
+        transfer.road = Some(road);
+        Ok(())
+    }
+}
+
+impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
+    fn element(&self) -> ElementType {
+        T::ELEMENT
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn fetch(&self, start: usize, target: ValuesMut<'_>) -> Result<(), AfarError> {
+        let target = T::values_mut(target).ok_or_else(other_place)?;
+        self.download(start, target).map_err(afar_error)
+    }
+
+    fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
+        let source = T::values(source).ok_or_else(other_place)?;
+        self.upload(start, source).map_err(afar_error)
+    }
+
+    fn is_alike(&self, other: &dyn HeldValues) -> bool {
+        let other = other.as_any().downcast_ref::<Self>();
+        other.is_some_and(|other| other.values.len() == self.values.len() && other.is_on(&self.device))
+    }
+
+    fn room(&self) -> Result<Box<dyn HeldValues>, AfarError> {
+        Ok(Box::new(Self::new(&self.device, self.values.len())?))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+pub(crate) fn other_place() -> AfarError {
+    AfarError { message: "values of another type, number or place".to_owned(), kind: AfarErrorKind::Failed }
+}

@@ -1,0 +1,114 @@
+//! What judges measure of vectors: products with the operator of the problem, and sums.
+//!
+//! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
+//! gives the bits that the same values give here. All results are this rank's part.
+
+use recoup_core::{AfarProblem, HeldValues, Operator, VariableRecord};
+
+use crate::PipelineError;
+use crate::reference::Reference;
+use crate::staging::afar_error;
+
+/// A vector of the problem as a judge sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum JudgedVector<'a> {
+    /// Its values here, without padding.
+    Near(&'a [f64]),
+    /// Its values where they rest.
+    Held(HeldVector<'a>),
+}
+
+/// The values of a variable where they rest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldVector<'a> {
+    pub(crate) values: &'a dyn HeldValues,
+    pub(crate) record: &'a VariableRecord,
+}
+
+impl<'a> JudgedVector<'a> {
+    /// No values.
+    pub(crate) const NONE: JudgedVector<'static> = JudgedVector::Near(&[]);
+
+    /// Returns the values of a vector that was brought here.
+    pub(crate) fn doubles(self) -> &'a [f64] {
+        match self {
+            Self::Near(values) => values,
+            Self::Held(held) => unreachable!("{} is to be brought near for this measure", held.record.name),
+        }
+    }
+}
+
+/// The problem, and memory for products.
+pub(crate) struct Measures {
+    pub(crate) reference: Reference,
+    product: Vec<f64>,
+    difference: Vec<f64>,
+}
+
+impl Measures {
+    pub(crate) fn new(reference: Reference) -> Self {
+        let product = vec![0.0; reference.operator.rows()];
+        Self { reference, product, difference: Vec::new() }
+    }
+
+    pub(crate) fn operator(&self) -> &dyn Operator {
+        self.reference.operator.as_ref()
+    }
+
+    /// Returns whether values are measured where they rest.
+    pub(crate) fn reaches(&self, values: &dyn HeldValues) -> bool {
+        self.reference.afar.as_ref().is_some_and(|problem| problem.is_beside(values))
+    }
+
+    /// Measures `||b - A x||^2`.
+    pub(crate) fn squared_residual(&mut self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
+        let Reference { operator, rhs, .. } = &self.reference;
+        match x {
+            JudgedVector::Near(x) => Ok(operator.residual(rhs, x, &mut self.product)?),
+            JudgedVector::Held(x) => self.problem().squared_residual(x.values).map_err(afar_error(x.record)),
+        }
+    }
+
+    /// Measures `x . x`.
+    pub(crate) fn squared_norm(&self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
+        match x {
+            JudgedVector::Near(x) => Ok(self.operator().squared_norm(x)),
+            JudgedVector::Held(x) => self.problem().squared_norm(x.values).map_err(afar_error(x.record)),
+        }
+    }
+
+    /// Measures `|| |A| |x| ||^2`; `None` where the entries are not known.
+    pub(crate) fn squared_abs_product(&mut self, x: &[f64]) -> Option<Result<f64, PipelineError>> {
+        let applied = self.reference.operator.abs_apply(x, &mut self.product)?;
+        Some(applied.map(|()| self.operator().squared_norm(&self.product)).map_err(PipelineError::from))
+    }
+
+    /// Measures `v . A v`.
+    pub(crate) fn squared_energy(&mut self, v: JudgedVector<'_>) -> Result<f64, PipelineError> {
+        match v {
+            JudgedVector::Near(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
+            JudgedVector::Held(v) => self.problem().squared_energy(v.values).map_err(afar_error(v.record)),
+        }
+    }
+
+    /// Measures `(w - v) . A (w - v)`, w decoded at the place of v.
+    pub(crate) fn squared_energy_of_error(
+        &mut self,
+        v: JudgedVector<'_>,
+        w: JudgedVector<'_>,
+    ) -> Result<f64, PipelineError> {
+        if let (JudgedVector::Held(v), JudgedVector::Held(w)) = (v, w) {
+            return self.problem().squared_energy_of_error(v.values, w.values).map_err(afar_error(v.record));
+        }
+        let mut difference = std::mem::take(&mut self.difference);
+        difference.clear();
+        difference.extend(w.doubles().iter().zip(v.doubles()).map(|(w, v)| w - v));
+        let squared = self.squared_energy(JudgedVector::Near(&difference));
+        self.difference = difference;
+        squared
+    }
+
+    fn problem(&self) -> &dyn AfarProblem {
+        self.reference.afar.as_deref().unwrap_or_else(|| unreachable!("asked for by `reaches`"))
+    }
+}
