@@ -6,12 +6,14 @@
 //! Promises: the bits of the host for every pass; no wait but for sums. Must not know: methods.
 
 mod error;
+mod problem;
 mod rows;
 mod share;
 mod space;
 mod sys;
 mod system;
 
+pub use problem::DeviceProblem;
 pub use rows::DeviceRows;
 pub use share::DeviceShare;
 pub use sys::{

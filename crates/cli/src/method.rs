@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use recoup::core::SolveError;
+use recoup::pipeline::Reference;
 use recoup::solvers::{
     BlockJacobi, Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, Method, MethodInputs, Need, Preconditioner, Setting,
     Side, SsorPreconditioner, Stop,
@@ -41,6 +42,12 @@ impl<'a> Setup<'a> {
         let on_device = problem.device.as_ref().map(|device| device.place(&problem.system(), args)).transpose()?;
         let (preconditioner, zeros) = agree(problem.comm(), preconditioner(problem, args))?;
         Ok(Self { problem, args, preconditioner, on_device, zeros, start: vec![0.0; problem.n()] })
+    }
+
+    /// Returns the reference that a session verifies against.
+    pub(crate) fn reference(&self) -> Reference {
+        let afar = self.on_device.as_ref().and_then(PlacedSystem::problem);
+        Reference { afar, ..self.problem.reference() }
     }
 
     /// Replaces the first guess x = 0 by this rank's rows of another one.

@@ -246,9 +246,16 @@ pub trait Codec: Send + Sync {
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError>;
 
-    /// Encodes a frame where its values rest: the payload [`Codec::encode`] makes of them. `None`
-    /// where this codec does not know the place, or has no way to encode such a frame there; the
-    /// caller fetches the values then.
+    /// Returns whether this codec encodes and decodes where `values` rest: frames are fetched for
+    /// any other codec, and what it decodes is put there.
+    fn reaches(&self, _values: &dyn HeldValues) -> bool {
+        false
+    }
+
+    /// Encodes a frame where its values rest: the payload [`Codec::encode`] makes of them.
+    /// [`Context::chain`] says whether the frame is in a chain; its parent is that of the source.
+    /// `None` where this codec does not reach the place, or has no way to encode such a frame
+    /// there; the caller fetches the values then.
     ///
     /// # Errors
     /// Those of [`Codec::encode`].
@@ -263,8 +270,8 @@ pub trait Codec: Send + Sync {
     }
 
     /// Decodes a payload to where values rest, from `start` on; `parent` is that of
-    /// [`HeldFrame`]. `None` where this codec does not know the place; the caller decodes here, and
-    /// puts the values there.
+    /// [`HeldFrame`]. `None` where this codec does not reach the place; the caller decodes here,
+    /// and puts the values there.
     ///
     /// # Errors
     /// Those of [`Codec::decode`].

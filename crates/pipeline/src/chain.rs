@@ -13,7 +13,6 @@
 use recoup_core::{Chain, Codec, Parent, Store, VariableRecord};
 
 use crate::placed::{PlacedParent, PlacedValues};
-use crate::staging::Staged;
 
 /// Bytes of a payload's hash that a frame coded against it carries.
 const HASH_BYTES: usize = 16;
@@ -115,28 +114,36 @@ impl Chains {
         Self { key_every, published: Base::default(), draft: Vec::new(), spare: Vec::new() }
     }
 
-    /// Brings what a variable may be coded against to its place. Where that fails it stays, and
-    /// nothing is coded against it.
-    pub(crate) fn bring_beside(&mut self, staged: &Staged) {
-        let parent = self.published.variables.iter_mut().find(|decoded| decoded.covers(&staged.record));
-        let brought = parent.map(|parent| parent.values.bring_beside(&staged.values, &staged.record));
-        if let Some(Err(error)) = brought {
-            tracing::debug!(variable = %staged.record.name, %error, "coded alone");
-        }
+    /// Returns whether versions may be coded against what this codec makes.
+    pub(crate) fn keep(&self, codec: &dyn Codec) -> bool {
+        self.key_every > 1 && codec.can_follow()
+    }
+
+    /// Brings what a variable may be coded against to the place where the variable is decoded. What
+    /// cannot be brought is not coded against.
+    pub(crate) fn bring_beside(&mut self, place: &PlacedValues, record: &VariableRecord) {
+        self.published.variables.retain_mut(|decoded| {
+            let brought = if decoded.covers(record) { decoded.values.bring_beside(place, record) } else { Ok(()) };
+            brought.inspect_err(|error| tracing::debug!(variable = %record.name, %error, "coded alone")).is_ok()
+        });
     }
 
     /// Returns the place of a variable of `version`, in a store that has to hold all it is coded
     /// against.
-    pub(crate) fn link(&self, version: u64, staged: &Staged, codec: &dyn Codec, store: &dyn Store) -> ChainLink<'_> {
-        let record = &staged.record;
-        if self.key_every <= 1 || !codec.can_follow() {
+    pub(crate) fn link(
+        &self,
+        version: u64,
+        record: &VariableRecord,
+        codec: &dyn Codec,
+        store: &dyn Store,
+    ) -> ChainLink<'_> {
+        if !self.keep(codec) {
             return ChainLink::Alone;
         }
         // Versions ascend along a chain, so no chain is endless; a run that counts from 0 again
         // begins a new one.
         let stays = |parent| store.as_tiered().is_none_or(|tiered| tiered.can_follow(version, parent));
-        let is_here = |d: &Decoded| d.covers(record) && d.values.is_beside(&staged.values);
-        let can_follow = |d: &&Decoded| d.version < version && is_here(d) && stays(d.version);
+        let can_follow = |d: &&Decoded| d.version < version && d.covers(record) && stays(d.version);
         let is_key_due = self.published.depth.saturating_add(1) >= self.key_every;
         let before = self.published.variables.iter().find(can_follow).filter(|_| !is_key_due);
         before.map_or(ChainLink::Key, ChainLink::After)

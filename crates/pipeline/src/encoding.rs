@@ -90,15 +90,15 @@ impl EncodeBuffers {
         Self { frames: FrameBuffers::new(), decoded: PlacedValues::none(ElementType::F64) }
     }
 
-    /// Makes room for decoded values beside those of a staged variable, or here if there is none
-    /// where they rest; returns whether it is beside them.
-    pub(crate) fn place_decoded(&mut self, staged: &Staged) -> bool {
-        let made = staged.held().map(|held| self.decoded.make_room_beside(held));
-        let is_beside = made.as_ref().is_none_or(Result::is_ok);
-        if !matches!(made, Some(Ok(()))) {
+    /// Makes room for decoded values where those of a staged variable rest, or here where they are
+    /// here or there is no room. Returns whether they go elsewhere.
+    pub(crate) fn place_decoded(&mut self, staged: &Staged, goes_there: bool) -> bool {
+        let held = staged.held().filter(|_| goes_there);
+        let is_there = held.is_some_and(|held| self.decoded.make_room_beside(held).is_ok());
+        if !is_there {
             self.decoded.near_mut(staged.record.element);
         }
-        is_beside
+        is_there
     }
 
     /// Takes frames back once they are written.

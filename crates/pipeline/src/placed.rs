@@ -77,20 +77,25 @@ impl PlacedValues {
     /// # Errors
     /// [`AfarError`] when a place fails, or has no room.
     pub(crate) fn bring_beside(&mut self, other: &Self, record: &VariableRecord) -> Result<(), AfarError> {
-        let moved = match (&*self, other) {
-            _ if self.is_beside(other) => return Ok(()),
-            (Self::Near(values), Self::Held(place)) => {
+        if self.is_beside(other) {
+            return Ok(());
+        }
+        let mut fetched = Buffer::new(record.element);
+        let values = match &*self {
+            Self::Near(values) => values,
+            Self::Held(held) => {
+                fetched.resize(held.len());
+                held.fetch(0, fetched.slice_mut(0, held.len()))?;
+                &fetched
+            }
+        };
+        let moved = match other {
+            Self::Held(place) => {
                 let mut room = place.room()?;
                 room.put(0, values.all())?;
                 Self::Held(room)
             }
-            (Self::Held(held), _) => {
-                let mut values = Buffer::new(record.element);
-                values.resize(held.len());
-                held.fetch(0, values.slice_mut(0, held.len()))?;
-                Self::Near(values)
-            }
-            (Self::Near(_), Self::Near(_)) => return Ok(()),
+            Self::Near(_) => Self::Near(fetched),
         };
         *self = moved;
         Ok(())

@@ -140,26 +140,18 @@ impl VariableEncoder {
         staged: &Staged,
         context: &WorkerContext,
     ) -> Result<EncodedVariable, PipelineError> {
-        self.chains.bring_beside(staged);
         let codec = self.choose_codec(job, staged, context)?;
+        let record = &staged.record;
+        let is_measured = self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
+        // Decoded values stay where codec and judge reach them, or all is brought here.
+        let goes_there = self.reaches(job, staged, codec.as_ref());
+        let is_there = self.buffers.place_decoded(staged, goes_there);
+        self.chains.bring_beside(&self.buffers.decoded, record);
         let version = job.progress.iteration;
-        let link = self.chains.link(version, staged, codec.as_ref(), context.store.as_ref());
+        let link = self.chains.link(version, record, codec.as_ref(), context.store.as_ref());
         let bandwidth = self.rivals.weighed_bandwidth();
         let coding = FrameCoding { codec: codec.as_ref(), link, bandwidth, threads: context.codecs.threads };
-        let is_beside = self.buffers.place_decoded(staged);
-        let source = match &self.verifier {
-            // A judge who cannot measure the values where they rest needs all of them here.
-            Some(verifier) if verifier.has_shape_of(staged) => {
-                match is_beside && verifier.reaches(staged, job.plan.rule) {
-                    true => EncoderSource::staged(staged),
-                    false => {
-                        self.buffers.decoded.near_mut(staged.record.element);
-                        self.near.of(staged)
-                    }
-                }
-            }
-            _ => EncoderSource::staged(staged),
-        };
+        let source = if is_measured && !is_there { self.near.of(staged) } else { EncoderSource::staged(staged) };
         let mut judge = judge(self.verifier.as_mut(), job, &source, context.comm.as_ref())?;
         let encoded = encode_judged(&source, coding, judge.as_mut(), context, &mut self.buffers)?;
         self.rivals.coded(staged, codec.id(), encoded.bound);
@@ -170,6 +162,18 @@ impl VariableEncoder {
         Ok(encoded)
     }
 
+    /// Returns whether a variable can be coded, decoded and measured where it rests, and is to be
+    /// decoded at all.
+    fn reaches(&self, job: &CheckpointJob, staged: &Staged, codec: &dyn Codec) -> bool {
+        if !staged.held().is_some_and(|held| codec.reaches(held)) {
+            return false;
+        }
+        match self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(staged)) {
+            Some(verifier) => verifier.reaches(staged, job.plan.rule),
+            None => self.chains.keep(codec),
+        }
+    }
+
     /// Returns the planned codec, or the rival that pays here. Collective.
     fn choose_codec(
         &self,
@@ -178,7 +182,7 @@ impl VariableEncoder {
         context: &WorkerContext,
     ) -> Result<Arc<dyn Codec>, PipelineError> {
         let planned = context.codecs.find(job.plan.codec)?;
-        let link = self.chains.link(job.progress.iteration, staged, planned.as_ref(), context.store.as_ref());
+        let link = self.chains.link(job.progress.iteration, &staged.record, planned.as_ref(), context.store.as_ref());
         let id = self.rivals.choose(job.plan.codec, staged, link, context)?;
         Ok(if id == job.plan.codec { planned } else { context.codecs.find(id)? })
     }

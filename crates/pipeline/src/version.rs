@@ -135,9 +135,13 @@ fn encode_held(
     payload: &mut Vec<u8>,
 ) -> Option<Result<Encoded, CodecError>> {
     let FrameCoding { codec, link, .. } = coding;
-    let values = source.staged.held()?;
+    let values = source.staged.held().filter(|held| codec.reaches(*held))?;
     let context = context.chained(link.chain(None));
-    let parent = link.parent(run).and_then(PlacedParent::held);
+    // A frame is not coded there if its parent is here.
+    let parent = match link.parent(run) {
+        None => None,
+        Some(parent) => Some(parent.held()?),
+    };
     let frame = HeldFrame { values, start: run * source.staged.frame_len(), parent };
     guarded(codec.id(), || codec.encode_held(&frame, bound, &context, payload).transpose()).transpose()
 }
@@ -187,6 +191,7 @@ pub(crate) fn decode_placed(
     let len = frame_len(variable);
     let start = frame.run * len;
     if let PlacedValues::Held(held) = target
+        && parent.is_none_or(|parent| parent.held().is_some())
         && decode_held(payload, parent.and_then(PlacedParent::held), codecs, held.as_mut(), start)?
     {
         return Ok(());

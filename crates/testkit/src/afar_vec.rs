@@ -13,6 +13,8 @@ pub struct AfarPlace {
     calls: AtomicU64,
     fail_at: AtomicU64,
     is_lost: AtomicBool,
+    /// The name of the last call that was made to fail.
+    failed: Mutex<Option<&'static str>>,
 }
 
 impl AfarPlace {
@@ -20,6 +22,11 @@ impl AfarPlace {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Returns the name of the call that was made to fail last, and forgets it.
+    pub fn take_failed(&self) -> Option<&'static str> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Lets one call fail, counted from the first of all; 0 for none.
@@ -33,12 +40,13 @@ impl AfarPlace {
     }
 
     /// Counts a call.
-    fn call(&self, name: &str, kind: AfarErrorKind) -> Result<(), AfarError> {
+    fn call(&self, name: &'static str, kind: AfarErrorKind) -> Result<(), AfarError> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if self.is_lost.load(Ordering::SeqCst) {
             return Err(AfarError { message: format!("{name}: the place is lost"), kind: AfarErrorKind::Lost });
         }
         if call == self.fail_at.load(Ordering::SeqCst) {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
             return Err(AfarError { message: format!("{name}: made to fail"), kind });
         }
         Ok(())
@@ -141,6 +149,13 @@ impl AfarCopy {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// Overwrites values from `start` on, as a codec does that knows the place.
+    pub fn set(&mut self, start: usize, source: Values<'_>) {
+        let source = bytes_of(source);
+        let start = start * self.element.size();
+        Arc::make_mut(&mut self.bytes)[start..start + source.len()].copy_from_slice(&source);
+    }
 }
 
 impl HeldValues for AfarCopy {
@@ -160,9 +175,7 @@ impl HeldValues for AfarCopy {
 
     fn put(&mut self, start: usize, source: Values<'_>) -> Result<(), AfarError> {
         self.place.call("put", AfarErrorKind::Failed)?;
-        let source = bytes_of(source);
-        let start = start * self.element.size();
-        Arc::make_mut(&mut self.bytes)[start..start + source.len()].copy_from_slice(&source);
+        self.set(start, source);
         Ok(())
     }
 

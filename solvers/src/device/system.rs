@@ -25,10 +25,10 @@ pub struct DeviceSystem<'a> {
 }
 
 /// The parts of a system that are on the device.
-struct SystemParts {
-    passes: DevicePasses,
-    operator: DeviceRows,
-    b: DeviceVec<f64>,
+pub(super) struct SystemParts {
+    pub(super) passes: DevicePasses,
+    pub(super) operator: DeviceRows,
+    pub(super) b: DeviceVec<f64>,
 }
 
 impl std::fmt::Debug for DeviceSystem<'_> {
@@ -60,6 +60,11 @@ impl<'a> DeviceSystem<'a> {
     #[must_use]
     pub fn host(&self) -> &System<'a> {
         &self.host
+    }
+
+    /// All that is on the device.
+    pub(super) fn parts(&self) -> &Arc<SystemParts> {
+        &self.there
     }
 
     /// The passes.

@@ -5,6 +5,7 @@ mod failures;
 mod kernels;
 mod lockstep;
 mod operators;
+mod problem;
 mod ranks;
 mod refusals;
 mod suite;

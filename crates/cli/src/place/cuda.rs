@@ -1,11 +1,12 @@
 //! A system on a CUDA device. Nothing of CUDA is looked for unless the options ask for a device.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use anyhow::Result;
-use recoup::core::{AfarErrorKind, Comm, SolveError, gather_json};
+use recoup::core::{AfarErrorKind, AfarProblem, Comm, SolveError, gather_json};
 use recoup::device::{Device, DeviceError, probe};
-use recoup::solvers::device::DeviceSystem;
+use recoup::solvers::device::{DeviceProblem, DeviceSystem};
 use recoup::solvers::{DeviceMaker, Method, MethodInputs, System};
 
 use crate::exit::Exit;
@@ -71,6 +72,18 @@ impl<'a> PlacedSystem<'a> {
     /// Returns the name of the device.
     pub(crate) fn device_name(&self) -> &str {
         &self.device_name
+    }
+
+    /// Returns the problem on the device, for a session to measure with; `None` where several ranks
+    /// share it, or where the device has no room or fails.
+    pub(crate) fn problem(&self) -> Option<Arc<dyn AfarProblem>> {
+        match DeviceProblem::of(&self.system) {
+            Ok(problem) => problem.map(|problem| Arc::new(problem) as Arc<dyn AfarProblem>),
+            Err(error) => {
+                tracing::warn!("{}: {error}: versions are measured on the host", self.device_name);
+                None
+            }
+        }
     }
 
     /// Makes a solver on the device; `None` where the device is lost and the host is to go on.

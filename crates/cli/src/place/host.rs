@@ -1,7 +1,9 @@
 //! Programs built without CUDA: there is no device, and asking for one says so.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use recoup::core::{Comm, SolveError};
+use recoup::core::{AfarProblem, Comm, SolveError};
 use recoup::solvers::{Method, MethodInputs, System};
 
 use crate::exit::Exit;
@@ -39,6 +41,13 @@ impl NoDevice {
 impl<'a> NoSystem<'a> {
     /// Cannot be called.
     pub(crate) fn device_name(&self) -> &str {
+        match *self {
+            Self::Never(never, _) => match never {},
+        }
+    }
+
+    /// Cannot be called.
+    pub(crate) fn problem(&self) -> Option<Arc<dyn AfarProblem>> {
         match *self {
             Self::Never(never, _) => match never {},
         }

@@ -1,0 +1,115 @@
+//! The products and sums that a pipeline measures with, on the device of a solve.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use recoup_core::{AfarError, AfarErrorKind, AfarProblem, HeldValues, SolveError};
+use recoup_device::{DeviceError, DeviceHeld, DeviceVec, DeviceView, afar_error};
+
+use super::error::solve_error;
+use super::rows::DeviceRows;
+use super::sys::{DeviceOperator, DevicePasses};
+use super::system::{DeviceSystem, SystemParts};
+
+/// The problem of a [`DeviceSystem`], as the worker of a pipeline measures with it: in a stream of
+/// its own, next to the solver's. It has two vectors of the device's memory.
+pub struct DeviceProblem {
+    there: Arc<SystemParts>,
+    workspace: Mutex<Workspace>,
+}
+
+/// The passes of one measure, and what they write.
+struct Workspace {
+    passes: DevicePasses,
+    product: DeviceVec<f64>,
+    difference: DeviceVec<f64>,
+}
+
+impl std::fmt::Debug for DeviceProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceProblem").field("rows", &self.there.operator.rows()).finish_non_exhaustive()
+    }
+}
+
+impl DeviceProblem {
+    /// The problem of `system`; `None` where other ranks have rows of it, because their values come
+    /// by the solver's communicator.
+    ///
+    /// # Errors
+    /// [`SolveError::Afar`] when the device fails or has no room.
+    pub fn of(system: &DeviceSystem<'_>) -> Result<Option<Self>, SolveError> {
+        let there = Arc::clone(system.parts());
+        let DeviceRows::Whole(operator) = &there.operator else { return Ok(None) };
+        let device = there.passes.stream().device();
+        let rows = operator.rows();
+        let make = || {
+            let passes = DevicePasses::load(device)?;
+            let [product, difference] = [DeviceVec::new(device, rows), DeviceVec::new(device, rows)];
+            Ok(Workspace { passes, product: product?, difference: difference? })
+        };
+        let workspace = Mutex::new(make().map_err(solve_error)?);
+        Ok(Some(Self { there, workspace }))
+    }
+
+    fn operator(&self) -> &DeviceOperator {
+        match &self.there.operator {
+            DeviceRows::Whole(operator) => operator,
+            DeviceRows::Share(_) => unreachable!("refused by `of`"),
+        }
+    }
+
+    fn workspace(&self) -> MutexGuard<'_, Workspace> {
+        // What a panic left half done is overwritten by the next measure.
+        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the rows of a vector on this device, which later passes find there.
+    fn rows_of<'v>(&self, passes: &DevicePasses, values: &'v dyn HeldValues) -> Result<DeviceView<'v, f64>, AfarError> {
+        let rows = self.operator().rows();
+        let held = values.as_any().downcast_ref::<DeviceHeld<f64>>().filter(|_| self.is_beside(values));
+        let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| AfarError {
+            message: format!("a vector of {rows} rows on the device of the problem expected"),
+            kind: AfarErrorKind::Failed,
+        })?;
+        let ordered = held.ticket().map_or(Ok(()), |ticket| passes.stream().wait_for(&ticket));
+        ordered.map_err(afar_error)?;
+        Ok(held.view().slice(0..rows))
+    }
+}
+
+impl AfarProblem for DeviceProblem {
+    fn is_beside(&self, values: &dyn HeldValues) -> bool {
+        let held = values.as_any().downcast_ref::<DeviceHeld<f64>>();
+        held.is_some_and(|held| held.is_on(self.there.passes.stream().device()))
+    }
+
+    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+        let Workspace { passes, product, .. } = &mut *self.workspace();
+        let x = self.rows_of(passes, x)?;
+        self.operator().residual(passes, self.there.b.view(), x, &mut product.view_mut()).map_err(afar_error)
+    }
+
+    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+        let Workspace { passes, .. } = &*self.workspace();
+        let x = self.rows_of(passes, x)?;
+        passes.dot(x, x).map_err(afar_error)
+    }
+
+    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, AfarError> {
+        let Workspace { passes, product, .. } = &mut *self.workspace();
+        let v = self.rows_of(passes, v)?;
+        self.operator().apply_dot(passes, v, &mut product.view_mut()).map_err(afar_error)
+    }
+
+    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, AfarError> {
+        let Workspace { passes, product, difference } = &mut *self.workspace();
+        let v = self.rows_of(passes, v)?;
+        let w = self.rows_of(passes, w)?;
+        let mut measure = || -> Result<f64, DeviceError> {
+            passes.copy(w, &mut difference.view_mut())?;
+            // w - v, exactly as the host subtracts
+            passes.axpy(-1.0, v, &mut difference.view_mut())?;
+            self.operator().apply_dot(passes, difference.view(), &mut product.view_mut())
+        };
+        measure().map_err(afar_error)
+    }
+}
