@@ -165,7 +165,7 @@ impl<'a> Execution<'a> {
             synchronous: self.protection.is_synchronous(),
             tolerance: args.rtol,
             bytes_per_second: self.known_bandwidth(problem.comm().size()),
-            reference: Some(self.setup.reference()),
+            reference: Some(self.setup.reference()?),
             same_operator: true,
             abort: self.machine.abort.clone(),
         };

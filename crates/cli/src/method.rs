@@ -44,10 +44,13 @@ impl<'a> Setup<'a> {
         Ok(Self { problem, args, preconditioner, on_device, zeros, start: vec![0.0; problem.n()] })
     }
 
-    /// Returns the reference that a session verifies against.
-    pub(crate) fn reference(&self) -> Reference {
-        let afar = self.on_device.as_ref().and_then(PlacedSystem::problem);
-        Reference { afar, ..self.problem.reference() }
+    /// Returns the reference that a session verifies against. Collective.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub(crate) fn reference(&self) -> Result<Reference> {
+        let afar = self.on_device.as_ref().map(PlacedSystem::problem).transpose()?.flatten();
+        Ok(Reference { afar, ..self.problem.reference() })
     }
 
     /// Replaces the first guess x = 0 by this rank's rows of another one.

@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::fmt;
 
-use crate::{ElementType, Values, ValuesMut};
+use crate::{ElementType, SolveError, Values, ValuesMut};
 
 /// Values that rest elsewhere.
 pub trait Afar: Send + Sync {
@@ -102,7 +102,8 @@ impl fmt::Debug for dyn HeldValues + '_ {
 }
 
 /// Products and sums of a linear system `A x = b`, made where its vectors rest, beside what the
-/// solver does there: for each, the local part, with the bits of the host's [`Operator`].
+/// solver does there: for each, the local part, with the bits of the host's [`Operator`]. Products
+/// are collective. A rank that has an error takes part in them all the same.
 ///
 /// [`Operator`]: crate::Operator
 pub trait AfarProblem: Send + Sync {
@@ -112,26 +113,27 @@ pub trait AfarProblem: Send + Sync {
     /// `||b - A x||^2`.
     ///
     /// # Errors
-    /// [`AfarError`] when the place fails, or the values rest elsewhere or are too few.
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, AfarError>;
+    /// [`SolveError::Afar`] when the place fails, or the values rest elsewhere or are too few;
+    /// [`SolveError::Comm`] when a rank is lost.
+    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `x . x`.
     ///
     /// # Errors
     /// Those of [`AfarProblem::squared_residual`].
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, AfarError>;
+    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `v . A v`.
     ///
     /// # Errors
     /// Those of [`AfarProblem::squared_residual`].
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, AfarError>;
+    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError>;
 
     /// `(w - v) . A (w - v)`.
     ///
     /// # Errors
     /// Those of [`AfarProblem::squared_residual`].
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, AfarError>;
+    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError>;
 }
 
 /// The place where values rest failed.

@@ -3,7 +3,7 @@
 //! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
 //! gives the bits that the same values give here. All results are this rank's part.
 
-use recoup_core::{AfarProblem, HeldValues, Operator, VariableRecord};
+use recoup_core::{AfarProblem, Comm, CommError, HeldValues, Operator, SolveError, VariableRecord};
 
 use crate::PipelineError;
 use crate::reference::Reference;
@@ -55,7 +55,13 @@ impl Measures {
         self.reference.operator.as_ref()
     }
 
-    /// Returns whether values are measured where they rest.
+    /// Returns whether all ranks are to measure where their values rest, this one if it can. A rank
+    /// that measures elsewhere would wait for the others in another product. Collective.
+    pub(crate) fn agree(&self, mine: bool, comm: &dyn Comm) -> Result<bool, CommError> {
+        Ok(self.reference.afar.is_some() && comm.max(i64::from(!mine))? == 0)
+    }
+
+    /// Returns whether values can be measured where they rest.
     pub(crate) fn reaches(&self, values: &dyn HeldValues) -> bool {
         self.reference.afar.as_ref().is_some_and(|problem| problem.is_beside(values))
     }
@@ -65,7 +71,7 @@ impl Measures {
         let Reference { operator, rhs, .. } = &self.reference;
         match x {
             JudgedVector::Near(x) => Ok(operator.residual(rhs, x, &mut self.product)?),
-            JudgedVector::Held(x) => self.problem().squared_residual(x.values).map_err(afar_error(x.record)),
+            JudgedVector::Held(x) => self.problem().squared_residual(x.values).map_err(in_variable(x.record)),
         }
     }
 
@@ -73,7 +79,7 @@ impl Measures {
     pub(crate) fn squared_norm(&self, x: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match x {
             JudgedVector::Near(x) => Ok(self.operator().squared_norm(x)),
-            JudgedVector::Held(x) => self.problem().squared_norm(x.values).map_err(afar_error(x.record)),
+            JudgedVector::Held(x) => self.problem().squared_norm(x.values).map_err(in_variable(x.record)),
         }
     }
 
@@ -87,7 +93,7 @@ impl Measures {
     pub(crate) fn squared_energy(&mut self, v: JudgedVector<'_>) -> Result<f64, PipelineError> {
         match v {
             JudgedVector::Near(v) => Ok(self.reference.operator.apply_dot(v, &mut self.product)?),
-            JudgedVector::Held(v) => self.problem().squared_energy(v.values).map_err(afar_error(v.record)),
+            JudgedVector::Held(v) => self.problem().squared_energy(v.values).map_err(in_variable(v.record)),
         }
     }
 
@@ -98,7 +104,7 @@ impl Measures {
         w: JudgedVector<'_>,
     ) -> Result<f64, PipelineError> {
         if let (JudgedVector::Held(v), JudgedVector::Held(w)) = (v, w) {
-            return self.problem().squared_energy_of_error(v.values, w.values).map_err(afar_error(v.record));
+            return self.problem().squared_energy_of_error(v.values, w.values).map_err(in_variable(v.record));
         }
         let mut difference = std::mem::take(&mut self.difference);
         difference.clear();
@@ -110,5 +116,14 @@ impl Measures {
 
     fn problem(&self) -> &dyn AfarProblem {
         self.reference.afar.as_deref().unwrap_or_else(|| unreachable!("asked for by `reaches`"))
+    }
+}
+
+/// Names the variable whose place failed.
+fn in_variable(record: &VariableRecord) -> impl Fn(SolveError) -> PipelineError + use<> {
+    let named = afar_error(record);
+    move |error| match error {
+        SolveError::Afar(error) => named(error),
+        other => other.into(),
     }
 }

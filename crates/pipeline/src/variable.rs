@@ -142,10 +142,16 @@ impl VariableEncoder {
     ) -> Result<EncodedVariable, PipelineError> {
         let codec = self.choose_codec(job, staged, context)?;
         let record = &staged.record;
-        let is_measured = self.verifier.as_ref().is_some_and(|verifier| verifier.has_shape_of(staged));
         // Decoded values stay where codec and judge reach them, or all is brought here.
         let goes_there = self.reaches(job, staged, codec.as_ref());
-        let is_there = self.buffers.place_decoded(staged, goes_there);
+        let mut is_there = self.buffers.place_decoded(staged, goes_there);
+        let measured = self.verifier.as_ref().filter(|verifier| verifier.has_shape_of(staged));
+        let is_measured = measured.is_some();
+        if let Some(verifier) = measured
+            && !verifier.agree_on_place(is_there, context.comm.as_ref())?
+        {
+            is_there = self.buffers.place_decoded(staged, false);
+        }
         self.chains.bring_beside(&self.buffers.decoded, record);
         let version = job.progress.iteration;
         let link = self.chains.link(version, record, codec.as_ref(), context.store.as_ref());

@@ -152,6 +152,12 @@ impl Verifier {
         is_vector(&staged.record, self.measures.operator().rows())
     }
 
+    /// Returns whether all ranks measure their part of a staged vector where it rests, this one if
+    /// it can. Collective.
+    pub(crate) fn agree_on_place(&self, mine: bool, comm: &dyn Comm) -> Result<bool, CommError> {
+        self.measures.agree(mine, comm)
+    }
+
     /// Returns whether all that the judge of a staged vector measures can be measured where it
     /// rests.
     pub(crate) fn reaches(&self, staged: &Staged, rule: BoundRule) -> bool {

@@ -168,7 +168,8 @@ impl Worker {
         let Some(iterate) = job.staging.staged.iter().find(is_iterate) else { return Ok(()) };
         let WorkerContext { comm, clock, .. } = &self.context;
         let start = clock.now();
-        let iterate = match verifier.reaches(iterate, BoundRule::Verified) {
+        let is_reached = verifier.reaches(iterate, BoundRule::Verified);
+        let iterate = match verifier.agree_on_place(is_reached, comm.as_ref())? {
             true => EncoderSource::staged(iterate),
             false => self.encoder.near.of(iterate),
         };

@@ -10,9 +10,9 @@ use std::sync::atomic::AtomicBool;
 use recoup_comm::Solo;
 use recoup_compress::Qb;
 use recoup_core::{
-    AfarError, AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision,
-    Distribution, Encoded, Grain, HeldFrame, HeldParent, HeldValues, Lent, LentMut, Manifest, Observation, Operator,
-    Parent, Plan, Policy, Progress, Registered, Resume, Role, Scheme, Status, Store, Values, ValuesMut, Variable,
+    AfarProblem, Bound, BoundRule, Chain, Codec, CodecError, CodecId, CommError, Context, Decision, Distribution,
+    Encoded, Grain, HeldFrame, HeldParent, HeldValues, Lent, LentMut, Manifest, Observation, Operator, Parent, Plan,
+    Policy, Progress, Registered, Resume, Role, Scheme, SolveError, Status, Store, Values, ValuesMut, Variable,
     VariableMut,
 };
 use recoup_io::{Access, Hdf5Store, MemoryStore, SystemClock};
@@ -81,20 +81,20 @@ impl AfarProblem for TridiagonalThere {
         values.as_any().is::<AfarCopy>()
     }
 
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
         let x = self.doubles(x);
         Ok(self.0.residual(&vec![1.0; x.len()], &x, &mut vec![0.0; x.len()]).unwrap())
     }
 
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
         Ok(self.0.squared_norm(&self.doubles(x)))
     }
 
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError> {
         Ok(self.energy(&self.doubles(v)))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError> {
         let difference = self.doubles(w).iter().zip(self.doubles(v)).map(|(w, v)| w - v).collect::<Vec<f64>>();
         Ok(self.energy(&difference))
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use recoup_cache::{ParseTiersError, RunPlace, TierList};
 use recoup_comm::Solo;
 use recoup_core::{
-    BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store, StoreError, each,
+    AfarProblem, BoundRule, Clock, CodecId, Comm, MethodProfile, Operator, Plan, Policy, Resume, Scheme, Store,
+    StoreError, each,
 };
 use recoup_io::{Access, Hdf5Store, SystemClock, Throttle};
 use recoup_model::{AutoPolicy, FixedPolicy, Interval, PolicyConfig};
@@ -73,6 +74,7 @@ pub fn open(dir: impl AsRef<Path>) -> Builder {
         tolerance: RTOL,
         bytes_per_second: None,
         reference: None,
+        afar: None,
         same_operator: true,
         threads: None,
         clock: Arc::new(SystemClock::new()),
@@ -98,6 +100,7 @@ pub struct Builder {
     bytes_per_second: Option<f64>,
     rivals: Vec<CodecId>,
     reference: Option<Reference>,
+    afar: Option<Arc<dyn AfarProblem>>,
     same_operator: bool,
     threads: Option<usize>,
     clock: Arc<dyn Clock>,
@@ -127,6 +130,15 @@ impl Builder {
     #[must_use]
     pub fn system(mut self, operator: Arc<dyn Operator + Send + Sync>, rhs: Arc<[f64]>) -> Self {
         self.reference = Some(Reference { operator, rhs, afar: None });
+        self
+    }
+
+    /// Gives the same problem where the solver's vectors rest, if that is elsewhere: on a device
+    /// `DeviceProblem::of` the solver's system. Bounds are then verified there, and vectors that
+    /// QB codes there are not fetched. On all ranks, or on none.
+    #[must_use]
+    pub fn system_there(mut self, problem: Arc<dyn AfarProblem>) -> Self {
+        self.afar = Some(problem);
         self
     }
 
@@ -481,7 +493,7 @@ impl Builder {
             checks_corruption: self.checks_corruption,
             tolerance: self.tolerance,
             bytes_per_second: self.bytes_per_second.filter(|_| !is_behind_memory),
-            reference: self.reference,
+            reference: self.reference.map(|reference| Reference { afar: self.afar, ..reference }),
             same_operator: self.same_operator,
             abort: self.abort,
         }

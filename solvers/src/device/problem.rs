@@ -3,17 +3,19 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{AfarError, AfarErrorKind, AfarProblem, HeldValues, SolveError};
-use recoup_device::{DeviceError, DeviceHeld, DeviceVec, DeviceView, afar_error};
+use recoup_device::{DeviceHeld, DeviceVec, DeviceView};
 
 use super::error::solve_error;
 use super::rows::DeviceRows;
-use super::sys::{DeviceOperator, DevicePasses};
+use super::sys::DevicePasses;
 use super::system::{DeviceSystem, SystemParts};
 
 /// The problem of a [`DeviceSystem`], as the worker of a pipeline measures with it: in a stream of
 /// its own, next to the solver's. It has two vectors of the device's memory.
 pub struct DeviceProblem {
     there: Arc<SystemParts>,
+    /// The rows of this rank, where other ranks have others.
+    share: Option<DeviceRows>,
     workspace: Mutex<Workspace>,
 }
 
@@ -31,30 +33,30 @@ impl std::fmt::Debug for DeviceProblem {
 }
 
 impl DeviceProblem {
-    /// The problem of `system`; `None` where other ranks have rows of it, because their values come
-    /// by the solver's communicator.
+    /// The problem of `system`, with a communicator of its own. Collective.
     ///
     /// # Errors
-    /// [`SolveError::Afar`] when the device fails or has no room.
-    pub fn of(system: &DeviceSystem<'_>) -> Result<Option<Self>, SolveError> {
+    /// [`SolveError::Comm`] when a rank is lost, [`SolveError::Afar`] when the device fails or has
+    /// no room. No rank waits for one that has an error.
+    pub fn of(system: &DeviceSystem<'_>) -> Result<Self, SolveError> {
         let there = Arc::clone(system.parts());
-        let DeviceRows::Whole(operator) = &there.operator else { return Ok(None) };
         let device = there.passes.stream().device();
-        let rows = operator.rows();
+        let share = match &there.operator {
+            DeviceRows::Whole(_) => None,
+            DeviceRows::Share(share) => Some(DeviceRows::Share(Box::new(share.beside(system.host().comm, device)?))),
+        };
+        let rows = there.operator.rows();
         let make = || {
             let passes = DevicePasses::load(device)?;
             let [product, difference] = [DeviceVec::new(device, rows), DeviceVec::new(device, rows)];
             Ok(Workspace { passes, product: product?, difference: difference? })
         };
         let workspace = Mutex::new(make().map_err(solve_error)?);
-        Ok(Some(Self { there, workspace }))
+        Ok(Self { there, share, workspace })
     }
 
-    fn operator(&self) -> &DeviceOperator {
-        match &self.there.operator {
-            DeviceRows::Whole(operator) => operator,
-            DeviceRows::Share(_) => unreachable!("refused by `of`"),
-        }
+    fn operator(&self) -> &DeviceRows {
+        self.share.as_ref().unwrap_or(&self.there.operator)
     }
 
     fn workspace(&self) -> MutexGuard<'_, Workspace> {
@@ -63,7 +65,11 @@ impl DeviceProblem {
     }
 
     /// Returns the rows of a vector on this device, which later passes find there.
-    fn rows_of<'v>(&self, passes: &DevicePasses, values: &'v dyn HeldValues) -> Result<DeviceView<'v, f64>, AfarError> {
+    fn rows_of<'v>(
+        &self,
+        passes: &DevicePasses,
+        values: &'v dyn HeldValues,
+    ) -> Result<DeviceView<'v, f64>, SolveError> {
         let rows = self.operator().rows();
         let held = values.as_any().downcast_ref::<DeviceHeld<f64>>().filter(|_| self.is_beside(values));
         let held = held.filter(|held| held.view().len() >= rows).ok_or_else(|| AfarError {
@@ -71,8 +77,20 @@ impl DeviceProblem {
             kind: AfarErrorKind::Failed,
         })?;
         let ordered = held.ticket().map_or(Ok(()), |ticket| passes.stream().wait_for(&ticket));
-        ordered.map_err(afar_error)?;
+        ordered.map_err(solve_error)?;
         Ok(held.view().slice(0..rows))
+    }
+
+    /// Makes a product with `values`, or stands in for the ranks that need some of them.
+    fn with_product<T>(
+        &self,
+        values: Result<T, SolveError>,
+        product: impl FnOnce(T) -> Result<f64, SolveError>,
+    ) -> Result<f64, SolveError> {
+        match values {
+            Ok(values) => product(values),
+            Err(error) => self.operator().stand_in().and(Err(error)),
+        }
     }
 }
 
@@ -82,34 +100,34 @@ impl AfarProblem for DeviceProblem {
         held.is_some_and(|held| held.is_on(self.there.passes.stream().device()))
     }
 
-    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_residual(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
-        let x = self.rows_of(passes, x)?;
-        self.operator().residual(passes, self.there.b.view(), x, &mut product.view_mut()).map_err(afar_error)
+        self.with_product(self.rows_of(passes, x), |x| {
+            self.operator().residual(passes, self.there.b.view(), x, &mut product.view_mut())
+        })
     }
 
-    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_norm(&self, x: &dyn HeldValues) -> Result<f64, SolveError> {
         let Workspace { passes, .. } = &*self.workspace();
         let x = self.rows_of(passes, x)?;
-        passes.dot(x, x).map_err(afar_error)
+        passes.dot(x, x).map_err(solve_error)
     }
 
-    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_energy(&self, v: &dyn HeldValues) -> Result<f64, SolveError> {
         let Workspace { passes, product, .. } = &mut *self.workspace();
-        let v = self.rows_of(passes, v)?;
-        self.operator().apply_dot(passes, v, &mut product.view_mut()).map_err(afar_error)
+        self.with_product(self.rows_of(passes, v), |v| self.operator().apply_dot(passes, v, &mut product.view_mut()))
     }
 
-    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, AfarError> {
+    fn squared_energy_of_error(&self, v: &dyn HeldValues, w: &dyn HeldValues) -> Result<f64, SolveError> {
         let Workspace { passes, product, difference } = &mut *self.workspace();
-        let v = self.rows_of(passes, v)?;
-        let w = self.rows_of(passes, w)?;
-        let mut measure = || -> Result<f64, DeviceError> {
-            passes.copy(w, &mut difference.view_mut())?;
+        let mut subtract = || {
+            let [v, w] = [self.rows_of(passes, v)?, self.rows_of(passes, w)?];
+            passes.copy(w, &mut difference.view_mut()).map_err(solve_error)?;
             // w - v, exactly as the host subtracts
-            passes.axpy(-1.0, v, &mut difference.view_mut())?;
-            self.operator().apply_dot(passes, difference.view(), &mut product.view_mut())
+            passes.axpy(-1.0, v, &mut difference.view_mut()).map_err(solve_error)
         };
-        measure().map_err(afar_error)
+        self.with_product(subtract(), |()| {
+            self.operator().apply_dot(passes, difference.view(), &mut product.view_mut())
+        })
     }
 }

@@ -40,6 +40,18 @@ impl DeviceRows {
         }
     }
 
+    /// Takes part in a product that this rank cannot make, so that no other waits for it.
+    /// Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost.
+    pub(super) fn stand_in(&self) -> Result<(), SolveError> {
+        match self {
+            Self::Whole(_) => Ok(()),
+            Self::Share(share) => share.stand_in(),
+        }
+    }
+
     /// `y = A x`. Collective, as all that follow.
     ///
     /// # Errors

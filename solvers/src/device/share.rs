@@ -1,13 +1,13 @@
 //! This rank's share of an operator on a device. Values of other ranks' rows come through the host.
 //!
-//! Promises: the bits of the host's operator on as many ranks. A rank whose device fails returns
-//! the error and leaves the others waiting for its part of the exchange, as any rank that ends.
+//! Promises: the bits of the host's operator on as many ranks. A rank whose device fails sends zeros
+//! and returns the error: the others learn of it where all ranks agree next.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use recoup_core::{CommError, Operator, SolveError};
-use recoup_device::{DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
+use recoup_core::{Comm, CommError, Operator, SolveError};
+use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, DeviceViewMut, Stream};
 
 use super::error::solve_error;
 use super::sys::{DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep};
@@ -16,13 +16,19 @@ use crate::{DistributedCsr, DistributedPoisson3d, System};
 
 /// A rank's rows of an operator, and the exchange of values with other ranks.
 pub struct DeviceShare {
+    rows: Arc<ShareRows>,
+    halo: Halo,
+    room: Mutex<HaloRoom>,
+}
+
+/// A rank's rows on its device.
+struct ShareRows {
     form: ShareForm,
-    rows: usize,
+    count: usize,
     /// Rows that need no values of other ranks.
     inside: Range<usize>,
-    halo: Halo,
+    /// Rows whose values others need.
     sent: DeviceRowList,
-    room: Mutex<HaloRoom>,
 }
 
 enum ShareForm {
@@ -78,22 +84,48 @@ impl DeviceShare {
         form: ShareForm,
         inside: Range<usize>,
         halo: Halo,
-        rows: usize,
+        count: usize,
     ) -> Result<Self, SolveError> {
-        let sent = halo.sent_rows();
+        let sent = DeviceRowList::of(stream, &halo.sent_rows()).map_err(solve_error)?;
+        Self::linked(Arc::new(ShareRows { form, count, inside, sent }), halo, stream.device())
+    }
+
+    fn linked(rows: Arc<ShareRows>, halo: Halo, device: &Device) -> Result<Self, SolveError> {
         let room = || {
-            let outgoing = DeviceVec::new(stream.device(), sent.len())?;
-            Ok(HaloRoom { outgoing, incoming: DeviceVec::new(stream.device(), halo.received())? })
+            let outgoing = DeviceVec::new(device, halo.sent_rows().len())?;
+            Ok(HaloRoom { outgoing, incoming: DeviceVec::new(device, halo.received())? })
         };
         let room = Mutex::new(room().map_err(solve_error)?);
-        let sent = DeviceRowList::of(stream, &sent).map_err(solve_error)?;
-        Ok(Self { form, rows, inside, halo, sent, room })
+        Ok(Self { rows, halo, room })
+    }
+
+    /// The same rows for another thread, which exchanges values by a communicator of its own.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Those of [`DeviceShare::apply`]; no rank waits for one that has none.
+    pub(super) fn beside(&self, comm: &dyn Comm, device: &Device) -> Result<Self, SolveError> {
+        let halo = self.halo.over(comm.dup()?);
+        Self::linked(Arc::clone(&self.rows), halo, device)
+    }
+
+    /// Sends zeros in place of the values that a product needs of this rank, which cannot make it.
+    /// Collective.
+    ///
+    /// # Errors
+    /// [`SolveError::Comm`] when a rank is lost.
+    pub(super) fn stand_in(&self) -> Result<(), SolveError> {
+        let fill = |values: &mut [f64]| {
+            values.fill(0.0);
+            Ok(())
+        };
+        Ok(self.halo.exchange_filled::<CommError>(fill, |_| Ok(()))?)
     }
 
     /// Number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.rows
+        self.rows.count
     }
 
     /// `y = A x`. Collective.
@@ -110,7 +142,7 @@ impl DeviceShare {
         let HaloRoom { outgoing, incoming } = &mut *self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = passes.stream();
         let fill = |values: &mut [f64]| {
-            passes.gather(&self.sent, x, &mut outgoing.view_mut())?;
+            passes.gather(&self.rows.sent, x, &mut outgoing.view_mut())?;
             Ok(stream.download(outgoing.view(), values)?)
         };
         let take = |values: &[f64]| Ok(stream.upload(values, &mut incoming.view_mut())?);
@@ -126,7 +158,7 @@ impl DeviceShare {
         halo: DeviceView<'_, f64>,
         y: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), DeviceError> {
-        match &self.form {
+        match &self.rows.form {
             ShareForm::Slab(slab) => passes.slab_apply(slab, x, halo, y),
             ShareForm::Rows(rows) => {
                 rows.local.apply(passes, x, y)?;
@@ -139,8 +171,8 @@ impl DeviceShare {
     /// them.
     fn dot(&self, passes: &DevicePasses, x: DeviceView<'_, f64>, y: DeviceView<'_, f64>) -> Result<f64, SolveError> {
         let part = |rows: Range<usize>| passes.dot(x.slice(rows.clone()), y.slice(rows));
-        let Range { start, end } = self.inside;
-        let all = || Ok(part(start..end)? + (part(0..start)? + part(end..self.rows)?));
+        let Range { start, end } = self.rows.inside;
+        let all = || Ok(part(start..end)? + (part(0..start)? + part(end..self.rows())?));
         all().map_err(solve_error)
     }
 
@@ -198,7 +230,7 @@ impl DeviceShare {
     ) -> Result<f64, SolveError> {
         let DeviceSweep { b, inverse_diagonal, omega, x } = sweep;
         self.subtract_product(passes, b, x, target)?;
-        let squares = match &self.form {
+        let squares = match &self.rows.form {
             ShareForm::Slab(slab) => {
                 passes.plane_squares(slab.side, slab.planes, target.as_view()).map_err(solve_error)?
             }

@@ -1,17 +1,19 @@
 //! The measures of a pipeline on the device: the sums of the host's operator, and no wrong sum when
 //! a call fails.
 
-use recoup_comm::Solo;
-use recoup_core::{Afar, AfarError, AfarProblem, HeldValues, Operator};
+use std::sync::Arc;
+
+use recoup_comm::{Solo, Threads};
+use recoup_core::{Afar, AfarError, AfarProblem, Comm, HeldValues, Operator, SolveError};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{Device, DeviceVec, DeviceVector, Stream, afar_error};
 use recoup_solvers::device::{DeviceProblem, DeviceSystem};
-use recoup_solvers::{Csr, Poisson3d, Pool, System};
+use recoup_solvers::{Csr, DistributedPoisson3d, Poisson3d, Pool, System};
 
 use super::support::{double, on_device, wave};
 
 const SEEDS: u64 = 100;
-/// Values of the frozen copies: more than the rows, as staging pads.
+/// Values of the frozen copies beyond the rows, as staging pads.
 const PADDING: usize = 37;
 
 fn operators() -> [Box<dyn Operator>; 2] {
@@ -50,7 +52,7 @@ fn frozen(device: &Device, values: &[f64]) -> Result<Frozen, AfarError> {
     Ok(Frozen { held, _owner: owner })
 }
 
-fn measured_there(problem: &DeviceProblem, device: &Device, x: &[f64], w: &[f64]) -> Result<Measured, AfarError> {
+fn measured_there(problem: &DeviceProblem, device: &Device, x: &[f64], w: &[f64]) -> Result<Measured, SolveError> {
     let frozen = [frozen(device, x)?, frozen(device, w)?];
     let [x, w] = frozen.each_ref().map(|frozen| frozen.held.as_ref());
     let sums = [
@@ -72,11 +74,45 @@ fn a_judge_measures_on_the_device_what_it_measures_on_the_host_in_every_order_of
         let system = System { a: operator.as_ref(), b: &b, comm: &Solo, pool: &pool };
         for seed in 0..SEEDS {
             on_device(&Settings { seed, ..Settings::default() }, |device| {
-                let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap().unwrap();
+                let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
                 assert_eq!(measured_there(&problem, device, &x, &w), Ok(expected.clone()), "seed {seed}");
             });
         }
     }
+}
+
+#[test]
+fn ranks_that_share_a_problem_measure_what_as_many_on_the_host_measure() {
+    on_device(&Settings::default(), |device| {
+        Threads::launch(3, |comm| {
+            let operator = DistributedPoisson3d::new(comm.dup().unwrap(), 7, Arc::new(Pool::new(1)));
+            let reference = operator.over(comm.dup().unwrap());
+            let pool = Pool::new(1);
+            let [b, x, w] = [1, 2, 3].map(|phase| wave(operator.rows(), phase + comm.rank()));
+            let system = System { a: &operator, b: &b, comm: &comm, pool: &pool };
+            let expected = measured_here(&reference, &b, &x, &w);
+            let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
+            assert_eq!(measured_there(&problem, device, &x, &w), Ok(expected), "rank {}", comm.rank());
+        });
+    });
+}
+
+/// A rank without a vector sends zeros: it has an error, and the others an answer.
+#[test]
+fn no_rank_waits_for_one_that_cannot_take_part() {
+    on_device(&Settings::default(), |device| {
+        Threads::launch(2, |comm| {
+            let operator = DistributedPoisson3d::new(comm.dup().unwrap(), 6, Arc::new(Pool::new(1)));
+            let pool = Pool::new(1);
+            let b = wave(operator.rows(), 1);
+            let system = System { a: &operator, b: &b, comm: &comm, pool: &pool };
+            let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
+            let len = if comm.rank() == 0 { b.len() } else { 5 };
+            let frozen = frozen(device, &b[..len]).unwrap();
+            assert_eq!(problem.squared_energy(frozen.held.as_ref()).is_ok(), comm.rank() == 0);
+            assert_eq!(problem.squared_residual(frozen.held.as_ref()).is_ok(), comm.rank() == 0);
+        });
+    });
 }
 
 #[test]
@@ -90,7 +126,7 @@ fn a_call_that_fails_gives_an_error_and_no_wrong_sum() {
     double.reset(&Settings::default());
     let device = Device::open(0).unwrap();
     let there = DeviceSystem::new(&system, &device).unwrap();
-    let problem = DeviceProblem::of(&there).unwrap().unwrap();
+    let problem = DeviceProblem::of(&there).unwrap();
     let before = double.report().total_calls();
     assert_eq!(measured_there(&problem, &device, &x, &w), Ok(expected.clone()));
     let n_calls = double.report().total_calls() - before;
@@ -115,14 +151,14 @@ fn a_vector_that_is_too_short_or_elsewhere_is_refused() {
         let operator = Poisson3d::new(4);
         let b = wave(operator.rows(), 1);
         let system = System { a: &operator, b: &b, comm: &Solo, pool: &pool };
-        let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap().unwrap();
+        let problem = DeviceProblem::of(&DeviceSystem::new(&system, device).unwrap()).unwrap();
         let short = DeviceVector {
             values: DeviceVec::<f64>::copy_of(&Stream::new(device).unwrap(), &b[..9]).unwrap(),
             stream: Stream::new(device).unwrap(),
         };
         let held = short.hold(9, None).unwrap();
         let error = problem.squared_norm(held.as_ref()).unwrap_err();
-        assert!(error.message.contains("64 rows"), "{error}");
+        assert!(error.to_string().contains("64 rows"), "{error}");
         let singles = DeviceVector { values: DeviceVec::<f32>::new(device, 64).unwrap(), stream: short.stream.clone() };
         assert!(!problem.is_beside(singles.hold(64, None).unwrap().as_ref()));
     });

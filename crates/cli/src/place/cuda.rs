@@ -74,16 +74,20 @@ impl<'a> PlacedSystem<'a> {
         &self.device_name
     }
 
-    /// Returns the problem on the device, for a session to measure with; `None` where several ranks
-    /// share it, or where the device has no room or fails.
-    pub(crate) fn problem(&self) -> Option<Arc<dyn AfarProblem>> {
-        match DeviceProblem::of(&self.system) {
-            Ok(problem) => problem.map(|problem| Arc::new(problem) as Arc<dyn AfarProblem>),
-            Err(error) => {
-                tracing::warn!("{}: {error}: versions are measured on the host", self.device_name);
-                None
-            }
+    /// Returns the problem on the device, for a session to measure with; `None` where a device has
+    /// no room or fails. Collective.
+    ///
+    /// # Errors
+    /// When a rank is lost.
+    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn AfarProblem>>> {
+        let problem = DeviceProblem::of(&self.system).map(Arc::new);
+        if self.system.host().comm.max(i64::from(problem.is_err()))? == 0 {
+            return Ok(problem.ok().map(|problem| problem as Arc<dyn AfarProblem>));
         }
+        if let Err(error) = problem {
+            tracing::warn!("{}: {error}: versions are measured on the host", self.device_name);
+        }
+        Ok(None)
     }
 
     /// Makes a solver on the device; `None` where the device is lost and the host is to go on.

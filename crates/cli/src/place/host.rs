@@ -47,7 +47,7 @@ impl<'a> NoSystem<'a> {
     }
 
     /// Cannot be called.
-    pub(crate) fn problem(&self) -> Option<Arc<dyn AfarProblem>> {
+    pub(crate) fn problem(&self) -> Result<Option<Arc<dyn AfarProblem>>> {
         match *self {
             Self::Never(never, _) => match never {},
         }

@@ -77,7 +77,7 @@ impl Halo {
     }
 
     /// Exchanges the values of [`Halo::sent_rows`], which `fill` brings, and gives what came to
-    /// `then`.
+    /// `then`. Where `fill` fails, zeros are sent: no rank waits for another.
     #[cfg(feature = "cuda")]
     pub(crate) fn exchange_filled<E: From<CommError>>(
         &self,
@@ -85,8 +85,12 @@ impl Halo {
         then: impl FnOnce(&[f64]) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        fill(&mut link.outgoing)?;
+        let filled = fill(&mut link.outgoing);
+        if filled.is_err() {
+            link.outgoing.fill(0.0);
+        }
         link.travel(&self.plan, &mut || {})?;
+        filled?;
         then(&link.incoming)
     }
 
