@@ -4,7 +4,7 @@ use recoup_core::{Afar, AfarError, ElementType, HeldValues, Values, ValuesMut};
 use recoup_cuda_double::{CudaStatus, Settings};
 use recoup_device::{BorrowedMemory, Device, DeviceVec, Stream, device_pointer};
 
-use super::support::{SEEDS, double, in_every_order, numbers};
+use super::support::{double, in_every_order, numbers};
 
 const LEN: usize = 700;
 
@@ -120,7 +120,7 @@ fn every_call_that_fails_is_an_error_and_the_next_use_is_right() {
     scenario(&program).unwrap();
     let after = double.report().total_calls();
     drop(program);
-    assert!(after > before + 20 && after - before < SEEDS * 2);
+    assert!(after > before + 20);
     for is_lost in [false, true] {
         for call in before + 1..=after {
             double.reset(&Settings::default());
