@@ -10,3 +10,4 @@ mod refusals;
 mod suite;
 mod support;
 mod vectors;
+mod waits;
