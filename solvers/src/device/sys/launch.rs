@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use recoup_device::{
-    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceView, DeviceViewMut, Grid, HostBuffer, HostRead,
-    Stream,
+    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, HostBuffer,
+    HostRead, Stream,
 };
 
 use super::room::SumRoom;
@@ -67,11 +67,13 @@ unsafe impl Zeroable for VectorTable {}
 unsafe impl Pod for VectorTable {}
 
 impl VectorTable {
-    /// The addresses of at most [`TABLE`] vectors.
-    pub(super) fn new<'v>(vectors: impl IntoIterator<Item = DeviceView<'v, f64>>) -> Self {
+    /// The addresses of at most [`TABLE`] vectors of `n` rows.
+    pub(super) fn new(vectors: &[impl AsRef<DeviceVec<f64>>], n: u32) -> Self {
+        assert!(vectors.len() <= TABLE, "{} vectors in a table", vectors.len());
         let mut table = Self::default();
-        for (index, vector) in vectors.into_iter().enumerate() {
-            table.0[index] = *vector.address();
+        for (address, vector) in table.0.iter_mut().zip(vectors) {
+            assert_eq!(vector.as_ref().len(), n as usize, "vectors of one pass differ in length");
+            *address = *vector.as_ref().view().address();
         }
         table
     }
@@ -229,31 +231,43 @@ impl DevicePasses {
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         sums.fill(0.0);
-        let count = sums.len() as u32;
-        if n == 0 || count == 0 {
+        if n == 0 || sums.is_empty() {
             return Ok(());
         }
+        let room = &mut *self.room();
+        let chunks = self.launch_sums(n, sums.len(), room, pass)?;
+        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..chunks * sums.len()))?;
+        let values: &[f64] = bytemuck::cast_slice(&values);
+        for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks)) {
+            *sum = own.iter().fold(0.0, |total, value| total + value);
+        }
+        Ok(())
+    }
+
+    /// Launches such a pass, which leaves `count` sums of each chunk in `room`. Returns the number
+    /// of chunks.
+    fn launch_sums(
+        &self,
+        n: u32,
+        count: usize,
+        room: &mut SumRoom,
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<usize, DeviceError> {
         let partition = Partition::new(n as usize, BLOCK);
         let blocks = n.div_ceil(BLOCK as u32);
-        let chunks = partition.chunks() as u32;
-        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
-        let room = &mut *self.room();
-        room.reserve(blocks as usize * sums.len(), (chunks * count) as usize)?;
+        room.reserve(blocks as usize * count, partition.chunks() * count)?;
         let of_blocks = room.blocks.view_mut();
         pass(&of_blocks)?;
         let of_chunks = room.chunks.view_mut();
+        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
+        let [chunks, count] = [partition.chunks() as u32, count as u32];
         // SAFETY: as the kernel is declared; it reads a value for each block and sum and writes one
         // for each chunk and sum, for which there is room.
         unsafe {
             let arguments: [&dyn Argument; 6] = [&blocks, &chunk_blocks, &chunks, &count, &of_blocks, &of_chunks];
             self.for_rows(&self.kernels.sum_chunks, chunks * count, &arguments)?;
         }
-        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..(chunks * count) as usize))?;
-        let values: &[f64] = bytemuck::cast_slice(&values);
-        for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks as usize)) {
-            *sum = own.iter().fold(0.0, |total, value| total + value);
-        }
-        Ok(())
+        Ok(partition.chunks())
     }
 
     /// Runs such a pass for what it does to vectors. Its sums are not fetched.
@@ -296,10 +310,8 @@ pub(super) fn rows_of<const K: usize>(lengths: [usize; K]) -> u32 {
 /// Defects put in by hand, which the double of the driver has to find.
 #[cfg(test)]
 mod tests {
-    use recoup_cuda_double::{Double, DoubleReport, Settings};
-    use recoup_device::DeviceVec;
-
     use super::*;
+    use recoup_cuda_double::{Double, DoubleReport, Settings};
 
     /// The double's account of a pass: `x . y` of 1000 values with these kernels.
     fn account(source: &str, is_swapped: bool) -> (Result<f64, DeviceError>, DoubleReport) {
