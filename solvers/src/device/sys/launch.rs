@@ -353,4 +353,64 @@ mod tests {
         let (_, report) = account(KERNEL_SOURCE, true);
         assert!(!report.races.is_empty(), "{report}");
     }
+
+    /// Launches `x . y` of 1000 values, as a pass does before it fetches the sum.
+    fn launch_dot(passes: &DevicePasses, room: &mut SumRoom, x: &DeviceVec<f64>, y: &DeviceVec<f64>) {
+        let [x, y] = [x.view(), y.view()];
+        // SAFETY: as the kernel is declared; both have 1000 rows, and it writes a value.
+        let pass = |sums: &DeviceViewMut<'_, f64>| unsafe {
+            passes.for_blocks(&passes.kernels.dot, 1000, &[&1000_u32, &x, &y, sums])
+        };
+        assert_eq!(passes.launch_sums(1000, 1, room, pass), Ok(1));
+    }
+
+    /// Runs `test` in many orders of the device's work, with passes and two vectors of 1000 values
+    /// whose product is 1000.
+    fn in_every_order(test: impl Fn(&DevicePasses, &DeviceVec<f64>, &DeviceVec<f64>), is_clean: bool) {
+        let double = Double::load();
+        for seed in 0..20 {
+            double.reset(&Settings { seed, ..Settings::default() });
+            let passes = DevicePasses::load(&Device::open(0).unwrap()).unwrap();
+            let [x, y] = [0.5, 2.0].map(|value| DeviceVec::copy_of(passes.stream(), &[value; 1000]).unwrap());
+            test(&passes, &x, &y);
+            drop((x, y, passes));
+            let report = double.report();
+            assert_eq!(report.races.is_empty(), is_clean, "seed {seed}: {report}");
+        }
+    }
+
+    #[test]
+    fn a_sum_read_without_its_wait_is_what_stood_there_before_in_every_order() {
+        let test = |passes: &DevicePasses, x: &_, y: &_| {
+            let room = &mut *passes.room();
+            launch_dot(passes, room, x, y);
+            let place = room.host.read(0..8).unwrap().as_ptr().cast::<f64>();
+            let ticket = room.host.store(&passes.stream, room.chunks.slice(0..1), 0).unwrap();
+            // SAFETY: the memory is mapped; that a copy to it may be under way is the defect.
+            let sum = || unsafe { place.read_volatile() };
+            assert_eq!(sum(), 0.0);
+            ticket.wait().unwrap();
+            assert_eq!(sum(), 1000.0);
+        };
+        in_every_order(test, true);
+    }
+
+    #[test]
+    fn a_sum_fetched_by_a_stream_that_does_not_wait_for_the_pass_is_found_in_every_order() {
+        let test = |waits: bool| {
+            move |passes: &DevicePasses, x: &_, y: &_| {
+                let other = Stream::new(passes.stream.device()).unwrap();
+                let room = &mut *passes.room();
+                launch_dot(passes, room, x, y);
+                if waits {
+                    other.wait_for(&passes.stream.ticket().unwrap()).unwrap();
+                }
+                let mut sum = [0.0];
+                other.download(room.chunks.slice(0..1), &mut sum).unwrap();
+                assert_eq!(sum == [1000.0], waits);
+            }
+        };
+        in_every_order(test(true), true);
+        in_every_order(test(false), false);
+    }
 }
