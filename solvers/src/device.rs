@@ -17,7 +17,7 @@ pub use problem::DeviceProblem;
 pub use rows::DeviceRows;
 pub use share::DeviceShare;
 pub use sys::{
-    BicgstabVectors, CgInverse, DeviceBeyond, DeviceDirections, DeviceOperator, DevicePasses, DeviceRowList,
-    DeviceSlab, DeviceSweep, IterateStep, KERNEL_SOURCE,
+    BicgstabVectors, CgInverse, DeviceBeyond, DeviceOperator, DevicePasses, DeviceRowList, DeviceSlab, DeviceSweep,
+    IterateStep, KERNEL_SOURCE,
 };
 pub use system::{DevicePreconditioner, DeviceSystem};

@@ -91,8 +91,12 @@ pub trait Space {
     /// Local parts of `h_j = w . v_j` for each vector of `basis`.
     fn multi_dot(&self, w: &Self::Vector, basis: &[Self::Vector], h: &mut [f64]) -> Result<(), SolveError>;
 
+    /// `w += alpha sum_j h_j v_j`.
+    fn multi_axpy(&self, alpha: f64, basis: &[Self::Vector], h: &[f64], w: &mut Self::Vector)
+    -> Result<(), SolveError>;
+
     /// `w += alpha sum_j h_j v_j`, and the local part of the new `w . w`.
-    fn multi_axpy(
+    fn multi_axpy_norm(
         &self,
         alpha: f64,
         basis: &[Self::Vector],

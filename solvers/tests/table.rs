@@ -13,7 +13,7 @@ use recoup_solvers::{
     Csr, Ic0, Identity, Ilu0, JacobiPreconditioner, METHODS, Need, Pool, Preconditioner, RightHandSide, Stop, System,
     read_matrix,
 };
-use recoup_testkit::solver_suite::{SolverCase, check_solver};
+use recoup_testkit::solver_suite::{SolverCase, check_solver, exact_resume_is_bitwise_at_every_safe_point};
 
 use variants::{Variant, variants};
 
@@ -35,8 +35,13 @@ impl Problem {
         Self::new(read_matrix(&path).unwrap())
     }
 
-    /// Runs the suite, with what the table says of the method.
+    /// Runs the suite.
     fn check(&self, variant: &Variant<'_>) {
+        self.with_case(variant, check_solver);
+    }
+
+    /// Runs a check, with what the table says of the method.
+    fn with_case(&self, variant: &Variant<'_>, check: fn(&SolverCase<'_, '_>)) {
         println!("{}", variant.describe());
         let system = System { a: &self.a, b: &self.b, comm: &Solo, pool: &self.pool };
         let x0 = vec![0.0; self.b.len()];
@@ -45,7 +50,7 @@ impl Problem {
         let deflated = (profile.lossy_resume == Resume::Deflated).then_some(Resume::Deflated);
         let resumes: Vec<Resume> = [Resume::Traditional].into_iter().chain(deflated).collect();
         assert_eq!(variant.solver(system, &self.a, &x0, stop).name(), variant.method.name);
-        check_solver(&SolverCase {
+        check(&SolverCase {
             make: &|| variant.solver(system, &self.a, &x0, stop),
             true_residual: &|x| self.a.residual(&self.b, x, &mut vec![0.0; x.len()]).unwrap().sqrt(),
             rtol: stop.rtol,
@@ -62,6 +67,17 @@ fn every_method_passes_the_suite_with_the_profile_of_its_line() {
     let incomplete = Ic0::new(&problem.a).unwrap();
     for variant in variants(&[&Identity as &dyn Preconditioner, &jacobi, &incomplete]) {
         problem.check(&variant);
+    }
+}
+
+/// An exact resume of Jacobi's method one iteration before the end stopped there: it measured the
+/// residual of its iterate, which the run that was not killed did one sweep later.
+#[test]
+fn a_small_solve_killed_at_any_safe_point_ends_as_if_it_had_not_been() {
+    let problem = Problem::new(Csr::poisson3d(3));
+    let jacobi = JacobiPreconditioner::new(&problem.a).unwrap();
+    for variant in variants(&[&Identity as &dyn Preconditioner, &jacobi]) {
+        problem.with_case(&variant, exact_resume_is_bitwise_at_every_safe_point);
     }
 }
 

@@ -50,6 +50,12 @@ pub struct DeviceVector<T> {
     pub stream: Stream,
 }
 
+impl<T> AsRef<DeviceVec<T>> for DeviceVector<T> {
+    fn as_ref(&self) -> &DeviceVec<T> {
+        &self.values
+    }
+}
+
 impl<T: DeviceElement> Afar for DeviceVector<T> {
     fn element(&self) -> ElementType {
         T::ELEMENT

@@ -96,6 +96,12 @@ impl<T> DeviceVec<T> {
     }
 }
 
+impl<T> AsRef<Self> for DeviceVec<T> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl<T> Drop for DeviceVec<T> {
     fn drop(&mut self) {
         if self.address != 0 {

@@ -13,8 +13,10 @@ use crate::{doubles, set_doubles};
 
 /// Iterations after which a small problem counts as not solved.
 const ITERATIONS_MAX: u64 = 20_000;
-/// Instants at which a solve is killed, at most.
-const KILLS_MAX: u64 = 60;
+/// Instants in the course of a solve at which it is killed, at most.
+const KILLS_MAX: usize = 60;
+/// Instants at its end, where it decides whether it has converged.
+const LAST_KILLS: usize = 3;
 
 /// A small problem and how to start its solver.
 pub struct SolverCase<'c, 's> {
@@ -112,7 +114,7 @@ pub fn revision_changes_with_the_variables(case: &SolverCase<'_, '_>) {
 }
 
 /// A solve that is killed at a safe point and resumed exactly has the residual history of the
-/// undisturbed one, bit for bit.
+/// undisturbed one, bit for bit, and ends at the same iteration with the same iterate.
 ///
 /// # Panics
 /// When it is not.
@@ -126,12 +128,16 @@ pub fn exact_resume_is_bitwise_at_every_safe_point(case: &SolverCase<'_, '_>) {
             states.push((solver.progress(), saved(solver, Resume::Exact)));
         }
     });
-    let stride = (states.len() as u64).div_ceil(KILLS_MAX) as usize;
-    for (at, state) in states.iter().step_by(stride) {
+    let x = iterate(&*solver);
+    let stride = states.len().div_ceil(KILLS_MAX);
+    let is_killed = |(index, _): &(usize, _)| index % stride == 0 || index + LAST_KILLS >= states.len();
+    for (_, (at, state)) in states.iter().enumerate().filter(is_killed) {
         let mut solver = resumed(case, state, at.iteration, Resume::Exact);
         let mut rest = Vec::new();
         let end = run(&mut *solver, |solver| rest.push(solver.progress()));
         assert_eq!(end.iteration, undisturbed.iteration, "killed at {}", at.iteration);
+        let is_same = iterate(&*solver).iter().zip(&x).all(|(ours, theirs)| ours.to_bits() == theirs.to_bits());
+        assert!(is_same, "killed at {}: another solution", at.iteration);
         for (ours, theirs) in rest.iter().zip(&history[at.iteration as usize..]) {
             let bits = [ours.residual_norm.to_bits(), theirs.residual_norm.to_bits()];
             assert_eq!(bits[0], bits[1], "killed at {}: {ours:?} is not {theirs:?}", at.iteration);

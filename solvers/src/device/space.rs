@@ -4,7 +4,7 @@ use recoup_core::{Lent, LentMut, SolveError};
 use recoup_device::{DeviceVec, DeviceView, DeviceViewMut};
 
 use super::error::solve_error;
-use super::sys::{BicgstabVectors, CgInverse, DeviceDirections, DeviceSweep, IterateStep};
+use super::sys::{BicgstabVectors, CgInverse, DeviceSweep, IterateStep};
 use super::system::{DevicePreconditioner, DeviceSystem};
 use crate::{
     BicgstabPasses, CgPasses, DeflatedParts, GmresPasses, HalfSteps, JacobiPasses, PreconditionedResidual,
@@ -13,11 +13,6 @@ use crate::{
 
 /// A vector on a device, and the stream of the passes over it.
 type DeviceDoubles = recoup_device::DeviceVector<f64>;
-
-/// The views of vectors.
-fn views(vectors: &[DeviceDoubles]) -> Vec<DeviceView<'_, f64>> {
-    vectors.iter().map(|vector| vector.values.view()).collect()
-}
 
 impl Space for DeviceSystem<'_> {
     type Vector = DeviceDoubles;
@@ -104,7 +99,7 @@ impl Space for DeviceSystem<'_> {
     }
 
     fn multi_dot(&self, w: &DeviceDoubles, basis: &[DeviceDoubles], h: &mut [f64]) -> Result<(), SolveError> {
-        self.passes().multi_dot(w.values.view(), &views(basis), h).map_err(solve_error)
+        self.passes().multi_dot(w.values.view(), basis, h).map_err(solve_error)
     }
 
     fn multi_axpy(
@@ -113,8 +108,18 @@ impl Space for DeviceSystem<'_> {
         basis: &[DeviceDoubles],
         h: &[f64],
         w: &mut DeviceDoubles,
+    ) -> Result<(), SolveError> {
+        self.passes().multi_axpy(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
+    }
+
+    fn multi_axpy_norm(
+        &self,
+        alpha: f64,
+        basis: &[DeviceDoubles],
+        h: &[f64],
+        w: &mut DeviceDoubles,
     ) -> Result<f64, SolveError> {
-        self.passes().multi_axpy(alpha, &views(basis), h, &mut w.values.view_mut()).map_err(solve_error)
+        self.passes().multi_axpy_norm(alpha, basis, h, &mut w.values.view_mut()).map_err(solve_error)
     }
 }
 
@@ -169,12 +174,11 @@ impl CgPasses for DeviceSystem<'_> {
         r: &mut DeviceDoubles,
         sums: &mut [f64],
     ) -> Result<(), SolveError> {
-        let u = views(u);
         let done = self.passes().cg_residual_step(
             alpha,
             q.values.view(),
             inverse.inverse(),
-            &u,
+            u,
             &mut r.values.view_mut(),
             sums,
         );
@@ -190,15 +194,13 @@ impl CgPasses for DeviceSystem<'_> {
         x: &mut DeviceDoubles,
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let vectors = views(deflated.directions);
-        let directions = DeviceDirections { vectors: &vectors, parts: deflated.parts };
         let (source, inverse) = source_of_z(z);
         let step = IterateStep { alpha, beta };
         let done = self.passes().cg_iterate_step(
             step,
             source,
             inverse,
-            directions,
+            deflated,
             &mut x.values.view_mut(),
             &mut p.values.view_mut(),
         );
@@ -211,10 +213,8 @@ impl CgPasses for DeviceSystem<'_> {
         deflated: &DeflatedParts<'_, DeviceDoubles>,
         p: &mut DeviceDoubles,
     ) -> Result<(), SolveError> {
-        let vectors = views(deflated.directions);
-        let directions = DeviceDirections { vectors: &vectors, parts: deflated.parts };
         let (source, inverse) = source_of_z(z);
-        self.passes().cg_restart_direction(source, inverse, directions, &mut p.values.view_mut()).map_err(solve_error)
+        self.passes().cg_restart_direction(source, inverse, deflated, &mut p.values.view_mut()).map_err(solve_error)
     }
 
     fn preconditioned_dot(

@@ -9,5 +9,5 @@ mod vector;
 
 pub use beyond::{DeviceBeyond, DeviceRowList, DeviceSlab};
 pub use launch::{DevicePasses, KERNEL_SOURCE};
-pub use methods::{BicgstabVectors, CgInverse, DeviceDirections, IterateStep};
+pub use methods::{BicgstabVectors, CgInverse, IterateStep};
 pub use operators::{DeviceOperator, DeviceSweep};

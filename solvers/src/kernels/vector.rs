@@ -4,6 +4,8 @@
 //! ([`Vector::basis`]): passes over several arrays otherwise wait for stores that merely look like
 //! the ones they load, which halves the speed of CG.
 
+use std::ops::Range;
+
 use crate::Pool;
 use crate::kernels::simd::{axpy_block, axpy_four_block, dot_block, dot_four_block};
 use crate::kernels::sys::AlignedBuffer;
@@ -141,22 +143,32 @@ pub fn multi_dot<B: AsRef<[f64]> + Sync>(pool: &Pool, w: &[f64], basis: &[B], h:
     });
 }
 
+/// `w += alpha sum_j h_j v_j` in one pass over `w`.
+pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) {
+    pool.for_rows(w.len(), w, |rows, w| multi_axpy_block(alpha, basis, h, &rows, w));
+}
+
 /// `w += alpha sum_j h_j v_j` in one pass over `w`, and the new `w . w`.
-pub fn multi_axpy<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) -> f64 {
-    assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
+pub fn multi_axpy_norm<B: AsRef<[f64]> + Sync>(pool: &Pool, alpha: f64, basis: &[B], h: &[f64], w: &mut [f64]) -> f64 {
     let [sum] = pool.sum_rows(w.len(), w, |rows, w| {
-        let part = |v| &B::as_ref(v)[rows.clone()];
-        let (h_fours, h_rest) = h.as_chunks::<4>();
-        let (v_fours, v_rest) = basis.as_chunks::<4>();
-        for (h, v) in h_fours.iter().zip(v_fours) {
-            axpy_four_block(h.map(|h| alpha * h), v.each_ref().map(part), w);
-        }
-        for (h, v) in h_rest.iter().zip(v_rest) {
-            axpy_block(alpha * h, part(v), w);
-        }
+        multi_axpy_block(alpha, basis, h, &rows, w);
         [dot_block(w, w)]
     });
     sum
+}
+
+/// `w += alpha sum_j h_j v_j` for these rows.
+fn multi_axpy_block<B: AsRef<[f64]>>(alpha: f64, basis: &[B], h: &[f64], rows: &Range<usize>, w: &mut [f64]) {
+    assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
+    let part = |v| &B::as_ref(v)[rows.clone()];
+    let (h_fours, h_rest) = h.as_chunks::<4>();
+    let (v_fours, v_rest) = basis.as_chunks::<4>();
+    for (h, v) in h_fours.iter().zip(v_fours) {
+        axpy_four_block(h.map(|h| alpha * h), v.each_ref().map(part), w);
+    }
+    for (h, v) in h_rest.iter().zip(v_rest) {
+        axpy_block(alpha * h, part(v), w);
+    }
 }
 
 /// Rows combined in one go: their room stays in the fastest cache.

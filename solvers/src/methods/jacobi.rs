@@ -10,11 +10,14 @@
 //! | vectors of length n | count | checkpoint |
 //! |---|---|---|
 //! | x | 1 | iterate |
+//! | residual norm reported (a scalar) | - | measured, saved for an exact resume |
 //! | target (room for the next x) | 1 | not needed |
 //! | `D^-1` | 1 | rebuilt from A |
 //! | b, A | - | static |
 //!
-//! Every resume is bitwise exact, as x is all there is; every step is a safe point.
+//! Every step is a safe point. After every resume the iterates have the same bits. An exact one
+//! reports the norm that was saved, and ends where the undisturbed solve does. The others measure
+//! that of x, and may end one iteration earlier.
 
 mod passes;
 
@@ -23,10 +26,13 @@ use recoup_core::{Iteration, MethodProfile, Progress, Registered, ResidualKind, 
 pub use passes::JacobiPasses;
 
 use crate::methods::named::{MethodInputs, NamedMethod, Setting};
-use crate::methods::shared::{ResidualLimits, global_norm, loaded, residual, rhs_norm, start};
+use crate::methods::shared::{FOR_EXACT, ResidualLimits, global_norm, loaded, residual, rhs_norm, start};
 use crate::methods::variables::lend_variables;
 use crate::preconditioner::inverse_diagonal;
 use crate::{Method, Stop};
+
+/// The name of the residual norm as a variable.
+const RESIDUAL_NORM: &str = "residual_norm";
 
 /// The method.
 pub(super) const JACOBI: NamedMethod = NamedMethod {
@@ -49,6 +55,8 @@ pub struct Jacobi<S: JacobiPasses> {
     x: S::Vector,
     target: S::Vector,
     progress: Progress,
+    /// The residual norm of `progress`; `None` while a version without it is restored.
+    reported: Option<[f64; 1]>,
 }
 
 impl<S: JacobiPasses> Jacobi<S> {
@@ -75,6 +83,7 @@ impl<S: JacobiPasses> Jacobi<S> {
             x: loaded(&system, x0, 0)?,
             target: system.zeros(1)?,
             progress: start(rhs_norm),
+            reported: None,
             system,
         };
         jacobi.measure_residual()?;
@@ -89,14 +98,28 @@ impl<S: JacobiPasses> Jacobi<S> {
     /// Computes the residual norm of the iterate, and the status of the solve with it.
     fn measure_residual(&mut self) -> Result<(), SolveError> {
         let residual_norm = residual(&self.system, &self.x, &mut self.target)?;
-        self.limits.record(residual_norm, &mut self.progress);
+        self.report(residual_norm);
         Ok(())
+    }
+
+    /// Reports this residual norm, with the status it means.
+    fn report(&mut self, residual_norm: f64) {
+        self.limits.record(residual_norm, &mut self.progress);
+        self.reported = Some([residual_norm]);
     }
 }
 
 impl<S: JacobiPasses> Registered for Jacobi<S> {
     lend_variables! { |solver|
         rows("x", Role::Iterate, solver.x);
+        some(norm in solver.reported) {
+            scalars(RESIDUAL_NORM, FOR_EXACT, norm[..]);
+        }
+    }
+
+    /// Versions of earlier builds hold x alone.
+    fn make_room(&mut self, saved: &[&str]) {
+        self.reported = saved.contains(&RESIDUAL_NORM).then_some([f64::NAN]);
     }
 }
 
@@ -112,7 +135,7 @@ impl<S: JacobiPasses> Iteration for Jacobi<S> {
         // x = x + omega D^-1 (b - A x)
         let residual_squared = self.system.sweep(&self.inverse_diagonal, self.omega, &mut self.x, &mut self.target)?;
         self.progress.iteration += 1;
-        self.limits.record(global_norm(&self.system, residual_squared)?, &mut self.progress);
+        self.report(global_norm(&self.system, residual_squared)?);
         if self.progress.is_converged() {
             self.measure_residual()?;
         }
@@ -124,7 +147,10 @@ impl<S: JacobiPasses> Iteration for Jacobi<S> {
             return Err(SolveError::Resume { method: self.name(), how });
         }
         self.progress.iteration = iteration;
-        self.measure_residual()?;
+        match self.reported {
+            Some([residual_norm]) if how == Resume::Exact => self.report(residual_norm),
+            _ => self.measure_residual()?,
+        }
         Ok(self.progress)
     }
 

@@ -3,7 +3,7 @@
 use recoup_core::{Lent, LentMut, SolveError, Values, ValuesMut};
 
 use super::Space;
-use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_dot, xpay};
+use crate::kernels::vector::{axpy, copy, dot, multi_axpy, multi_axpy_norm, multi_dot, xpay};
 use crate::{Preconditioner, System, Vector};
 
 impl Space for System<'_> {
@@ -90,7 +90,12 @@ impl Space for System<'_> {
         Ok(())
     }
 
-    fn multi_axpy(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<f64, SolveError> {
-        Ok(multi_axpy(self.pool, alpha, basis, h, w))
+    fn multi_axpy(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<(), SolveError> {
+        multi_axpy(self.pool, alpha, basis, h, w);
+        Ok(())
+    }
+
+    fn multi_axpy_norm(&self, alpha: f64, basis: &[Vector], h: &[f64], w: &mut Vector) -> Result<f64, SolveError> {
+        Ok(multi_axpy_norm(self.pool, alpha, basis, h, w))
     }
 }

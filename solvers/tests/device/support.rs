@@ -1,7 +1,7 @@
 //! A device for a test, and the account at its end.
 
 use recoup_cuda_double::{Double, DoubleReport, Settings};
-use recoup_device::{Device, DeviceVec, DeviceView};
+use recoup_device::{Device, DeviceVec};
 use recoup_solvers::Pool;
 use recoup_solvers::device::DevicePasses;
 
@@ -67,11 +67,6 @@ pub(crate) fn compare(label: &str, found: &[f64], expected: &[f64]) {
     if let Some(at) = differs {
         panic!("{label}, n {}: value {at} is {:e}, expected {:e}", found.len(), found[at], expected[at]);
     }
-}
-
-/// Views of vectors.
-pub(crate) fn views(vectors: &[DeviceVec<f64>]) -> Vec<DeviceView<'_, f64>> {
-    vectors.iter().map(DeviceVec::view).collect()
 }
 
 /// Numbers of many sizes and both signs; another `phase`, other numbers.

@@ -1,10 +1,10 @@
 //! Passes over vectors, and the fused ones of CG and BiCGSTAB.
 
 use recoup_device::DeviceVec;
-use recoup_solvers::device::{BicgstabVectors, CgInverse, DeviceDirections, IterateStep};
-use recoup_solvers::{BLOCK, CHUNKS_MAX, Vector, vector};
+use recoup_solvers::device::{BicgstabVectors, CgInverse, IterateStep};
+use recoup_solvers::{BLOCK, CHUNKS_MAX, DeflatedParts, Vector, vector};
 
-use super::support::{Both, LENGTHS, compare, positive, views, wave};
+use super::support::{Both, LENGTHS, compare, positive, wave};
 
 #[test]
 fn sums_have_the_hosts_bits() {
@@ -75,18 +75,20 @@ fn compare_many(both: &Both, n: usize, count: usize) {
     let Both { passes, pool } = both;
     let basis: Vec<Vec<f64>> = (0..count).map(|j| wave(n, j)).collect();
     let there = both.all_there(&basis);
-    let basis_views = views(&there);
     let mut w = wave(n, 99);
     let mut w_there = both.there(&w);
     let mut expected = vec![1.0; count];
     let mut found = vec![2.0; count];
     vector::multi_dot(pool, &w, &basis, &mut expected);
-    passes.multi_dot(w_there.view(), &basis_views, &mut found).unwrap();
+    passes.multi_dot(w_there.view(), &there, &mut found).unwrap();
     compare("multi_dot", &found, &expected);
     let h: Vec<f64> = (0..count).map(|j| 0.1 + j as f64 * 0.7).collect();
-    let expected = vector::multi_axpy(pool, -1.5, &basis, &h, &mut w);
-    let found = passes.multi_axpy(-1.5, &basis_views, &h, &mut w_there.view_mut()).unwrap();
+    let expected = vector::multi_axpy_norm(pool, -1.5, &basis, &h, &mut w);
+    let found = passes.multi_axpy_norm(-1.5, &there, &h, &mut w_there.view_mut()).unwrap();
     compare("norm of multi_axpy", &[found], &[expected]);
+    both.compare("multi_axpy_norm", &w_there, &w);
+    vector::multi_axpy(pool, 0.3, &basis, &h, &mut w);
+    passes.multi_axpy(0.3, &there, &h, &mut w_there.view_mut()).unwrap();
     both.compare("multi_axpy", &w_there, &w);
 }
 
@@ -127,7 +129,6 @@ fn steps_of_cg_have_the_hosts_bits() {
             let inverse = diagonal_there.as_ref().map_or(CgInverse::Identity, |d| CgInverse::Diagonal(d.view()));
             let u: Vec<Vec<f64>> = (0..deflated).map(|j| wave(n, 10 + j)).collect();
             let u_there = both.all_there(&u);
-            let u_views = views(&u_there);
             let q = wave(n, 1);
             let mut r = wave(n, 2);
             let mut r_there = both.there(&r);
@@ -139,7 +140,7 @@ fn steps_of_cg_have_the_hosts_bits() {
             let mut found = vec![0.0; 2 + deflated];
             let q_there = both.there(&q);
             let target = &mut r_there.view_mut();
-            passes.cg_residual_step(0.37, q_there.view(), inverse, &u_views, target, &mut found).unwrap();
+            passes.cg_residual_step(0.37, q_there.view(), inverse, &u_there, target, &mut found).unwrap();
             both.compare("residual step", &r_there, &r);
             compare("sums of the residual step", &found, &expected);
             // x = x + alpha p, p = z + beta p - sum_i parts_i w_i
@@ -148,19 +149,19 @@ fn steps_of_cg_have_the_hosts_bits() {
             let mut x_there = both.there(&x);
             let mut p_there = both.there(&p);
             let parts = [0.3, -0.7, 11.0, 5.0];
-            let directions = DeviceDirections { vectors: &u_views, parts: &parts };
+            let deflated = DeflatedParts { directions: &u_there, parts: &parts };
             vector::axpy(pool, 0.37, &p, &mut x);
             vector::xpay(pool, &z, 0.9, &mut p);
             u.iter().zip(parts).for_each(|(u, part)| vector::axpy(pool, -part, u, &mut p));
             let step = IterateStep { alpha: 0.37, beta: 0.9 };
             let [x_target, p_target] = [&mut x_there.view_mut(), &mut p_there.view_mut()];
-            passes.cg_iterate_step(step, r_there.view(), inverse, directions, x_target, p_target).unwrap();
+            passes.cg_iterate_step(step, r_there.view(), inverse, &deflated, x_target, p_target).unwrap();
             both.compare("x of the iterate step", &x_there, &x);
             both.compare("p of the iterate step", &p_there, &p);
             // p = z - sum_i parts_i w_i
             vector::copy(pool, &z, &mut p);
             u.iter().zip(parts).for_each(|(u, part)| vector::axpy(pool, -part, u, &mut p));
-            passes.cg_restart_direction(r_there.view(), inverse, directions, &mut p_there.view_mut()).unwrap();
+            passes.cg_restart_direction(r_there.view(), inverse, &deflated, &mut p_there.view_mut()).unwrap();
             both.compare("direction of a restart", &p_there, &p);
         }
     });

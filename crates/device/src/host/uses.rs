@@ -69,8 +69,8 @@ pub(crate) struct Uses {
 pub(crate) struct HeldUse<'a> {
     uses: &'a Uses,
     number: u64,
-    /// The tickets to wait for first.
-    before: Vec<DeviceTicket>,
+    /// The uses of the device to wait for first.
+    before: Vec<Use>,
 }
 
 impl HeldUse<'_> {
@@ -115,7 +115,7 @@ impl Uses {
             table = self.changed.wait(table).unwrap_or_else(PoisonError::into_inner);
         }
         let conflicts = table.uses.iter().filter(|of| of.conflicts(&range, access));
-        let before = conflicts.filter_map(Use::ticket).cloned().collect();
+        let before = conflicts.filter(|of| of.ticket().is_some()).cloned().collect();
         let number = table.next;
         table.next += 1;
         table.uses.push(Use { number, range, access, by });
@@ -155,7 +155,7 @@ impl Uses {
     ) -> Result<DeviceTicket, DeviceError> {
         self.prune()?;
         let held = self.begin(range, access, User::Submitter);
-        let ordered = held.before.iter().try_for_each(|ticket| stream.wait_for(ticket));
+        let ordered = held.before.iter().filter_map(Use::ticket).try_for_each(|ticket| stream.wait_for(ticket));
         let ticket = ordered.and_then(|()| submit()).and_then(|()| stream.ticket());
         match &ticket {
             Ok(ticket) => held.pass_on(ticket.clone()),
@@ -165,10 +165,12 @@ impl Uses {
         ticket
     }
 
-    /// Enters a use of the host once the device's copies that conflict are done.
+    /// Enters a use of the host once the device's copies that conflict are done, and forgets these.
     pub(crate) fn hold(&self, range: Range<usize>, access: HostAccess) -> Result<HeldUse<'_>, DeviceError> {
-        let held = self.begin(range, access, User::Host);
-        held.before.iter().try_for_each(DeviceTicket::wait)?;
+        let mut held = self.begin(range, access, User::Host);
+        held.before.iter().filter_map(Use::ticket).try_for_each(DeviceTicket::wait)?;
+        let done = std::mem::take(&mut held.before);
+        self.change(|uses| uses.retain(|of| done.iter().all(|done| done.number != of.number)));
         Ok(held)
     }
 

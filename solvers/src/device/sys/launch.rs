@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use recoup_device::{
-    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceView, DeviceViewMut, Grid, HostBuffer, HostRead,
-    Stream,
+    Argument, Device, DeviceError, DeviceKernel, DeviceModule, DeviceVec, DeviceView, DeviceViewMut, Grid, HostBuffer,
+    HostRead, Stream,
 };
 
 use super::room::SumRoom;
@@ -67,11 +67,13 @@ unsafe impl Zeroable for VectorTable {}
 unsafe impl Pod for VectorTable {}
 
 impl VectorTable {
-    /// The addresses of at most [`TABLE`] vectors.
-    pub(super) fn new<'v>(vectors: impl IntoIterator<Item = DeviceView<'v, f64>>) -> Self {
+    /// The addresses of at most [`TABLE`] vectors of `n` rows.
+    pub(super) fn new(vectors: &[impl AsRef<DeviceVec<f64>>], n: u32) -> Self {
+        assert!(vectors.len() <= TABLE, "{} vectors in a table", vectors.len());
         let mut table = Self::default();
-        for (index, vector) in vectors.into_iter().enumerate() {
-            table.0[index] = *vector.address();
+        for (address, vector) in table.0.iter_mut().zip(vectors) {
+            assert_eq!(vector.as_ref().len(), n as usize, "vectors of one pass differ in length");
+            *address = *vector.as_ref().view().address();
         }
         table
     }
@@ -229,31 +231,43 @@ impl DevicePasses {
         pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
     ) -> Result<(), DeviceError> {
         sums.fill(0.0);
-        let count = sums.len() as u32;
-        if n == 0 || count == 0 {
+        if n == 0 || sums.is_empty() {
             return Ok(());
         }
+        let room = &mut *self.room();
+        let chunks = self.launch_sums(n, sums.len(), room, pass)?;
+        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..chunks * sums.len()))?;
+        let values: &[f64] = bytemuck::cast_slice(&values);
+        for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks)) {
+            *sum = own.iter().fold(0.0, |total, value| total + value);
+        }
+        Ok(())
+    }
+
+    /// Launches such a pass, which leaves `count` sums of each chunk in `room`. Returns the number
+    /// of chunks.
+    fn launch_sums(
+        &self,
+        n: u32,
+        count: usize,
+        room: &mut SumRoom,
+        pass: impl FnOnce(&DeviceViewMut<'_, f64>) -> Result<(), DeviceError>,
+    ) -> Result<usize, DeviceError> {
         let partition = Partition::new(n as usize, BLOCK);
         let blocks = n.div_ceil(BLOCK as u32);
-        let chunks = partition.chunks() as u32;
-        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
-        let room = &mut *self.room();
-        room.reserve(blocks as usize * sums.len(), (chunks * count) as usize)?;
+        room.reserve(blocks as usize * count, partition.chunks() * count)?;
         let of_blocks = room.blocks.view_mut();
         pass(&of_blocks)?;
         let of_chunks = room.chunks.view_mut();
+        let chunk_blocks = partition.chunk_rows().div_ceil(BLOCK) as u32;
+        let [chunks, count] = [partition.chunks() as u32, count as u32];
         // SAFETY: as the kernel is declared; it reads a value for each block and sum and writes one
         // for each chunk and sum, for which there is room.
         unsafe {
             let arguments: [&dyn Argument; 6] = [&blocks, &chunk_blocks, &chunks, &count, &of_blocks, &of_chunks];
             self.for_rows(&self.kernels.sum_chunks, chunks * count, &arguments)?;
         }
-        let values = fetch(&self.stream, &room.host, room.chunks.slice(0..(chunks * count) as usize))?;
-        let values: &[f64] = bytemuck::cast_slice(&values);
-        for (sum, own) in sums.iter_mut().zip(values.chunks_exact(chunks as usize)) {
-            *sum = own.iter().fold(0.0, |total, value| total + value);
-        }
-        Ok(())
+        Ok(partition.chunks())
     }
 
     /// Runs such a pass for what it does to vectors. Its sums are not fetched.
@@ -296,10 +310,8 @@ pub(super) fn rows_of<const K: usize>(lengths: [usize; K]) -> u32 {
 /// Defects put in by hand, which the double of the driver has to find.
 #[cfg(test)]
 mod tests {
-    use recoup_cuda_double::{Double, DoubleReport, Settings};
-    use recoup_device::DeviceVec;
-
     use super::*;
+    use recoup_cuda_double::{Double, DoubleReport, Settings};
 
     /// The double's account of a pass: `x . y` of 1000 values with these kernels.
     fn account(source: &str, is_swapped: bool) -> (Result<f64, DeviceError>, DoubleReport) {
@@ -340,5 +352,65 @@ mod tests {
     fn a_stream_that_is_not_the_vectors_own_is_found() {
         let (_, report) = account(KERNEL_SOURCE, true);
         assert!(!report.races.is_empty(), "{report}");
+    }
+
+    /// Launches `x . y` of 1000 values, as a pass does before it fetches the sum.
+    fn launch_dot(passes: &DevicePasses, room: &mut SumRoom, x: &DeviceVec<f64>, y: &DeviceVec<f64>) {
+        let [x, y] = [x.view(), y.view()];
+        // SAFETY: as the kernel is declared; both have 1000 rows, and it writes a value.
+        let pass = |sums: &DeviceViewMut<'_, f64>| unsafe {
+            passes.for_blocks(&passes.kernels.dot, 1000, &[&1000_u32, &x, &y, sums])
+        };
+        assert_eq!(passes.launch_sums(1000, 1, room, pass), Ok(1));
+    }
+
+    /// Runs `test` in many orders of the device's work, with passes and two vectors of 1000 values
+    /// whose product is 1000.
+    fn in_every_order(test: impl Fn(&DevicePasses, &DeviceVec<f64>, &DeviceVec<f64>), is_clean: bool) {
+        let double = Double::load();
+        for seed in 0..20 {
+            double.reset(&Settings { seed, ..Settings::default() });
+            let passes = DevicePasses::load(&Device::open(0).unwrap()).unwrap();
+            let [x, y] = [0.5, 2.0].map(|value| DeviceVec::copy_of(passes.stream(), &[value; 1000]).unwrap());
+            test(&passes, &x, &y);
+            drop((x, y, passes));
+            let report = double.report();
+            assert_eq!(report.races.is_empty(), is_clean, "seed {seed}: {report}");
+        }
+    }
+
+    #[test]
+    fn a_sum_read_without_its_wait_is_what_stood_there_before_in_every_order() {
+        let test = |passes: &DevicePasses, x: &_, y: &_| {
+            let room = &mut *passes.room();
+            launch_dot(passes, room, x, y);
+            let place = room.host.read(0..8).unwrap().as_ptr().cast::<f64>();
+            let ticket = room.host.store(&passes.stream, room.chunks.slice(0..1), 0).unwrap();
+            // SAFETY: the memory is mapped; that a copy to it may be under way is the defect.
+            let sum = || unsafe { place.read_volatile() };
+            assert_eq!(sum(), 0.0);
+            ticket.wait().unwrap();
+            assert_eq!(sum(), 1000.0);
+        };
+        in_every_order(test, true);
+    }
+
+    #[test]
+    fn a_sum_fetched_by_a_stream_that_does_not_wait_for_the_pass_is_found_in_every_order() {
+        let test = |waits: bool| {
+            move |passes: &DevicePasses, x: &_, y: &_| {
+                let other = Stream::new(passes.stream.device()).unwrap();
+                let room = &mut *passes.room();
+                launch_dot(passes, room, x, y);
+                if waits {
+                    other.wait_for(&passes.stream.ticket().unwrap()).unwrap();
+                }
+                let mut sum = [0.0];
+                other.download(room.chunks.slice(0..1), &mut sum).unwrap();
+                assert_eq!(sum == [1000.0], waits);
+            }
+        };
+        in_every_order(test(true), true);
+        in_every_order(test(false), false);
     }
 }

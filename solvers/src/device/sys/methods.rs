@@ -2,9 +2,10 @@
 
 #![expect(unsafe_code, reason = "a launch trusts its arguments")]
 
-use recoup_device::{Argument, DeviceError, DeviceView, DeviceViewMut};
+use recoup_device::{Argument, DeviceError, DeviceVec, DeviceView, DeviceViewMut};
 
-use super::launch::{CoefficientTable, DevicePasses, TABLE, VectorTable, rows_of};
+use super::launch::{CoefficientTable, DevicePasses, VectorTable, rows_of};
+use crate::DeflatedParts;
 
 /// Address that kernels take for no vector.
 const NO_VECTOR: u64 = 0;
@@ -31,30 +32,11 @@ impl<'v> CgInverse<'v> {
     }
 }
 
-/// Vectors of a pass that come in any number, at most 32, with a factor each where it has some.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeviceDirections<'v> {
-    /// The vectors.
-    pub vectors: &'v [DeviceView<'v, f64>],
-    /// The part of each that is taken away.
-    pub parts: &'v [f64],
-}
-
-impl DeviceDirections<'_> {
-    fn table(&self, n: u32) -> VectorTable {
-        assert!(self.vectors.len() <= TABLE, "{} directions", self.vectors.len());
-        assert!(self.vectors.iter().all(|v| v.len() == n as usize), "vectors of one pass differ in length");
-        VectorTable::new(self.vectors.iter().copied())
-    }
-
-    /// The factors with which the vectors are added.
+impl<V> DeflatedParts<'_, V> {
+    /// The factors with which the directions are added.
     fn coefficients(&self) -> CoefficientTable {
-        assert!(self.parts.len() >= self.vectors.len(), "one part for each direction");
-        CoefficientTable::new(self.parts.iter().take(self.vectors.len()).map(|part| -part))
-    }
-
-    fn count(&self) -> u32 {
-        self.vectors.len() as u32
+        assert!(self.parts.len() >= self.directions.len(), "one part for each direction");
+        CoefficientTable::new(self.parts.iter().take(self.directions.len()).map(|part| -part))
     }
 }
 
@@ -77,15 +59,14 @@ impl DevicePasses {
         alpha: f64,
         q: DeviceView<'_, f64>,
         inverse: CgInverse<'_>,
-        u: &[DeviceView<'_, f64>],
+        u: &[impl AsRef<DeviceVec<f64>>],
         r: &mut DeviceViewMut<'_, f64>,
         sums: &mut [f64],
     ) -> Result<(), DeviceError> {
         let n = rows_of([q.len(), r.len()]);
         assert_eq!(sums.len(), 2 + u.len(), "one sum for each direction and two more");
-        let directions = DeviceDirections { vectors: u, parts: &[] };
-        let table = directions.table(n);
-        let count = directions.count();
+        let table = VectorTable::new(u, n);
+        let count = u.len() as u32;
         let diagonal = inverse.argument(n);
         self.sums_into(n, sums, |sums| {
             let arguments: [&dyn Argument; 8] = [&n, &alpha, &q, diagonal, &table, &count, &*r, sums];
@@ -104,15 +85,15 @@ impl DevicePasses {
         step: IterateStep,
         r: DeviceView<'_, f64>,
         inverse: CgInverse<'_>,
-        directions: DeviceDirections<'_>,
+        deflated: &DeflatedParts<'_, impl AsRef<DeviceVec<f64>>>,
         x: &mut DeviceViewMut<'_, f64>,
         p: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), x.len(), p.len()]);
         let IterateStep { alpha, beta } = step;
-        let table = directions.table(n);
-        let coefficients = directions.coefficients();
-        let count = directions.count();
+        let table = VectorTable::new(deflated.directions, n);
+        let coefficients = deflated.coefficients();
+        let count = deflated.directions.len() as u32;
         let diagonal = inverse.argument(n);
         let arguments: [&dyn Argument; 10] = [&n, &alpha, &beta, &r, diagonal, &table, &coefficients, &count, &*x, &*p];
         // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes x and p.
@@ -127,13 +108,13 @@ impl DevicePasses {
         &self,
         r: DeviceView<'_, f64>,
         inverse: CgInverse<'_>,
-        directions: DeviceDirections<'_>,
+        deflated: &DeflatedParts<'_, impl AsRef<DeviceVec<f64>>>,
         p: &mut DeviceViewMut<'_, f64>,
     ) -> Result<(), DeviceError> {
         let n = rows_of([r.len(), p.len()]);
-        let table = directions.table(n);
-        let coefficients = directions.coefficients();
-        let count = directions.count();
+        let table = VectorTable::new(deflated.directions, n);
+        let coefficients = deflated.coefficients();
+        let count = deflated.directions.len() as u32;
         let diagonal = inverse.argument(n);
         let arguments: [&dyn Argument; 7] = [&n, &r, diagonal, &table, &coefficients, &count, &*p];
         // SAFETY: as the kernel is declared; it reads n rows of all vectors, and writes p.

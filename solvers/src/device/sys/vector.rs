@@ -146,17 +146,16 @@ impl DevicePasses {
     pub fn multi_dot(
         &self,
         w: DeviceView<'_, f64>,
-        basis: &[DeviceView<'_, f64>],
+        basis: &[impl AsRef<DeviceVec<f64>>],
         h: &mut [f64],
     ) -> Result<(), DeviceError> {
         assert_eq!(basis.len(), h.len(), "one sum for each basis vector");
         let n = rows_of([w.len()]);
-        assert!(basis.iter().all(|v| v.len() == w.len()), "vectors of one pass differ in length");
         let blocks = w.len().div_ceil(crate::BLOCK);
         self.sums_into(n, h, |sums| {
             // A table is whole groups of four, so the groups are those of the host.
             for (part, vectors) in basis.chunks(TABLE).enumerate() {
-                let table = VectorTable::new(vectors.iter().copied());
+                let table = VectorTable::new(vectors, n);
                 let count = vectors.len() as u32;
                 let own = sums.as_view().slice(part * TABLE * blocks..sums.len());
                 // SAFETY: as the kernel is declared; it reads n rows of `count` vectors and writes
@@ -167,36 +166,59 @@ impl DevicePasses {
         })
     }
 
-    /// `w += alpha sum_j h_j v_j`, and the new `w . w`.
+    /// `w += alpha sum_j h_j v_j`.
     ///
     /// # Errors
     /// Those of [`DevicePasses::dot`].
     pub fn multi_axpy(
         &self,
         alpha: f64,
-        basis: &[DeviceView<'_, f64>],
+        basis: &[impl AsRef<DeviceVec<f64>>],
+        h: &[f64],
+        w: &mut DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        self.without_sums(rows_of([w.len()]), |sums| self.add_multiples(alpha, basis, h, w, sums))
+    }
+
+    /// `w += alpha sum_j h_j v_j`, and the new `w . w`.
+    ///
+    /// # Errors
+    /// Those of [`DevicePasses::dot`].
+    pub fn multi_axpy_norm(
+        &self,
+        alpha: f64,
+        basis: &[impl AsRef<DeviceVec<f64>>],
         h: &[f64],
         w: &mut DeviceViewMut<'_, f64>,
     ) -> Result<f64, DeviceError> {
-        assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
-        assert!(basis.iter().all(|v| v.len() == w.len()), "vectors of one pass differ in length");
-        let n = rows_of([w.len()]);
         if basis.is_empty() {
             return self.dot(w.as_view(), w.as_view());
         }
-        let [sum] = self.sums(n, |sums| {
-            for (vectors, h) in basis.chunks(TABLE).zip(h.chunks(TABLE)) {
-                let table = VectorTable::new(vectors.iter().copied());
-                let coefficients = CoefficientTable::new(h.iter().map(|h| alpha * h));
-                let count = vectors.len() as u32;
-                let arguments: [&dyn Argument; 6] = [&n, &table, &coefficients, &count, &*w, sums];
-                // SAFETY: as the kernel is declared; it reads n rows of `count` vectors, and writes
-                // w and a value for each block.
-                unsafe { self.for_blocks(&self.kernels.multi_axpy, n, &arguments) }?;
-            }
-            Ok(())
-        })?;
+        let [sum] = self.sums(rows_of([w.len()]), |sums| self.add_multiples(alpha, basis, h, w, sums))?;
         Ok(sum)
+    }
+
+    /// Launches both passes above.
+    fn add_multiples(
+        &self,
+        alpha: f64,
+        basis: &[impl AsRef<DeviceVec<f64>>],
+        h: &[f64],
+        w: &DeviceViewMut<'_, f64>,
+        sums: &DeviceViewMut<'_, f64>,
+    ) -> Result<(), DeviceError> {
+        assert_eq!(basis.len(), h.len(), "one coefficient for each basis vector");
+        let n = rows_of([w.len()]);
+        for (vectors, h) in basis.chunks(TABLE).zip(h.chunks(TABLE)) {
+            let table = VectorTable::new(vectors, n);
+            let coefficients = CoefficientTable::new(h.iter().map(|h| alpha * h));
+            let count = vectors.len() as u32;
+            let arguments: [&dyn Argument; 6] = [&n, &table, &coefficients, &count, w, sums];
+            // SAFETY: as the kernel is declared; it reads n rows of `count` vectors, and writes
+            // w, borrowed to be written by the callers, and a value for each block.
+            unsafe { self.for_blocks(&self.kernels.multi_axpy, n, &arguments) }?;
+        }
+        Ok(())
     }
 
     /// `v_j = sum_i c_ij v_i` in place for the first vectors of `basis`, one for each column of

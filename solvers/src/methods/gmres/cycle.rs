@@ -154,7 +154,7 @@ impl<S: GmresPasses> Cycle<S> {
             *product += *c;
         }
         // w = w - sum_i c_i v_i
-        let [left] = sum_over_ranks(system, [system.multi_axpy(-1.0, known, coefficients, w)?])?;
+        let [left] = sum_over_ranks(system, [system.multi_axpy_norm(-1.0, known, coefficients, w)?])?;
         Ok(SplitNorms { left, removed })
     }
 
@@ -177,8 +177,7 @@ impl<S: GmresPasses> Cycle<S> {
         for (y, scale) in self.coefficients[..k].iter_mut().zip(&self.scales) {
             *y *= scale;
         }
-        system.multi_axpy(1.0, &self.basis[..k], &self.coefficients[..k], target)?;
-        Ok(())
+        system.multi_axpy(1.0, &self.basis[..k], &self.coefficients[..k], target)
     }
 
     /// Replaces the first basis vectors by those the next cycle begins with, and returns the small
