@@ -42,35 +42,43 @@ pub(crate) fn figures(measured: &mut MeasuredDevice) -> Result<Vec<TimedFigure>>
     in_turns(measured.sizes.turns, || {
         let [within, registered, touched] = copies.seconds()?;
         solver.step()?;
-        let raw = blocked_seconds(&mut raw, &solver, &stream)?;
-        let lossy = blocked_seconds(&mut lossy, &solver, &stream)?;
+        let raw = checkpoint(&mut raw, &solver, &stream)?;
+        let lossy = checkpoint(&mut lossy, &solver, &stream)?;
+        let of = |copy: f64| lossy.seconds / copy;
         let mut samples = vec![
             TurnSample::time("copy of x within the device", bytes, within),
             TurnSample::time("copy of x to the host, registered", bytes, registered),
             TurnSample::time("copy of x to the host, touched", bytes, touched),
-            TurnSample::time("blocked by a traditional version", bytes, raw),
-            TurnSample::time("blocked by a lossy version", bytes, lossy),
-            TurnSample::ratio("blocked by a lossy version, over the copy within the device", bytes, lossy / within),
-            TurnSample::ratio("blocked by a lossy version, over the copy to touched memory", bytes, lossy / touched),
+            TurnSample::time("blocked by a traditional version", raw.saved_bytes, raw.seconds),
+            TurnSample::time("blocked by a lossy version", lossy.saved_bytes, lossy.seconds),
+            TurnSample::ratio("blocked by a lossy version, over the copy within the device", bytes, of(within)),
+            TurnSample::ratio("blocked by a lossy version, over the copy to touched memory", bytes, of(touched)),
         ];
         samples.extend(copies.frames(registered)?);
         Ok(samples)
     })
 }
 
-/// Takes a version, and returns the seconds until the device is done with what the solver would
-/// wait for. What runs behind the solver is waited for later.
-fn blocked_seconds(session: &mut Session, solver: &dyn Iteration, stream: &Stream) -> Result<f64> {
+/// The time that a version kept the solver waiting.
+#[derive(Clone, Copy, Debug)]
+struct BlockedTime {
+    seconds: f64,
+    saved_bytes: usize,
+}
+
+/// Takes a version, and times it until the device is done with what the solver would wait for. What
+/// runs behind the solver is waited for later.
+fn checkpoint(session: &mut Session, solver: &dyn Iteration, stream: &Stream) -> Result<BlockedTime> {
     stream.synchronize()?;
     let seconds = host_seconds(|| {
         session.step(solver)?.context("no version was taken")?;
         anyhow::Ok(stream.synchronize()?)
     })?;
     session.wait()?;
-    for outcome in session.take_outcomes() {
-        let Outcome::Saved(_) = outcome else { bail!("a version does not count: {outcome:?}") };
+    match &session.take_outcomes()[..] {
+        [Outcome::Saved(saved)] => Ok(BlockedTime { seconds, saved_bytes: saved.raw_bytes as usize }),
+        outcomes => bail!("one version expected, found {outcomes:?}"),
     }
-    Ok(seconds)
 }
 
 /// A vector as long as the iterate, and its ways to the host.

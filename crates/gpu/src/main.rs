@@ -24,10 +24,11 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use recoup::device::DeviceError;
 
+use self::figure::TimedFigure;
 use self::measured::MeasuredDevice;
 use self::options::{GpuArguments, GpuTask};
 use self::report::GpuReport;
@@ -51,25 +52,35 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures everything, and writes the report to the folder `out`.
+/// The sections of the report, in its order.
+const SECTIONS: [(&str, Section); 4] = [
+    ("constants", constants::figures),
+    ("codec", codec::figures),
+    ("solvers", solvers::figures),
+    ("checkpoint", checkpoint::figures),
+];
+
+type Section = fn(&mut MeasuredDevice) -> Result<Vec<TimedFigure>>;
+
+/// Measures everything, and writes the report to the folder `out` after each section. A section
+/// that fails does not keep the others from being measured.
 fn measure(out: &Path, ordinal: usize, quick: bool) -> Result<()> {
     let mut measured = MeasuredDevice::open(ordinal, quick)?;
-    let sections = [
-        ("constants", constants::figures as fn(&mut MeasuredDevice) -> Result<_>),
-        ("codec", codec::figures),
-        ("solvers", solvers::figures),
-        ("checkpoint", checkpoint::figures),
-    ];
     let mut report = GpuReport::new(&measured)?;
-    for (name, figures) in sections {
-        eprintln!("{name}");
-        report.add(name, figures(&mut measured).with_context(|| format!("the section {name}"))?);
-    }
+    let mut failed = Vec::new();
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    for (file, text) in [("gpu.json", report.json()?), ("gpu.md", report.markdown())] {
-        let path = out.join(file);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    for (name, figures) in SECTIONS {
+        eprintln!("{name}");
+        match figures(&mut measured) {
+            Ok(figures) => report.add(name, figures),
+            Err(error) => failed.push(format!("{name}: {error:#}")),
+        }
+        for (file, text) in [("gpu.json", report.json()?), ("gpu.md", report.markdown())] {
+            let path = out.join(file);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
     }
     print!("{}", report.markdown());
+    ensure!(failed.is_empty(), "not measured: {}", failed.join("; "));
     Ok(())
 }

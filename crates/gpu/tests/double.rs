@@ -109,3 +109,38 @@ fn a_machine_without_a_device_or_kernels_says_so_and_ends_with_5() {
         assert!(!dir.path().join("report").exists());
     }
 }
+
+#[test]
+fn a_section_that_fails_is_named_and_the_others_are_measured() {
+    let kernels = DoubleRun::get().dir.path().join("kernels");
+    let dir = tempfile::tempdir().unwrap();
+    let settings = [("RECOUP_KERNELS", kernels.to_str().unwrap()), ("RECOUP_DOUBLE_FAIL_CALL", "150")];
+    let output = program(dir.path(), &["measure", "--out", "report"], &settings);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("error: not measured: constants: CUDA driver: cu"), "{}", said(&output));
+    let page = std::fs::read_to_string(dir.path().join("report/gpu.md")).unwrap();
+    let all = rows(&DoubleRun::get().text("gpu.md"));
+    let others: Vec<_> = all.into_iter().filter(|[section, _]| section != "constants").collect();
+    assert_eq!(rows(&page), others);
+}
+
+#[test]
+#[ignore = "minutes: builds the release profile"]
+fn a_pack_measures_and_tests_where_there_is_neither_cargo_nor_a_compiler() {
+    let dir = tempfile::tempdir().unwrap();
+    let pack = dir.path().join("pack");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let task = ["run", "--quiet", "--locked", "--package", "xtask", "--", "gpu", "--pack"];
+    let made = Command::new(env!("CARGO")).args(task).arg(&pack).current_dir(root).status().unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink(Double::path(), dir.path().join("libcuda.so")).unwrap();
+    let mut run = Command::new(pack.join("run.sh"));
+    run.arg(dir.path().join("results")).env_clear().env("PATH", "/usr/bin:/bin").env("LD_LIBRARY_PATH", dir.path());
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    let lists = ["device-tests.txt", "solvers-tests.txt", "codec-tests.txt"];
+    for name in lists.into_iter().chain(["gpu.json", "gpu.md"]) {
+        let text = std::fs::read_to_string(dir.path().join("results").join(name)).unwrap();
+        assert!(lists.contains(&name) == text.contains("test result: ok"), "{name}: {text}");
+    }
+}
