@@ -84,7 +84,7 @@ impl QbCuda {
     /// Those of [`QbCuda::open`].
     pub fn with_slices(ordinal: usize, blocks: usize) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
-        device.compiler()?.architecture(device.info().capability)?;
+        device.check_kernels()?;
         let state = DeviceState { kernels: BTreeMap::new(), lanes: Lanes::new(blocks.max(1)) };
         Ok(Self { host: Qb::default(), device, state: Mutex::new(state) })
     }
@@ -135,23 +135,28 @@ impl QbCuda {
         self.encode_planned(&FrameInput::new(&[], bound, &context), &plan, source, target)
     }
 
-    /// Seconds the kernels alone take for doubles that rest in the device's memory, at most one
-    /// slice: encoded, then decoded; the second of two runs.
+    /// Seconds the kernels alone take for doubles, in the arrangement asked for where it is
+    /// possible: encoded, then decoded; the second of two runs. `values` are on the host, where
+    /// weights are fitted to them, and `there` on the device.
     ///
     /// # Errors
     /// As [`QbCuda::encode_resident`]; [`CodecError::Shape`] for more than a slice.
-    pub fn time_kernels(&self, values: DeviceView<'_, f64>, bound: Bound) -> Result<KernelTiming, CodecError> {
+    pub fn time_kernels(
+        &self,
+        values: &[f64],
+        there: DeviceView<'_, f64>,
+        bound: Bound,
+        context: &Context<'_>,
+    ) -> Result<KernelTiming, CodecError> {
+        let input = FrameInput::new(values, effective_bound(Values::F64(values), bound)?, context);
+        let plan = input.choose(self.host.arrangement, self.host.level);
         let expected = self.state().lanes.slice_values();
-        if values.len() > expected {
+        if plan.shape.blocks() * BLOCK > expected {
             return Err(CodecError::Shape { expected, found: values.len() });
         }
-        let bound = effective_bound(Values::F64(&[]), bound)?;
-        let plan =
-            CodingPlan { shape: FrameShape::Line { n: values.len(), stride: 1 }, follows: false, is_halved: false };
-        let input = FrameInput::<f64>::new(&[], bound, &Context::flat(0));
         self.on_device::<f64, _>(parameters(plan.mode(&input)), plan.shape, |device, lanes, setup| {
-            lanes::time(device, lanes, setup, values)?;
-            lanes::time(device, lanes, setup, values)
+            lanes::time(device, lanes, setup, there)?;
+            lanes::time(device, lanes, setup, there)
         })
     }
 

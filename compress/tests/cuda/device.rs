@@ -144,6 +144,10 @@ fn device_names_the_damaged_block() {
 
 #[test]
 fn every_call_of_the_driver_that_fails_is_an_error_and_the_next_frame_is_right() {
+    // A device of the machine does not fail on request.
+    if std::env::var_os("RECOUP_REAL_DEVICE").is_some() {
+        return;
+    }
     let double = Double::load();
     let values = &patchwork(9).values[..3 * BLOCK];
     let expected = Frame::of(Values::F64(values), Bound::Absolute(1e-4), 1).unwrap().payload;

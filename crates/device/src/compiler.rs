@@ -11,7 +11,7 @@ use places::{NAMED, NvrtcPlace};
 use sys::Nvrtc;
 
 /// Options under which every float operation means what it says.
-const OPTIONS: [&str; 7] = [
+pub(crate) const OPTIONS: [&str; 7] = [
     "--std=c++14",
     "--fmad=false",
     "--ftz=false",

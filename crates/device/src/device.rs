@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::ahead::KernelFolder;
 use crate::architecture::Capability;
 use crate::driver::{CudaDriver, DeviceAttribute, DeviceHandle, MemoryBytes, PrimaryContext};
 use crate::{Compiler, CudaVersion, DeviceError};
@@ -123,6 +124,17 @@ impl Device {
         }
         let found = Compiler::find(Some(self.opened.driver))?;
         Ok(self.opened.compiler.get_or_init(|| found))
+    }
+
+    /// Checks that kernels can be made for it: a compiler knows it, or they were compiled ahead.
+    ///
+    /// # Errors
+    /// Those of [`Compiler::find`] and [`Compiler::architecture`].
+    pub fn check_kernels(&self) -> Result<(), DeviceError> {
+        if KernelFolder::named().is_none() {
+            self.compiler()?.architecture(self.info().capability)?;
+        }
+        Ok(())
     }
 }
 

@@ -98,6 +98,19 @@ impl HostBuffer {
     /// # Errors
     /// [`DeviceError::Driver`], with the bytes of the chunk that was refused.
     pub fn register(&self, bytes: usize) -> Result<(), DeviceError> {
+        self.register_chunks(bytes, |end| self.touch(end))
+    }
+
+    /// Registers as [`HostBuffer::register`], and leaves it to the driver to make the pages.
+    ///
+    /// # Errors
+    /// As [`HostBuffer::register`].
+    pub fn register_untouched(&self, bytes: usize) -> Result<(), DeviceError> {
+        self.register_chunks(bytes, |_| ())
+    }
+
+    /// Registers chunks, each after `prepare` was called with its end.
+    fn register_chunks(&self, bytes: usize, prepare: impl Fn(usize)) -> Result<(), DeviceError> {
         let bytes = bytes.min(self.bytes());
         while self.registered_bytes() < bytes {
             // The mutex guards no data of its own.
@@ -105,7 +118,7 @@ impl HostBuffer {
             let start = self.registered_bytes();
             if start < bytes {
                 let end = self.bytes().min(start + self.chunk_bytes());
-                self.touch(end);
+                prepare(end);
                 self.pages.register(self.device.context(), start..end)?;
                 self.registered.store(end, Ordering::Release);
             }

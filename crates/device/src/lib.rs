@@ -3,7 +3,8 @@
 //! Nothing of CUDA is needed to build or to start: [`probe`] looks for the driver, and where there
 //! is none says so in a [`DeviceError::NotAvailable`]. Kernels come as CUDA C and are compiled when
 //! first needed, by the runtime compiler (NVRTC), which is looked for likewise. Compiling needs no
-//! device, so tests without one can do it.
+//! device, so tests without one can do it, and a [`KernelFolder`] takes kernels to machines without
+//! a compiler.
 //!
 //! A [`Device`] has [`Stream`]s, which do their work in order. A [`DeviceTicket`] is a place in
 //! that work: other streams and threads wait for it. Memory of the device is a [`DeviceVec`], or a
@@ -17,6 +18,7 @@
 //! what kernels compute.
 
 mod afar;
+mod ahead;
 mod architecture;
 mod borrowed;
 mod compiled;
@@ -37,6 +39,7 @@ mod version;
 mod view;
 
 pub use afar::{DeviceElement, DeviceVector, afar_error};
+pub use ahead::KernelFolder;
 pub use architecture::{Architecture, Capability};
 pub use borrowed::BorrowedMemory;
 pub use compiled::Compiled;

@@ -1,5 +1,5 @@
 //! Tasks of the project: `cargo xtask ci`, `tidy`, `golden`, `header`, `codecs`, `recoveries`,
-//! `anchor`.
+//! `anchor`, `gpu`.
 //!
 //! Promises: `ci` is what a server runs, no more and no less; `tidy` checks what the style rules
 //! mark as checkable; only `golden` writes frozen files. Must not know any product crate: it reads
@@ -8,6 +8,7 @@
 mod anchor;
 mod ci;
 mod golden;
+mod gpu;
 mod header;
 mod tidy;
 
@@ -65,6 +66,17 @@ enum ProjectTask {
         #[arg(last = true)]
         options: Vec<String>,
     },
+    /// Figures of a CUDA device, and the device tests on it; builds here, runs here or elsewhere,
+    /// within 10 minutes.
+    #[command(after_help = gpu::HELP)]
+    Gpu {
+        /// Put programs, kernels and run.sh into this folder, for a machine with a driver alone.
+        #[arg(long, value_name = "DIR")]
+        pack: Option<PathBuf>,
+        /// Measure with short vectors and few repetitions.
+        #[arg(long, conflicts_with = "pack")]
+        quick: bool,
+    },
     /// Extra iterations of recoveries, for every method, problem and scheme, and what auto costs;
     /// minutes.
     Recoveries {
@@ -82,6 +94,7 @@ fn main() -> ExitCode {
         ProjectTask::Golden { replace } => golden::run(&root(), replace),
         ProjectTask::Anchor { tables, n, rounds } => anchor::run(&root(), &tables, &n, rounds),
         ProjectTask::Header => header::run(&root()),
+        ProjectTask::Gpu { pack, quick } => gpu::run(&root(), pack.as_deref(), quick),
         ProjectTask::Codecs { sz3, options } => codecs(&root(), sz3, &options),
         ProjectTask::Recoveries { options } => recoveries(&root(), &options),
     };

@@ -274,8 +274,8 @@ pub(super) fn encode<T: Element>(
     Ok(done)
 }
 
-/// Encodes a line of one slice of values of the device, decodes what came of it, and says how long
-/// the kernels took.
+/// Encodes one slice of values of the device, decodes what came of it, and says how long the
+/// kernels took.
 pub(super) fn time(
     device: &Device,
     all: &mut Lanes,

@@ -1,9 +1,7 @@
 //! A device for a test, and the account at its end.
 
-use std::sync::OnceLock;
-
 use recoup_cuda_double::{Double, DoubleReport, Settings};
-use recoup_device::{Compiled, Device, DeviceError, DeviceKernel, DeviceModule};
+use recoup_device::{Device, DeviceError, DeviceKernel, DeviceModule};
 
 use super::sys::AXPY;
 
@@ -41,13 +39,7 @@ pub(crate) fn in_every_order(test: impl Fn(&Device)) {
 
 /// The tests' kernel, compiled once for all of them.
 pub(crate) fn load_axpy(device: &Device) -> Result<DeviceKernel, DeviceError> {
-    static COMPILED: OnceLock<Compiled> = OnceLock::new();
-    let compiled = COMPILED.get_or_init(|| {
-        let compiler = device.compiler().unwrap();
-        let architecture = compiler.architecture(device.info().capability).unwrap();
-        compiler.compile(AXPY, "axpy.cu", &architecture.to_string()).unwrap()
-    });
-    DeviceModule::of(device, compiled)?.kernel("axpy")
+    DeviceModule::load(device, AXPY, "axpy.cu")?.kernel("axpy")
 }
 
 /// Numbers that differ, from a first one.

@@ -5,11 +5,7 @@
 use recoup_device::{DeviceError, DeviceKernel, DeviceView, DeviceViewMut, Grid, Stream};
 
 /// `y = a x + y` for `n` values.
-pub(crate) const AXPY: &str = r#"
-extern "C" __global__ void axpy(double a, const double* x, double* y, unsigned n) {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = a * x[i] + y[i];
-}"#;
+pub(crate) const AXPY: &str = include_str!("axpy.cu");
 
 /// Launches it with blocks of `threads` threads.
 pub(crate) fn axpy(

@@ -1,0 +1,31 @@
+//! All kernels compiled ahead, for machines without the runtime compiler.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use recoup::compress::cuda_source;
+use recoup::device::{KernelFolder, compile};
+use recoup::solvers::device::KERNEL_SOURCE;
+
+use crate::triad::TRIAD_SOURCE;
+
+/// Compiles every kernel of the product, that of the triad, and those in the files `more`.
+pub(crate) fn compile_all(out: &Path, architecture: &str, more: &[PathBuf]) -> Result<()> {
+    let mut sources = vec![TRIAD_SOURCE.to_owned(), KERNEL_SOURCE.to_owned()];
+    for lattice in ["Absolute", "Relative", "Exact"] {
+        for element in ["F64", "F32"] {
+            sources.extend(["LineCut", "TileCut"].map(|cut| cuda_source(lattice, element, cut)));
+        }
+    }
+    for path in more {
+        sources.push(fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?);
+    }
+    let folder = KernelFolder::new(out);
+    for (number, source) in sources.iter().enumerate() {
+        let compiled = compile(source, &format!("source {number}"), architecture)?;
+        folder.keep(source, architecture, &compiled).with_context(|| format!("cannot write {}", out.display()))?;
+    }
+    println!("{} sources compiled for {architecture} into {}", sources.len(), out.display());
+    Ok(())
+}
