@@ -43,7 +43,7 @@ pub use delta::Delta;
 pub use effective::effective_bound;
 pub use pco::Pco;
 #[cfg(feature = "cuda")]
-pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source};
+pub use qb::cuda::{KernelTiming, QbCuda, source as cuda_source, sources as cuda_sources};
 pub use qb::{Arrangement as QbArrangement, Contents as QbContents, FILTER as QB_FILTER, Qb, SimdLevel};
 pub use raw::Raw;
 #[cfg(feature = "sz3")]

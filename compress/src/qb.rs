@@ -95,10 +95,10 @@ impl Qb {
         Self { arrangement: Some(arrangement), ..self }
     }
 
-    fn encode_floats<T: Scalar>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> Encoded {
-        let plan = input.choose(self.arrangement, self.level);
+    fn encode_floats<T: Scalar>(&self, input: &FrameInput<'_, T>, target: &mut Vec<u8>) -> Result<Encoded, CodecError> {
+        let plan = input.choose(self.arrangement, self.level, &mut input.sampled())?;
         let error = self.encode_planned(input, &plan, target);
-        Self::encoded(input, &plan, error, target)
+        Ok(Self::encoded(input, &plan, error, target))
     }
 
     /// The account of the frame in `target`, or of the raw values put in its place where it is
@@ -139,20 +139,27 @@ impl Qb {
         blocks.error
     }
 
+    /// Returns whether a frame of `len` values was coded against the parent of this hash; `false`
+    /// where it stands alone.
+    fn follows(header: &FrameHeader, parent: Option<[u8; 16]>, len: usize) -> Result<bool, CodecError> {
+        if header.shape.values() != len {
+            return Err(damaged("another number of values"));
+        }
+        if header.parent.is_some() && header.parent != parent {
+            return Err(CodecError::Parent { codec: CodecId::Qb });
+        }
+        Ok(header.parent.is_some())
+    }
+
     /// The parent that a frame of `len` values was coded against, `None` where it stands alone.
     fn parent_values<'a, T: Scalar>(
         header: &FrameHeader,
         context: &Context<'a>,
         len: usize,
     ) -> Result<Option<&'a [T]>, CodecError> {
-        if header.shape.values() != len {
-            return Err(damaged("another number of values"));
-        }
-        match (header.parent, TypedParent::of(context.chain.parent())) {
-            (None, _) => Ok(None),
-            (Some(hash), Some(parent)) if hash == parent.hash && parent.values.len() == len => Ok(Some(parent.values)),
-            (Some(_), _) => Err(CodecError::Parent { codec: CodecId::Qb }),
-        }
+        let parent = TypedParent::<T>::of(context.chain.parent()).filter(|parent| parent.values.len() == len);
+        let follows = Self::follows(header, parent.map(|parent| parent.hash), len)?;
+        Ok(parent.filter(|_| follows).map(|parent| parent.values))
     }
 
     fn decode_floats<T: Scalar>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
@@ -194,14 +201,19 @@ impl Codec for Qb {
         let bound = effective_bound(source, bound)?;
         bytes::check_shape(context, source.len())?;
         match source {
-            Values::F64(values) => Ok(self.encode_floats(&FrameInput::new(values, bound, context), target)),
-            Values::F32(values) => Ok(self.encode_floats(&FrameInput::new(values, bound, context), target)),
+            Values::F64(values) => self.encode_floats(&FrameInput::new(values, bound, context), target),
+            Values::F32(values) => self.encode_floats(&FrameInput::new(values, bound, context), target),
             Values::I64(_) | Values::Bytes(_) => {
                 target.clear();
                 bytes::extend(source, target);
                 Ok(Encoded { stored_raw: true, ..Encoded::under(Bound::Lossless) })
             }
         }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn reaches(&self, values: &dyn recoup_core::HeldValues) -> bool {
+        cuda::QbCuda::beside(values).is_some()
     }
 
     /// Encodes values on the device where they rest.
@@ -213,7 +225,21 @@ impl Codec for Qb {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        cuda::QbCuda::beside(source.values)?.encode_held(source, bound, context, target)
+        cuda::QbCuda::beside(source.values)?.encode_where_held(self, source, bound, context, target).transpose()
+    }
+
+    /// Decodes to the device where values rest.
+    #[cfg(feature = "cuda")]
+    fn decode_held(
+        &self,
+        source: &[u8],
+        _: Bound,
+        context: &Context,
+        parent: Option<recoup_core::HeldParent<'_>>,
+        target: &mut dyn recoup_core::HeldValues,
+        start: usize,
+    ) -> Option<Result<(), CodecError>> {
+        cuda::QbCuda::beside(target)?.decode_where_held(source, context, parent, target, start).transpose()
     }
 
     fn decode(&self, source: &[u8], _: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

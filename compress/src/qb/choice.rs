@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use recoup_core::{Bound, Chain, Context};
+use recoup_core::{Bound, Chain, CodecError, Context};
 
 use super::coder::{Coder, EncodeScratch};
 use super::fitted::{Weights, fit_tile};
@@ -10,7 +10,7 @@ use super::frame::STRIDES;
 use super::mode::{FrameMode, with_lattice};
 use super::shape::{BlockRef, FrameShape};
 use super::simd::SimdLevel;
-use super::source::SourceValues;
+use super::source::{SampledFrame, SourceBlock, SourceValues};
 use super::team::{CodecTeam, map};
 use crate::lattice::StepRule;
 use crate::neighbours::Fit;
@@ -32,10 +32,13 @@ const SCATTER: usize = 7919;
 /// A grid thinner than this is coded as a line.
 const THIN: usize = 4;
 
-/// The values of a frame, and how they are to be coded.
+/// The values of a frame, and how they are to be coded. Where they rest on a device, slices are
+/// empty.
 #[derive(Debug)]
 pub(super) struct FrameInput<'a, T> {
     pub(super) values: &'a [T],
+    /// Number of the values.
+    len: usize,
     pub(super) bound: Bound,
     /// The decoded parent and the hash of its payload.
     pub(super) parent: Option<TypedParent<'a, T>>,
@@ -84,6 +87,12 @@ impl CodingPlan {
         FrameMode::new::<T>(input.bound, StepRule { is_chained: input.is_chained, is_halved: self.is_halved })
     }
 
+    /// A block of `frame`, as this plan codes it.
+    fn sample<'f, T>(&self, frame: &'f dyn SampledFrame<T>, block: BlockRef) -> SourceBlock<'f, T> {
+        let SourceBlock { block, source } = frame.block(block);
+        SourceBlock { block, source: SourceValues { parent: source.parent.filter(|_| self.follows), ..source } }
+    }
+
     /// The coder of this plan's frame, on the lattice of its mode.
     pub(super) fn coder<T: Scalar, L>(&self, input: &FrameInput<'_, T>, level: SimdLevel, lattice: L) -> Coder<L> {
         Coder { level, lattice, dead_band: self.dead_band(input) }
@@ -103,6 +112,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         let parent = TypedParent::of(context.chain.parent());
         Self {
             values,
+            len: values.len(),
             bound,
             parent: parent.filter(|parent: &TypedParent<'_, T>| parent.values.len() == values.len()),
             is_chained: context.chain != Chain::Alone,
@@ -113,31 +123,43 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         }
     }
 
+    /// A frame whose values rest on a device, with the hash of the payload of its parent.
+    #[cfg(feature = "cuda")]
+    pub(super) fn held(len: usize, bound: Bound, parent: Option<[u8; 16]>, context: &Context<'a>) -> Self {
+        let parent = parent.map(|hash| TypedParent { values: &[][..], hash });
+        let is_chained = parent.is_some() || context.chain != Chain::Alone;
+        Self { len, parent, is_chained, ..Self::new(&[], bound, context) }
+    }
+
     /// The plan of the arrangement asked for, where it is possible here; else the one that took the
-    /// fewest bytes on a sample.
-    pub(super) fn choose(&self, asked: Option<Arrangement>, level: SimdLevel) -> CodingPlan {
+    /// fewest bytes on a sample of `frame`.
+    pub(super) fn choose(
+        &self,
+        asked: Option<Arrangement>,
+        level: SimdLevel,
+        frame: &mut dyn SampledFrame<T>,
+    ) -> Result<CodingPlan, CodecError> {
         let plans = self.plans();
         if let Some(asked) = asked
             && let Some(plan) =
                 plans.iter().find(|plan| plan.arrangement() == Arrangement { is_fitted: false, ..asked })
         {
-            let fitted = asked.is_fitted.then(|| self.fitted(plan, level)).flatten();
-            return fitted.unwrap_or(*plan);
+            let fitted = if asked.is_fitted { self.fitted(plan, level, frame)? } else { None };
+            return Ok(fitted.unwrap_or(*plan));
         }
         if let [only] = plans[..] {
-            return only;
+            return Ok(only);
         }
-        let bits = self.sampled_bits(&plans, level);
+        let bits = self.sampled_bits(&plans, level, frame)?;
         let judged: Vec<JudgedPlan> =
             bits.into_iter().zip(&plans).map(|(bits, plan)| JudgedPlan { bits, plan: *plan }).collect();
-        let Some(cheapest) = JudgedPlan::cheapest(judged.iter()) else { return plans[0] };
+        let Some(cheapest) = JudgedPlan::cheapest(judged.iter()) else { return Ok(plans[0]) };
         let tiles = JudgedPlan::cheapest(judged.iter().filter(|judged| judged.plan.arrangement().in_tiles));
         let may_pay = tiles.filter(|_| self.fitted_pays(cheapest.bits, 0.0));
-        let fitted = may_pay.and_then(|tiles| self.fitted(&tiles.plan, level));
-        match fitted {
-            Some(fitted) if self.fitted_pays(cheapest.bits, self.sampled_bits(&[fitted], level)[0]) => fitted,
-            _ => cheapest.plan,
-        }
+        let Some(tiles) = may_pay else { return Ok(cheapest.plan) };
+        let Some(fitted) = self.fitted(&tiles.plan, level, frame)? else { return Ok(cheapest.plan) };
+        let bits = self.sampled_bits(&[fitted], level, frame)?[0];
+        Ok(if self.fitted_pays(cheapest.bits, bits) { fitted } else { cheapest.plan })
     }
 
     /// Returns whether tiles pay that take `fitted` bits a value, not `bits`, because they are
@@ -149,21 +171,36 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
 
     /// Returns the plan for the same tiles, predicted by weights that fit a sample of them; `None`
     /// where they determine none.
-    fn fitted(&self, plan: &CodingPlan, level: SimdLevel) -> Option<CodingPlan> {
-        let FrameShape::Tiles { dims, .. } = plan.shape else { return None };
-        let FrameMode::Absolute(lattice) = plan.mode(self) else { return None };
+    fn fitted(
+        &self,
+        plan: &CodingPlan,
+        level: SimdLevel,
+        frame: &mut dyn SampledFrame<T>,
+    ) -> Result<Option<CodingPlan>, CodecError> {
+        let FrameShape::Tiles { dims, .. } = plan.shape else { return Ok(None) };
+        let FrameMode::Absolute(lattice) = plan.mode(self) else { return Ok(None) };
         let coder = plan.coder(self, level, lattice);
-        let source = self.source(plan);
-        let tiles = spread(plan.shape, FITTED_BLOCKS, 1);
+        let tiles: Vec<BlockRef> = spread(plan.shape, FITTED_BLOCKS, 1).collect();
+        frame.bring(&tiles)?;
+        let frame = &*frame;
         let fits = map(
             self.team.as_deref(),
-            tiles,
+            tiles.into_iter(),
             |_: &BlockRef| 1,
             EncodeScratch::new,
-            |scratch, tile| coder.tile_codes(tile, source, scratch).map(fit_tile),
+            |scratch, tile| {
+                let SourceBlock { block, source } = plan.sample(frame, tile);
+                coder.tile_codes(block, source, scratch).map(fit_tile)
+            },
         );
-        let fit = fits.into_iter().try_fold(Fit::EMPTY, |all, of_tile| Some(all.add(&of_tile?)))?;
-        Some(CodingPlan { shape: FrameShape::Tiles { dims, fitted: Some(Weights::of(&fit)?) }, ..*plan })
+        let fit = fits.into_iter().try_fold(Fit::EMPTY, |all, of_tile| Some(all.add(&of_tile?)));
+        let weights = fit.and_then(|fit| Weights::of(&fit));
+        Ok(weights.map(|weights| CodingPlan { shape: FrameShape::Tiles { dims, fitted: Some(weights) }, ..*plan }))
+    }
+
+    /// The values and those of the parent, for the choice of a plan.
+    pub(super) fn sampled(&self) -> SourceValues<'a, T> {
+        SourceValues { values: self.values, parent: self.parent.map(|parent| parent.values) }
     }
 
     /// The values, and those of the parent where the plan codes against it.
@@ -177,14 +214,14 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
     }
 
     /// Returns whether the values may be coded in tiles of their grid.
-    pub(super) fn may_be_tiles(&self) -> bool {
+    fn may_be_tiles(&self) -> bool {
         let fits = self.dims.iter().all(|extent| *extent >= THIN && u32::try_from(*extent).is_ok());
         self.stride == 1 && fits
     }
 
     /// Every plan that may pay; the first is always possible.
     fn plans(&self) -> Vec<CodingPlan> {
-        let line = FrameShape::Line { n: self.values.len(), stride: self.stride };
+        let line = FrameShape::Line { n: self.len, stride: self.stride };
         let mut shapes = vec![line];
         if self.may_be_tiles() {
             shapes.push(FrameShape::Tiles { dims: self.dims, fitted: None });
@@ -201,17 +238,28 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
     }
 
     /// Bits per value on a sample of blocks, coded by each plan.
-    fn sampled_bits(&self, plans: &[CodingPlan], level: SimdLevel) -> Vec<f64> {
+    fn sampled_bits(
+        &self,
+        plans: &[CodingPlan],
+        level: SimdLevel,
+        frame: &mut dyn SampledFrame<T>,
+    ) -> Result<Vec<f64>, CodecError> {
         let of_plan =
             |plan: usize| spread(plans[plan].shape, SAMPLES, SAMPLED).map(move |block| SampledBlock { plan, block });
         let samples: Vec<SampledBlock> = (0..plans.len()).flat_map(of_plan).collect();
+        let blocks: Vec<BlockRef> = samples.iter().map(|sample| sample.block).collect();
+        frame.bring(&blocks)?;
+        let frame = &*frame;
         let scratch = || SampleScratch { encode: EncodeScratch::new(), target: Vec::new() };
         let bytes = map(
             self.team.as_deref(),
             samples.iter().copied(),
             |_: &SampledBlock| 1,
             scratch,
-            |scratch, sample| self.sampled_bytes(&plans[sample.plan], sample.block, level, scratch),
+            |scratch, sample| {
+                let plan = &plans[sample.plan];
+                self.sampled_bytes(plan, plan.sample(frame, sample.block), level, scratch)
+            },
         );
         let bits = |plan: usize| {
             let own = samples.iter().zip(&bytes).filter(|(sample, _)| sample.plan == plan);
@@ -223,21 +271,22 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
             }
             8.0 * total as f64 / n.max(1) as f64
         };
-        (0..plans.len()).map(bits).collect()
+        Ok((0..plans.len()).map(bits).collect())
     }
 
     /// Bytes of a block.
     fn sampled_bytes(
         &self,
         plan: &CodingPlan,
-        block: BlockRef,
+        sample: SourceBlock<'_, T>,
         level: SimdLevel,
         scratch: &mut SampleScratch<T>,
     ) -> usize {
         let SampleScratch { encode, target } = scratch;
+        let SourceBlock { block, source } = sample;
         target.clear();
         with_lattice!(plan.mode(self), lattice => {
-            plan.coder(self, level, lattice).encode(block, self.source(plan), encode, target)
+            plan.coder(self, level, lattice).encode(block, source, encode, target)
         });
         target.len()
     }

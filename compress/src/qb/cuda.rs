@@ -9,6 +9,7 @@
 
 mod held;
 mod lanes;
+mod samples;
 mod slices;
 mod sys;
 mod timing;
@@ -18,14 +19,16 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, Values, ValuesMut};
-use recoup_device::{Device, DeviceError, DeviceView};
+use recoup_core::{
+    Bound, Codec, CodecError, CodecId, Context, Encoded, HeldFrame, HeldParent, HeldValues, Values, ValuesMut,
+};
+use recoup_device::{Device, DeviceError, DeviceHeld, DeviceKernel, DeviceView};
 
-use self::lanes::{Element, FrameSource, KernelSetup, Lanes};
+use self::lanes::{Element, FrameSource, FrameTarget, KernelSetup, Lanes};
 use self::sys::{Kernels, Parameters, ValueViews};
 pub use self::timing::KernelTiming;
 use super::choice::{Arrangement, CodingPlan, FrameInput};
-use super::frame::{FrameHeader, STRIDES, preface};
+use super::frame::{BlockEntry, FrameHeader, STRIDES, preface};
 use super::mode::FrameMode;
 use super::run::StoredBlocks;
 use super::shape::{BLOCK, FrameShape};
@@ -48,6 +51,19 @@ pub fn source(lattice: &str, element: &str, cut: &str) -> String {
     format!("{SOURCE}\nQB_KERNELS({element}, {lattice}, {cut})\n")
 }
 
+/// The sources of all kernels, each compiled by itself.
+#[must_use]
+pub fn sources() -> Vec<String> {
+    let mut all = Vec::new();
+    for element in [<f64 as Element>::NAME, <f32 as Element>::NAME] {
+        for cut in ["LineCut", "TileCut"] {
+            all.extend(["Absolute", "Relative", "Exact"].map(|lattice| source(lattice, element, cut)));
+            all.push(samples::source(element, cut));
+        }
+    }
+    all
+}
+
 /// QB on a device.
 pub struct QbCuda {
     host: Qb,
@@ -59,6 +75,8 @@ pub struct QbCuda {
 struct DeviceState {
     /// By lattice, type of values and cut.
     kernels: BTreeMap<[&'static str; 3], Kernels>,
+    /// The kernels that gather samples, by type of values and cut.
+    gathering: BTreeMap<[&'static str; 2], DeviceKernel>,
     lanes: Lanes,
 }
 
@@ -85,7 +103,8 @@ impl QbCuda {
     pub fn with_slices(ordinal: usize, blocks: usize) -> Result<Self, DeviceError> {
         let device = Device::open(ordinal)?;
         device.check_kernels()?;
-        let state = DeviceState { kernels: BTreeMap::new(), lanes: Lanes::new(blocks.max(1)) };
+        let state =
+            DeviceState { kernels: BTreeMap::new(), gathering: BTreeMap::new(), lanes: Lanes::new(blocks.max(1)) };
         Ok(Self { host: Qb::default(), device, state: Mutex::new(state) })
     }
 
@@ -170,7 +189,7 @@ impl QbCuda {
         input: &FrameInput<'_, T>,
         target: &mut Vec<u8>,
     ) -> Result<Encoded, CodecError> {
-        let plan = input.choose(self.host.arrangement, self.host.level);
+        let plan = input.choose(self.host.arrangement, self.host.level, &mut input.sampled())?;
         let error = match input.values.is_empty() {
             true => self.host.encode_planned(input, &plan, target),
             false => self.encode_planned(input, &plan, FrameSource::Host(input.source(&plan)), target)?,
@@ -209,13 +228,12 @@ impl QbCuda {
     fn decode_floats<T: Element>(&self, source: &[u8], context: &Context, target: &mut [T]) -> Result<(), CodecError> {
         let (header, table) = FrameHeader::parse::<T>(source)?;
         let parent = Qb::parent_values(&header, context, target.len())?;
-        let fits_slots = |words: u32| words as usize <= sys::raw_words::<T>(BLOCK);
-        if target.is_empty() || !table.iter().all(|entry| fits_slots(entry.words)) {
+        if target.is_empty() || !fits_slots::<T>(&table) {
             return self.host.decode_floats(source, context, target);
         }
         let stored = StoredBlocks { table: &table, bytes: &source[preface(header.shape)..] };
         let damaged = self.on_device::<T, _>(parameters(header.mode), header.shape, |device, lanes, setup| {
-            lanes::decode(device, lanes, setup, stored, parent, target)
+            lanes::decode(device, lanes, setup, stored, FrameTarget::Host { values: target, parent })
         })?;
         match damaged.is_empty() {
             true => Ok(()),
@@ -231,10 +249,10 @@ impl QbCuda {
         work: impl FnOnce(&Device, &mut Lanes, KernelSetup<'_>) -> Result<R, DeviceError>,
     ) -> Result<R, CodecError> {
         let NamedLattice { name, parameters } = lattice;
+        let cut = cut_of(shape);
         let is_tiled = matches!(shape, FrameShape::Tiles { .. });
-        let cut = if is_tiled { "TileCut" } else { "LineCut" };
         let mut state = self.state();
-        let DeviceState { kernels, lanes } = &mut *state;
+        let DeviceState { kernels, lanes, .. } = &mut *state;
         let run = || {
             let kernels = match kernels.entry([name, T::NAME, cut]) {
                 Entry::Occupied(loaded) => loaded.into_mut(),
@@ -246,6 +264,20 @@ impl QbCuda {
         };
         run().map_err(|error| foreign(&error))
     }
+}
+
+/// The cut of a shape, as kernels name it.
+fn cut_of(shape: FrameShape) -> &'static str {
+    match shape {
+        FrameShape::Line { .. } => "LineCut",
+        FrameShape::Tiles { .. } => "TileCut",
+    }
+}
+
+/// Returns whether no block has more words than the device has room for: none that an encoder
+/// wrote.
+fn fits_slots<T>(table: &[BlockEntry]) -> bool {
+    table.iter().all(|entry| entry.words as usize <= sys::raw_words::<T>(BLOCK))
 }
 
 fn foreign(error: &DeviceError) -> CodecError {
@@ -305,6 +337,13 @@ impl Codec for QbCuda {
         }
     }
 
+    fn reaches(&self, values: &dyn HeldValues) -> bool {
+        let values = values.as_any();
+        let doubles = values.downcast_ref::<DeviceHeld<f64>>().map(|held| held.is_on(&self.device));
+        let singles = || values.downcast_ref::<DeviceHeld<f32>>().map(|held| held.is_on(&self.device));
+        doubles.or_else(singles).unwrap_or_default()
+    }
+
     fn encode_held(
         &self,
         source: &HeldFrame<'_>,
@@ -312,7 +351,19 @@ impl Codec for QbCuda {
         context: &Context,
         target: &mut Vec<u8>,
     ) -> Option<Result<Encoded, CodecError>> {
-        self.encode_held_line(source, bound, context, target).transpose()
+        self.encode_where_held(&self.host, source, bound, context, target).transpose()
+    }
+
+    fn decode_held(
+        &self,
+        source: &[u8],
+        _: Bound,
+        context: &Context,
+        parent: Option<HeldParent<'_>>,
+        target: &mut dyn HeldValues,
+        start: usize,
+    ) -> Option<Result<(), CodecError>> {
+        self.decode_where_held(source, context, parent, target, start).transpose()
     }
 
     fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {

@@ -116,10 +116,18 @@ impl BlockRef {
     pub(super) fn values(self) -> usize {
         match self.shape {
             FrameShape::Line { n, .. } => BLOCK.min(n - self.index * BLOCK),
-            FrameShape::Tiles { dims, .. } => {
-                corner(dims, self.index).iter().zip(dims).map(|(at, n)| EDGE.min(n - at)).product()
-            }
+            FrameShape::Tiles { dims, .. } => extents(dims, self.index).iter().product(),
         }
+    }
+
+    /// The block as the only one of a frame, which has its values and no others.
+    #[cfg(feature = "cuda")]
+    pub(super) fn alone(self) -> Self {
+        let shape = match self.shape {
+            FrameShape::Line { stride, .. } => FrameShape::Line { n: self.values(), stride },
+            FrameShape::Tiles { dims, fitted } => FrameShape::Tiles { dims: extents(dims, self.index), fitted },
+        };
+        Self { shape, index: 0 }
     }
 
     /// Number of its groups.
@@ -222,6 +230,12 @@ pub(super) fn copy<T: Copy>(source: &[T], target: &mut [T]) {
 fn corner(dims: [usize; 3], block: usize) -> [usize; 3] {
     let [across, down, _] = dims.map(|extent| extent.div_ceil(EDGE));
     [block % across * EDGE, block / across % down * EDGE, block / (across * down) * EDGE]
+}
+
+/// Values of a tile along each axis, without padding.
+fn extents(dims: [usize; 3], block: usize) -> [usize; 3] {
+    let corner = corner(dims, block);
+    std::array::from_fn(|axis| EDGE.min(dims[axis] - corner[axis]))
 }
 
 /// Calls `each` with every row of a tile: its number in the tile, where the nearest row of the grid

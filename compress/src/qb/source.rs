@@ -1,6 +1,9 @@
 //! Values to be coded, next to those of the parent at the same places.
 
+use recoup_core::CodecError;
+
 use super::kernels::GROUP;
+use super::shape::BlockRef;
 
 /// Values of a frame or a block, and those of the parent at the same places.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +18,34 @@ impl<'a, T> SourceValues<'a, T> {
         let parents = self.parent.unwrap_or(&[]).as_chunks::<GROUP>().0;
         let values = self.values.as_chunks::<GROUP>().0.iter().enumerate();
         values.map(|(g, values)| SourceGroup { values, parent: parents.get(g) })
+    }
+}
+
+/// A block, and the values it is cut from: those of its frame, or its own alone, as a frame of one
+/// block. Its bytes are the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SourceBlock<'a, T> {
+    pub(super) block: BlockRef,
+    pub(super) source: SourceValues<'a, T>,
+}
+
+/// A frame that the choice of a plan takes samples of, wherever its values rest.
+pub(super) trait SampledFrame<T>: Sync {
+    /// Brings blocks near, so that [`SampledFrame::block`] may be asked for them.
+    fn bring(&mut self, blocks: &[BlockRef]) -> Result<(), CodecError>;
+
+    /// Returns a block that was brought near, with the values of the parent if there is one.
+    fn block(&self, block: BlockRef) -> SourceBlock<'_, T>;
+}
+
+/// Values in the memory of the host are near.
+impl<T: Copy + Sync> SampledFrame<T> for SourceValues<'_, T> {
+    fn bring(&mut self, _: &[BlockRef]) -> Result<(), CodecError> {
+        Ok(())
+    }
+
+    fn block(&self, block: BlockRef) -> SourceBlock<'_, T> {
+        SourceBlock { block, source: *self }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The corpus on a device: the double of the driver, or the machine's own.
 
 use recoup_compress::{Qb, QbCuda, codec_on_cuda};
-use recoup_core::{Afar, Bound, Chain, Codec, CodecError, CodecId, Context, HeldFrame, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Values, ValuesMut};
 use recoup_cuda_double::{Double, Settings};
-use recoup_device::{DeviceVec, DeviceVector, Stream};
+use recoup_device::{DeviceVec, Stream};
 
 use super::corpus::{BLOCK, each_kind, patchwork};
 use super::frames::{Frame, context};
@@ -17,11 +17,16 @@ const SLICE_BLOCKS: usize = 2;
 /// Runs a test on the double of the driver, or on the machine's device where `RECOUP_REAL_DEVICE`
 /// is set. On the double, no rule may be broken and nothing may be left.
 pub(crate) fn on_device(seed: u64, test: impl FnOnce(QbCuda)) {
+    on_slices(seed, SLICE_BLOCKS, test);
+}
+
+/// As [`on_device`], with slices of this many blocks.
+pub(crate) fn on_slices(seed: u64, slice_blocks: usize, test: impl FnOnce(QbCuda)) {
     let double = std::env::var_os("RECOUP_REAL_DEVICE").is_none().then(Double::load);
     if let Some(double) = &double {
         double.reset(&Settings { seed, ..Settings::default() });
     }
-    let codec = QbCuda::with_slices(0, SLICE_BLOCKS).unwrap();
+    let codec = QbCuda::with_slices(0, slice_blocks).unwrap();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| test(codec)));
     if let (Err(panic), Some(double)) = (outcome, &double) {
         println!("{}", double.report());
@@ -94,36 +99,6 @@ fn device_writes_the_hosts_bytes_over_several_slices() {
             assert!(found == Frame::of(Values::F64(&values), Bound::Absolute(1e-4), 3).unwrap().payload);
         });
     }
-}
-
-/// Values that rest on the device give the host's payload, or are to be fetched: where raw values
-/// are smaller, where a grid may be cut into tiles, and for a range.
-#[test]
-fn values_that_rest_on_the_device_give_the_hosts_payload_there() {
-    on_device(0, |device| {
-        let stream = Stream::new(device.device()).unwrap();
-        let values: Vec<f64> = patchwork(3).values.into_iter().take(5 * BLOCK + 77).collect();
-        let vector = DeviceVector { values: DeviceVec::copy_of(&stream, &values).unwrap(), stream };
-        let held = vector.hold(vector.len(), None).unwrap();
-        let encode = |start: usize, bound: Bound, context: &Context<'_>| {
-            let mut found = Vec::new();
-            let frame = HeldFrame { values: held.as_ref(), start, parent: None };
-            let encoded = device.encode_held(&frame, bound, context, &mut found)?.unwrap();
-            let mut expected = Vec::new();
-            let len = context.dims.iter().product::<usize>();
-            let source = Values::F64(&values[start..start + len]);
-            assert_eq!(encoded, Qb::default().encode(source, bound, context, &mut expected).unwrap());
-            assert!(found == expected, "{bound:?} from {start}");
-            Some(())
-        };
-        let chained = Context::flat(3 * BLOCK + 1).chained(Chain::Start);
-        let strided = Context { stride: 3, ..Context::flat(2 * BLOCK) };
-        assert!(encode(0, Bound::Absolute(1e-4), &Context::flat(5 * BLOCK + 77)).is_some());
-        assert!(encode(BLOCK + 5, Bound::Absolute(1e-4), &chained).is_some());
-        assert!(encode(77, Bound::Absolute(1e-3), &strided).is_some());
-        assert!(encode(0, Bound::Range(1e-3), &Context::flat(BLOCK)).is_none());
-        assert!(encode(0, Bound::Absolute(1e-3), &Context::grid([16, 16, 16])).is_none());
-    });
 }
 
 #[test]

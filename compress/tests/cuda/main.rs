@@ -12,6 +12,8 @@ mod frames;
 #[cfg(feature = "cuda")]
 mod golden;
 #[cfg(feature = "cuda")]
+mod held;
+#[cfg(feature = "cuda")]
 mod interpreted;
 #[cfg(feature = "cuda")]
 mod kernels;

@@ -1,13 +1,19 @@
 //! Frames on a device that works late, fails a call, or gets lost: lines, tiles, fitted tiles and
-//! frames against a parent, both directions.
+//! frames against a parent, both directions, from and to the host and where values rest.
 
 use recoup_compress::{Qb, QbArrangement, QbCuda};
-use recoup_core::{Bound, Chain, Codec, CodecError, Context, Parent, Values, ValuesMut};
+use recoup_core::{
+    Bound, Chain, Codec, CodecError, CodecId, Context, HeldFrame, HeldParent, HeldValues, Parent, Values, ValuesMut,
+};
 use recoup_cuda_double::{Double, Settings};
 
+use super::held::{START, rest};
+
 const SEEDS: u64 = 100;
-/// Two tiles, and two blocks of a line.
-const DIMS: [usize; 3] = [17, 16, 16];
+/// Two tiles, and two blocks of a line. A slice of one tile is one copy: with tiles next to each
+/// other in a row it would be one for each row, and each of those copies would fail in turn.
+const DIMS: [usize; 3] = [16, 16, 17];
+const HASH: [u8; 16] = [3; 16];
 const BOUND: Bound = Bound::Absolute(1e-4);
 
 const LINE: QbArrangement = QbArrangement { in_tiles: false, is_fitted: false, follows: false, is_halved: false };
@@ -27,7 +33,7 @@ struct Scenario {
 impl Scenario {
     fn new(arrangement: QbArrangement) -> Self {
         let wave = |i: usize, of: f64| (i as f64 * of).sin();
-        let at = |i: usize| wave(i % 17, 0.3) + wave(i / 17 % 16, 0.2) + wave(i / 272, 0.4) + 1e-3 * wave(i * i, 0.7);
+        let at = |i: usize| wave(i % 16, 0.3) + wave(i / 16 % 16, 0.2) + wave(i / 256, 0.4) + 1e-3 * wave(i * i, 0.7);
         let parent: Vec<f64> = (0..DIMS.iter().product()).map(at).collect();
         let values: Vec<f64> = parent.iter().map(|x| x * 1.01).collect();
         let mut scenario = Self { arrangement, decoded: vec![0.0; values.len()], values, parent, frame: Vec::new() };
@@ -38,7 +44,7 @@ impl Scenario {
     }
 
     fn context(&self) -> Context<'_> {
-        let parent = Parent { values: Values::F64(&self.parent), hash: [3; 16] };
+        let parent = Parent { values: Values::F64(&self.parent), hash: HASH };
         Context::grid(DIMS).chained(if self.arrangement.follows { Chain::Follow(parent) } else { Chain::Alone })
     }
 
@@ -54,24 +60,79 @@ impl Scenario {
         Ok(values)
     }
 
-    /// Encodes or decodes; right, or the error of the device.
-    fn run(&self, codec: &dyn Codec, encodes: bool) -> Result<(), CodecError> {
-        match encodes {
-            true => assert!(self.encoded(codec)? == self.frame, "{:?}: other bytes", self.arrangement),
-            false => {
-                let values = self.decoded(codec)?;
-                let is_same = values.iter().zip(&self.decoded).all(|(a, b)| a.to_bits() == b.to_bits());
-                assert!(is_same, "{:?}: other values", self.arrangement);
+    /// The context of values that rest on the device: their parent does, too.
+    fn held_context(&self) -> Context<'static> {
+        Context::grid(DIMS).chained(if self.arrangement.follows { Chain::Start } else { Chain::Alone })
+    }
+
+    /// Runs one way; right, or the error of the device.
+    fn run(&self, codec: &dyn Codec, way: Way, places: &mut Places) -> Result<(), CodecError> {
+        match way {
+            Way::Encode => self.check_frame(&self.encoded(codec)?),
+            Way::Decode => self.check_values(&self.decoded(codec)?),
+            Way::EncodeHeld => {
+                let source = HeldFrame { values: places.values.as_ref(), start: START, parent: places.parent_of(self) };
+                let mut frame = Vec::new();
+                codec.encode_held(&source, BOUND, &self.held_context(), &mut frame).unwrap()?;
+                self.check_frame(&frame);
+            }
+            Way::DecodeHeld => {
+                let parent =
+                    self.arrangement.follows.then(|| HeldParent { values: places.parent.as_ref(), hash: HASH });
+                let target = places.target.as_mut();
+                codec.decode_held(&self.frame, BOUND, &self.held_context(), parent, target, START).unwrap()?;
+                let mut all = vec![0.0; target.len()];
+                let fetched = target.fetch(0, ValuesMut::F64(&mut all));
+                fetched.map_err(|error| CodecError::Foreign { codec: CodecId::Qb, message: error.to_string() })?;
+                self.check_values(&all[START..START + self.values.len()]);
             }
         }
         Ok(())
     }
+
+    fn check_frame(&self, frame: &[u8]) {
+        assert!(frame == self.frame, "{:?}: other bytes", self.arrangement);
+    }
+
+    fn check_values(&self, values: &[f64]) {
+        let is_same = values.iter().zip(&self.decoded).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(is_same, "{:?}: other values", self.arrangement);
+    }
 }
 
-fn scenarios() -> impl Iterator<Item = (Scenario, bool)> {
+/// The direction of a frame, and the place of its values: the host's memory, or the device's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Encode,
+    Decode,
+    EncodeHeld,
+    DecodeHeld,
+}
+
+/// The values of a scenario on the device, and room for those decoded.
+struct Places {
+    values: Box<dyn HeldValues>,
+    parent: Box<dyn HeldValues>,
+    target: Box<dyn HeldValues>,
+}
+
+impl Places {
+    fn new(scenario: &Scenario, codec: &QbCuda) -> Self {
+        let rest = |values: &[f64]| rest(codec.device(), Values::F64(values));
+        let zeros = vec![0.0; scenario.values.len()];
+        Self { values: rest(&scenario.values), parent: rest(&scenario.parent), target: rest(&zeros) }
+    }
+
+    fn parent_of(&self, scenario: &Scenario) -> Option<HeldParent<'_>> {
+        scenario.arrangement.follows.then(|| HeldParent { values: self.parent.as_ref(), hash: HASH })
+    }
+}
+
+fn scenarios() -> impl Iterator<Item = (Scenario, Way)> {
+    let ways = [Way::Encode, Way::Decode, Way::EncodeHeld, Way::DecodeHeld];
     [LINE, TILES, FITTED, CHAINED]
         .into_iter()
-        .flat_map(|arrangement| [true, false].map(|encodes| (Scenario::new(arrangement), encodes)))
+        .flat_map(move |arrangement| ways.map(|way| (Scenario::new(arrangement), way)))
 }
 
 fn open(arrangement: QbArrangement) -> QbCuda {
@@ -81,14 +142,15 @@ fn open(arrangement: QbArrangement) -> QbCuda {
 #[test]
 fn every_order_of_work_gives_the_hosts_bytes() {
     let double = Double::load();
-    for (scenario, encodes) in scenarios() {
+    for (scenario, way) in scenarios() {
         double.reset(&Settings::default());
         let codec = open(scenario.arrangement);
+        let mut places = Places::new(&scenario, &codec);
         for seed in 0..SEEDS {
             double.change(&Settings { seed, ..Settings::default() });
-            scenario.run(&codec, encodes).unwrap();
+            scenario.run(&codec, way, &mut places).unwrap();
         }
-        drop(codec);
+        drop((places, codec));
         let report = double.report();
         assert!(report.is_clean(), "{report}");
     }
@@ -98,24 +160,27 @@ fn every_order_of_work_gives_the_hosts_bytes() {
 #[ignore = "minutes of interpreted kernels"]
 fn every_call_that_fails_is_an_error_and_the_next_run_is_right() {
     let double = Double::load();
-    for (scenario, encodes) in scenarios() {
+    for (scenario, way) in scenarios() {
         double.reset(&Settings::default());
         let codec = open(scenario.arrangement);
-        scenario.run(&codec, encodes).unwrap();
+        let mut places = Places::new(&scenario, &codec);
+        scenario.run(&codec, way, &mut places).unwrap();
         let before = double.report().total_calls();
-        scenario.run(&codec, encodes).unwrap();
+        scenario.run(&codec, way, &mut places).unwrap();
         let calls = double.report().total_calls() - before;
+        println!("{:?}, {way:?}: {calls} calls", scenario.arrangement);
         assert!(calls > 20, "{calls} calls");
         for call in 1..=calls {
             let before = double.report().total_calls();
             double.change(&Settings { fail_call: Some(before + call), ..Settings::default() });
-            match scenario.run(&codec, encodes) {
+            match scenario.run(&codec, way, &mut places) {
                 Ok(()) | Err(CodecError::Foreign { .. }) => (),
-                Err(other) => panic!("call {call}: {other}"),
+                Err(other) => panic!("{way:?}, call {call}: {other}"),
             }
             double.change(&Settings::default());
             // An error of a call that gives something back is kept, and told by the next.
-            scenario.run(&codec, encodes).or_else(|_| scenario.run(&codec, encodes)).unwrap();
+            let again = scenario.run(&codec, way, &mut places);
+            again.or_else(|_| scenario.run(&codec, way, &mut places)).unwrap();
         }
     }
 }
@@ -124,22 +189,24 @@ fn every_call_that_fails_is_an_error_and_the_next_run_is_right() {
 #[ignore = "minutes of interpreted kernels"]
 fn a_device_lost_at_any_call_is_an_error() {
     let double = Double::load();
-    for (scenario, encodes) in scenarios() {
+    for (scenario, way) in scenarios() {
         double.reset(&Settings::default());
         let codec = open(scenario.arrangement);
-        scenario.run(&codec, encodes).unwrap();
+        let mut places = Places::new(&scenario, &codec);
+        scenario.run(&codec, way, &mut places).unwrap();
         let before = double.report().total_calls();
-        scenario.run(&codec, encodes).unwrap();
+        scenario.run(&codec, way, &mut places).unwrap();
         let calls = double.report().total_calls() - before;
-        drop(codec);
+        drop((places, codec));
         for call in 1..=calls {
             double.reset(&Settings::default());
             let codec = open(scenario.arrangement);
+            let mut places = Places::new(&scenario, &codec);
             let made = double.report().total_calls();
             double.change(&Settings { lost_at: Some(made + call), ..Settings::default() });
-            let result = scenario.run(&codec, encodes);
-            assert!(matches!(result, Err(CodecError::Foreign { .. })), "call {call}: {result:?}");
-            drop(codec);
+            let result = scenario.run(&codec, way, &mut places);
+            assert!(matches!(result, Err(CodecError::Foreign { .. })), "{way:?}, call {call}: {result:?}");
+            drop((places, codec));
         }
     }
     double.reset(&Settings::default());

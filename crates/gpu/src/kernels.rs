@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use recoup::compress::cuda_source;
+use recoup::compress::cuda_sources;
 use recoup::device::{KernelFolder, compile};
 use recoup::solvers::device::KERNEL_SOURCE;
 
@@ -12,12 +12,8 @@ use crate::triad::TRIAD_SOURCE;
 
 /// Compiles every kernel of the product, that of the triad, and those in the files `more`.
 pub(crate) fn compile_all(out: &Path, architecture: &str, more: &[PathBuf]) -> Result<()> {
-    let mut sources = vec![TRIAD_SOURCE.to_owned(), KERNEL_SOURCE.to_owned()];
-    for lattice in ["Absolute", "Relative", "Exact"] {
-        for element in ["F64", "F32"] {
-            sources.extend(["LineCut", "TileCut"].map(|cut| cuda_source(lattice, element, cut)));
-        }
-    }
+    let mut sources = cuda_sources();
+    sources.extend([TRIAD_SOURCE, KERNEL_SOURCE].map(str::to_owned));
     for path in more {
         sources.push(fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?);
     }

@@ -1,11 +1,11 @@
 //! Slices of a vector through the device: memory of bounded size, two slices at a time.
 
 use bytemuck::Pod;
-use recoup_device::{Device, DeviceError, DeviceVec, DeviceView, HostBuffer, Stream};
+use recoup_device::{Device, DeviceError, DeviceKernel, DeviceTicket, DeviceVec, DeviceView, HostBuffer, Stream};
 
 use super::super::frame::BlockEntry;
 use super::super::run::{EncodedBlocks, StoredBlocks};
-use super::super::shape::{BLOCK, FrameShape};
+use super::super::shape::{BLOCK, BlockRef, FrameShape};
 use super::super::source::SourceValues;
 use super::slices::{Slice, slices};
 use super::sys::{self, DecodeViews, Kernels, Parameters, ValueViews, Window, raw_words};
@@ -89,6 +89,14 @@ pub(super) enum FrameSource<'a, T> {
     Device(ValueViews<'a, T>),
 }
 
+/// The place of the values of a frame to decode, and the values of its parent.
+pub(super) enum FrameTarget<'a, T> {
+    /// In the memory of the host.
+    Host { values: &'a mut [T], parent: Option<&'a [T]> },
+    /// In that of the device.
+    Device(DecodeViews<'a, T>),
+}
+
 impl<T: Element> Lane<T> {
     fn new(device: &Device, slice_blocks: usize) -> Result<Self, DeviceError> {
         let stream = Stream::new(device)?;
@@ -166,12 +174,13 @@ impl<T: Element> Lane<T> {
         setup: KernelSetup<'_>,
         slice: &Slice,
         blocks: &SliceBlocks<'_>,
-        parent: Option<&[T]>,
-        target: &mut [T],
+        target: &mut FrameTarget<'_, T>,
     ) -> Result<Vec<bool>, DeviceError> {
         let n = blocks.words.len();
         let total = blocks.bytes.len() / 4;
-        self.load_parent(slice, parent)?;
+        if let FrameTarget::Host { parent, .. } = target {
+            self.load_parent(slice, *parent)?;
+        }
         // A word is stored with its lowest byte first, as the device has it.
         self.payload.write(0..total * 4)?.copy_from_slice(blocks.bytes);
         let sys::SliceBuffers { slots: damaged, words, offsets, compacted, .. } = &mut self.encoded;
@@ -184,13 +193,21 @@ impl<T: Element> Lane<T> {
             words: words.slice(0..n),
             damaged: damaged.slice_mut(0..n),
         };
-        let views = DecodeViews { values: self.values.view_mut(), parent: lent(&self.parent, parent) };
-        let window = Window::new(setup.shape, slice, slice.extents);
+        let pitches = if let FrameTarget::Host { .. } = target { slice.extents } else { slice.dims };
+        let views = match target {
+            FrameTarget::Host { parent, .. } => {
+                DecodeViews { values: self.values.view_mut(), parent: lent(&self.parent, *parent) }
+            }
+            FrameTarget::Device(views) => views.after(slice.first()),
+        };
+        let window = Window::new(setup.shape, slice, pitches);
         sys::decode(&self.stream, setup.kernels, setup.lattice, window, device_blocks, views)?;
         let mut flags = vec![0u32; n];
         self.stream.download(self.encoded.slots.slice(0..n), &mut flags)?;
-        for part in slice.parts() {
-            self.stream.download(self.values.slice(part.of_slice()), &mut target[part.of_frame()])?;
+        if let FrameTarget::Host { values, .. } = target {
+            for part in slice.parts() {
+                self.stream.download(self.values.slice(part.of_slice()), &mut values[part.of_frame()])?;
+            }
         }
         Ok(flags.into_iter().map(|flag| flag != 0).collect())
     }
@@ -316,8 +333,7 @@ pub(super) fn decode<T: Element>(
     all: &mut Lanes,
     setup: KernelSetup<'_>,
     stored: StoredBlocks<'_>,
-    parent: Option<&[T]>,
-    target: &mut [T],
+    mut target: FrameTarget<'_, T>,
 ) -> Result<Vec<usize>, DeviceError> {
     let StoredBlocks { table, mut bytes } = stored;
     let slice_blocks = all.slice_blocks;
@@ -328,9 +344,47 @@ pub(super) fn decode<T: Element>(
         let len = table.iter().map(|entry| entry.words as usize * 4).sum();
         let (own, rest) = bytes.split_at(len);
         bytes = rest;
-        let flags = lane.decode(setup, &slice, &SliceBlocks::new(table, own), parent, target)?;
-        let found = slice.blocks.clone().zip(flags).filter(|(_, is_damaged)| *is_damaged);
+        let flags = lane.decode(setup, &slice, &SliceBlocks::new(table, own), &mut target);
+        if flags.is_err() {
+            // Nothing may still write the values when the caller has them back.
+            lane.stream.synchronize()?;
+        }
+        let found = slice.blocks.clone().zip(flags?).filter(|(_, is_damaged)| *is_damaged);
         damaged.extend(found.map(|(block, _)| block));
     }
     Ok(damaged)
+}
+
+/// Returns the place after all decoding done so far.
+pub(super) fn ticket<T: Element>(device: &Device, all: &mut Lanes) -> Result<DeviceTicket, DeviceError> {
+    let [lane, _] = ready::<T>(device, all)?;
+    lane.stream.ticket()
+}
+
+/// Fetches the values of some blocks of a frame on the device, all of one shape.
+pub(super) fn gather<T: Element>(
+    device: &Device,
+    all: &mut Lanes,
+    kernel: &DeviceKernel,
+    values: DeviceView<'_, T>,
+    blocks: &[BlockRef],
+) -> Result<Vec<Vec<T>>, DeviceError> {
+    let slice_blocks = all.slice_blocks;
+    let [Lane { stream, values: gathered, encoded, .. }, _] = ready(device, all)?;
+    let mut near = Vec::with_capacity(blocks.len());
+    for blocks in blocks.chunks(slice_blocks) {
+        let shape = blocks[0].shape;
+        let [whole] = &slices(shape, shape.blocks())[..] else {
+            unreachable!("a frame is one slice of all its blocks")
+        };
+        let window = Window::new(shape, whole, whole.dims);
+        let numbers: Vec<u32> = blocks.iter().map(|block| block.index as u32).collect();
+        stream.upload(&numbers, &mut encoded.words.slice_mut(0..numbers.len()))?;
+        let numbers = encoded.words.slice(0..numbers.len());
+        sys::gather(stream, kernel, window, values, numbers, &gathered.view_mut())?;
+        let mut all = vec![T::default(); blocks.len() * BLOCK];
+        stream.download(gathered.slice(0..all.len()), &mut all)?;
+        near.extend(blocks.iter().zip(all.chunks(BLOCK)).map(|(block, places)| places[..block.values()].to_vec()));
+    }
+    Ok(near)
 }

@@ -194,6 +194,22 @@ pub(super) fn encode<T>(
     }
 }
 
+/// Copies the values of some blocks of `window` to `target`, [`BLOCK`] places each. `blocks` are
+/// numbers of blocks of the window, by the kernel's cut: the caller sees to that.
+pub(super) fn gather<T>(
+    stream: &Stream,
+    kernel: &DeviceKernel,
+    window: Window,
+    values: DeviceView<'_, T>,
+    blocks: DeviceView<'_, u32>,
+    target: &DeviceViewMut<'_, T>,
+) -> Result<(), DeviceError> {
+    assert!(window.reach() <= values.len() && blocks.len() * BLOCK <= target.len());
+    // SAFETY: as qb_gather is declared; a block of the window is read within its reach, and no block
+    // has more values than its places.
+    unsafe { kernel.launch(stream, grid(blocks.len() as u32, THREADS), &[&window, &values, &blocks, target]) }
+}
+
 /// Blocks on the device: all words, the first word of each block, its number of words, and a flag
 /// for each that was found damaged.
 #[derive(Debug)]
@@ -209,6 +225,15 @@ pub(super) struct Blocks<'a> {
 pub(super) struct DecodeViews<'a, T> {
     pub(super) values: DeviceViewMut<'a, T>,
     pub(super) parent: Option<DeviceView<'a, T>>,
+}
+
+impl<T> DecodeViews<'_, T> {
+    /// The same without the first `start` values.
+    pub(super) fn after(&mut self, start: usize) -> DecodeViews<'_, T> {
+        let parent = self.parent.map(|parent| parent.slice(start..parent.len()));
+        let end = self.values.len();
+        DecodeViews { values: self.values.slice(start..end), parent }
+    }
 }
 
 /// Decodes blocks into the values of `window`, at least one. Each block's words lie within all
