@@ -168,7 +168,7 @@ impl QbCuda {
         context: &Context<'_>,
     ) -> Result<KernelTiming, CodecError> {
         let input = FrameInput::new(values, effective_bound(Values::F64(values), bound)?, context);
-        let plan = input.choose(self.host.arrangement, self.host.level);
+        let plan = input.choose(self.host.arrangement, self.host.level, &mut input.sampled())?;
         let expected = self.state().lanes.slice_values();
         if plan.shape.blocks() * BLOCK > expected {
             return Err(CodecError::Shape { expected, found: values.len() });

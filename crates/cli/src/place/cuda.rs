@@ -43,7 +43,7 @@ impl SolveDevice {
             };
             let device = Device::open(number)?;
             // Kernels are compiled when a solver is made. Without a compiler there is none.
-            device.compiler()?.architecture(device.info().capability)?;
+            device.check_kernels()?;
             Ok(Some(Self { device }))
         };
         agree(comm, open().map_err(refused))
