@@ -12,7 +12,7 @@ const INTERFACE: &str = "__cuda_array_interface__";
 
 /// An array on a device.
 pub(crate) struct DeviceArray {
-    /// Whoever keeps the memory: the array, or the tensor it gave. Held while it is protected.
+    /// The array, or the tensor it gave: keeps the memory while the array is protected.
     _owner: Box<dyn Send + Sync>,
     address: usize,
     pub(crate) element: ElementType,
@@ -24,8 +24,8 @@ impl DeviceArray {
     /// Takes an array that says it is on a device. `None` for NumPy's, and for what is no array.
     ///
     /// # Errors
-    /// [`crate::Error`] for an array that cannot be saved from its place and restored to it, and the
-    /// errors of the array itself.
+    /// [`crate::Error`] for an array that cannot be saved from its place and restored to it, and
+    /// the errors of the array itself.
     pub(crate) fn of(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let is_numpy = array.is_instance_of::<PyUntypedArray>();
         if let Some(interface) = array.getattr_opt(INTERFACE)? {

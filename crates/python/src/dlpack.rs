@@ -38,7 +38,7 @@ pub(crate) struct DeviceTensor {
     pub(crate) shape: Vec<usize>,
     /// Counted in values; `None` for C order.
     pub(crate) strides: Option<Vec<isize>>,
-    /// What keeps the memory.
+    /// The tensor, which keeps the memory.
     pub(crate) owner: SharedTensor,
 }
 
@@ -51,8 +51,8 @@ impl DeviceTensor {
     /// Takes the tensor of an array.
     ///
     /// # Errors
-    /// [`crate::Error`] for one that is not on a CUDA device, or that a session cannot write to; the
-    /// errors of the array as they are.
+    /// [`crate::Error`] for one that is not on a CUDA device, or that a session cannot write to;
+    /// the errors of the array as they are.
     pub(crate) fn of(name: &str, array: &Bound<'_, PyAny>) -> PyResult<Self> {
         expect_device(name, array.call_method0("__dlpack_device__")?.get_item(0)?.extract()?)?;
         let exported = export(array)?;
