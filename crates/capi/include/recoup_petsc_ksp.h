@@ -197,22 +197,22 @@ static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
 /* Saves the iterate, and for KSPCG the way it went since the iteration before where the version is to hold it. */
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
-    Vec                v;
-    const PetscScalar *x, *d = NULL;
+    Vec         v;
+    RecoupArray x, d;
     PetscFunctionBegin;
     if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
     else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
-    if (saved->wants_direction) {
-        PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
-        PetscCall(VecGetArrayRead(saved->direction, &d));
-        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
-    }
+    if (saved->wants_direction) PetscCall(VecWAXPY(saved->direction, -1.0, saved->before, v));
     PetscCall(RecoupKSPKnown(saved));
-    PetscCall(VecGetArrayRead(v, &x));
-    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, v, x));
+    if (saved->wants_direction) {
+        PetscCall(RecoupArrayGetRead(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, &d));
+    }
+    PetscCall(RecoupArrayGetRead(v, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &x));
     RecoupCall(recoup_checkpoint(saved->run.handle, (uint64_t)iteration, norm, saved->norm_b));
-    PetscCall(VecRestoreArrayRead(v, &x));
-    if (saved->wants_direction) PetscCall(VecRestoreArrayRead(saved->direction, &d));
+    PetscCall(RecoupArrayRestoreRead(&x));
+    if (saved->wants_direction) PetscCall(RecoupArrayRestoreRead(&d));
     saved->is_due = saved->wants_direction = PETSC_FALSE;
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -274,10 +274,10 @@ static inline PetscErrorCode RecoupKSPOpen(RecoupKSP saved, const char *options)
 /* Attaches checkpoints to the solves of `ksp`: A x = b. `options` are those of recoup_open. Collective. */
 static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *options, RecoupKSP *attached)
 {
-    RecoupKSP          saved;
-    RecoupSlot        *slot;
-    PetscBool          is_new = PETSC_FALSE;
-    const PetscScalar *values;
+    RecoupKSP   saved;
+    RecoupSlot *slot;
+    PetscBool   is_new = PETSC_FALSE;
+    RecoupArray array;
     PetscFunctionBegin;
     *attached = NULL;
     PetscCall(RecoupSlotOf((PetscObject)ksp, &slot, &is_new));
@@ -290,13 +290,13 @@ static inline PetscErrorCode RecoupKSPAttach(KSP ksp, Vec b, Vec x, const char *
     PetscCall(RecoupKSPOpen(saved, options));
     PetscCall(RecoupKSPKind(saved));
     PetscCall(RecoupKSPOperator(saved, b));
-    PetscCall(VecGetArrayRead(x, &values));
-    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x, values));
-    PetscCall(VecRestoreArrayRead(x, &values));
+    PetscCall(RecoupArrayGetRead(x, &array));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &array));
+    PetscCall(RecoupArrayRestoreRead(&array));
     if (saved->direction) {
-        PetscCall(VecGetArrayRead(saved->direction, &values));
-        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, values));
-        PetscCall(VecRestoreArrayRead(saved->direction, &values));
+        PetscCall(RecoupArrayGetRead(saved->direction, &array));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, &array));
+        PetscCall(RecoupArrayRestoreRead(&array));
     }
     if (is_new) PetscCall(KSPMonitorSet(ksp, RecoupKSPMonitor, slot, NULL));
     slot->attached = saved;
@@ -361,23 +361,23 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
  * its residual is not above that of the x KSPSolve would start from, and no iterations are done yet. Collective. */
 static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
 {
-    PetscScalar *x, *d = NULL;
-    PetscReal    rtol, atol, dtol;
-    uint64_t     iteration = 0;
-    PetscInt     done;
-    int32_t      how = 0;
+    RecoupArray x, d;
+    PetscReal   rtol, atol, dtol;
+    uint64_t    iteration = 0;
+    PetscInt    done;
+    int32_t     how = 0;
     PetscFunctionBegin;
     PetscCall(KSPGetInitialGuessNonzero(saved->ksp, &saved->nonzero_guess));
     if (!saved->nonzero_guess) PetscCall(VecSet(saved->x, 0.0));
-    PetscCall(VecGetArray(saved->x, &x));
-    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, saved->x, x));
+    PetscCall(RecoupArrayGet(saved->x, &x));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, &x));
     if (saved->direction) {
-        PetscCall(VecGetArray(saved->direction, &d));
-        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, saved->direction, d));
+        PetscCall(RecoupArrayGet(saved->direction, &d));
+        PetscCall(RecoupRunProtect(&saved->run, "d", RECOUP_DIRECTION, &d));
     }
     int code = recoup_restore(saved->run.handle, &iteration, &how);
-    if (saved->direction) PetscCall(VecRestoreArray(saved->direction, &d));
-    PetscCall(VecRestoreArray(saved->x, &x));
+    if (saved->direction) PetscCall(RecoupArrayRestore(&d));
+    PetscCall(RecoupArrayRestore(&x));
     RecoupCall(code);
     /* Versions are numbered on from one of another problem, whose iterations are none of this solve's. */
     done = how == RECOUP_FIRST_GUESS ? 0 : (PetscInt)iteration;

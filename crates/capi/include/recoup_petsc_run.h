@@ -50,14 +50,77 @@ static inline PetscErrorCode RecoupRunClose(RecoupRun *run)
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
-/* Lends the values of a Vec as they are now; the caller keeps the array until the call that uses it is over. */
-static inline PetscErrorCode RecoupRunProtect(RecoupRun *run, const char *name, int role, Vec v, const PetscScalar *values)
+/* The values of a Vec, borrowed where they rest: in the memory of a CUDA device, else in that of the host. */
+typedef struct {
+    Vec                v;
+    const PetscScalar *values;
+    PetscBool          is_host_copy; /* of a Vec that rests on a device of another maker */
+} RecoupArray;
+
+static inline PetscBool RecoupCanRead(PetscMemType type)
+{
+    return PetscMemTypeHost(type) || PetscMemTypeCUDA(type) ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/* Borrows values that are not to be changed. */
+static inline PetscErrorCode RecoupArrayGetRead(Vec v, RecoupArray *array)
+{
+    PetscMemType type;
+    PetscFunctionBegin;
+    PetscCall(VecGetArrayReadAndMemType(v, &array->values, &type));
+    array->v            = v;
+    array->is_host_copy = RecoupCanRead(type) ? PETSC_FALSE : PETSC_TRUE;
+    if (array->is_host_copy) {
+        PetscCall(VecRestoreArrayReadAndMemType(v, &array->values));
+        PetscCall(VecGetArrayRead(v, &array->values));
+    }
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupArrayRestoreRead(RecoupArray *array)
+{
+    PetscFunctionBegin;
+    if (array->is_host_copy) PetscCall(VecRestoreArrayRead(array->v, &array->values));
+    else PetscCall(VecRestoreArrayReadAndMemType(array->v, &array->values));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Borrows values that a restore may overwrite. Without a version they stay, and a first guess is compared with them, so
+ * the call that leaves them undefined will not do. Given back, the place they rest at is the one PETSc takes as valid. */
+static inline PetscErrorCode RecoupArrayGet(Vec v, RecoupArray *array)
+{
+    PetscScalar *values;
+    PetscMemType type;
+    PetscFunctionBegin;
+    PetscCall(VecGetArrayAndMemType(v, &values, &type));
+    array->v            = v;
+    array->is_host_copy = RecoupCanRead(type) ? PETSC_FALSE : PETSC_TRUE;
+    if (array->is_host_copy) {
+        PetscCall(VecRestoreArrayAndMemType(v, &values));
+        PetscCall(VecGetArray(v, &values));
+    }
+    array->values = values;
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode RecoupArrayRestore(RecoupArray *array)
+{
+    PetscScalar *values = (PetscScalar *)array->values;
+    PetscFunctionBegin;
+    array->values = NULL;
+    if (array->is_host_copy) PetscCall(VecRestoreArray(array->v, &values));
+    else PetscCall(VecRestoreArrayAndMemType(array->v, &values));
+    PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
+}
+
+/* Lends borrowed values; the caller gives the array back after the call that uses it. */
+static inline PetscErrorCode RecoupRunProtect(RecoupRun *run, const char *name, int role, const RecoupArray *array)
 {
     PetscInt first, end, global;
     PetscFunctionBegin;
-    PetscCall(VecGetOwnershipRange(v, &first, &end));
-    PetscCall(VecGetSize(v, &global));
-    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_F64, (void *)values, (uint64_t)(end - first),
+    PetscCall(VecGetOwnershipRange(array->v, &first, &end));
+    PetscCall(VecGetSize(array->v, &global));
+    RecoupCall(recoup_protect(run->handle, name, role, RECOUP_F64, (void *)array->values, (uint64_t)(end - first),
                               (uint64_t)first, (uint64_t)global));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }

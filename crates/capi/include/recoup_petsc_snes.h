@@ -16,20 +16,20 @@ typedef struct RecoupSNESRecord {
     PetscBool is_changed;
 } *RecoupSNES;
 
-static inline PetscErrorCode RecoupSNESProtect(RecoupSNES saved, Vec x, const PetscScalar *values)
+static inline PetscErrorCode RecoupSNESProtect(RecoupSNES saved, const RecoupArray *x)
 {
     PetscFunctionBegin;
-    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x, values));
+    PetscCall(RecoupRunProtect(&saved->run, "x", RECOUP_ITERATE, x));
     PetscCall(RecoupRunProtectNumbers(&saved->run, "start", RECOUP_F64, &saved->norm_start, 1));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
 static inline PetscErrorCode RecoupSNESMonitor(SNES snes, PetscInt n, PetscReal norm, void *ctx)
 {
-    RecoupSNES         saved = (RecoupSNES)((RecoupSlot *)ctx)->attached;
-    Vec                x;
-    const PetscScalar *values;
-    int                code;
+    RecoupSNES  saved = (RecoupSNES)((RecoupSlot *)ctx)->attached;
+    Vec         x;
+    RecoupArray array;
+    int         code;
     PetscFunctionBegin;
     if (saved == NULL || PetscIsInfOrNanReal(norm)) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     if (n == 0) {
@@ -37,10 +37,10 @@ static inline PetscErrorCode RecoupSNESMonitor(SNES snes, PetscInt n, PetscReal 
         PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     }
     PetscCall(SNESGetSolution(snes, &x));
-    PetscCall(VecGetArrayRead(x, &values));
-    PetscCall(RecoupSNESProtect(saved, x, values));
+    PetscCall(RecoupArrayGetRead(x, &array));
+    PetscCall(RecoupSNESProtect(saved, &array));
     code = recoup_step(saved->run.handle, (uint64_t)(saved->run.base + n), norm, saved->norm_start);
-    PetscCall(VecRestoreArrayRead(x, &values));
+    PetscCall(RecoupArrayRestoreRead(&array));
     RecoupCall(code);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -49,10 +49,10 @@ static inline PetscErrorCode RecoupSNESMonitor(SNES snes, PetscInt n, PetscReal 
  * Collective. */
 static inline PetscErrorCode RecoupSNESAttach(SNES snes, Vec x, const char *options, RecoupSNES *attached)
 {
-    RecoupSNES         saved;
-    RecoupSlot        *slot;
-    PetscBool          is_new = PETSC_FALSE;
-    const PetscScalar *values;
+    RecoupSNES  saved;
+    RecoupSlot *slot;
+    PetscBool   is_new = PETSC_FALSE;
+    RecoupArray array;
     PetscFunctionBegin;
     *attached = NULL;
     PetscCall(RecoupSlotOf((PetscObject)snes, &slot, &is_new));
@@ -60,9 +60,9 @@ static inline PetscErrorCode RecoupSNESAttach(SNES snes, Vec x, const char *opti
     saved->snes = snes;
     saved->x    = x;
     PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)snes), options, &saved->run));
-    PetscCall(VecGetArrayRead(x, &values));
-    PetscCall(RecoupSNESProtect(saved, x, values));
-    PetscCall(VecRestoreArrayRead(x, &values));
+    PetscCall(RecoupArrayGetRead(x, &array));
+    PetscCall(RecoupSNESProtect(saved, &array));
+    PetscCall(RecoupArrayRestoreRead(&array));
     if (is_new) PetscCall(SNESMonitorSet(snes, RecoupSNESMonitor, slot, NULL));
     slot->attached = saved;
     *attached      = saved;
@@ -73,16 +73,16 @@ static inline PetscErrorCode RecoupSNESAttach(SNES snes, Vec x, const char *opti
  * of the first. Writes the iterations done so far, 0 when there is no version; `iterations` may be NULL. Collective. */
 static inline PetscErrorCode RecoupSNESRestore(RecoupSNES saved, PetscInt *iterations)
 {
-    PetscScalar *values;
-    PetscReal    atol, rtol, stol;
-    PetscInt     max_f;
-    uint64_t     iteration = 0;
-    int          code;
+    RecoupArray array;
+    PetscReal   atol, rtol, stol;
+    PetscInt    max_f;
+    uint64_t    iteration = 0;
+    int         code;
     PetscFunctionBegin;
-    PetscCall(VecGetArray(saved->x, &values));
-    PetscCall(RecoupSNESProtect(saved, saved->x, values));
+    PetscCall(RecoupArrayGet(saved->x, &array));
+    PetscCall(RecoupSNESProtect(saved, &array));
     code = recoup_restore(saved->run.handle, &iteration, NULL);
-    PetscCall(VecRestoreArray(saved->x, &values));
+    PetscCall(RecoupArrayRestore(&array));
     RecoupCall(code);
     if (iterations) *iterations = (PetscInt)iteration;
     if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

@@ -14,28 +14,28 @@ typedef struct RecoupTSRecord {
 } *RecoupTS;
 
 /* Lends the state, and the time with it: every value exactly, as nothing tells which error a time step forgives. */
-static inline PetscErrorCode RecoupTSProtect(RecoupTS saved, Vec u, const PetscScalar *values)
+static inline PetscErrorCode RecoupTSProtect(RecoupTS saved, const RecoupArray *u)
 {
     PetscFunctionBegin;
-    PetscCall(RecoupRunProtect(&saved->run, "u", RECOUP_DYNAMIC, u, values));
+    PetscCall(RecoupRunProtect(&saved->run, "u", RECOUP_DYNAMIC, u));
     PetscCall(RecoupRunProtectNumbers(&saved->run, "time", RECOUP_F64, saved->times, 2));
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
 
 static inline PetscErrorCode RecoupTSMonitor(TS ts, PetscInt step, PetscReal time, Vec u, void *ctx)
 {
-    RecoupTS           saved = (RecoupTS)((RecoupSlot *)ctx)->attached;
-    const PetscScalar *values;
-    int                code;
+    RecoupTS    saved = (RecoupTS)((RecoupSlot *)ctx)->attached;
+    RecoupArray array;
+    int         code;
     PetscFunctionBegin;
     /* A negative step is an interpolation to the end time. */
     if (saved == NULL || step <= saved->run.base) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
     saved->times[0] = time;
     PetscCall(TSGetTimeStep(ts, &saved->times[1]));
-    PetscCall(VecGetArrayRead(u, &values));
-    PetscCall(RecoupTSProtect(saved, u, values));
+    PetscCall(RecoupArrayGetRead(u, &array));
+    PetscCall(RecoupTSProtect(saved, &array));
     code = recoup_step(saved->run.handle, (uint64_t)step, 0, 0);
-    PetscCall(VecRestoreArrayRead(u, &values));
+    PetscCall(RecoupArrayRestoreRead(&array));
     RecoupCall(code);
     PetscFunctionReturn(RECOUP_PETSC_SUCCESS);
 }
@@ -44,10 +44,10 @@ static inline PetscErrorCode RecoupTSMonitor(TS ts, PetscInt step, PetscReal tim
  * with their first. Collective. */
 static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, RecoupTS *attached)
 {
-    RecoupTS           saved;
-    RecoupSlot        *slot;
-    PetscBool          is_new = PETSC_FALSE;
-    const PetscScalar *values;
+    RecoupTS    saved;
+    RecoupSlot *slot;
+    PetscBool   is_new = PETSC_FALSE;
+    RecoupArray array;
     PetscFunctionBegin;
     *attached = NULL;
     PetscCall(RecoupSlotOf((PetscObject)ts, &slot, &is_new));
@@ -55,9 +55,9 @@ static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, R
     saved->ts = ts;
     saved->u  = u;
     PetscCall(RecoupRunOpen(PetscObjectComm((PetscObject)ts), options, &saved->run));
-    PetscCall(VecGetArrayRead(u, &values));
-    PetscCall(RecoupTSProtect(saved, u, values));
-    PetscCall(VecRestoreArrayRead(u, &values));
+    PetscCall(RecoupArrayGetRead(u, &array));
+    PetscCall(RecoupTSProtect(saved, &array));
+    PetscCall(RecoupArrayRestoreRead(&array));
     if (is_new) PetscCall(TSMonitorSet(ts, RecoupTSMonitor, slot, NULL));
     slot->attached = saved;
     *attached      = saved;
@@ -68,14 +68,14 @@ static inline PetscErrorCode RecoupTSAttach(TS ts, Vec u, const char *options, R
  * NULL. Collective. */
 static inline PetscErrorCode RecoupTSRestore(RecoupTS saved, PetscInt *steps)
 {
-    PetscScalar *values;
-    uint64_t     step = 0;
-    int          code;
+    RecoupArray array;
+    uint64_t    step = 0;
+    int         code;
     PetscFunctionBegin;
-    PetscCall(VecGetArray(saved->u, &values));
-    PetscCall(RecoupTSProtect(saved, saved->u, values));
+    PetscCall(RecoupArrayGet(saved->u, &array));
+    PetscCall(RecoupTSProtect(saved, &array));
     code = recoup_restore(saved->run.handle, &step, NULL);
-    PetscCall(VecRestoreArray(saved->u, &values));
+    PetscCall(RecoupArrayRestore(&array));
     RecoupCall(code);
     if (steps) *steps = (PetscInt)step;
     if (code == RECOUP_NO_VERSION) PetscFunctionReturn(RECOUP_PETSC_SUCCESS);

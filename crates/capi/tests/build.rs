@@ -27,6 +27,16 @@ fn link(folder: &Path) {
     }
 }
 
+/// The double of the driver as a program finds its library, in a folder of its own.
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+pub(crate) fn driver(folder: &Path) -> PathBuf {
+    let driver = folder.join("driver");
+    std::fs::create_dir(&driver).expect("the folder is new");
+    let library = recoup_cuda_double::Double::path();
+    std::os::unix::fs::symlink(library, driver.join("libcuda.so")).expect("the folder is empty");
+    driver
+}
+
 /// Whether a program is installed; says so when it is not.
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());

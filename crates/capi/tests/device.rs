@@ -4,17 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use recoup_cuda_double::Double;
-
-use crate::build::{compile, output, strict};
-
-/// The driver's library as a program finds it, in a folder of its own.
-fn driver(folder: &Path) -> PathBuf {
-    let driver = folder.join("driver");
-    std::fs::create_dir(&driver).unwrap();
-    std::os::unix::fs::symlink(Double::path(), driver.join("libcuda.so")).unwrap();
-    driver
-}
+use crate::build::{compile, driver, output, strict};
 
 fn run(program: &Path, driver: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
     let mut command = Command::new("timeout");

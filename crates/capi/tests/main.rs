@@ -15,3 +15,5 @@ mod embed;
 mod package;
 #[cfg(test)]
 mod petsc;
+#[cfg(all(test, feature = "cuda", target_os = "linux"))]
+mod petsc_device;

@@ -7,22 +7,27 @@ use crate::build::{compile, has, holds_memory, run, strict};
 
 /// What a solve printed.
 #[derive(Clone, Debug, PartialEq)]
-struct Solve {
-    from: u32,
-    iterations: u32,
+pub(crate) struct Solve {
+    pub(crate) from: u32,
+    pub(crate) iterations: u32,
     /// The rest of the line: of heat.c the norm of the state, in full.
-    rest: String,
+    pub(crate) rest: String,
 }
 
 /// A compiled example, and a folder for its versions.
-struct Example {
+pub(crate) struct Example {
     folder: tempfile::TempDir,
     program: PathBuf,
 }
 
 impl Example {
     /// `None`, with a line that says so, where PETSc or MPI is missing.
-    fn of(source: &str) -> Option<Self> {
+    pub(crate) fn of(source: &str) -> Option<Self> {
+        Self::with(source, &[])
+    }
+
+    /// Compiles with more flags than those of PETSc.
+    pub(crate) fn with(source: &str, more: &[String]) -> Option<Self> {
         let flags = Command::new("pkg-config").args(["--cflags", "--libs", "PETSc"]).output().ok();
         let Some(flags) = flags.filter(|flags| flags.status.success()) else {
             eprintln!("SKIPPED: pkg-config knows no PETSc");
@@ -35,17 +40,18 @@ impl Example {
         let mut all = strict("-std=c11");
         all.push("-D_POSIX_C_SOURCE=200809L".to_owned());
         all.extend(flags.split_whitespace().map(str::to_owned));
+        all.extend_from_slice(more);
         let folder = tempfile::tempdir().unwrap();
         let program = compile("mpicc", source, &all, folder.path());
         Some(Self { folder, program })
     }
 
-    fn dir(&self, name: &str) -> PathBuf {
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Runs on some ranks; what it printed.
-    fn start(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Output {
+    pub(crate) fn start(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Output {
         let ranks = ranks.to_string();
         let mut words = vec!["mpirun", "-n", &ranks, self.program.to_str().unwrap()];
         words.extend(arguments.split_whitespace());
@@ -57,7 +63,7 @@ impl Example {
     }
 
     /// Runs on some ranks; `None` when it was killed.
-    fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Option<Solve> {
+    pub(crate) fn run(&self, ranks: u32, arguments: &str, options: Option<&str>) -> Option<Solve> {
         let output = self.start(ranks, arguments, options);
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with("from "))?;
@@ -67,7 +73,7 @@ impl Example {
     }
 
     /// Runs the solve on `ranks.0`, killed after `after` iterations, then again on `ranks.1`.
-    fn killed(&self, name: &str, ranks: (u32, u32), arguments: &str, after: u32, options: &str) -> Solve {
+    pub(crate) fn killed(&self, name: &str, ranks: (u32, u32), arguments: &str, after: u32, options: &str) -> Solve {
         let options = format!("dir={} sync {options}", self.dir(name).display());
         let killed = self.run(ranks.0, &format!("{arguments} -kill_after {after}"), Some(&options));
         assert_eq!(killed, None, "{name}: not killed");
@@ -79,7 +85,7 @@ fn attached(dir: &Path) -> String {
     format!("dir={} interval=20it", dir.display())
 }
 
-const CG: &str = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-6 -random";
+pub(crate) const CG: &str = "-ksp_type cg -pc_type jacobi -ksp_rtol 1e-6 -random";
 const GMRES: &str = "-ksp_type gmres -pc_type jacobi -ksp_rtol 1e-6 -random";
 
 #[test]

@@ -97,13 +97,13 @@ fn a_run_on_the_device_has_the_residuals_and_the_versions_of_the_host_byte_for_b
             }
             assert_eq!(device["device"], "recoup CUDA double", "{case} {scheme}");
             assert_eq!((&host["device_frames"], &host["device_bytes"]), (&Value::from(0), &Value::from(0)));
-            assert!(device["device_bytes"].as_u64() > Some(0), "{case} {scheme}: {device}");
-            if scheme != "exact" {
-                assert!(device["device_frames"].as_u64() > Some(0), "{case}: {device}");
-                println!(
-                    "{case}: {} frames, {} bytes of {}",
-                    device["device_frames"], device["device_bytes"], device["raw_bytes"]
-                );
+            let [frames, fetched, raw] =
+                ["device_frames", "device_bytes", "raw_bytes"].map(|key| device[key].as_u64().unwrap());
+            println!("{case} {scheme}: {frames} frames there, {fetched} of {raw} bytes fetched");
+            match scheme {
+                "exact" => assert!(fetched > 0, "{case}: {device}"),
+                // QB encodes and decodes there, and is verified there.
+                _ => assert!(frames > 0 && 10 * fetched < raw, "{case}: {fetched} of {raw} bytes fetched"),
             }
             let [expected, found] = ["host", "device"].map(|name| dir.path().join(name));
             let logs = [&expected, &found].map(|path| residuals(&path.with_extension("csv")));

@@ -9,7 +9,9 @@
 //! waits for a thread that waits for it; arrays are borrowed for the time of a call only, and never
 //! while Python code writes to them under another borrow.
 
+mod device_array;
 mod directory;
+mod dlpack;
 mod error;
 mod model;
 mod operator;

@@ -10,10 +10,8 @@ use recoup::core::{
     revision_of,
 };
 
+use crate::device_array::DeviceArray;
 use crate::refused;
-
-/// The attribute of arrays on a CUDA device: CuPy's, PyTorch's, Numba's, JAX's.
-const INTERFACE: &str = "__cuda_array_interface__";
 
 /// An array under its name.
 pub(crate) struct ProtectedArray {
@@ -33,54 +31,6 @@ pub(crate) enum ArrayPlace {
     Device(DeviceArray),
 }
 
-/// An array on a device, as its CUDA array interface describes it.
-pub(crate) struct DeviceArray {
-    /// The object that owns the memory: it lives as long as it is protected.
-    _owner: Py<PyAny>,
-    address: usize,
-    element: ElementType,
-    shape: Vec<usize>,
-}
-
-impl DeviceArray {
-    /// Takes an array as its interface describes it.
-    fn new(name: &str, owner: &Bound<'_, PyAny>, interface: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let typestr: String = interface.get_item("typestr")?.extract()?;
-        let shape: Vec<usize> = interface.get_item("shape")?.extract()?;
-        let (address, is_read_only): (usize, bool) = interface.get_item("data")?.extract()?;
-        let element = match typestr.trim_start_matches(['<', '|', '=']) {
-            "f8" => ElementType::F64,
-            "f4" => ElementType::F32,
-            "i8" => ElementType::I64,
-            "u1" => ElementType::Bytes,
-            other => {
-                let expected = "expected float64, float32, int64 or uint8";
-                return Err(refused(format!("array {name} is of type {other}, {expected}")));
-            }
-        };
-        if is_read_only {
-            return Err(refused(format!("array {name} is read-only: restore could not write to it")));
-        }
-        let strides: Option<Vec<isize>> = interface.call_method1("get", ("strides",))?.extract()?;
-        if strides.is_some_and(|strides| !is_contiguous(&shape, &strides, element.size())) {
-            return Err(refused(format!("array {name} is not contiguous in C order: protect a copy of it")));
-        }
-        let array = Self { _owner: owner.clone().unbind(), address, element, shape };
-        array.borrow(name)?;
-        Ok(array)
-    }
-
-    /// Borrows the memory, once the program's work on the device is done.
-    fn borrow(&self, name: &str) -> PyResult<Box<dyn Afar>> {
-        let found = recoup::device_memory(self.address, self.element, self.shape.iter().product());
-        let found = found.map_err(|error| refused(format!("array {name}: {error}")))?;
-        found.ok_or_else(|| {
-            let what = "is on a device, it says, but no CUDA driver of this process knows its memory";
-            refused(format!("array {name} {what}"))
-        })
-    }
-}
-
 impl ProtectedArray {
     /// Describes an array to be protected.
     ///
@@ -89,8 +39,7 @@ impl ProtectedArray {
     /// or of another type than f64, f32, i64 and u8.
     pub(crate) fn new(name: &str, array: &Bound<'_, PyAny>, role: &str, is_spare: bool) -> PyResult<Self> {
         let role = role_of(role)?;
-        if let Some(interface) = array.getattr_opt(INTERFACE)? {
-            let array = DeviceArray::new(name, array, &interface)?;
+        if let Some(array) = DeviceArray::of(name, array)? {
             if matches!(role, Role::Iterate | Role::Direction) && array.element != ElementType::F64 {
                 return Err(refused(format!("array {name} is of type {}, role {role:?} needs float64", array.element)));
             }
@@ -121,17 +70,6 @@ impl ProtectedArray {
             _ => Distribution::RankLocal,
         }
     }
-}
-
-/// Returns whether values of `size` bytes follow each other in C order; strides are in bytes.
-fn is_contiguous(shape: &[usize], strides: &[isize], size: usize) -> bool {
-    let mut expected = size;
-    shape.len() == strides.len()
-        && shape.iter().zip(strides).rev().all(|(extent, stride)| {
-            let is_next = *extent == 1 || usize::try_from(*stride) == Ok(expected);
-            expected *= extent;
-            is_next
-        })
 }
 
 fn role_of(name: &str) -> PyResult<Role> {

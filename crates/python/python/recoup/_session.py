@@ -27,6 +27,14 @@ class CudaArray(Protocol):
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 
+class DLPackArray(Protocol):
+    """An array that gives its values by DLPack."""
+
+    def __dlpack__(self, *, stream: int | None = ...) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
 Scheme = Literal["auto", "none", "traditional", "exact", "lossless", "lossy"]
 Role = Literal["iterate", "direction", "dynamic", "recomputed"]
 
@@ -169,14 +177,24 @@ class Session:
         self._process = os.getpid()
         _open.add(self)
 
-    def protect(self, name: str, array: npt.NDArray[Any] | CudaArray, role: Role = "dynamic", *, spare: bool = False) -> None:
+    def protect(
+        self,
+        name: str,
+        array: npt.NDArray[Any] | CudaArray | DLPackArray,
+        role: Role = "dynamic",
+        *,
+        spare: bool = False,
+    ) -> None:
         """Lends an array to the session, in place: `step` copies from it, `restore` writes to it.
 
         The array is float64, float32, int64 or uint8, contiguous in C order; up to three axes count as a grid, which
         codecs use. An array protected before under this name is replaced. The session keeps a reference.
 
-        An array on a CUDA device (one with ``__cuda_array_interface__``: CuPy, PyTorch, Numba, JAX) stays there: a save
-        copies it within the device, once all work of the device's primary context is done.
+        An array on a CUDA device (one with ``__cuda_array_interface__`` or ``__dlpack__``: CuPy, PyTorch, Numba) stays
+        there: a save copies it within the device, once all work of the device's primary context is done. A tensor taken
+        by DLPack is given back when its name is protected again, and at `close`. Arrays that are read-only are refused,
+        because `restore` could not write to them; those of JAX never change, so protect a copy that does. Arrays on the
+        host that are not NumPy's are refused, too: protect ``numpy.from_dlpack(array)``.
 
         Parameters
         ----------
