@@ -185,7 +185,7 @@ impl<'a, T: Scalar> FrameInput<'a, T> {
         let frame = &*frame;
         let fits = map(
             self.team.as_deref(),
-            tiles.into_iter(),
+            tiles,
             |_: &BlockRef| 1,
             EncodeScratch::new,
             |scratch, tile| {

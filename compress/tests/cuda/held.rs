@@ -210,7 +210,8 @@ fn another_parent_and_damaged_blocks_are_named_where_values_rest() {
         for other in [None, Some([8; 16])] {
             assert_eq!(decode(&frame, other), Err(CodecError::Parent { codec: CodecId::Qb }));
         }
-        let total = 6;
+        // Pieces of the line, or tiles.
+        let total = if frame[8] == 0 { 2 } else { 6 };
         // Behind header and table, and the weights of a fitted frame.
         let preface = 96 + 8 * total + if frame[8] == 2 { 36 } else { 0 };
         for (place, block) in [(preface, 0), (frame.len() - 1, total - 1)] {
