@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use anyhow::Result;
-use recoup::core::{AfarErrorKind, AfarProblem, Comm, SolveError, gather_json};
+use recoup::core::{AfarError, AfarErrorKind, AfarProblem, Comm, SolveError, gather_json};
 use recoup::device::{Device, DeviceError, probe};
 use recoup::solvers::device::{DeviceProblem, DeviceSystem};
 use recoup::solvers::{DeviceMaker, Method, MethodInputs, System};
@@ -57,7 +57,7 @@ impl SolveDevice {
     pub(crate) fn place<'a>(&self, system: &System<'a>, args: &MethodArgs) -> Result<PlacedSystem<'a>> {
         let maker = maker(args)?;
         let comm = system.comm;
-        let placed = DeviceSystem::new(system, &self.device).map_err(anyhow::Error::from);
+        let placed = DeviceSystem::new(system, &self.device).map_err(with_way_out).map_err(anyhow::Error::from);
         Ok(PlacedSystem {
             system: agree(comm, placed)?,
             maker,
@@ -101,7 +101,7 @@ impl<'a> PlacedSystem<'a> {
                 tracing::warn!("{} is lost ({error}): the run goes on on the host", self.device_name);
                 None
             }
-            made => Some(made),
+            made => Some(made.map_err(with_way_out)),
         }
     }
 }
@@ -121,6 +121,17 @@ fn maker(args: &MethodArgs) -> Result<DeviceMaker> {
 
 fn refused(error: DeviceError) -> anyhow::Error {
     Exit::NotAvailable.because(format!("--device: {error}; `recoup device` says more, --device host does without"))
+}
+
+/// Says of a solve that does not fit on the device what can be done.
+fn with_way_out(error: SolveError) -> SolveError {
+    match error {
+        SolveError::Afar(AfarError { kind: AfarErrorKind::NoRoom, message }) => {
+            let message = format!("the solve does not fit on the device: {message}; --device host does without");
+            SolveError::Afar(AfarError { kind: AfarErrorKind::NoRoom, message })
+        }
+        other => other,
+    }
 }
 
 /// Returns the number of ranks before this one on the same machine. Collective.
