@@ -53,14 +53,14 @@ fn main() -> ExitCode {
 }
 
 /// The sections of the report, in its order.
-const SECTIONS: [(&str, Section); 4] = [
+const SECTIONS: [(&str, SectionTask); 4] = [
     ("constants", constants::figures),
     ("codec", codec::figures),
     ("solvers", solvers::figures),
     ("checkpoint", checkpoint::figures),
 ];
 
-type Section = fn(&mut MeasuredDevice) -> Result<Vec<TimedFigure>>;
+type SectionTask = fn(&mut MeasuredDevice) -> Result<Vec<TimedFigure>>;
 
 /// Measures everything, and writes the report to the folder `out` after each section. A section
 /// that fails does not keep the others from being measured.

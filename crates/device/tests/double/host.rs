@@ -32,6 +32,23 @@ fn a_buffer_is_registered_by_chunks_each_once() {
     assert_eq!(report.count("cuMemHostUnregister"), 4, "{report}");
 }
 
+#[test]
+fn a_buffer_that_is_registered_before_it_is_touched_holds_what_is_copied_to_it() {
+    let report = on_device(&Settings::default(), |device| {
+        let stream = Stream::new(device).unwrap();
+        let buffer = HostBuffer::reserve(device, 6 * MIB, 2 * MIB).unwrap();
+        buffer.register_untouched(5 * MIB).unwrap();
+        assert_eq!((buffer.touched_bytes(), buffer.registered_bytes()), (0, 6 * MIB));
+        let values = numbers(1, 3 * MIB / 8);
+        let there = DeviceVec::copy_of(&stream, &values).unwrap();
+        buffer.store(&stream, there.view(), MIB).unwrap();
+        assert!(*buffer.read(MIB..4 * MIB).unwrap() == bytes_of(&values));
+        buffer.register(6 * MIB).unwrap();
+    });
+    let Some(report) = report else { return };
+    assert_eq!(report.count("cuMemHostRegister_v2"), 3, "{report}");
+}
+
 /// The driver refuses a copy that straddles two registrations, or the end of one.
 #[test]
 fn copies_are_cut_where_chunks_meet_whatever_is_registered() {
