@@ -88,7 +88,8 @@ impl<M: Mover> TapeDriver<M> {
         self.tell(TapeEvent::Pop { id });
     }
 
-    /// Takes in what has ended, and returns the answer to the call if there is one. Waits for nothing.
+    /// Takes in what has ended, and returns the answer to the call if there is one. Waits for
+    /// nothing.
     pub fn pump(&mut self) -> Option<Result<StateId, TapeError>> {
         while let Some(ended) = self.mover.poll() {
             self.end(ended);

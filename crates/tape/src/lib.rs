@@ -1,12 +1,12 @@
 //! States of a forward pass, kept in levels of memory and given back in reverse or any known order.
 //!
-//! The levels are an incremental cache: memory is mapped, touched and registered while it is in use,
-//! so a run does not begin with minutes of allocation. [`TapePolicy`] decides, a [`Mover`] works, and
-//! a [`TapeDriver`] joins them. [`simulated`] moves nothing and counts virtual time.
+//! The levels are an incremental cache: memory is mapped, touched and registered while it is in
+//! use, so a run does not begin with minutes of allocation. [`TapePolicy`] decides, a [`Mover`]
+//! works, and a [`TapeDriver`] joins them. [`simulated`] moves nothing and counts virtual time.
 //!
-//! Promises: a state that was pushed is given back whole, or its pop is an error. Must not know what
-//! states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, "Towards Efficient
-//! Cache Allocation for High-Frequency Checkpointing", HiPC 2022 (hal-03799226).
+//! Promises: a state that was pushed is given back whole, or its pop is an error. Must not know
+//! what states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
+//! (hal-03799226).
 
 mod driver;
 mod level;
@@ -26,4 +26,4 @@ pub use policy::{TapeAction, TapeEvent, TapePolicy};
 pub use ring::PlaceRing;
 pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 pub use touching::{TouchMode, TouchModel};
-pub use work::{Extent, Location, StateId, TapeError, Work, WorkId};
+pub use work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};

@@ -1,6 +1,6 @@
 //! The place where work is done: on a device, in memory of the host, or in virtual time.
 
-use crate::work::Work;
+use crate::work::TapeWork;
 
 /// Names work under way in a mover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,21 +20,21 @@ pub struct EndedMove {
 #[error("{work:?} failed: {reason}")]
 pub struct MoveError {
     /// The work.
-    pub work: Work,
+    pub work: TapeWork,
     /// Message of the system or the driver.
     pub reason: String,
 }
 
 /// Memory in levels, and copies between them.
 ///
-/// Work under way at the same time never writes bytes that other work uses. A mover registers memory
-/// in turn with the other movers of the machine, and cuts copies where registrations meet.
+/// Work under way at the same time never writes bytes that other work uses. A mover registers
+/// memory in turn with the other movers of the machine, and cuts copies where registrations meet.
 pub trait Mover {
     /// Starts work.
     ///
     /// # Errors
     /// [`MoveError`] if it could not be started; then nothing of it is under way.
-    fn start(&mut self, work: Work) -> Result<MoveTicket, MoveError>;
+    fn start(&mut self, work: TapeWork) -> Result<MoveTicket, MoveError>;
 
     /// Returns work that has ended since the last call, if there is any.
     fn poll(&mut self) -> Option<EndedMove>;

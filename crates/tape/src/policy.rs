@@ -2,9 +2,9 @@
 //!
 //! Promises: no state leaves a level before a level below has all of it, nor before the level has
 //! all its memory and is full. No place is given out while bytes of it are read or written. Each
-//! call is answered: with an error if nothing is under way that could make room. Must not know time,
-//! threads or memory; a [`Mover`](crate::Mover) does the work. Source: Maurya, Nicolae, Rafique,
-//! Elsayed, Tonellot, Cappello, HiPC 2022 (hal-03799226).
+//! call is answered: with an error if nothing is under way that could make room. Must not know
+//! time, threads or memory; a [`Mover`](crate::Mover) does the work. Source: Maurya, Nicolae,
+//! Rafique, Elsayed, Tonellot, Cappello, HiPC 2022 (hal-03799226).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::level::{CacheLevel, GrowthMoment, GrowthStep};
 use crate::settings::{Eviction, TapeSettings};
 use crate::state::{Residence, TapeStates};
 use crate::touching::{MeasuredRate, TouchMode};
-use crate::work::{Extent, Location, StateId, TapeError, Work, WorkId};
+use crate::work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};
 
 /// Events that a policy is told.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub enum TapeEvent {
     Ended {
         /// The work.
         work: WorkId,
-        /// It was done; otherwise it failed.
+        /// Success of the work.
         is_done: bool,
         /// Time it took.
         seconds: f64,
@@ -52,7 +52,7 @@ pub enum TapeAction {
         /// Name of the work, for [`TapeEvent::Ended`].
         id: WorkId,
         /// The work.
-        work: Work,
+        work: TapeWork,
     },
     /// Answer the call of the program.
     Reply(Result<StateId, TapeError>),
@@ -212,8 +212,8 @@ impl TapePolicy {
         }
     }
 
-    /// Starts the copy of the call. A push takes the first level that is large enough, or, at a last
-    /// attempt, the first one with room.
+    /// Starts the copy of the call. A push takes the first level that is large enough, or, at a
+    /// last attempt, the first one with room.
     fn serve(&mut self, is_last_attempt: bool) {
         let Some(call) = self.call.filter(|call| !call.is_copying) else { return };
         match call.kind {
@@ -230,7 +230,7 @@ impl TapePolicy {
             if let Some(extent) = self.room(level, bytes, None) {
                 self.arrive(id, level, extent);
                 let target = Location::Level { level, start: extent.start };
-                self.begin(Purpose::Store { id, level }, Work::Copy { source: Location::Program, target, bytes });
+                self.begin(Purpose::Store { id, level }, TapeWork::Copy { source: Location::Program, target, bytes });
                 self.call = Some(ProgramCall { id, kind: CallKind::Push, is_copying: true });
                 return;
             }
@@ -250,12 +250,12 @@ impl TapePolicy {
         }
         let bytes = state.bytes;
         let Some(source) = self.read(id, level) else { return };
-        self.begin(Purpose::Give { id, level }, Work::Copy { source, target: Location::Program, bytes });
+        self.begin(Purpose::Give { id, level }, TapeWork::Copy { source, target: Location::Program, bytes });
         self.call = Some(ProgramCall { id, kind: CallKind::Pop, is_copying: true });
     }
 
-    /// Copies a state from `level` to the next one: one that must leave, or, on the way forward, the
-    /// oldest.
+    /// Copies a state from `level` to the next one: one that must leave, or, on the way forward,
+    /// the oldest.
     fn drain(&mut self, level: usize) {
         if self.is_busy(level, true) {
             return;
@@ -277,7 +277,7 @@ impl TapePolicy {
         let Some(source) = self.read(id, level) else { return };
         self.arrive(id, next, extent);
         let target = Location::Level { level: next, start: extent.start };
-        self.begin(Purpose::Drain { id, level, measures }, Work::Copy { source, target, bytes });
+        self.begin(Purpose::Drain { id, level, measures }, TapeWork::Copy { source, target, bytes });
     }
 
     /// Copies the state that is popped next, of those that are not there, from the next level to
@@ -298,7 +298,7 @@ impl TapePolicy {
         let Some(source) = self.read(id, level + 1) else { return };
         self.arrive(id, level, extent);
         let target = Location::Level { level, start: extent.start };
-        self.begin(Purpose::Fetch { id, level }, Work::Copy { source, target, bytes });
+        self.begin(Purpose::Fetch { id, level }, TapeWork::Copy { source, target, bytes });
     }
 
     /// Starts the next steps with which levels grow.
@@ -308,17 +308,17 @@ impl TapePolicy {
             let moment = GrowthMoment { is_copying, is_called: self.call.is_some() };
             while let Some(step) = self.levels[level].next_step(moment) {
                 let work = match step {
-                    GrowthStep::Extend(to) => Work::Extend { level, to },
-                    GrowthStep::Touch(to) => Work::Touch { level, to },
-                    GrowthStep::Pin(to) => Work::Pin { level, to },
+                    GrowthStep::Extend(to) => TapeWork::Extend { level, to },
+                    GrowthStep::Touch(to) => TapeWork::Touch { level, to },
+                    GrowthStep::Pin(to) => TapeWork::Pin { level, to },
                 };
                 self.begin(Purpose::Grow { level, step, is_disturbed: is_copying }, work);
             }
         }
     }
 
-    /// Returns free bytes of a level. States leave for them if the level is complete and full, those
-    /// that are popped within `distance` excepted. Otherwise they are drained first.
+    /// Returns free bytes of a level. States leave for them if the level is complete and full,
+    /// those that are popped within `distance` excepted. Otherwise they are drained first.
     fn room(&mut self, level: usize, bytes: u64, distance: Option<usize>) -> Option<Extent> {
         let usable = self.levels[level].usable();
         let free = self.levels[level].ring.fit(bytes, usable);
@@ -389,7 +389,7 @@ impl TapePolicy {
         Some(Location::Level { level, start: residence.extent.start })
     }
 
-    fn begin(&mut self, purpose: Purpose, work: Work) {
+    fn begin(&mut self, purpose: Purpose, work: TapeWork) {
         let id = WorkId(self.n_works);
         self.n_works += 1;
         self.under_way.insert(id, purpose);

@@ -68,8 +68,8 @@ impl PlaceRing {
     }
 
     /// Returns the neighbouring states whose places, with the gaps between them, make room for
-    /// `bytes` below `limit` at the least cost: the largest score among them. States without a score
-    /// stay. `None` if too many stay.
+    /// `bytes` below `limit` at the least cost: the largest score among them. States without a
+    /// score stay. `None` if too many stay.
     pub fn window(&self, bytes: u64, limit: u64, score: impl Fn(StateId) -> Option<f64>) -> Option<Vec<StateId>> {
         let places: Vec<(Extent, StateId, Option<f64>)> = self
             .places

@@ -25,8 +25,8 @@ pub struct LevelSettings {
 pub enum Eviction {
     /// The oldest states leave. If all states are read in reverse, no choice is better.
     Fifo,
-    /// The states with the least score leave: bytes that must be drained first, and bytes divided by
-    /// the distance in the order of the pops to come.
+    /// The states with the least score leave: bytes that must be drained first, and bytes divided
+    /// by the distance in the order of the pops to come.
     KnownOrder,
 }
 
@@ -40,8 +40,8 @@ pub enum Growth {
         /// Bytes of a chunk.
         chunk_bytes: u64,
     },
-    /// Pages that may be written at any time: slowly while untouched, faster once they were touched,
-    /// at full speed once registered.
+    /// Pages that may be written at any time: slowly while untouched, faster once they were
+    /// touched, at full speed once registered.
     Paged {
         /// Order of touching and of copies.
         touching: Touching,

@@ -13,4 +13,4 @@ pub use mover::SimulatedMover;
 pub use node::VirtualNode;
 pub use rates::{NodeRates, PinningTurns};
 pub use run::{Blocking, NodeRun, Preparation, Script};
-pub use scenario::{Approach, Scenario, UNIFORM_BYTES, UNIFORM_STATES};
+pub use scenario::{Approach, MachineScenario, UNIFORM_BYTES, UNIFORM_STATES};

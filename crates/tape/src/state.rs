@@ -23,7 +23,7 @@ pub(crate) struct TapeState {
     pub(crate) bytes: u64,
     /// Its copy in each level.
     pub(crate) residences: Vec<Option<Residence>>,
-    /// It was given back. What is left of it goes when nothing uses it.
+    /// Given back to the program. What is left of it goes when nothing uses it.
     pub(crate) is_consumed: bool,
     n_failures: u32,
 }

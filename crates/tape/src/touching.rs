@@ -83,7 +83,8 @@ impl TouchModel {
         if keeps_ahead { touched } else { bytes / self.untouched_copy_rate.min(self.copy_rate) }
     }
 
-    /// Rate of copies that wait for their pages. While they wait, touching has the memory to itself.
+    /// Rate of copies that wait for their pages. While they wait, touching has the memory to
+    /// itself.
     fn concurrent_rate(&self) -> f64 {
         // f is the share of time with a copy: shared_touch f + touch (1 - f) = shared_copy f
         let f = self.touch_rate / (self.shared_copy_rate + self.touch_rate - self.shared_touch_rate);

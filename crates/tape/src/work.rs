@@ -47,7 +47,7 @@ pub enum Location {
 
 /// Work of a mover. Watermarks count bytes from the first one of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum TapeWork {
     /// Gives the level memory up to this watermark.
     Extend {
         /// Number of the level.
@@ -71,9 +71,9 @@ pub enum Work {
     },
     /// Copies bytes.
     Copy {
-        /// Where they are.
+        /// Place of the bytes.
         source: Location,
-        /// Where they go.
+        /// Place they are copied to.
         target: Location,
         /// Number of them.
         bytes: u64,

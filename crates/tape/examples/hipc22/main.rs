@@ -5,7 +5,7 @@ fn main() {
     let a = NodeRates::a100();
     for ms in [5.0, 10.0, 20.0, 40.0] {
         for n in [1, 8] {
-            let s = Scenario::large_device(a.clone(), n, ms * 1e-3);
+            let s = MachineScenario::large_device(a.clone(), n, ms * 1e-3);
             let d = s.run(Approach::Direct).unwrap();
             let o = s.run(Approach::PUBLISHED).unwrap();
             println!(
@@ -19,7 +19,7 @@ fn main() {
             );
         }
     }
-    let show = |what: &str, s: &Scenario| {
+    let show = |what: &str, s: &MachineScenario| {
         let d = s.run(Approach::Direct).unwrap();
         print!("{what}: direct {:.2}/{:.2}", d.push_seconds, d.total_seconds());
         let w = |touching, turns| Approach::Whole { touching, turns };
@@ -45,9 +45,9 @@ fn main() {
         println!();
     };
     for n in [1, 2, 4, 8] {
-        show(&format!("6 n={n}"), &Scenario::large_host(a.clone(), n, 0.02));
+        show(&format!("6 n={n}"), &MachineScenario::large_host(a.clone(), n, 0.02));
     }
     for ms in [5.0, 10.0, 20.0, 30.0, 35.0, 40.0, 50.0, 80.0, 100.0] {
-        show(&format!("5 {ms}"), &Scenario::large_host(a.clone(), 8, ms * 1e-3));
+        show(&format!("5 {ms}"), &MachineScenario::large_host(a.clone(), 8, ms * 1e-3));
     }
 }

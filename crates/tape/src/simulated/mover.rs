@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::mover::{EndedMove, MoveError, MoveTicket, Mover};
 use crate::simulated::node::VirtualNode;
-use crate::work::Work;
+use crate::work::TapeWork;
 
 /// A mover that moves nothing, in virtual time.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl SimulatedMover {
 }
 
 impl Mover for SimulatedMover {
-    fn start(&mut self, work: Work) -> Result<MoveTicket, MoveError> {
+    fn start(&mut self, work: TapeWork) -> Result<MoveTicket, MoveError> {
         Ok(self.node.borrow_mut().start(self.process, work))
     }
 

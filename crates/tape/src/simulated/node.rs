@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::mover::MoveTicket;
 use crate::simulated::rates::{NodeRates, PinningTurns};
-use crate::work::{Extent, Location, Work};
+use crate::work::{Extent, Location, TapeWork};
 
 /// Bytes below which a flow has ended; rounding leaves less.
 const REST_BYTES: f64 = 1e-3;
@@ -82,7 +82,7 @@ impl VirtualNode {
     }
 
     /// Starts work of a process.
-    pub(crate) fn start(&mut self, process: usize, work: Work) -> MoveTicket {
+    pub(crate) fn start(&mut self, process: usize, work: TapeWork) -> MoveTicket {
         let ticket = MoveTicket(self.n_tickets);
         self.n_tickets += 1;
         let (kind, bytes) = self.flow_of(process, work);
@@ -136,24 +136,24 @@ impl VirtualNode {
         self.flows.retain(|flow| !is_done(flow));
     }
 
-    fn flow_of(&mut self, process: usize, work: Work) -> (FlowKind, u64) {
+    fn flow_of(&mut self, process: usize, work: TapeWork) -> (FlowKind, u64) {
         let rates = &self.rates;
         let memory = &mut self.processes[process];
         match work {
-            Work::Extend { to, .. } => {
+            TapeWork::Extend { to, .. } => {
                 let bytes = to.saturating_sub(memory.mapped);
                 memory.mapped = memory.mapped.max(to);
                 (FlowKind::Map, bytes)
             }
-            Work::Touch { to, .. } => (FlowKind::Touch { to }, to.saturating_sub(memory.touched)),
-            Work::Pin { to, .. } => {
+            TapeWork::Touch { to, .. } => (FlowKind::Touch { to }, to.saturating_sub(memory.touched)),
+            TapeWork::Pin { to, .. } => {
                 let bytes = to.saturating_sub(memory.pinned);
                 let touched = memory.touched.min(to).saturating_sub(memory.pinned);
                 let untouched = bytes - touched;
                 let seconds = touched as f64 / rates.pin + untouched as f64 / rates.pin_untouched;
                 (FlowKind::Pin { to, seconds_per_byte: seconds / bytes.max(1) as f64 }, bytes)
             }
-            Work::Copy { source, target, bytes } => {
+            TapeWork::Copy { source, target, bytes } => {
                 let kind = match deepest(source, target) {
                     (2.., _) => FlowKind::Spill,
                     (1, start) => {

@@ -9,7 +9,7 @@ use crate::settings::TapeSettings;
 use crate::simulated::mover::SimulatedMover;
 use crate::simulated::node::VirtualNode;
 use crate::simulated::rates::{NodeRates, PinningTurns};
-use crate::work::{StateId, TapeError, Work};
+use crate::work::{StateId, TapeError, TapeWork};
 
 /// The states of a process, and the time it computes before each push and each pop.
 #[derive(Clone, Debug)]
@@ -83,9 +83,9 @@ impl Blocking {
     }
 }
 
-/// Activity of a process.
+/// ProcessActivity of a process.
 #[derive(Clone, Copy, Debug)]
-enum Activity {
+enum ProcessActivity {
     Computing { until_seconds: f64 },
     Preparing { since_seconds: f64 },
     Calling { since_seconds: f64 },
@@ -96,8 +96,8 @@ enum Activity {
 struct RunningProcess {
     script: Script,
     driver: TapeDriver<SimulatedMover>,
-    activity: Activity,
-    preparation: Vec<Work>,
+    activity: ProcessActivity,
+    preparation: Vec<TapeWork>,
     pushed: Vec<StateId>,
     n_pushed: usize,
     blocking: Blocking,
@@ -120,7 +120,7 @@ impl NodeRun {
             for process in &mut processes {
                 process.proceed()?;
             }
-            if processes.iter().all(|process| matches!(process.activity, Activity::Finished)) {
+            if processes.iter().all(|process| matches!(process.activity, ProcessActivity::Finished)) {
                 break;
             }
             let ends = processes.iter().filter_map(RunningProcess::computes_until);
@@ -137,10 +137,10 @@ impl RunningProcess {
         let preparation = match preparation {
             Preparation::None => Vec::new(),
             Preparation::Direct { device_bytes, host_bytes } => {
-                vec![Work::Pin { level: 1, to: host_bytes }, Work::Extend { level: 0, to: device_bytes }]
+                vec![TapeWork::Pin { level: 1, to: host_bytes }, TapeWork::Extend { level: 0, to: device_bytes }]
             }
         };
-        let activity = Activity::Computing { until_seconds: mover.now_seconds() + script.interval_seconds };
+        let activity = ProcessActivity::Computing { until_seconds: mover.now_seconds() + script.interval_seconds };
         let driver = TapeDriver::new(settings, mover);
         let blocking = Blocking::default();
         Self { script, driver, activity, preparation, pushed: Vec::new(), n_pushed: 0, blocking }
@@ -148,7 +148,7 @@ impl RunningProcess {
 
     fn computes_until(&self) -> Option<f64> {
         match self.activity {
-            Activity::Computing { until_seconds } => Some(until_seconds),
+            ProcessActivity::Computing { until_seconds } => Some(until_seconds),
             _ => None,
         }
     }
@@ -162,17 +162,17 @@ impl RunningProcess {
         let now = self.now_seconds();
         loop {
             // The driver has no work while memory is prepared, and sees no ticket of it.
-            if let Activity::Preparing { since_seconds } = self.activity {
+            if let ProcessActivity::Preparing { since_seconds } = self.activity {
                 if self.driver.mover().poll().is_none() {
                     return Ok(());
                 }
                 self.blocking.push_seconds += now - since_seconds;
-                self.activity = Activity::Computing { until_seconds: now };
+                self.activity = ProcessActivity::Computing { until_seconds: now };
             }
             let reply = self.driver.pump();
             match self.activity {
-                Activity::Computing { until_seconds } if until_seconds <= now => self.begin_call(now),
-                Activity::Calling { since_seconds } => match reply {
+                ProcessActivity::Computing { until_seconds } if until_seconds <= now => self.begin_call(now),
+                ProcessActivity::Calling { since_seconds } => match reply {
                     Some(reply) => self.end_call(reply?, now - since_seconds, now),
                     None => return Ok(()),
                 },
@@ -185,10 +185,10 @@ impl RunningProcess {
         if let Some(work) = self.preparation.pop() {
             let begun = self.driver.mover().start(work);
             debug_assert!(begun.is_ok(), "a simulated mover starts all work");
-            self.activity = Activity::Preparing { since_seconds: now };
+            self.activity = ProcessActivity::Preparing { since_seconds: now };
             return;
         }
-        self.activity = Activity::Calling { since_seconds: now };
+        self.activity = ProcessActivity::Calling { since_seconds: now };
         if let Some(&bytes) = self.script.state_bytes.get(self.n_pushed) {
             self.driver.begin_push(bytes);
             let is_concurrent = self.driver.policy().is_touching_concurrently();
@@ -211,9 +211,9 @@ impl RunningProcess {
         }
         self.activity = if self.n_pushed == self.script.state_bytes.len() && self.pushed.is_empty() {
             self.blocking.end_seconds = now;
-            Activity::Finished
+            ProcessActivity::Finished
         } else {
-            Activity::Computing { until_seconds: now + self.script.interval_seconds }
+            ProcessActivity::Computing { until_seconds: now + self.script.interval_seconds }
         };
     }
 }

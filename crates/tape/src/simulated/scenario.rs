@@ -1,4 +1,5 @@
-//! Scenarios of the published evaluation (Maurya et al., HiPC 2022), and the approaches it compares.
+//! Scenarios of the published evaluation (Maurya et al., HiPC 2022), and the approaches it
+//! compares.
 
 use crate::settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 use crate::simulated::rates::{NodeRates, PinningTurns};
@@ -46,7 +47,7 @@ impl Approach {
 
 /// A machine and what its processes push.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct MachineScenario {
     /// Rates of the machine.
     pub rates: NodeRates,
     /// Computation before each push and pop.
@@ -59,7 +60,7 @@ pub struct Scenario {
     pub states: Vec<Vec<u64>>,
 }
 
-impl Scenario {
+impl MachineScenario {
     /// States of one size; 4 GiB of device memory and 32 GiB of the host's for each process.
     #[must_use]
     pub fn large_host(rates: NodeRates, n_processes: usize, interval_seconds: f64) -> Self {
