@@ -327,13 +327,8 @@ impl TapePolicy {
         }
         let scores = self.scores(level, distance);
         let victims = self.levels[level].ring.window(bytes, usable, |id| scores.get(&id).copied())?;
-        let is_free = |id: &StateId| {
-            let state = self.states.get(*id);
-            state.is_some_and(|state| {
-                state.is_drained(level) && state.residences[level].is_some_and(|residence| residence.n_readers == 0)
-            })
-        };
-        if victims.iter().all(is_free) {
+        // A drained state that is being read has no score.
+        if victims.iter().all(|id| self.states.get(*id).is_some_and(|state| state.is_drained(level))) {
             victims.iter().for_each(|&id| self.evict(id, level));
             return self.levels[level].ring.fit(bytes, usable);
         }

@@ -1,53 +1,48 @@
-//! Figures of Maurya et al. (HiPC 2022) in virtual time.
-use recoup_tape::simulated::*;
-use recoup_tape::*;
-fn main() {
-    let a = NodeRates::a100();
-    for ms in [5.0, 10.0, 20.0, 40.0] {
-        for n in [1, 8] {
-            let s = MachineScenario::large_device(a.clone(), n, ms * 1e-3);
-            let d = s.run(Approach::Direct).unwrap();
-            let o = s.run(Approach::PUBLISHED).unwrap();
-            println!(
-                "4 n={n} {ms} ms: direct {:.3} {:.3} ours {:.3} {:.3}: {:.1} % {:.1} %",
-                d.push_seconds,
-                d.total_seconds(),
-                o.push_seconds,
-                o.total_seconds(),
-                100.0 * (1.0 - o.push_seconds / d.push_seconds),
-                100.0 * (1.0 - o.total_seconds() / d.total_seconds())
-            );
-        }
-    }
-    let show = |what: &str, s: &MachineScenario| {
-        let d = s.run(Approach::Direct).unwrap();
-        print!("{what}: direct {:.2}/{:.2}", d.push_seconds, d.total_seconds());
-        let w = |touching, turns| Approach::Whole { touching, turns };
-        for (name, ap) in [
-            ("publ", Approach::PUBLISHED),
-            ("chunk", Approach::Chunked),
-            ("memset", Approach::Memset { touch: 3e9, pin: 10e9 }),
-            ("seq", w(Some(TouchMode::Sequential), PinningTurns::Serial)),
-            ("con", w(Some(TouchMode::Concurrent), PinningTurns::Serial)),
-            ("never", w(Some(TouchMode::Never), PinningTurns::Serial)),
-            ("par", w(None, PinningTurns::Parallel)),
-        ] {
-            let o = s.run(ap).unwrap();
-            print!(
-                "  {name} {:.2}/{:.2} x{:.1}/{:.1} c{}",
-                o.push_seconds,
-                o.total_seconds(),
-                d.push_seconds / o.push_seconds,
-                d.total_seconds() / o.total_seconds(),
-                o.n_concurrent
-            );
-        }
-        println!();
+//! The published evaluation of the incremental cache (Maurya et al., HiPC 2022, hal-03799226) in
+//! virtual time: Figures 3 to 6 beside the published numbers.
+//!
+//! `cargo run --release -p recoup-tape --example hipc22 -- DIR`
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+mod draw;
+mod figures;
+mod table;
+
+use recoup_tape::simulated::NodeRates;
+
+/// The text printed without arguments.
+const HELP: &str = "\
+Figures 3 to 6 of Maurya et al. (HiPC 2022, hal-03799226) in virtual time.
+
+Usage: hipc22 DIR
+
+DIR  where the text and the drawings (SVG) go; made if missing";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let Some(folder) = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from) else {
+        println!("{HELP}");
+        return Ok(());
     };
-    for n in [1, 2, 4, 8] {
-        show(&format!("6 n={n}"), &MachineScenario::large_host(a.clone(), n, 0.02));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let rates = NodeRates::a100();
+    let mut text = String::new();
+    for make in figures::ALL {
+        let sheet = make(&rates)?;
+        let printed = sheet.text();
+        println!("{printed}");
+        text += &printed;
+        text.push('\n');
+        for (name, scene) in sheet.drawings {
+            write(&folder.join(format!("{name}.svg")), &draw::svg(&scene))?;
+        }
     }
-    for ms in [5.0, 10.0, 20.0, 30.0, 35.0, 40.0, 50.0, 80.0, 100.0] {
-        show(&format!("5 {ms}"), &MachineScenario::large_host(a.clone(), 8, ms * 1e-3));
-    }
+    write(&folder.join("all.txt"), text.trim_end())?;
+    println!("text and drawings are in {}", folder.display());
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, format!("{text}\n")).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -50,9 +50,8 @@ impl NodeRates {
     /// devices; 3 GB/s to untouched pages; registration 3 GB/s, shared by all processes.
     ///
     /// Not stated, thus parameters: `touch` with pages of 2 MB, `together`, `pin` of touched pages,
-    /// and `spill`. The first two are near the lower end of what the overheads in Figure 6a allow.
-    /// `pin` follows from the difference between Figures 6b and 6a for one process: 32 GiB in 0.96
-    /// s.
+    /// and `spill`. The first two are fitted to Figure 6a for eight processes. `pin` is fitted to
+    /// the difference between Figures 6b and 6a for one process: 32 GiB in 0.96 s.
     #[must_use]
     pub fn a100() -> Self {
         Self {

@@ -147,7 +147,11 @@ impl Witness {
                 .iter()
                 .flat_map(|level| &level.contents)
                 .any(|other| other.id == content.id && other.is_whole);
-            if content.is_whole && self.live.contains(&content.id) && !is_elsewhere {
+            let is_needed = content.is_whole && self.live.contains(&content.id);
+            if is_needed && self.levels[level].mapped < self.levels[level].bytes && self.n_failed == 0 {
+                self.note(format!("level {level}: {:?} left before all memory was mapped", content.id));
+            }
+            if is_needed && !is_elsewhere {
                 self.note(format!("level {level}: {:?} left before it was drained", content.id));
             }
         }
