@@ -5,11 +5,18 @@
 //! the iterate the program brought. Directions and what a recurrence needs belong to the other
 //! operator; everything else is the application's own and comes back.
 
-use recoup_core::{Registered, Role, Values, Variable, summed};
+use std::borrow::Cow;
+
+use recoup_core::{
+    ElementType, HeldValues, Lent, Registered, Role, Values, ValuesMut, Variable, VariableRecord, each, summed,
+};
 
 use crate::candidate::Candidate;
+use crate::chain::Decoded;
 use crate::fingerprint::SessionProblem;
-use crate::staging::Buffer;
+use crate::near::is_vector;
+use crate::placed::PlacedValues;
+use crate::staging::afar_error;
 use crate::{PipelineError, Session};
 
 /// Residual norms, for the problem at hand, of two iterates; NaN where no iterate has the
@@ -50,13 +57,13 @@ impl Session {
     ) -> Result<Option<Guess>, PipelineError> {
         let (Some(problem), Some(_)) = (&self.problem, candidate.difference) else { return Ok(None) };
         let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
-        let pair = pair(&variables, candidate, problem.reference.operator.rows());
+        let pair = each(self.comm.as_ref(), pair(&variables, candidate, problem.reference.operator.rows()))?;
         if self.comm.max(i64::from(pair.is_none()))? > 0 {
             return Ok(Some(Guess { restored_norm: f64::NAN, own_norm: f64::NAN }));
         }
-        let (own, restored) = pair.unwrap_or_default();
-        let own_norm = self.norm_of(problem, own)?;
-        let restored_norm = self.norm_of(problem, restored)?;
+        let IteratePair { own, restored } = pair.unwrap_or_default();
+        let own_norm = self.norm_of(problem, &own)?;
+        let restored_norm = self.norm_of(problem, &restored)?;
         Ok(Some(Guess { restored_norm, own_norm }))
     }
 
@@ -71,17 +78,47 @@ impl Session {
     }
 }
 
-/// Returns the owners' iterate and that of the version: doubles, one per row of the operator.
-fn pair<'a>(variables: &[Variable<'a>], candidate: &'a Candidate, rows: usize) -> Option<(&'a [f64], &'a [f64])> {
-    variables.iter().filter(|variable| variable.role == Role::Iterate).find_map(|variable| {
-        let decoded = candidate.variables.iter().find(|decoded| decoded.record.name == variable.name)?;
-        match (variable.values.near(), decoded.values.near()) {
-            (Some(Values::F64(own)), Some(Buffer::F64(restored))) if own.len() == rows => {
-                Some((own, restored.get(..rows)?))
+/// The owners' iterate and that of a version, here.
+#[derive(Default)]
+struct IteratePair<'a> {
+    own: Cow<'a, [f64]>,
+    restored: Cow<'a, [f64]>,
+}
+
+/// Returns the pair if both are doubles, one per row of the operator; fetched if they rest
+/// elsewhere.
+fn pair<'a>(
+    variables: &[Variable<'a>],
+    candidate: &'a Candidate,
+    rows: usize,
+) -> Result<Option<IteratePair<'a>>, PipelineError> {
+    for variable in variables.iter().filter(|variable| variable.role == Role::Iterate) {
+        let decoded = candidate.variables.iter().find(|decoded| decoded.record.name == variable.name);
+        let Some(Decoded { record, values, .. }) = decoded.filter(|decoded| is_vector(&decoded.record, rows)) else {
+            continue;
+        };
+        let own = match variable.values {
+            Lent::Near(Values::F64(own)) if own.len() == rows => Cow::from(own),
+            Lent::Afar(own) if own.element() == ElementType::F64 && own.len() == rows => {
+                let held = own.hold(rows, None).map_err(afar_error(record))?;
+                Cow::from(fetched(held.as_ref(), record, rows)?)
             }
-            _ => None,
-        }
-    })
+            _ => continue,
+        };
+        let restored = match values {
+            PlacedValues::Near(restored) => Cow::from(restored.doubles(rows)),
+            PlacedValues::Held(restored) => Cow::from(fetched(restored.as_ref(), record, rows)?),
+        };
+        return Ok(Some(IteratePair { own, restored }));
+    }
+    Ok(None)
+}
+
+/// Fetches the rows of a vector.
+fn fetched(held: &dyn HeldValues, record: &VariableRecord, rows: usize) -> Result<Vec<f64>, PipelineError> {
+    let mut values = vec![0.0; rows];
+    held.fetch(0, ValuesMut::F64(&mut values)).map_err(afar_error(record))?;
+    Ok(values)
 }
 
 #[cfg(test)]

@@ -1,0 +1,144 @@
+//! A tape: a policy and the mover that works for it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::mover::{EndedMove, MoveTicket, Mover};
+use crate::policy::{TapeAction, TapeEvent, TapePolicy};
+use crate::settings::TapeSettings;
+use crate::work::{StateId, TapeError, WorkId};
+
+/// Work that a mover has, and its start.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    work: WorkId,
+    since_seconds: f64,
+}
+
+/// A policy with its mover.
+#[derive(Debug)]
+pub struct TapeDriver<M> {
+    policy: TapePolicy,
+    mover: M,
+    begun: BTreeMap<MoveTicket, Begun>,
+    reply: Option<Result<StateId, TapeError>>,
+    /// The answer to the last call.
+    answered_seconds: f64,
+}
+
+impl<M: Mover> TapeDriver<M> {
+    /// Makes a tape whose levels begin to grow.
+    #[must_use]
+    pub fn new(settings: TapeSettings, mover: M) -> Self {
+        let mut policy = TapePolicy::new(settings);
+        let actions = policy.start();
+        let answered_seconds = mover.now_seconds();
+        let mut driver = Self { policy, mover, begun: BTreeMap::new(), reply: None, answered_seconds };
+        driver.act(actions);
+        driver
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub fn policy(&self) -> &TapePolicy {
+        &self.policy
+    }
+
+    /// Returns the mover.
+    #[must_use]
+    pub fn mover(&mut self) -> &mut M {
+        &mut self.mover
+    }
+
+    /// Pushes a state and waits until its bytes are on the tape.
+    ///
+    /// # Errors
+    /// [`TapeError`]; then the tape is as it was.
+    pub fn push(&mut self, bytes: u64) -> Result<StateId, TapeError> {
+        self.begin_push(bytes);
+        self.finish()
+    }
+
+    /// Pops a state and waits until the program has its bytes.
+    ///
+    /// # Errors
+    /// [`TapeError`]; a state whose copy failed is still on the tape.
+    pub fn pop(&mut self, id: StateId) -> Result<StateId, TapeError> {
+        self.begin_pop(id);
+        self.finish()
+    }
+
+    /// Announces the next pops. States that are not named follow in reverse order.
+    pub fn announce(&mut self, order: Vec<StateId>) {
+        self.tell(TapeEvent::Announce(order));
+    }
+
+    /// Begins to fetch, before the first pop.
+    pub fn turn(&mut self) {
+        self.tell(TapeEvent::Turn);
+    }
+
+    /// Begins a push; [`TapeDriver::pump`] returns its answer.
+    pub fn begin_push(&mut self, bytes: u64) {
+        let interval_seconds = self.mover.now_seconds() - self.answered_seconds;
+        self.tell(TapeEvent::Push { bytes, interval_seconds });
+    }
+
+    /// Begins a pop; [`TapeDriver::pump`] returns its answer.
+    pub fn begin_pop(&mut self, id: StateId) {
+        self.tell(TapeEvent::Pop { id });
+    }
+
+    /// Takes in what has ended, and returns the answer to the call if there is one. Waits for
+    /// nothing.
+    pub fn pump(&mut self) -> Option<Result<StateId, TapeError>> {
+        while let Some(ended) = self.mover.poll() {
+            self.end(ended);
+        }
+        self.reply.take().inspect(|_| self.answered_seconds = self.mover.now_seconds())
+    }
+
+    /// Waits for the answer to the call. The policy answers each call when nothing is under way.
+    fn finish(&mut self) -> Result<StateId, TapeError> {
+        loop {
+            if let Some(reply) = self.pump() {
+                return reply;
+            }
+            match self.mover.wait() {
+                Some(ended) => self.end(ended),
+                None => assert!(self.reply.is_some(), "the policy answers when nothing is under way"),
+            }
+        }
+    }
+
+    fn end(&mut self, ended: EndedMove) {
+        let begun = self.begun.remove(&ended.ticket);
+        let Some(Begun { work, since_seconds }) = begun else { return };
+        let seconds = self.mover.now_seconds() - since_seconds;
+        self.tell(TapeEvent::Ended { work, is_done: ended.result.is_ok(), seconds });
+    }
+
+    fn tell(&mut self, event: TapeEvent) {
+        let actions = self.policy.handle(event);
+        self.act(actions);
+    }
+
+    /// Starts work. Work that cannot start has failed, which may lead to other work.
+    fn act(&mut self, actions: Vec<TapeAction>) {
+        let mut actions = VecDeque::from(actions);
+        while let Some(action) = actions.pop_front() {
+            match action {
+                TapeAction::Reply(reply) => self.reply = Some(reply),
+                TapeAction::Start { id, work } => match self.mover.start(work) {
+                    Ok(ticket) => {
+                        let since_seconds = self.mover.now_seconds();
+                        self.begun.insert(ticket, Begun { work: id, since_seconds });
+                    }
+                    Err(_) => {
+                        let failed = TapeEvent::Ended { work: id, is_done: false, seconds: 0.0 };
+                        actions.extend(self.policy.handle(failed));
+                    }
+                },
+            }
+        }
+    }
+}

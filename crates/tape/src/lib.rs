@@ -1,0 +1,29 @@
+//! States of a forward pass, kept in levels of memory and given back in reverse or any known order.
+//!
+//! The levels are an incremental cache: memory is mapped, touched and registered while it is in
+//! use, so a run does not begin with minutes of allocation. [`TapePolicy`] decides, a [`Mover`]
+//! works, and a [`TapeDriver`] joins them. [`simulated`] moves nothing and counts virtual time.
+//!
+//! Promises: a state that was pushed is given back whole, or its pop is an error. Must not know
+//! what states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
+//! (hal-03799226).
+
+mod driver;
+mod level;
+mod mover;
+mod policy;
+mod ring;
+mod settings;
+mod state;
+mod touching;
+mod work;
+
+pub mod simulated;
+
+pub use driver::TapeDriver;
+pub use mover::{EndedMove, MoveError, MoveTicket, Mover};
+pub use policy::{TapeAction, TapeEvent, TapePolicy};
+pub use ring::PlaceRing;
+pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
+pub use touching::{TouchMode, TouchModel};
+pub use work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};

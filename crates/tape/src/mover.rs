@@ -1,0 +1,47 @@
+//! The place where work is done: on a device, in memory of the host, or in virtual time.
+
+use crate::work::TapeWork;
+
+/// Names work under way in a mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MoveTicket(pub u64);
+
+/// Work that has ended.
+#[derive(Clone, Debug)]
+pub struct EndedMove {
+    /// Name that [`Mover::start`] gave.
+    pub ticket: MoveTicket,
+    /// Its error, if it failed.
+    pub result: Result<(), MoveError>,
+}
+
+/// Errors of a mover.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{work:?} failed: {reason}")]
+pub struct MoveError {
+    /// The work.
+    pub work: TapeWork,
+    /// Message of the system or the driver.
+    pub reason: String,
+}
+
+/// Memory in levels, and copies between them.
+///
+/// Work under way at the same time never writes bytes that other work uses. A mover registers
+/// memory in turn with the other movers of the machine, and cuts copies where registrations meet.
+pub trait Mover {
+    /// Starts work.
+    ///
+    /// # Errors
+    /// [`MoveError`] if it could not be started; then nothing of it is under way.
+    fn start(&mut self, work: TapeWork) -> Result<MoveTicket, MoveError>;
+
+    /// Returns work that has ended since the last call, if there is any.
+    fn poll(&mut self) -> Option<EndedMove>;
+
+    /// Waits until work ends, and returns it. `None` if no work is under way.
+    fn wait(&mut self) -> Option<EndedMove>;
+
+    /// Seconds since some moment before the first call.
+    fn now_seconds(&self) -> f64;
+}

@@ -1,0 +1,519 @@
+//! The policy of a tape: a state machine that is told what happened, and says what to do.
+//!
+//! Promises: no state leaves a level before a level below has all of it, nor before the level has
+//! all its memory and is full. No place is given out while bytes of it are read or written. Each
+//! call is answered: with an error if nothing is under way that could make room. Must not know
+//! time, threads or memory; a [`Mover`](crate::Mover) does the work. Source: Maurya, Nicolae,
+//! Rafique, Elsayed, Tonellot, Cappello, HiPC 2022 (hal-03799226).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::level::{CacheLevel, GrowthMoment, GrowthStep};
+use crate::settings::{Eviction, TapeSettings};
+use crate::state::{Residence, TapeStates};
+use crate::touching::{MeasuredRate, TouchMode};
+use crate::work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};
+
+/// Events that a policy is told.
+#[derive(Clone, Debug)]
+pub enum TapeEvent {
+    /// The program pushes a state and waits.
+    Push {
+        /// Bytes of the state.
+        bytes: u64,
+        /// Time since its last call was answered.
+        interval_seconds: f64,
+    },
+    /// The program pops a state and waits.
+    Pop {
+        /// The state.
+        id: StateId,
+    },
+    /// The program announces the next pops. States that are not named follow in reverse order.
+    Announce(Vec<StateId>),
+    /// The program begins to read; fetching may begin.
+    Turn,
+    /// Work has ended.
+    Ended {
+        /// The work.
+        work: WorkId,
+        /// Success of the work.
+        is_done: bool,
+        /// Time it took.
+        seconds: f64,
+    },
+}
+
+/// Actions that a policy asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TapeAction {
+    /// Start this work.
+    Start {
+        /// Name of the work, for [`TapeEvent::Ended`].
+        id: WorkId,
+        /// The work.
+        work: TapeWork,
+    },
+    /// Answer the call of the program.
+    Reply(Result<StateId, TapeError>),
+}
+
+/// Direction in which the program goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TapePass {
+    Forward,
+    Backward,
+}
+
+/// The call in which the program waits.
+#[derive(Clone, Copy, Debug)]
+struct ProgramCall {
+    id: StateId,
+    kind: CallKind,
+    /// Its copy is under way.
+    is_copying: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallKind {
+    Push,
+    Pop,
+}
+
+/// Meaning of work that is under way.
+#[derive(Clone, Copy, Debug)]
+enum Purpose {
+    Grow { level: usize, step: GrowthStep, is_disturbed: bool },
+    Store { id: StateId, level: usize },
+    Give { id: StateId, level: usize },
+    Drain { id: StateId, level: usize, measures: Option<MeasuredRate> },
+    Fetch { id: StateId, level: usize },
+}
+
+/// The policy of a tape.
+#[derive(Clone, Debug)]
+pub struct TapePolicy {
+    levels: Vec<CacheLevel>,
+    eviction: Eviction,
+    states: TapeStates,
+    pass: TapePass,
+    call: Option<ProgramCall>,
+    under_way: BTreeMap<WorkId, Purpose>,
+    n_works: u64,
+    /// States that must be drained to make room, for each level.
+    urgent: Vec<BTreeSet<StateId>>,
+    actions: Vec<TapeAction>,
+}
+
+impl TapePolicy {
+    /// Makes the policy of these settings.
+    ///
+    /// # Panics
+    /// If there is no level.
+    #[must_use]
+    pub fn new(settings: TapeSettings) -> Self {
+        assert!(!settings.levels.is_empty(), "a tape has a level");
+        let levels: Vec<CacheLevel> = settings.levels.into_iter().map(CacheLevel::new).collect();
+        Self {
+            urgent: vec![BTreeSet::new(); levels.len()],
+            levels,
+            eviction: settings.eviction,
+            states: TapeStates::default(),
+            pass: TapePass::Forward,
+            call: None,
+            under_way: BTreeMap::new(),
+            n_works: 0,
+            actions: Vec::new(),
+        }
+    }
+
+    /// Begins to give levels their memory.
+    #[must_use]
+    pub fn start(&mut self) -> Vec<TapeAction> {
+        self.advance();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Returns what to do after an event.
+    ///
+    /// # Panics
+    /// If the program calls while it waits, or work ends that is not under way.
+    #[must_use]
+    pub fn handle(&mut self, event: TapeEvent) -> Vec<TapeAction> {
+        match event {
+            TapeEvent::Push { bytes, interval_seconds } => self.begin_push(bytes, interval_seconds),
+            TapeEvent::Pop { id } => self.begin_pop(id),
+            TapeEvent::Announce(order) => self.states.announce(order),
+            TapeEvent::Turn => self.pass = TapePass::Backward,
+            TapeEvent::Ended { work, is_done, seconds } => self.end(work, is_done, seconds),
+        }
+        self.advance();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Number of states it keeps a record of: those on the tape, and those that leave.
+    #[must_use]
+    pub fn n_states(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Number of bytes of a level that may be used; it only rises.
+    #[must_use]
+    pub fn usable_bytes(&self, level: usize) -> u64 {
+        self.levels[level].usable()
+    }
+
+    /// Returns whether pages of a level are touched during copies.
+    #[must_use]
+    pub fn is_touching_concurrently(&self) -> bool {
+        self.levels.iter().any(|level| level.mode() == TouchMode::Concurrent)
+    }
+
+    fn begin_push(&mut self, bytes: u64, interval_seconds: f64) {
+        assert!(self.call.is_none(), "one call at a time");
+        self.pass = TapePass::Forward;
+        let largest = self.levels.iter().map(CacheLevel::bytes).max().unwrap_or(0);
+        if bytes == 0 || bytes > largest {
+            self.actions.push(TapeAction::Reply(Err(TapeError::TooLarge { bytes, largest })));
+            return;
+        }
+        self.levels.iter_mut().for_each(|level| level.choose_mode(bytes, interval_seconds));
+        let id = self.states.add(bytes, self.levels.len());
+        self.call = Some(ProgramCall { id, kind: CallKind::Push, is_copying: false });
+    }
+
+    fn begin_pop(&mut self, id: StateId) {
+        assert!(self.call.is_none(), "one call at a time");
+        self.pass = TapePass::Backward;
+        let is_there = self.states.get(id).is_some_and(|state| !state.is_consumed);
+        if is_there {
+            self.call = Some(ProgramCall { id, kind: CallKind::Pop, is_copying: false });
+        } else {
+            self.actions.push(TapeAction::Reply(Err(TapeError::Unknown { id })));
+        }
+    }
+
+    /// Starts all work that may begin now.
+    fn advance(&mut self) {
+        loop {
+            let before = self.actions.len();
+            self.serve(false);
+            for level in 0..self.levels.len() - 1 {
+                self.drain(level);
+                self.fetch(level);
+            }
+            self.grow();
+            if self.actions.len() == before {
+                break;
+            }
+        }
+        if self.under_way.is_empty() {
+            self.serve(true);
+        }
+    }
+
+    /// Starts the copy of the call. A push takes the first level that is large enough, or, at a
+    /// last attempt, the first one with room.
+    fn serve(&mut self, is_last_attempt: bool) {
+        let Some(call) = self.call.filter(|call| !call.is_copying) else { return };
+        match call.kind {
+            CallKind::Push => self.serve_push(call.id, is_last_attempt),
+            CallKind::Pop => self.serve_pop(call.id),
+        }
+    }
+
+    fn serve_push(&mut self, id: StateId, is_last_attempt: bool) {
+        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
+        let mut levels = (0..self.levels.len()).filter(|&level| self.levels[level].bytes() >= bytes);
+        let levels: Vec<usize> = if is_last_attempt { levels.collect() } else { levels.next().into_iter().collect() };
+        for level in levels {
+            if let Some(extent) = self.room(level, bytes, None) {
+                self.arrive(id, level, extent);
+                let target = Location::Level { level, start: extent.start };
+                self.begin(Purpose::Store { id, level }, TapeWork::Copy { source: Location::Program, target, bytes });
+                self.call = Some(ProgramCall { id, kind: CallKind::Push, is_copying: true });
+                return;
+            }
+        }
+        if is_last_attempt {
+            self.states.remove(id);
+            self.reply(Err(TapeError::Full { bytes }));
+        }
+    }
+
+    /// Gives a state from the fastest level that has it, unless it is on its way to a faster one.
+    fn serve_pop(&mut self, id: StateId) {
+        let Some(state) = self.states.get(id) else { return };
+        let Some(level) = state.nearest() else { return };
+        if state.comes_nearer(level) {
+            return;
+        }
+        let bytes = state.bytes;
+        let Some(source) = self.read(id, level) else { return };
+        self.begin(Purpose::Give { id, level }, TapeWork::Copy { source, target: Location::Program, bytes });
+        self.call = Some(ProgramCall { id, kind: CallKind::Pop, is_copying: true });
+    }
+
+    /// Copies a state from `level` to the next one: one that must leave, or, on the way forward,
+    /// the oldest.
+    fn drain(&mut self, level: usize) {
+        if self.is_busy(level, true) {
+            return;
+        }
+        let next = level + 1;
+        let fits = |bytes: u64| bytes <= self.levels[next].bytes();
+        let wants =
+            |id: &StateId| self.states.get(*id).is_some_and(|state| state.wants_drain(level) && fits(state.bytes));
+        let urgent = self.urgent[level].iter().copied().find(wants);
+        let forward = || self.states.iter().map(|(id, _)| id).find(wants);
+        let is_forward = self.pass == TapePass::Forward;
+        let Some(id) = urgent.or_else(|| if is_forward { forward() } else { None }) else { return };
+        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
+        let Some(extent) = self.room(next, bytes, None) else { return };
+        if self.levels[next].waits_for_pages(extent) {
+            return;
+        }
+        let measures = self.rate_of_copy(next, extent);
+        let Some(source) = self.read(id, level) else { return };
+        self.arrive(id, next, extent);
+        let target = Location::Level { level: next, start: extent.start };
+        self.begin(Purpose::Drain { id, level, measures }, TapeWork::Copy { source, target, bytes });
+    }
+
+    /// Copies the state that is popped next, of those that are not there, from the next level to
+    /// this one. It takes the room of none that is popped before it.
+    fn fetch(&mut self, level: usize) {
+        if self.pass == TapePass::Forward || self.is_busy(level, false) {
+            return;
+        }
+        let popped = self.call.map(|call| call.id);
+        let wants = |id: &StateId| {
+            let fits = |bytes: u64| bytes <= self.levels[level].bytes();
+            self.states.get(*id).is_some_and(|state| state.wants_fetch(level) && fits(state.bytes))
+        };
+        let next = self.states.upcoming().enumerate().find(|(_, id)| Some(*id) != popped && wants(id));
+        let Some((distance, id)) = next else { return };
+        let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
+        let Some(extent) = self.room(level, bytes, Some(distance)) else { return };
+        let Some(source) = self.read(id, level + 1) else { return };
+        self.arrive(id, level, extent);
+        let target = Location::Level { level, start: extent.start };
+        self.begin(Purpose::Fetch { id, level }, TapeWork::Copy { source, target, bytes });
+    }
+
+    /// Starts the next steps with which levels grow.
+    fn grow(&mut self) {
+        for level in 0..self.levels.len() {
+            let is_copying = level > 0 && (self.is_busy(level - 1, true) || self.is_busy(level - 1, false));
+            let moment = GrowthMoment { is_copying, is_called: self.call.is_some() };
+            while let Some(step) = self.levels[level].next_step(moment) {
+                let work = match step {
+                    GrowthStep::Extend(to) => TapeWork::Extend { level, to },
+                    GrowthStep::Touch(to) => TapeWork::Touch { level, to },
+                    GrowthStep::Pin(to) => TapeWork::Pin { level, to },
+                };
+                self.begin(Purpose::Grow { level, step, is_disturbed: is_copying }, work);
+            }
+        }
+    }
+
+    /// Returns free bytes of a level. States leave for them if the level is complete and full,
+    /// those that are popped within `distance` excepted. Otherwise they are drained first.
+    fn room(&mut self, level: usize, bytes: u64, distance: Option<usize>) -> Option<Extent> {
+        let usable = self.levels[level].usable();
+        let free = self.levels[level].ring.fit(bytes, usable);
+        if free.is_some() || !self.levels[level].is_complete() || level + 1 == self.levels.len() {
+            return free;
+        }
+        let scores = self.scores(level, distance);
+        let victims = self.levels[level].ring.window(bytes, usable, |id| scores.get(&id).copied())?;
+        // A drained state that is being read has no score.
+        if victims.iter().all(|id| self.states.get(*id).is_some_and(|state| state.is_drained(level))) {
+            victims.iter().for_each(|&id| self.evict(id, level));
+            return self.levels[level].ring.fit(bytes, usable);
+        }
+        self.urgent[level] = victims.into_iter().collect();
+        None
+    }
+
+    /// Scores of the states that may leave a level; the least leaves first.
+    fn scores(&self, level: usize, distance: Option<usize>) -> BTreeMap<StateId, f64> {
+        let distances = self.states.distances();
+        let mut undrained_bytes = 0;
+        let mut scores = BTreeMap::new();
+        for (id, state) in self.states.iter() {
+            let Some(residence) = state.residences[level] else { continue };
+            let is_drained = state.is_drained(level);
+            let is_moving = !residence.is_whole || (residence.n_readers > 0 && is_drained);
+            let can_drain = is_drained || (!state.has_failed() && state.bytes <= self.levels[level + 1].bytes());
+            let position = distances.get(&id).copied().unwrap_or(usize::MAX);
+            if is_moving || !can_drain || distance.is_some_and(|needed| position <= needed) {
+                continue;
+            }
+            undrained_bytes += if is_drained { 0 } else { state.bytes };
+            let waiting = if is_drained { 0.0 } else { undrained_bytes as f64 };
+            let score = match self.eviction {
+                Eviction::Fifo => id.0 as f64,
+                Eviction::KnownOrder => waiting + state.bytes as f64 / (position as f64 + 1.0),
+            };
+            scores.insert(id, score);
+        }
+        scores
+    }
+
+    fn evict(&mut self, id: StateId, level: usize) {
+        self.urgent[level].remove(&id);
+        let residence = self.states.get_mut(id).and_then(|state| state.residences[level].take());
+        if let Some(residence) = residence {
+            self.levels[level].ring.free(residence.extent);
+        }
+    }
+
+    /// Reserves the place of a copy that begins.
+    fn arrive(&mut self, id: StateId, level: usize, extent: Extent) {
+        self.levels[level].ring.take(id, extent);
+        if let Some(state) = self.states.get_mut(id) {
+            state.residences[level] = Some(Residence { extent, is_whole: false, n_readers: 0 });
+        }
+    }
+
+    /// Notes a copy that reads a state from a level, and returns from where.
+    fn read(&mut self, id: StateId, level: usize) -> Option<Location> {
+        let residence = self.states.get_mut(id)?.residences[level].as_mut()?;
+        residence.n_readers += 1;
+        Some(Location::Level { level, start: residence.extent.start })
+    }
+
+    fn begin(&mut self, purpose: Purpose, work: TapeWork) {
+        let id = WorkId(self.n_works);
+        self.n_works += 1;
+        self.under_way.insert(id, purpose);
+        self.actions.push(TapeAction::Start { id, work });
+    }
+
+    /// Returns whether a copy between `level` and the next one is under way: down or up.
+    fn is_busy(&self, level: usize, is_down: bool) -> bool {
+        self.under_way.values().any(|purpose| match purpose {
+            Purpose::Drain { level: from, .. } => is_down && *from == level,
+            Purpose::Fetch { level: to, .. } => !is_down && *to == level,
+            _ => false,
+        })
+    }
+
+    fn end(&mut self, work: WorkId, is_done: bool, seconds: f64) {
+        let purpose = self.under_way.remove(&work);
+        assert!(purpose.is_some(), "{work:?} is not under way");
+        match purpose {
+            Some(Purpose::Grow { level, step, is_disturbed }) => {
+                self.learn_touching(level, step, is_disturbed, seconds);
+                self.levels[level].end_step(step, is_done);
+            }
+            Some(Purpose::Store { id, level }) => {
+                self.end_arrival(id, level, is_done);
+                if !is_done {
+                    self.states.remove(id);
+                }
+                self.reply(if is_done { Ok(id) } else { Err(TapeError::Copy { id }) });
+            }
+            Some(Purpose::Give { id, level }) => {
+                if let Some(state) = self.states.get_mut(id) {
+                    state.is_consumed = is_done;
+                }
+                self.end_reading(id, level);
+                self.reply(if is_done { Ok(id) } else { Err(TapeError::Copy { id }) });
+            }
+            Some(Purpose::Drain { id, level, measures }) => {
+                self.learn_copy(id, level + 1, measures, seconds);
+                self.end_move(id, is_done);
+                self.end_arrival(id, level + 1, is_done);
+                self.end_reading(id, level);
+            }
+            Some(Purpose::Fetch { id, level }) => {
+                self.end_move(id, is_done);
+                self.end_arrival(id, level, is_done);
+                self.end_reading(id, level + 1);
+            }
+            None => {}
+        }
+    }
+
+    fn end_move(&mut self, id: StateId, is_done: bool) {
+        if let Some(state) = self.states.get_mut(id).filter(|_| !is_done) {
+            state.count_failure();
+        }
+    }
+
+    /// Makes a copy that arrived whole, or gives its place back.
+    fn end_arrival(&mut self, id: StateId, level: usize, is_done: bool) {
+        let Some(state) = self.states.get_mut(id) else { return };
+        let Some(residence) = state.residences[level].as_mut() else { return };
+        residence.is_whole = true;
+        let extent = residence.extent;
+        if is_done {
+            self.levels[level].note_written(extent);
+            self.urgent[..level].iter_mut().for_each(|urgent| _ = urgent.remove(&id));
+        } else {
+            self.evict(id, level);
+        }
+        self.release(id);
+    }
+
+    fn end_reading(&mut self, id: StateId, level: usize) {
+        let residence = self.states.get_mut(id).and_then(|state| state.residences[level].as_mut());
+        if let Some(residence) = residence {
+            residence.n_readers -= 1;
+        }
+        self.release(id);
+    }
+
+    /// Frees the places of a consumed state that nothing uses, and forgets it after the last.
+    fn release(&mut self, id: StateId) {
+        let Some(state) = self.states.get(id).filter(|state| state.is_consumed) else { return };
+        let is_idle = |residence: &Residence| residence.is_whole && residence.n_readers == 0;
+        let levels = 0..self.levels.len();
+        let idle: Vec<usize> = levels.filter(|&level| state.residences[level].as_ref().is_some_and(is_idle)).collect();
+        idle.into_iter().for_each(|level| self.evict(id, level));
+        let is_gone = self.states.get(id).is_some_and(|state| state.residences.iter().all(Option::is_none));
+        if is_gone {
+            self.states.remove(id);
+        }
+    }
+
+    fn reply(&mut self, result: Result<StateId, TapeError>) {
+        self.call = None;
+        self.actions.push(TapeAction::Reply(result));
+    }
+
+    /// Names the rate that a copy to an extent will show, if it shows one.
+    fn rate_of_copy(&self, level: usize, extent: Extent) -> Option<MeasuredRate> {
+        let level = &self.levels[level];
+        if level.is_pinned(extent) {
+            None
+        } else if level.is_touched(extent) {
+            Some(if level.is_touching() { MeasuredRate::SharedCopy } else { MeasuredRate::Copy })
+        } else {
+            let is_untouched = extent.start >= level.touched() && !level.is_touching();
+            is_untouched.then_some(MeasuredRate::UntouchedCopy)
+        }
+    }
+
+    /// Learns from a copy that was disturbed throughout, or not at all.
+    fn learn_copy(&mut self, id: StateId, level: usize, measures: Option<MeasuredRate>, seconds: f64) {
+        let is_touching = self.levels[level].is_touching();
+        let measures = measures.filter(|rate| is_touching == (*rate == MeasuredRate::SharedCopy));
+        let bytes = self.states.get(id).map_or(0, |state| state.bytes);
+        if let (Some(rate), Some(model)) = (measures, self.levels[level].model()) {
+            model.learn(rate, bytes as f64 / seconds);
+        }
+    }
+
+    fn learn_touching(&mut self, level: usize, step: GrowthStep, was_disturbed: bool, seconds: f64) {
+        let GrowthStep::Touch(to) = step else { return };
+        let is_disturbed = level > 0 && (self.is_busy(level - 1, true) || self.is_busy(level - 1, false));
+        let bytes = to.saturating_sub(self.levels[level].touched());
+        let rate = if is_disturbed { MeasuredRate::SharedTouch } else { MeasuredRate::Touch };
+        if let Some(model) = self.levels[level].model().filter(|_| is_disturbed == was_disturbed) {
+            model.learn(rate, bytes as f64 / seconds);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Words of the tape: states, places, the work that a mover does, and the errors of a call.
+
+/// A state that was pushed, by its number in the order of pushes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StateId(pub u64);
+
+/// A piece of work that was handed to a mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkId(pub u64);
+
+/// Consecutive bytes of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Offset of the first byte.
+    pub start: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+impl Extent {
+    /// Returns the offset after the last byte.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        self.start + self.bytes
+    }
+
+    /// Returns whether a byte lies in both.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start < other.end() && other.start < self.end()
+    }
+}
+
+/// One end of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// Memory of the program, which waits in a call.
+    Program,
+    /// The bytes of a level from this offset.
+    Level {
+        /// Number of the level, from the fastest.
+        level: usize,
+        /// Offset of the first byte.
+        start: u64,
+    },
+}
+
+/// Work of a mover. Watermarks count bytes from the first one of a level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapeWork {
+    /// Gives the level memory up to this watermark.
+    Extend {
+        /// Number of the level.
+        level: usize,
+        /// New watermark.
+        to: u64,
+    },
+    /// Touches pages up to this watermark, so that they exist.
+    Touch {
+        /// Number of the level.
+        level: usize,
+        /// New watermark.
+        to: u64,
+    },
+    /// Registers memory up to this watermark, in turn with the other processes of the machine.
+    Pin {
+        /// Number of the level.
+        level: usize,
+        /// New watermark.
+        to: u64,
+    },
+    /// Copies bytes.
+    Copy {
+        /// Place of the bytes.
+        source: Location,
+        /// Place they are copied to.
+        target: Location,
+        /// Number of them.
+        bytes: u64,
+    },
+}
+
+/// Errors of a push or pop.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TapeError {
+    /// No level is as large as the state.
+    #[error("state of {bytes} bytes: the largest level of the tape holds {largest}; give it more memory")]
+    TooLarge {
+        /// Bytes of the state.
+        bytes: u64,
+        /// Bytes of the largest level.
+        largest: u64,
+    },
+    /// All levels are full, and nothing may leave.
+    #[error("state of {bytes} bytes: the tape is full; pop states, or give it more memory or a directory to spill to")]
+    Full {
+        /// Bytes of the state.
+        bytes: u64,
+    },
+    /// A copy between the program and a level failed.
+    #[error("state {}: its copy failed in the mover", .id.0)]
+    Copy {
+        /// The state.
+        id: StateId,
+    },
+    /// No such state is on the tape.
+    #[error("state {} is not on the tape: it was popped, or never pushed", .id.0)]
+    Unknown {
+        /// The state.
+        id: StateId,
+    },
+}

@@ -1,0 +1,257 @@
+//! A mover that keeps account of each byte: it ends work in any order, fails some of it, and notes
+//! whatever a policy must not do.
+
+use std::collections::BTreeSet;
+
+use recoup_model::Rng;
+use recoup_tape::{EndedMove, Extent, Location, MoveError, MoveTicket, Mover, StateId, TapeWork};
+
+/// Ways in which a mover can betray its policy, each as a fault in the policy's book-keeping would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Betrayal {
+    None,
+    /// Copies between levels are said to be done before they are.
+    EarlyCopies,
+    /// Memory is said to be mapped before it is.
+    EarlyMemory,
+    /// Copies that failed are said to be done.
+    HiddenFailures,
+    /// Copies to a level go to the place beside the one that was asked for.
+    WrongPlace,
+}
+
+/// Bytes of a level that hold a state.
+#[derive(Clone, Copy, Debug)]
+struct Content {
+    extent: Extent,
+    id: StateId,
+    is_whole: bool,
+}
+
+/// A level as it really is.
+#[derive(Clone, Debug)]
+pub(crate) struct WitnessLevel {
+    pub(crate) bytes: u64,
+    /// Bytes that have memory.
+    pub(crate) mapped: u64,
+    contents: Vec<Content>,
+    /// The highest watermarks of touching and registration so far.
+    marks: [u64; 2],
+}
+
+/// Work under way.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    ticket: MoveTicket,
+    work: TapeWork,
+    id: Option<StateId>,
+    was_told: bool,
+}
+
+/// The mover.
+pub(crate) struct Witness {
+    rng: Rng,
+    pub(crate) levels: Vec<WitnessLevel>,
+    moving: Vec<Moving>,
+    told: Vec<EndedMove>,
+    n_works: u64,
+    failures: f64,
+    betrayal: Betrayal,
+    /// The state that the program pushes or pops now.
+    pub(crate) current: StateId,
+    /// States that the program may still pop.
+    pub(crate) live: BTreeSet<StateId>,
+    pub(crate) violations: Vec<String>,
+    pub(crate) n_failed: u64,
+}
+
+impl WitnessLevel {
+    pub(crate) fn new(bytes: u64, is_mapped: bool) -> Self {
+        Self { bytes, mapped: if is_mapped { bytes } else { 0 }, contents: Vec::new(), marks: [0; 2] }
+    }
+}
+
+impl Witness {
+    pub(crate) fn new(rng: Rng, levels: Vec<WitnessLevel>, failures: f64, betrayal: Betrayal) -> Self {
+        Self {
+            rng,
+            levels,
+            moving: Vec::new(),
+            told: Vec::new(),
+            n_works: 0,
+            failures,
+            betrayal,
+            current: StateId(0),
+            live: BTreeSet::new(),
+            violations: Vec::new(),
+            n_failed: 0,
+        }
+    }
+
+    /// Number of works that were asked for.
+    pub(crate) fn n_started(&self) -> u64 {
+        self.n_works
+    }
+
+    /// Returns whether work is under way.
+    pub(crate) fn is_moving(&self) -> bool {
+        !self.moving.is_empty() || !self.told.is_empty()
+    }
+
+    fn note(&mut self, violation: String) {
+        self.violations.push(violation);
+    }
+
+    fn is_unlucky(&mut self) -> bool {
+        let fails = self.rng.uniform() < self.failures;
+        self.n_failed += u64::from(fails);
+        fails
+    }
+
+    /// Returns the state that a copy reads, and notes one that was never written there.
+    fn read(&mut self, source: Location, bytes: u64) -> StateId {
+        let Location::Level { level, start } = source else { return self.current };
+        let extent = Extent { start, bytes };
+        let found = self.levels[level].contents.iter().find(|content| content.extent == extent && content.is_whole);
+        let id = found.map(|content| content.id);
+        if id.is_none() {
+            self.note(format!("level {level}, {extent:?}: read before it was written"));
+        }
+        id.unwrap_or(StateId(u64::MAX))
+    }
+
+    /// Begins to overwrite an extent.
+    fn write(&mut self, target: Location, bytes: u64, id: StateId) {
+        let Location::Level { level, start } = target else { return };
+        let extent = Extent { start, bytes };
+        if extent.end() > self.levels[level].mapped {
+            self.note(format!("level {level}, {extent:?}: no memory there"));
+        }
+        let busy = self.moving.iter().find(|moving| {
+            let TapeWork::Copy { source, target, bytes } = moving.work else { return false };
+            let uses = |location: Location| {
+                matches!(location, Location::Level { level: other, start } if other == level && Extent { start, bytes }.overlaps(extent))
+            };
+            uses(source) || uses(target)
+        });
+        if let Some(busy) = busy {
+            let what = format!("level {level}, {extent:?}: written during {:?}", busy.work);
+            self.note(what);
+        }
+        let contents = std::mem::take(&mut self.levels[level].contents);
+        let (lost, kept): (Vec<_>, Vec<_>) = contents.into_iter().partition(|content| content.extent.overlaps(extent));
+        self.levels[level].contents = kept;
+        for content in lost {
+            let is_elsewhere = self
+                .levels
+                .iter()
+                .flat_map(|level| &level.contents)
+                .any(|other| other.id == content.id && other.is_whole);
+            let is_needed = content.is_whole && self.live.contains(&content.id);
+            if is_needed && self.levels[level].mapped < self.levels[level].bytes && self.n_failed == 0 {
+                self.note(format!("level {level}: {:?} left before all memory was mapped", content.id));
+            }
+            if is_needed && !is_elsewhere {
+                self.note(format!("level {level}: {:?} left before it was drained", content.id));
+            }
+        }
+        self.levels[level].contents.push(Content { extent, id, is_whole: false });
+    }
+
+    /// Ends one piece of work, any of those under way.
+    fn end_one(&mut self) {
+        let index = self.rng.next_u64() as usize % self.moving.len();
+        let moving = self.moving.swap_remove(index);
+        let mut is_done = !self.is_unlucky();
+        match moving.work {
+            TapeWork::Extend { level, to } if is_done => self.levels[level].mapped = self.levels[level].mapped.max(to),
+            TapeWork::Copy { target: Location::Level { level, start }, .. } => {
+                let contents = &mut self.levels[level].contents;
+                let at = contents.iter().position(|content| content.extent.start == start);
+                match at {
+                    Some(at) if is_done => contents[at].is_whole = true,
+                    Some(at) => _ = contents.swap_remove(at),
+                    None => {}
+                }
+            }
+            TapeWork::Copy { target: Location::Program, .. } if is_done => {
+                if moving.id != Some(self.current) {
+                    self.note(format!("{:?} was given for {:?}", moving.id, self.current));
+                }
+                self.live.remove(&self.current);
+            }
+            _ => {}
+        }
+        is_done |= self.betrayal == Betrayal::HiddenFailures;
+        if !moving.was_told {
+            self.tell(moving.ticket, moving.work, is_done);
+        }
+    }
+
+    fn tell(&mut self, ticket: MoveTicket, work: TapeWork, is_done: bool) {
+        let failed = || MoveError { work, reason: "the witness fails it".to_owned() };
+        self.told.push(EndedMove { ticket, result: if is_done { Ok(()) } else { Err(failed()) } });
+    }
+
+    /// Notes a watermark that does not rise.
+    fn check_mark(&mut self, work: TapeWork) {
+        let (level, to, mark) = match work {
+            TapeWork::Touch { level, to } => (level, to, &mut self.levels[level].marks[0]),
+            TapeWork::Pin { level, to } => (level, to, &mut self.levels[level].marks[1]),
+            _ => return,
+        };
+        let before = std::mem::replace(mark, to);
+        if to <= before || to > self.levels[level].bytes {
+            self.note(format!("{work:?} after {before}"));
+        }
+    }
+}
+
+impl Mover for Witness {
+    fn start(&mut self, work: TapeWork) -> Result<MoveTicket, MoveError> {
+        self.check_mark(work);
+        let ticket = MoveTicket(self.n_works);
+        self.n_works += 1;
+        if self.failures > 0.0 && self.rng.uniform() < 0.3 && self.is_unlucky() {
+            return Err(MoveError { work, reason: "the witness refuses it".to_owned() });
+        }
+        let mut moving = Moving { ticket, work, id: None, was_told: false };
+        match work {
+            TapeWork::Copy { source, mut target, bytes } => {
+                if let (Betrayal::WrongPlace, Location::Level { start, .. }) = (self.betrayal, &mut target) {
+                    *start += bytes;
+                }
+                let id = self.read(source, bytes);
+                self.write(target, bytes, id);
+                moving.id = Some(id);
+                let is_inside = source != Location::Program && target != Location::Program;
+                moving.was_told = is_inside && self.betrayal == Betrayal::EarlyCopies;
+            }
+            TapeWork::Extend { .. } => moving.was_told = self.betrayal == Betrayal::EarlyMemory,
+            _ => {}
+        }
+        if moving.was_told {
+            self.tell(ticket, work, true);
+        }
+        self.moving.push(moving);
+        Ok(ticket)
+    }
+
+    fn poll(&mut self) -> Option<EndedMove> {
+        while !self.moving.is_empty() && self.rng.uniform() < 0.3 {
+            self.end_one();
+        }
+        if self.told.is_empty() { None } else { Some(self.told.remove(0)) }
+    }
+
+    fn wait(&mut self) -> Option<EndedMove> {
+        while self.told.is_empty() && !self.moving.is_empty() {
+            self.end_one();
+        }
+        self.poll()
+    }
+
+    fn now_seconds(&self) -> f64 {
+        self.n_works as f64 * 1e-3
+    }
+}
