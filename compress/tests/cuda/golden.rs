@@ -53,8 +53,8 @@ fn compare(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&Fr
     codec
 }
 
-/// Writes a case where its values rest on the device, and reads it back to such a place; the parents
-/// are those frozen.
+/// Writes a case where its values rest on the device, and reads it back to such a place; the
+/// parents are those frozen.
 fn compare_held(codec: QbCuda, case: &Case, stream: &FrozenStream, parent: Option<&FrozenStream>) -> QbCuda {
     let codec = codec.with_arrangement(case.arrangement);
     let hold = |values: &Floats| rest(codec.device(), values.lend());

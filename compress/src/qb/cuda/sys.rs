@@ -205,8 +205,8 @@ pub(super) fn gather<T>(
     target: &DeviceViewMut<'_, T>,
 ) -> Result<(), DeviceError> {
     assert!(window.reach() <= values.len() && blocks.len() * BLOCK <= target.len());
-    // SAFETY: as qb_gather is declared; a block of the window is read within its reach, and no block
-    // has more values than its places.
+    // SAFETY: as qb_gather is declared; a block of the window is read within its reach, and no
+    // block has more values than its places.
     unsafe { kernel.launch(stream, grid(blocks.len() as u32, THREADS), &[&window, &values, &blocks, target]) }
 }
 
