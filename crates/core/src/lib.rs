@@ -6,6 +6,7 @@
 //! join them (`pipeline`, `recoup`). The map and the reasons are in ARCHITECTURE.md.
 
 mod afar;
+mod afar_problem;
 mod bound;
 mod clock;
 mod codec;
@@ -29,7 +30,8 @@ mod store_error;
 mod values;
 mod variable;
 
-pub use afar::{Afar, AfarError, AfarErrorKind, AfarProblem, HeldValues};
+pub use afar::{Afar, AfarError, AfarErrorKind, HeldValues};
+pub use afar_problem::AfarProblem;
 pub use bound::{Bound, BoundRule, ParseBoundError};
 pub use clock::Clock;
 pub use codec::{Chain, Codec, CodecError, CodecId, Context, Encoded, Filter, HeldFrame, HeldParent, Parent};

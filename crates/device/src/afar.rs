@@ -3,42 +3,10 @@
 //! A [`DeviceVector`] is values and the stream that works on them. A frozen copy of it, a
 //! [`DeviceHeld`], is the next work of that stream.
 
-use bytemuck::Pod;
-use recoup_core::{Afar, AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
+use recoup_core::{Afar, AfarError, ElementType, HeldValues};
 
 use crate::held::other_place;
-use crate::{DeviceError, DeviceHeld, DeviceVec, Stream};
-
-/// A type of values that a pipeline takes.
-pub trait DeviceElement: Pod + Send + Sync {
-    /// The type, as the pipeline knows it.
-    const ELEMENT: ElementType;
-
-    /// Returns the values of a slice of this type.
-    fn values(source: Values<'_>) -> Option<&[Self]>;
-
-    /// Returns the values of a slice of this type, to be overwritten.
-    fn values_mut(target: ValuesMut<'_>) -> Option<&mut [Self]>;
-}
-
-/// Defines the element types, a line each.
-macro_rules! elements {
-    ($($type:ty => $variant:ident),+ $(,)?) => {$(
-        impl DeviceElement for $type {
-            const ELEMENT: ElementType = ElementType::$variant;
-
-            fn values(source: Values<'_>) -> Option<&[Self]> {
-                if let Values::$variant(values) = source { Some(values) } else { None }
-            }
-
-            fn values_mut(target: ValuesMut<'_>) -> Option<&mut [Self]> {
-                if let ValuesMut::$variant(values) = target { Some(values) } else { None }
-            }
-        }
-    )+};
-}
-
-elements!(f64 => F64, f32 => F32, i64 => I64, u8 => Bytes);
+use crate::{DeviceElement, DeviceHeld, DeviceVec, Stream};
 
 /// A vector of a solver on a device: its values, and the stream that works on them. A pipeline
 /// takes it as [`Afar`].
@@ -77,15 +45,4 @@ impl<T: DeviceElement> Afar for DeviceVector<T> {
         let held: &DeviceHeld<T> = held.as_any().downcast_ref().ok_or_else(other_place)?;
         held.copy_to(&mut self.values.view_mut(), &self.stream)
     }
-}
-
-/// Turns an error of a device into one of a place, by what can be done about it.
-#[must_use]
-pub fn afar_error(error: DeviceError) -> AfarError {
-    let kind = match &error {
-        error if error.is_out_of_memory() => AfarErrorKind::NoRoom,
-        error if error.is_lost() => AfarErrorKind::Lost,
-        _ => AfarErrorKind::Failed,
-    };
-    AfarError { message: error.to_string(), kind }
 }

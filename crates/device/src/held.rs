@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use recoup_core::{AfarError, AfarErrorKind, ElementType, HeldValues, Values, ValuesMut};
 
-use crate::afar::{DeviceElement, afar_error};
-use crate::{Device, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Stream};
+use crate::{
+    Device, DeviceElement, DeviceError, DeviceTicket, DeviceVec, DeviceView, DeviceViewMut, HostBuffer, Stream,
+};
 
 /// Bytes that travel at a time between a frozen copy and the host.
 const PIECE_BYTES: usize = 8 << 20;
@@ -239,4 +240,15 @@ impl<T: DeviceElement> HeldValues for DeviceHeld<T> {
 
 pub(crate) fn other_place() -> AfarError {
     AfarError { message: "values of another type, number or place".to_owned(), kind: AfarErrorKind::Failed }
+}
+
+/// Turns an error of a device into one of a place, by what can be done about it.
+#[must_use]
+pub fn afar_error(error: DeviceError) -> AfarError {
+    let kind = match &error {
+        error if error.is_out_of_memory() => AfarErrorKind::NoRoom,
+        error if error.is_lost() => AfarErrorKind::Lost,
+        _ => AfarErrorKind::Failed,
+    };
+    AfarError { message: error.to_string(), kind }
 }

@@ -10,9 +10,10 @@
 //! together. Were each keyed at its own turn, some frame would follow in every version, and the
 //! versions a store has to keep would never end.
 
-use recoup_core::{Chain, Codec, Parent, Store, VariableRecord};
+use recoup_core::{Chain, Codec, HeldParent, Parent, Store, VariableRecord};
 
-use crate::placed::{PlacedParent, PlacedValues};
+use crate::PipelineError;
+use crate::placed::{FetchedFrame, PlacedValues};
 
 /// Bytes of a payload's hash that a frame coded against it carries.
 const HASH_BYTES: usize = 16;
@@ -34,6 +35,33 @@ pub(crate) struct Decoded {
     pub(crate) values: PlacedValues,
     /// One per frame.
     pub(crate) hashes: Vec<PayloadHash>,
+}
+
+/// The frame that another was coded against, in a variable's values at their place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlacedParent<'a> {
+    pub(crate) values: &'a PlacedValues,
+    pub(crate) hash: PayloadHash,
+}
+
+impl<'a> PlacedParent<'a> {
+    /// Returns the frame here, to an encoder or decoder that works here.
+    ///
+    /// # Errors
+    /// [`PipelineError::Afar`] when the place fails.
+    pub(crate) fn near(
+        self,
+        record: &VariableRecord,
+        run: usize,
+        fetched: &'a mut FetchedFrame,
+    ) -> Result<Parent<'a>, PipelineError> {
+        Ok(Parent { values: self.values.frame(record, run, fetched)?, hash: self.hash })
+    }
+
+    /// Returns the frame where it rests, to an encoder or decoder that works there.
+    pub(crate) fn held(self) -> Option<HeldParent<'a>> {
+        Some(HeldParent { values: self.values.held()?, hash: self.hash })
+    }
 }
 
 /// A version the next one may be coded against.

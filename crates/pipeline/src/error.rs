@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use recoup_core::{AfarError, AfarErrorKind, CodecError, CommError, Difference, RankError, SolveError, StoreError};
+use recoup_core::{
+    AfarError, AfarErrorKind, CodecError, CommError, Difference, RankError, SolveError, StoreError, VariableRecord,
+};
 use recoup_model::residual_bound::MissingNorm;
 
 /// A version that was passed over, and everything found wrong with it.
@@ -215,4 +217,11 @@ impl RankError for PipelineError {
 fn summary(versions: &[Skipped]) -> String {
     let line = |s: &Skipped| format!("{}: {}", s.version, s.damage.first().map_or("damaged", String::as_str));
     versions.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
+/// Names the variable whose place failed.
+pub(crate) fn afar_error(record: &VariableRecord) -> impl Fn(AfarError) -> PipelineError + use<> {
+    let variable = record.name.clone();
+    let rank = record.rank;
+    move |source| PipelineError::Afar { variable: variable.clone(), rank, source }
 }

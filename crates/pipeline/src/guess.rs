@@ -13,10 +13,10 @@ use recoup_core::{
 
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
+use crate::error::afar_error;
 use crate::fingerprint::SessionProblem;
 use crate::near::is_vector;
 use crate::placed::PlacedValues;
-use crate::staging::afar_error;
 use crate::{PipelineError, Session};
 
 /// Residual norms, for the problem at hand, of two iterates; NaN where no iterate has the

@@ -8,6 +8,7 @@
 //! Must not know a solver, a codec or a file format: owners come as `Registered`, codecs as a
 //! table, the store as a trait. Knows `core` for the words and `model` for the bounds.
 
+mod buffer;
 mod candidate;
 mod chain;
 mod codecs;
@@ -21,6 +22,7 @@ mod encoding;
 mod error;
 mod fingerprint;
 mod flip;
+mod frames;
 mod guess;
 mod health;
 mod job;
@@ -57,6 +59,7 @@ mod version;
 mod whole;
 mod worker;
 
+pub use buffer::Buffer;
 pub use codecs::{CodecTable, Codecs};
 pub use config::SessionConfig;
 pub use decision_log::DecisionRecord;
@@ -72,7 +75,6 @@ pub use restore::Restored;
 pub use retention::{Retention, Sweep};
 pub use runner::{MakeSolver, RunLimits, Runner, Watch};
 pub use session::{Checkpointed, Session};
-pub use staging::Buffer;
 pub use suspicion::Suspicion;
 pub use timing::{Timing, VirtualCosts};
 pub use whole::Whole;

@@ -1,4 +1,4 @@
-//! What judges measure of vectors: products with the operator of the problem, and sums.
+//! The measures of judges: products of vectors with the operator of the problem, and sums.
 //!
 //! Promises: a vector that rests elsewhere is measured there where the problem does so too, and
 //! gives the bits that the same values give here. All results are this rank's part.
@@ -6,8 +6,8 @@
 use recoup_core::{AfarProblem, Comm, CommError, HeldValues, Operator, SolveError, VariableRecord};
 
 use crate::PipelineError;
+use crate::error::afar_error;
 use crate::reference::Reference;
-use crate::staging::afar_error;
 
 /// A vector of the problem as a judge sees it.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,11 @@
 use recoup_core::{AfarError, ElementType, VariableRecord};
 
 use crate::PipelineError;
+use crate::buffer::Buffer;
+use crate::error::afar_error;
+use crate::frames::padded_len;
 use crate::measures::{HeldVector, JudgedVector};
-use crate::staging::{Buffer, Staged, afar_error, padded_len};
+use crate::staging::Staged;
 
 /// A variable brought near, in memory that is used again.
 #[derive(Debug)]

@@ -7,9 +7,10 @@ use recoup_core::{HeldValues, Lent, LentMut, Registered, VariableMut, VariableRe
 
 use crate::candidate::Candidate;
 use crate::chain::Decoded;
+use crate::error::afar_error;
+use crate::frames::padded_len;
 use crate::guess::is_restored;
 use crate::placed::PlacedValues;
-use crate::staging::{afar_error, padded_len};
 use crate::{Guess, PipelineError};
 
 /// Makes room for a variable where its values rest; `None` where they rest here.

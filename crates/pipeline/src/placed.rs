@@ -1,17 +1,18 @@
 //! The values of a variable at their place: in this process's memory, or where their owner's rest.
 
-use recoup_core::{AfarError, ElementType, HeldParent, HeldValues, Parent, Values, ValuesMut, VariableRecord};
+use recoup_core::{AfarError, ElementType, HeldValues, Values, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
-use crate::chain::PayloadHash;
-use crate::staging::{Buffer, afar_error, frame_len};
+use crate::buffer::Buffer;
+use crate::error::afar_error;
+use crate::frames::frame_len;
 
 /// The values of a variable, padded to whole frames with the last value.
 #[derive(Debug)]
 pub(crate) enum PlacedValues {
     /// In this process's memory.
     Near(Buffer),
-    /// Where values of the owner rest.
+    /// At the place of the owner's values.
     Held(Box<dyn HeldValues>),
 }
 
@@ -146,32 +147,5 @@ impl FetchedFrame {
     /// Returns the values of the frame.
     pub(crate) fn values(&self) -> Values<'_> {
         self.values.all()
-    }
-}
-
-/// The frame that another was coded against, in a variable's values at their place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlacedParent<'a> {
-    pub(crate) values: &'a PlacedValues,
-    pub(crate) hash: PayloadHash,
-}
-
-impl<'a> PlacedParent<'a> {
-    /// Returns the frame here, to an encoder or decoder that works here.
-    ///
-    /// # Errors
-    /// [`PipelineError::Afar`] when the place fails.
-    pub(crate) fn near(
-        self,
-        record: &VariableRecord,
-        run: usize,
-        fetched: &'a mut FetchedFrame,
-    ) -> Result<Parent<'a>, PipelineError> {
-        Ok(Parent { values: self.values.frame(record, run, fetched)?, hash: self.hash })
-    }
-
-    /// Returns the frame where it rests, to an encoder or decoder that works there.
-    pub(crate) fn held(self) -> Option<HeldParent<'a>> {
-        Some(HeldParent { values: self.values.held()?, hash: self.hash })
     }
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use recoup_core::{Chain, FrameRecord, HeldValues, Manifest, Parent, Store, ValuesMut, VariableRecord};
 
 use crate::PipelineError;
-use crate::chain::{PayloadHash, payload_hash};
+use crate::buffer::Buffer;
+use crate::chain::{PayloadHash, PlacedParent, payload_hash};
 use crate::codecs::Codecs;
-use crate::placed::{PlacedParent, PlacedValues};
+use crate::error::afar_error;
+use crate::frames::{frame_len, frames, padded_len};
+use crate::placed::PlacedValues;
 use crate::redistribute::SourcePiece;
-use crate::staging::{Buffer, afar_error, frame_len, frames, padded_len};
 use crate::version::{NearFrames, Payload, decode, decode_placed, read_frame};
 
 /// Reads values of versions, each with what it was coded against.

@@ -5,14 +5,16 @@ use recoup_core::{
     StoreError, Tiered, agreed, each, from_rank_0, gather_json,
 };
 
+use crate::buffer::Buffer;
 use crate::candidate::Candidate;
 use crate::chain::{Base, Decoded};
 use crate::error::Skipped;
+use crate::error::afar_error;
+use crate::frames;
 use crate::keeper::manages_versions;
 use crate::overwrite::{overwrite_variables, room_for};
 use crate::placed::PlacedValues;
 use crate::redistribute::{self, RankPlace, VariableSource};
-use crate::staging::{self, Buffer};
 use crate::{ChainReader, Guess, PipelineError, ProblemSize, Session, registry};
 
 /// A version that came back.
@@ -334,7 +336,7 @@ fn locate_variables(
     let variables: Vec<_> = shared.iter().flat_map(|owner| owner.variables()).collect();
     registry::check(&variables)?;
     let saved = variables.iter().filter(|v| v.role.is_saved_for(resume));
-    saved.map(|v| redistribute::find(manifest, v, staging::record(v, place.rank), place)).collect()
+    saved.map(|v| redistribute::find(manifest, v, frames::record(v, place.rank), place)).collect()
 }
 
 /// Reads and decodes one variable, to `room` if its values rest elsewhere. One put together from
@@ -363,7 +365,7 @@ fn read_variable(
     let values = match room {
         None => PlacedValues::Near(values),
         Some(mut room) => {
-            room.put(0, values.all()).map_err(|error| vec![staging::afar_error(&record)(error)])?;
+            room.put(0, values.all()).map_err(|error| vec![afar_error(&record)(error)])?;
             PlacedValues::Held(room)
         }
     };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use recoup_core::{Bound, Codec, CodecId, Comm, Frame, ResidualRecord, Resume, Role, Scheme};
 
 use crate::PipelineError;
+use crate::buffer::Buffer;
 use crate::chain::{ChainLink, Chains, payload_hash};
 use crate::context::WorkerContext;
 use crate::encoding::{EncodeBuffers, EncodedVariable, FixedBound, Judge, encode_judged};
@@ -15,7 +16,7 @@ use crate::outcome::{AfarUse, Spent};
 use crate::part::{CheckpointFailure, DraftState};
 use crate::placed::FetchedFrame;
 use crate::rivals::Rivals;
-use crate::staging::{Buffer, Staged};
+use crate::staging::Staged;
 use crate::timing::since;
 use crate::verify::Verifier;
 use crate::version::FrameCoding;

@@ -9,13 +9,14 @@ use recoup_core::{
 };
 
 use crate::PipelineError;
-use crate::chain::ChainLink;
+use crate::chain::{ChainLink, PlacedParent};
 use crate::codecs::Codecs;
 use crate::context::WorkerContext;
+use crate::error::afar_error;
+use crate::frames::{frame_len, padded_len};
 use crate::near::EncoderSource;
 use crate::outcome::AfarUse;
-use crate::placed::{FetchedFrame, PlacedParent, PlacedValues};
-use crate::staging::{afar_error, frame_len, padded_len};
+use crate::placed::{FetchedFrame, PlacedValues};
 
 /// The coding of one variable's frames, under any bound.
 #[derive(Clone, Copy)]
@@ -302,7 +303,8 @@ mod tests {
     use recoup_core::{Distribution, Role};
 
     use super::*;
-    use crate::staging::{Buffer, Staged};
+    use crate::buffer::Buffer;
+    use crate::staging::Staged;
 
     /// A codec as other people write them.
     struct Panicking;

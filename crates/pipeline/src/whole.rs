@@ -3,9 +3,10 @@
 
 use recoup_core::{Distribution, ElementType, FrameRecord, Manifest, Role, VariableRecord};
 
+use crate::buffer::Buffer;
+use crate::frames::frame_len;
 use crate::placed::PlacedValues;
 use crate::reader::Read;
-use crate::staging::{Buffer, frame_len};
 use crate::{ChainReader, PipelineError};
 
 /// A variable of a version, of all ranks.

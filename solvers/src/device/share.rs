@@ -1,7 +1,7 @@
 //! This rank's share of an operator on a device. Values of other ranks' rows come through the host.
 //!
-//! Promises: the bits of the host's operator on as many ranks. A rank whose device fails sends zeros
-//! and returns the error: the others learn of it where all ranks agree next.
+//! Promises: the bits of the host's operator on as many ranks. A rank whose device fails sends
+//! zeros and returns the error: the others learn of it where all ranks agree next.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
