@@ -198,7 +198,7 @@ static inline PetscErrorCode RecoupKSPKnown(RecoupKSP saved)
 static inline PetscErrorCode RecoupKSPSave(RecoupKSP saved, PetscInt iteration, PetscReal norm)
 {
     Vec         v;
-    RecoupArray x, d;
+    RecoupArray x, d = {NULL, NULL, PETSC_FALSE};
     PetscFunctionBegin;
     if (saved->cycle > 0) PetscCall(KSPGetSolution(saved->ksp, &v));
     else PetscCall(KSPBuildSolution(saved->ksp, NULL, &v));
@@ -361,7 +361,7 @@ static inline PetscErrorCode RecoupKSPDeflate(RecoupKSP saved)
  * its residual is not above that of the x KSPSolve would start from, and no iterations are done yet. Collective. */
 static inline PetscErrorCode RecoupKSPRestore(RecoupKSP saved, PetscInt *iterations)
 {
-    RecoupArray x, d;
+    RecoupArray x, d = {NULL, NULL, PETSC_FALSE};
     PetscReal   rtol, atol, dtol;
     uint64_t    iteration = 0;
     PetscInt    done;
