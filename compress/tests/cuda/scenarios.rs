@@ -144,7 +144,12 @@ fn open(arrangement: QbArrangement) -> QbCuda {
 #[test]
 fn every_order_of_work_gives_the_hosts_bytes() {
     let double = Double::load();
-    for (scenario, way) in scenarios() {
+    // A scenario of a line or of plain tiles has no work where values rest that these lack.
+    let is_told = |scenario: &Scenario, way: Way| {
+        let is_near = matches!(way, Way::Encode | Way::Decode);
+        is_near || [FITTED, CHAINED].contains(&scenario.arrangement)
+    };
+    for (scenario, way) in scenarios().filter(|(scenario, way)| is_told(scenario, *way)) {
         double.reset(&Settings::default());
         let codec = open(scenario.arrangement);
         let mut places = Places::new(&scenario, &codec);
