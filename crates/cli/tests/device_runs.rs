@@ -28,7 +28,7 @@ const LOSSY: [&str; 6] = [
     "--state x+p --interval 5it",
     "--state recurrence --interval 5it",
     "--state x --interval 5it",
-    "--state recurrence --interval 20it",
+    "--state recurrence --interval 12it",
     "--state x --interval 5it",
     "--state x+p --interval 12it",
 ];
