@@ -67,8 +67,10 @@ static inline PetscErrorCode RecoupArrayGetRead(Vec v, RecoupArray *array)
 {
     PetscMemType type;
     PetscFunctionBegin;
-    PetscCall(VecGetArrayReadAndMemType(v, &array->values, &type));
     array->v            = v;
+    array->values       = NULL;
+    array->is_host_copy = PETSC_FALSE;
+    PetscCall(VecGetArrayReadAndMemType(v, &array->values, &type));
     array->is_host_copy = RecoupCanRead(type) ? PETSC_FALSE : PETSC_TRUE;
     if (array->is_host_copy) {
         PetscCall(VecRestoreArrayReadAndMemType(v, &array->values));
@@ -92,8 +94,10 @@ static inline PetscErrorCode RecoupArrayGet(Vec v, RecoupArray *array)
     PetscScalar *values;
     PetscMemType type;
     PetscFunctionBegin;
-    PetscCall(VecGetArrayAndMemType(v, &values, &type));
     array->v            = v;
+    array->values       = NULL;
+    array->is_host_copy = PETSC_FALSE;
+    PetscCall(VecGetArrayAndMemType(v, &values, &type));
     array->is_host_copy = RecoupCanRead(type) ? PETSC_FALSE : PETSC_TRUE;
     if (array->is_host_copy) {
         PetscCall(VecRestoreArrayAndMemType(v, &values));
