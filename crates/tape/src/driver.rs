@@ -114,7 +114,8 @@ impl<M: Mover> TapeDriver<M> {
         let begun = self.begun.remove(&ended.ticket);
         let Some(Begun { work, since_seconds }) = begun else { return };
         let seconds = self.mover.now_seconds() - since_seconds;
-        self.tell(TapeEvent::Ended { work, is_done: ended.result.is_ok(), seconds });
+        let failure = ended.result.err().map(|error| error.reason);
+        self.tell(TapeEvent::Ended { work, failure, seconds });
     }
 
     fn tell(&mut self, event: TapeEvent) {
@@ -128,13 +129,14 @@ impl<M: Mover> TapeDriver<M> {
         while let Some(action) = actions.pop_front() {
             match action {
                 TapeAction::Reply(reply) => self.reply = Some(reply),
+                TapeAction::Discard { level, extent } => self.mover.discard(level, extent),
                 TapeAction::Start { id, work } => match self.mover.start(work) {
                     Ok(ticket) => {
                         let since_seconds = self.mover.now_seconds();
                         self.begun.insert(ticket, Begun { work: id, since_seconds });
                     }
-                    Err(_) => {
-                        let failed = TapeEvent::Ended { work: id, is_done: false, seconds: 0.0 };
+                    Err(error) => {
+                        let failed = TapeEvent::Ended { work: id, failure: Some(error.reason), seconds: 0.0 };
                         actions.extend(self.policy.handle(failed));
                     }
                 },

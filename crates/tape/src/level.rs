@@ -4,7 +4,7 @@
 use crate::ring::PlaceRing;
 use crate::settings::{Growth, LevelSettings, Registration, Touching};
 use crate::touching::{TouchMode, TouchModel};
-use crate::work::Extent;
+use crate::work::{Extent, StateId};
 
 /// Bytes that are touched at a time. A copy that comes waits for no more.
 const TOUCH_BYTES: u64 = 16 << 20;
@@ -35,6 +35,8 @@ pub(crate) struct CacheLevel {
     usable: u64,
     touched: u64,
     pinned: u64,
+    /// End of the last place so far.
+    used: u64,
     growth: Growth,
     mode: TouchMode,
     is_extending: bool,
@@ -57,6 +59,7 @@ impl CacheLevel {
             usable,
             touched: exists,
             pinned: exists,
+            used: 0,
             growth: settings.growth,
             mode,
             is_extending: false,
@@ -141,8 +144,10 @@ impl CacheLevel {
             TouchMode::Sequential => !moment.is_copying,
             TouchMode::Never => false,
         };
-        let touches = is_allowed && !self.is_touching && self.touched < self.bytes;
-        touches.then(|| GrowthStep::Touch(self.bytes.min(self.touched + TOUCH_BYTES)))
+        let Growth::Paged { ahead_bytes, .. } = self.growth else { return None };
+        let to = self.bytes.min(self.touched + TOUCH_BYTES).min(self.used.saturating_add(ahead_bytes));
+        let touches = is_allowed && !self.is_touching && self.touched < to;
+        touches.then_some(GrowthStep::Touch(to))
     }
 
     fn pin_step(&self, moment: GrowthMoment) -> Option<GrowthStep> {
@@ -193,6 +198,12 @@ impl CacheLevel {
         if let Growth::Paged { touching, .. } = &mut self.growth {
             *touching = Touching::Fixed(TouchMode::Never);
         }
+    }
+
+    /// Gives an extent to a state.
+    pub(crate) fn take(&mut self, id: StateId, extent: Extent) {
+        self.ring.take(id, extent);
+        self.used = self.used.max(extent.end());
     }
 
     /// Counts the pages that a copy has written as touched.

@@ -22,7 +22,7 @@ pub mod simulated;
 
 pub use driver::TapeDriver;
 pub use mover::{EndedMove, MoveError, MoveTicket, Mover};
-pub use policy::{TapeAction, TapeEvent, TapePolicy};
+pub use policy::{AdoptedState, TapeAction, TapeEvent, TapePolicy};
 pub use ring::PlaceRing;
 pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 pub use touching::{TouchMode, TouchModel};

@@ -1,6 +1,6 @@
 //! The place where work is done: on a device, in memory of the host, or in virtual time.
 
-use crate::work::TapeWork;
+use crate::work::{Extent, TapeWork};
 
 /// Names work under way in a mover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,9 @@ pub trait Mover {
 
     /// Waits until work ends, and returns it. `None` if no work is under way.
     fn wait(&mut self) -> Option<EndedMove>;
+
+    /// Gives up the bytes of a place that nothing uses any more.
+    fn discard(&mut self, _level: usize, _extent: Extent) {}
 
     /// Seconds since some moment before the first call.
     fn now_seconds(&self) -> f64;

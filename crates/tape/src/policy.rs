@@ -29,6 +29,18 @@ pub enum TapeEvent {
         /// The state.
         id: StateId,
     },
+    /// The program reads a state, which stays on the tape, and waits.
+    Peek {
+        /// The state.
+        id: StateId,
+    },
+    /// The program drops a state unread.
+    Forget {
+        /// The state.
+        id: StateId,
+    },
+    /// The program waits until the last level has all states.
+    Keep,
     /// The program announces the next pops. States that are not named follow in reverse order.
     Announce(Vec<StateId>),
     /// The program begins to read; fetching may begin.
@@ -37,8 +49,8 @@ pub enum TapeEvent {
     Ended {
         /// The work.
         work: WorkId,
-        /// Success of the work.
-        is_done: bool,
+        /// Reason of the mover, if the work failed.
+        failure: Option<String>,
         /// Time it took.
         seconds: f64,
     },
@@ -54,8 +66,24 @@ pub enum TapeAction {
         /// The work.
         work: TapeWork,
     },
-    /// Answer the call of the program.
+    /// Nothing uses this place any more; the mover may give up what it holds.
+    Discard {
+        /// Number of the level.
+        level: usize,
+        /// The place.
+        extent: Extent,
+    },
+    /// Answer the call of the program, with its state, or the newest one if the call names none.
     Reply(Result<StateId, TapeError>),
+}
+
+/// A state that the last level held before, and its place there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdoptedState {
+    /// Its name.
+    pub id: StateId,
+    /// Its place.
+    pub extent: Extent,
 }
 
 /// Direction in which the program goes.
@@ -68,7 +96,6 @@ enum TapePass {
 /// The call in which the program waits.
 #[derive(Clone, Copy, Debug)]
 struct ProgramCall {
-    id: StateId,
     kind: CallKind,
     /// Its copy is under way.
     is_copying: bool,
@@ -76,8 +103,20 @@ struct ProgramCall {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallKind {
-    Push,
-    Pop,
+    Push(StateId),
+    Pop(StateId),
+    Peek(StateId),
+    Keep,
+}
+
+impl CallKind {
+    /// Returns the state that the program reads.
+    fn reads(self) -> Option<StateId> {
+        match self {
+            Self::Pop(id) | Self::Peek(id) => Some(id),
+            Self::Push(_) | Self::Keep => None,
+        }
+    }
 }
 
 /// Meaning of work that is under way.
@@ -85,7 +124,7 @@ enum CallKind {
 enum Purpose {
     Grow { level: usize, step: GrowthStep, is_disturbed: bool },
     Store { id: StateId, level: usize },
-    Give { id: StateId, level: usize },
+    Give { id: StateId, level: usize, is_last: bool },
     Drain { id: StateId, level: usize, measures: Option<MeasuredRate> },
     Fetch { id: StateId, level: usize },
 }
@@ -142,10 +181,16 @@ impl TapePolicy {
     pub fn handle(&mut self, event: TapeEvent) -> Vec<TapeAction> {
         match event {
             TapeEvent::Push { bytes, interval_seconds } => self.begin_push(bytes, interval_seconds),
-            TapeEvent::Pop { id } => self.begin_pop(id),
+            TapeEvent::Pop { id } => {
+                self.pass = TapePass::Backward;
+                self.begin_reading(id, CallKind::Pop(id));
+            }
+            TapeEvent::Peek { id } => self.begin_reading(id, CallKind::Peek(id)),
+            TapeEvent::Forget { id } => self.forget(id),
+            TapeEvent::Keep => self.begin_call(CallKind::Keep),
             TapeEvent::Announce(order) => self.states.announce(order),
             TapeEvent::Turn => self.pass = TapePass::Backward,
-            TapeEvent::Ended { work, is_done, seconds } => self.end(work, is_done, seconds),
+            TapeEvent::Ended { work, failure, seconds } => self.end(work, failure, seconds),
         }
         self.advance();
         std::mem::take(&mut self.actions)
@@ -155,6 +200,28 @@ impl TapePolicy {
     #[must_use]
     pub fn n_states(&self) -> usize {
         self.states.len()
+    }
+
+    /// Returns the state that is popped next if the program goes on as announced.
+    #[must_use]
+    pub fn next_pop(&self) -> Option<StateId> {
+        self.states.upcoming().find(|id| self.states.get(*id).is_some_and(|state| !state.is_consumed))
+    }
+
+    /// Takes in a state that the last level held before the tape was made, newer than all before.
+    ///
+    /// # Errors
+    /// [`TapeError::Full`] if the level has no room for it.
+    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, TapeError> {
+        let level = self.levels.len() - 1;
+        let extent = self.levels[level].ring.fit(bytes, self.levels[level].usable());
+        let extent = extent.ok_or(TapeError::Full { bytes })?;
+        let id = self.states.add(bytes, self.levels.len());
+        self.arrive(id, level, extent);
+        if let Some(residence) = self.states.get_mut(id).and_then(|state| state.residences[level].as_mut()) {
+            residence.is_whole = true;
+        }
+        Ok(AdoptedState { id, extent })
     }
 
     /// Number of bytes of a level that may be used; it only rises.
@@ -179,17 +246,27 @@ impl TapePolicy {
         }
         self.levels.iter_mut().for_each(|level| level.choose_mode(bytes, interval_seconds));
         let id = self.states.add(bytes, self.levels.len());
-        self.call = Some(ProgramCall { id, kind: CallKind::Push, is_copying: false });
+        self.begin_call(CallKind::Push(id));
     }
 
-    fn begin_pop(&mut self, id: StateId) {
-        assert!(self.call.is_none(), "one call at a time");
-        self.pass = TapePass::Backward;
+    fn begin_reading(&mut self, id: StateId, kind: CallKind) {
         let is_there = self.states.get(id).is_some_and(|state| !state.is_consumed);
         if is_there {
-            self.call = Some(ProgramCall { id, kind: CallKind::Pop, is_copying: false });
+            self.begin_call(kind);
         } else {
             self.actions.push(TapeAction::Reply(Err(TapeError::Unknown { id })));
+        }
+    }
+
+    fn begin_call(&mut self, kind: CallKind) {
+        assert!(self.call.is_none(), "one call at a time");
+        self.call = Some(ProgramCall { kind, is_copying: false });
+    }
+
+    fn forget(&mut self, id: StateId) {
+        if let Some(state) = self.states.get_mut(id) {
+            state.is_consumed = true;
+            self.release(id);
         }
     }
 
@@ -217,8 +294,16 @@ impl TapePolicy {
     fn serve(&mut self, is_last_attempt: bool) {
         let Some(call) = self.call.filter(|call| !call.is_copying) else { return };
         match call.kind {
-            CallKind::Push => self.serve_push(call.id, is_last_attempt),
-            CallKind::Pop => self.serve_pop(call.id),
+            CallKind::Push(id) => self.serve_push(id, is_last_attempt),
+            CallKind::Pop(id) => self.serve_reading(id, true),
+            CallKind::Peek(id) => self.serve_reading(id, false),
+            CallKind::Keep => self.serve_keep(is_last_attempt),
+        }
+    }
+
+    fn mark_copying(&mut self) {
+        if let Some(call) = &mut self.call {
+            call.is_copying = true;
         }
     }
 
@@ -231,7 +316,7 @@ impl TapePolicy {
                 self.arrive(id, level, extent);
                 let target = Location::Level { level, start: extent.start };
                 self.begin(Purpose::Store { id, level }, TapeWork::Copy { source: Location::Program, target, bytes });
-                self.call = Some(ProgramCall { id, kind: CallKind::Push, is_copying: true });
+                self.mark_copying();
                 return;
             }
         }
@@ -242,7 +327,7 @@ impl TapePolicy {
     }
 
     /// Gives a state from the fastest level that has it, unless it is on its way to a faster one.
-    fn serve_pop(&mut self, id: StateId) {
+    fn serve_reading(&mut self, id: StateId, is_last: bool) {
         let Some(state) = self.states.get(id) else { return };
         let Some(level) = state.nearest() else { return };
         if state.comes_nearer(level) {
@@ -250,8 +335,22 @@ impl TapePolicy {
         }
         let bytes = state.bytes;
         let Some(source) = self.read(id, level) else { return };
-        self.begin(Purpose::Give { id, level }, TapeWork::Copy { source, target: Location::Program, bytes });
-        self.call = Some(ProgramCall { id, kind: CallKind::Pop, is_copying: true });
+        self.begin(Purpose::Give { id, level, is_last }, TapeWork::Copy { source, target: Location::Program, bytes });
+        self.mark_copying();
+    }
+
+    /// Answers when the last level has all states, or when nothing is under way that could bring
+    /// the missing ones there.
+    fn serve_keep(&mut self, is_last_attempt: bool) {
+        let last = self.levels.len() - 1;
+        let live = || self.states.iter().filter(|(_, state)| !state.is_consumed);
+        let newest = live().next_back().map_or(StateId(0), |(id, _)| id);
+        let missing = live().find(|(_, state)| !state.is_whole_at(last)).map(|(id, state)| (id, state.bytes));
+        match missing {
+            None => self.reply(Ok(newest)),
+            Some((id, bytes)) if is_last_attempt => self.reply(Err(TapeError::Kept { id, bytes })),
+            Some(_) => {}
+        }
     }
 
     /// Copies a state from `level` to the next one: one that must leave, or, on the way forward,
@@ -266,7 +365,8 @@ impl TapePolicy {
             |id: &StateId| self.states.get(*id).is_some_and(|state| state.wants_drain(level) && fits(state.bytes));
         let urgent = self.urgent[level].iter().copied().find(wants);
         let forward = || self.states.iter().map(|(id, _)| id).find(wants);
-        let is_forward = self.pass == TapePass::Forward;
+        let is_kept = self.call.is_some_and(|call| call.kind == CallKind::Keep);
+        let is_forward = self.pass == TapePass::Forward || is_kept;
         let Some(id) = urgent.or_else(|| if is_forward { forward() } else { None }) else { return };
         let Some(bytes) = self.states.get(id).map(|state| state.bytes) else { return };
         let Some(extent) = self.room(next, bytes, None) else { return };
@@ -286,7 +386,7 @@ impl TapePolicy {
         if self.pass == TapePass::Forward || self.is_busy(level, false) {
             return;
         }
-        let popped = self.call.map(|call| call.id);
+        let popped = self.call.and_then(|call| call.kind.reads());
         let wants = |id: &StateId| {
             let fits = |bytes: u64| bytes <= self.levels[level].bytes();
             self.states.get(*id).is_some_and(|state| state.wants_fetch(level) && fits(state.bytes))
@@ -364,14 +464,15 @@ impl TapePolicy {
     fn evict(&mut self, id: StateId, level: usize) {
         self.urgent[level].remove(&id);
         let residence = self.states.get_mut(id).and_then(|state| state.residences[level].take());
-        if let Some(residence) = residence {
-            self.levels[level].ring.free(residence.extent);
+        if let Some(Residence { extent, .. }) = residence {
+            self.levels[level].ring.free(extent);
+            self.actions.push(TapeAction::Discard { level, extent });
         }
     }
 
     /// Reserves the place of a copy that begins.
     fn arrive(&mut self, id: StateId, level: usize, extent: Extent) {
-        self.levels[level].ring.take(id, extent);
+        self.levels[level].take(id, extent);
         if let Some(state) = self.states.get_mut(id) {
             state.residences[level] = Some(Residence { extent, is_whole: false, n_readers: 0 });
         }
@@ -400,7 +501,9 @@ impl TapePolicy {
         })
     }
 
-    fn end(&mut self, work: WorkId, is_done: bool, seconds: f64) {
+    fn end(&mut self, work: WorkId, failure: Option<String>, seconds: f64) {
+        let is_done = failure.is_none();
+        let outcome = |id: StateId| failure.map_or(Ok(id), |reason| Err(TapeError::Copy { id, reason }));
         let purpose = self.under_way.remove(&work);
         assert!(purpose.is_some(), "{work:?} is not under way");
         match purpose {
@@ -413,14 +516,14 @@ impl TapePolicy {
                 if !is_done {
                     self.states.remove(id);
                 }
-                self.reply(if is_done { Ok(id) } else { Err(TapeError::Copy { id }) });
+                self.reply(outcome(id));
             }
-            Some(Purpose::Give { id, level }) => {
+            Some(Purpose::Give { id, level, is_last }) => {
                 if let Some(state) = self.states.get_mut(id) {
-                    state.is_consumed = is_done;
+                    state.is_consumed |= is_done && is_last;
                 }
                 self.end_reading(id, level);
-                self.reply(if is_done { Ok(id) } else { Err(TapeError::Copy { id }) });
+                self.reply(outcome(id));
             }
             Some(Purpose::Drain { id, level, measures }) => {
                 self.learn_copy(id, level + 1, measures, seconds);

@@ -47,6 +47,8 @@ pub enum Growth {
         touching: Touching,
         /// Time and size of registrations.
         registration: Registration,
+        /// Bytes that are touched beyond the last one a state was given.
+        ahead_bytes: u64,
     },
 }
 

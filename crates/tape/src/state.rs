@@ -29,7 +29,8 @@ pub(crate) struct TapeState {
 }
 
 impl TapeState {
-    fn is_whole_at(&self, level: usize) -> bool {
+    /// Returns whether `level` has all of it.
+    pub(crate) fn is_whole_at(&self, level: usize) -> bool {
         self.residences[level].is_some_and(|residence| residence.is_whole)
     }
 
@@ -110,7 +111,7 @@ impl TapeStates {
     }
 
     /// States from the oldest.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (StateId, &TapeState)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (StateId, &TapeState)> {
         self.states.iter().map(|(id, state)| (*id, state))
     }
 

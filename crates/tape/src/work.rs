@@ -98,10 +98,20 @@ pub enum TapeError {
         bytes: u64,
     },
     /// A copy between the program and a level failed.
-    #[error("state {}: its copy failed in the mover", .id.0)]
+    #[error("state {}: {reason}", .id.0)]
     Copy {
         /// The state.
         id: StateId,
+        /// Message of the mover.
+        reason: String,
+    },
+    /// A state did not reach the last level.
+    #[error("state {} of {bytes} bytes did not reach the last level of the tape: it has no room, or copies failed", .id.0)]
+    Kept {
+        /// The state.
+        id: StateId,
+        /// Bytes of the state.
+        bytes: u64,
     },
     /// No such state is on the tape.
     #[error("state {} is not on the tape: it was popped, or never pushed", .id.0)]

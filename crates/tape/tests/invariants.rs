@@ -33,7 +33,8 @@ fn paged(rng: &mut Rng, unit: u64) -> Growth {
     let touching = if below(rng, 2) == 0 { Touching::Fixed(mode) } else { Touching::Modelled(MODEL) };
     let chunks = Registration::Chunks { bytes: unit * (1 + below(rng, 200)) };
     let registration = [Registration::Never, Registration::Whole, chunks][below(rng, 3) as usize];
-    Growth::Paged { touching, registration }
+    let ahead_bytes = [unit * below(rng, 100), u64::MAX][below(rng, 2) as usize];
+    Growth::Paged { touching, registration, ahead_bytes }
 }
 
 /// A run: settings, sizes, and the calls of the program.

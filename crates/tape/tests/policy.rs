@@ -24,7 +24,7 @@ fn copies(actions: &[TapeAction]) -> Vec<(WorkId, Location, Location)> {
 fn replies(actions: &[TapeAction]) -> Vec<Result<StateId, TapeError>> {
     let reply = |action: &TapeAction| match action {
         TapeAction::Reply(reply) => Some(reply.clone()),
-        TapeAction::Start { .. } => None,
+        TapeAction::Start { .. } | TapeAction::Discard { .. } => None,
     };
     actions.iter().filter_map(reply).collect()
 }
@@ -34,7 +34,8 @@ fn push(policy: &mut TapePolicy, bytes: u64) -> Vec<TapeAction> {
 }
 
 fn end(policy: &mut TapePolicy, work: WorkId, is_done: bool) -> Vec<TapeAction> {
-    policy.handle(TapeEvent::Ended { work, is_done, seconds: 1.0 })
+    let failure = (!is_done).then(|| "refused".to_owned());
+    policy.handle(TapeEvent::Ended { work, failure, seconds: 1.0 })
 }
 
 /// Pushes a state and ends its copy; returns what is started then.
@@ -147,7 +148,7 @@ fn last_level_that_is_full_is_an_error_and_not_a_wait() {
 #[test]
 fn pages_are_touched_between_copies_and_registered_after_the_last() {
     let touching = Touching::Fixed(TouchMode::Sequential);
-    let paged = Growth::Paged { touching, registration: Registration::Whole };
+    let paged = Growth::Paged { touching, registration: Registration::Whole, ahead_bytes: u64::MAX };
     let mut policy = policy(vec![level(10, Growth::Ready), level(20 << 20, paged)], Eviction::Fifo);
     let touch = policy.start();
     assert!(matches!(touch[..], [TapeAction::Start { work: TapeWork::Touch { level: 1, .. }, .. }]));

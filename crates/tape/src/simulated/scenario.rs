@@ -115,16 +115,16 @@ impl MachineScenario {
         let paged = match approach {
             Approach::Direct => Growth::Ready,
             Approach::Memset { .. } => {
-                Growth::Paged { touching: Touching::Fixed(TouchMode::Concurrent), registration: Registration::Whole }
+                Growth::Paged { touching: Touching::Fixed(TouchMode::Concurrent), registration: Registration::Whole, ahead_bytes: u64::MAX }
             }
             Approach::Whole { touching, .. } => {
                 let model = Touching::Modelled(rates.touch_model());
                 let touching = touching.map_or(model, Touching::Fixed);
-                Growth::Paged { touching, registration: Registration::Whole }
+                Growth::Paged { touching, registration: Registration::Whole, ahead_bytes: u64::MAX }
             }
             Approach::Chunked => {
                 let touching = Touching::Modelled(rates.touch_model());
-                Growth::Paged { touching, registration: Registration::Chunks { bytes: PINNED_CHUNK_BYTES } }
+                Growth::Paged { touching, registration: Registration::Chunks { bytes: PINNED_CHUNK_BYTES }, ahead_bytes: u64::MAX }
             }
         };
         let mut levels = vec![LevelSettings { bytes: self.device_bytes, growth: mapped }];
