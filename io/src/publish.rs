@@ -8,7 +8,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use recoup_core::StoreError;
 
@@ -162,6 +162,42 @@ pub fn put_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     });
     write_at(&made?, draft, bytes, 0)?;
     rename_to_remove(draft, path)
+}
+
+/// Puts a file of these parts, one after the other, in the place of the one of that name, by one
+/// rename: whoever reads it meets the old one or the new one, whole. Large parts go past the page
+/// cache. It outlives the process at once, and a loss of power after [`make_durable`].
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`]; then no piece of the new file is left.
+pub fn put_parts(path: &Path, parts: &[&[u8]]) -> Result<(), StoreError> {
+    let draft = path.with_file_name(format!("{}.new", file_name(path)));
+    let made = step(Step::CreateFile, &draft, || {
+        no_link(&mut File::options()).write(true).create(true).truncate(true).open(&draft)
+    });
+    let mut file = DirectFile::new(made?, false);
+    let mut offset = 0;
+    let mut write = |part: &&[u8]| {
+        let start = offset;
+        offset += part.len() as u64;
+        write_large_at(&mut file, &draft, part, start)
+    };
+    let written = parts.iter().try_for_each(&mut write).and_then(|()| rename_to_remove(&draft, path));
+    written.inspect_err(|_| {
+        remove_file(&draft).ok();
+    })
+}
+
+/// Makes files of a directory durable, and their entries.
+///
+/// # Errors
+/// [`StoreError::Full`] or [`StoreError::Io`].
+pub fn make_durable(directory: &Path, files: &[PathBuf]) -> Result<(), StoreError> {
+    for path in files {
+        let file = step(Step::OpenFile, path, || no_link(&mut File::options()).read(true).open(path))?;
+        step(Step::SyncFile, path, || file.sync_all())?;
+    }
+    sync_directory(directory)
 }
 
 /// Writes a result whole: beside its place, durable, then put there by one rename, so that a full

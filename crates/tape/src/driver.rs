@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::event::{AdoptedState, TapeAction, TapeEvent};
 use crate::mover::{EndedMove, MoveTicket, Mover};
-use crate::policy::{TapeAction, TapeEvent, TapePolicy};
+use crate::policy::TapePolicy;
 use crate::settings::TapeSettings;
-use crate::work::{StateId, TapeError, WorkId};
+use crate::work::{PlaceError, StateId, WorkId};
 
 /// Work that a mover has, and its start.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ pub struct TapeDriver<M> {
     policy: TapePolicy,
     mover: M,
     begun: BTreeMap<MoveTicket, Begun>,
-    reply: Option<Result<StateId, TapeError>>,
+    reply: Option<Result<StateId, PlaceError>>,
     /// The answer to the last call.
     answered_seconds: f64,
 }
@@ -52,8 +53,8 @@ impl<M: Mover> TapeDriver<M> {
     /// Pushes a state and waits until its bytes are on the tape.
     ///
     /// # Errors
-    /// [`TapeError`]; then the tape is as it was.
-    pub fn push(&mut self, bytes: u64) -> Result<StateId, TapeError> {
+    /// [`PlaceError`]; then the tape is as it was.
+    pub fn push(&mut self, bytes: u64) -> Result<StateId, PlaceError> {
         self.begin_push(bytes);
         self.finish()
     }
@@ -61,8 +62,8 @@ impl<M: Mover> TapeDriver<M> {
     /// Pops a state and waits until the program has its bytes.
     ///
     /// # Errors
-    /// [`TapeError`]; a state whose copy failed is still on the tape.
-    pub fn pop(&mut self, id: StateId) -> Result<StateId, TapeError> {
+    /// [`PlaceError`]; a state whose copy failed is still on the tape.
+    pub fn pop(&mut self, id: StateId) -> Result<StateId, PlaceError> {
         self.begin_pop(id);
         self.finish()
     }
@@ -88,17 +89,45 @@ impl<M: Mover> TapeDriver<M> {
         self.tell(TapeEvent::Pop { id });
     }
 
-    /// Takes in what has ended, and returns the answer to the call if there is one. Waits for
-    /// nothing.
-    pub fn pump(&mut self) -> Option<Result<StateId, TapeError>> {
+    /// Begins to read a state that stays on the tape; [`TapeDriver::pump`] returns the answer.
+    pub fn begin_peek(&mut self, id: StateId) {
+        self.tell(TapeEvent::Peek { id });
+    }
+
+    /// Begins to wait until the last level has all states; [`TapeDriver::pump`] returns the answer.
+    pub fn begin_keep(&mut self) {
+        self.tell(TapeEvent::Keep);
+    }
+
+    /// Drops a state unread.
+    pub fn forget(&mut self, id: StateId) {
+        self.tell(TapeEvent::Forget { id });
+    }
+
+    /// Takes in a state that the last level held before the tape was made.
+    ///
+    /// # Errors
+    /// [`PlaceError::Full`] if the level has no room for it.
+    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, PlaceError> {
+        self.policy.adopt(bytes)
+    }
+
+    /// Takes in what has ended, and starts what may begin then. Waits for nothing.
+    pub fn attend(&mut self) {
         while let Some(ended) = self.mover.poll() {
             self.end(ended);
         }
+    }
+
+    /// Takes in what has ended, and returns the answer to the call if there is one. Waits for
+    /// nothing.
+    pub fn pump(&mut self) -> Option<Result<StateId, PlaceError>> {
+        self.attend();
         self.reply.take().inspect(|_| self.answered_seconds = self.mover.now_seconds())
     }
 
     /// Waits for the answer to the call. The policy answers each call when nothing is under way.
-    fn finish(&mut self) -> Result<StateId, TapeError> {
+    fn finish(&mut self) -> Result<StateId, PlaceError> {
         loop {
             if let Some(reply) = self.pump() {
                 return reply;

@@ -8,22 +8,43 @@
 //! what states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
 //! (hal-03799226).
 
+mod bell;
+mod builder;
+mod coded;
+mod coder;
 mod driver;
+mod error;
+mod event;
+mod host;
 mod level;
+mod machine;
 mod mover;
+mod owned;
 mod policy;
+mod record;
 mod ring;
 mod settings;
+mod shelf;
+mod spill;
+mod stage;
 mod state;
+mod tape;
+mod threads;
 mod touching;
+mod turns;
 mod work;
 
 pub mod simulated;
 
+pub use builder::TapeBuilder;
 pub use driver::TapeDriver;
+pub use error::TapeError;
+pub use event::{AdoptedState, TapeAction, TapeEvent};
 pub use mover::{EndedMove, MoveError, MoveTicket, Mover};
-pub use policy::{AdoptedState, TapeAction, TapeEvent, TapePolicy};
+pub use policy::TapePolicy;
 pub use ring::PlaceRing;
 pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
+pub use shelf::DamagedState;
+pub use tape::{Tape, TapeReport};
 pub use touching::{TouchMode, TouchModel};
-pub use work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};
+pub use work::{Extent, Location, PlaceError, StateId, TapeWork, WorkId};

@@ -8,83 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::event::{AdoptedState, TapeAction, TapeEvent};
 use crate::level::{CacheLevel, GrowthMoment, GrowthStep};
 use crate::settings::{Eviction, TapeSettings};
 use crate::state::{Residence, TapeStates};
 use crate::touching::{MeasuredRate, TouchMode};
-use crate::work::{Extent, Location, StateId, TapeError, TapeWork, WorkId};
-
-/// Events that a policy is told.
-#[derive(Clone, Debug)]
-pub enum TapeEvent {
-    /// The program pushes a state and waits.
-    Push {
-        /// Bytes of the state.
-        bytes: u64,
-        /// Time since its last call was answered.
-        interval_seconds: f64,
-    },
-    /// The program pops a state and waits.
-    Pop {
-        /// The state.
-        id: StateId,
-    },
-    /// The program reads a state, which stays on the tape, and waits.
-    Peek {
-        /// The state.
-        id: StateId,
-    },
-    /// The program drops a state unread.
-    Forget {
-        /// The state.
-        id: StateId,
-    },
-    /// The program waits until the last level has all states.
-    Keep,
-    /// The program announces the next pops. States that are not named follow in reverse order.
-    Announce(Vec<StateId>),
-    /// The program begins to read; fetching may begin.
-    Turn,
-    /// Work has ended.
-    Ended {
-        /// The work.
-        work: WorkId,
-        /// Reason of the mover, if the work failed.
-        failure: Option<String>,
-        /// Time it took.
-        seconds: f64,
-    },
-}
-
-/// Actions that a policy asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TapeAction {
-    /// Start this work.
-    Start {
-        /// Name of the work, for [`TapeEvent::Ended`].
-        id: WorkId,
-        /// The work.
-        work: TapeWork,
-    },
-    /// Nothing uses this place any more; the mover may give up what it holds.
-    Discard {
-        /// Number of the level.
-        level: usize,
-        /// The place.
-        extent: Extent,
-    },
-    /// Answer the call of the program, with its state, or the newest one if the call names none.
-    Reply(Result<StateId, TapeError>),
-}
-
-/// A state that the last level held before, and its place there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AdoptedState {
-    /// Its name.
-    pub id: StateId,
-    /// Its place.
-    pub extent: Extent,
-}
+use crate::work::{Extent, Location, PlaceError, StateId, TapeWork, WorkId};
 
 /// Direction in which the program goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,11 +140,11 @@ impl TapePolicy {
     /// Takes in a state that the last level held before the tape was made, newer than all before.
     ///
     /// # Errors
-    /// [`TapeError::Full`] if the level has no room for it.
-    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, TapeError> {
+    /// [`PlaceError::Full`] if the level has no room for it.
+    pub fn adopt(&mut self, bytes: u64) -> Result<AdoptedState, PlaceError> {
         let level = self.levels.len() - 1;
         let extent = self.levels[level].ring.fit(bytes, self.levels[level].usable());
-        let extent = extent.ok_or(TapeError::Full { bytes })?;
+        let extent = extent.ok_or(PlaceError::Full { bytes })?;
         let id = self.states.add(bytes, self.levels.len());
         self.arrive(id, level, extent);
         if let Some(residence) = self.states.get_mut(id).and_then(|state| state.residences[level].as_mut()) {
@@ -241,7 +170,7 @@ impl TapePolicy {
         self.pass = TapePass::Forward;
         let largest = self.levels.iter().map(CacheLevel::bytes).max().unwrap_or(0);
         if bytes == 0 || bytes > largest {
-            self.actions.push(TapeAction::Reply(Err(TapeError::TooLarge { bytes, largest })));
+            self.actions.push(TapeAction::Reply(Err(PlaceError::TooLarge { bytes, largest })));
             return;
         }
         self.levels.iter_mut().for_each(|level| level.choose_mode(bytes, interval_seconds));
@@ -254,7 +183,7 @@ impl TapePolicy {
         if is_there {
             self.begin_call(kind);
         } else {
-            self.actions.push(TapeAction::Reply(Err(TapeError::Unknown { id })));
+            self.actions.push(TapeAction::Reply(Err(PlaceError::Unknown { id })));
         }
     }
 
@@ -322,7 +251,7 @@ impl TapePolicy {
         }
         if is_last_attempt {
             self.states.remove(id);
-            self.reply(Err(TapeError::Full { bytes }));
+            self.reply(Err(PlaceError::Full { bytes }));
         }
     }
 
@@ -348,7 +277,7 @@ impl TapePolicy {
         let missing = live().find(|(_, state)| !state.is_whole_at(last)).map(|(id, state)| (id, state.bytes));
         match missing {
             None => self.reply(Ok(newest)),
-            Some((id, bytes)) if is_last_attempt => self.reply(Err(TapeError::Kept { id, bytes })),
+            Some((id, bytes)) if is_last_attempt => self.reply(Err(PlaceError::Kept { id, bytes })),
             Some(_) => {}
         }
     }
@@ -503,7 +432,7 @@ impl TapePolicy {
 
     fn end(&mut self, work: WorkId, failure: Option<String>, seconds: f64) {
         let is_done = failure.is_none();
-        let outcome = |id: StateId| failure.map_or(Ok(id), |reason| Err(TapeError::Copy { id, reason }));
+        let outcome = |id: StateId| failure.map_or(Ok(id), |reason| Err(PlaceError::Copy { id, reason }));
         let purpose = self.under_way.remove(&work);
         assert!(purpose.is_some(), "{work:?} is not under way");
         match purpose {
@@ -582,7 +511,7 @@ impl TapePolicy {
         }
     }
 
-    fn reply(&mut self, result: Result<StateId, TapeError>) {
+    fn reply(&mut self, result: Result<StateId, PlaceError>) {
         self.call = None;
         self.actions.push(TapeAction::Reply(result));
     }

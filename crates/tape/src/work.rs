@@ -80,11 +80,11 @@ pub enum TapeWork {
     },
 }
 
-/// Errors of a push or pop.
+/// Errors of a call, from the levels and their places.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TapeError {
+pub enum PlaceError {
     /// No level is as large as the state.
-    #[error("state of {bytes} bytes: the largest level of the tape holds {largest}; give it more memory")]
+    #[error("{bytes} bytes: the largest level of the tape holds {largest}; give it more memory")]
     TooLarge {
         /// Bytes of the state.
         bytes: u64,
@@ -92,13 +92,13 @@ pub enum TapeError {
         largest: u64,
     },
     /// All levels are full, and nothing may leave.
-    #[error("state of {bytes} bytes: the tape is full; pop states, or give it more memory or a directory to spill to")]
+    #[error("{bytes} bytes: the tape is full; pop states, or give it more memory or a larger spill directory")]
     Full {
         /// Bytes of the state.
         bytes: u64,
     },
     /// A copy between the program and a level failed.
-    #[error("state {}: {reason}", .id.0)]
+    #[error("{reason}")]
     Copy {
         /// The state.
         id: StateId,
@@ -106,7 +106,7 @@ pub enum TapeError {
         reason: String,
     },
     /// A state did not reach the last level.
-    #[error("state {} of {bytes} bytes did not reach the last level of the tape: it has no room, or copies failed", .id.0)]
+    #[error("{bytes} bytes did not reach the last level of the tape: it has no room, or copies failed")]
     Kept {
         /// The state.
         id: StateId,
@@ -114,7 +114,7 @@ pub enum TapeError {
         bytes: u64,
     },
     /// No such state is on the tape.
-    #[error("state {} is not on the tape: it was popped, or never pushed", .id.0)]
+    #[error("it is not on the tape: it was popped, or never pushed")]
     Unknown {
         /// The state.
         id: StateId,

@@ -5,8 +5,8 @@ mod witness;
 
 use recoup_model::Rng;
 use recoup_tape::{
-    Eviction, Growth, LevelSettings, Registration, StateId, TapeDriver, TapeError, TapeSettings, TouchMode, TouchModel,
-    Touching,
+    Eviction, Growth, LevelSettings, PlaceError, Registration, StateId, TapeDriver, TapeSettings, TouchMode,
+    TouchModel, Touching,
 };
 use witness::{Betrayal, Witness, WitnessLevel};
 
@@ -133,10 +133,10 @@ impl RandomRun {
             }
             Err(error) => {
                 let has_failed = self.driver.mover().n_failed > 0;
-                let is_full = !self.is_roomy && matches!(error, TapeError::Full { .. });
+                let is_full = !self.is_roomy && matches!(error, PlaceError::Full { .. });
                 assert!(has_failed || is_full, "{error}");
                 // A push that found no level has used no number.
-                if matches!(error, TapeError::TooLarge { .. }) { next } else { next + 1 }
+                if matches!(error, PlaceError::TooLarge { .. }) { next } else { next + 1 }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rules of the policy, one event after the other.
 
 use recoup_tape::{
-    Eviction, Growth, LevelSettings, Location, Registration, StateId, TapeAction, TapeError, TapeEvent, TapePolicy,
+    Eviction, Growth, LevelSettings, Location, PlaceError, Registration, StateId, TapeAction, TapeEvent, TapePolicy,
     TapeSettings, TapeWork, TouchMode, Touching, WorkId,
 };
 
@@ -21,7 +21,7 @@ fn copies(actions: &[TapeAction]) -> Vec<(WorkId, Location, Location)> {
     actions.iter().filter_map(copy).collect()
 }
 
-fn replies(actions: &[TapeAction]) -> Vec<Result<StateId, TapeError>> {
+fn replies(actions: &[TapeAction]) -> Vec<Result<StateId, PlaceError>> {
     let reply = |action: &TapeAction| match action {
         TapeAction::Reply(reply) => Some(reply.clone()),
         TapeAction::Start { .. } | TapeAction::Discard { .. } => None,
@@ -125,7 +125,7 @@ fn known_order_keeps_what_is_popped_next() {
 fn states_go_to_the_next_level_where_copies_down_fail_three_times() {
     let mut policy = policy(vec![level(10, Growth::Ready), level(90, Growth::Ready)], Eviction::Fifo);
     let mut drains = copies(&pushed(&mut policy, 10));
-    assert_eq!(push(&mut policy, 100), [TapeAction::Reply(Err(TapeError::TooLarge { bytes: 100, largest: 90 }))]);
+    assert_eq!(push(&mut policy, 100), [TapeAction::Reply(Err(PlaceError::TooLarge { bytes: 100, largest: 90 }))]);
     let mut n_tried = 0;
     while let Some((drain, _, _)) = drains.first() {
         n_tried += 1;
@@ -141,7 +141,7 @@ fn states_go_to_the_next_level_where_copies_down_fail_three_times() {
 fn last_level_that_is_full_is_an_error_and_not_a_wait() {
     let mut policy = policy(vec![level(10, Growth::Ready)], Eviction::Fifo);
     assert_eq!(replies(&pushed(&mut policy, 10)), [Ok(StateId(0))]);
-    assert_eq!(replies(&push(&mut policy, 10)), [Err(TapeError::Full { bytes: 10 })]);
+    assert_eq!(replies(&push(&mut policy, 10)), [Err(PlaceError::Full { bytes: 10 })]);
     assert_eq!(policy.n_states(), 1);
 }
 

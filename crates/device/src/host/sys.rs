@@ -2,13 +2,12 @@
 
 #![expect(unsafe_code, reason = "lends memory that a device reads and writes")]
 
-mod mapping;
-
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use self::mapping::HostPages;
+use recoup_pages::{HostPages, PageSize};
+
 use super::uses::{HeldUse, HostAccess, Uses};
 use crate::driver::PrimaryContext;
 use crate::{DeviceError, DeviceTicket, DeviceView, DeviceViewMut, Stream};
@@ -29,7 +28,8 @@ pub(super) struct SharedPages {
 
 impl SharedPages {
     pub(super) fn reserve(bytes: usize, chunk_bytes: usize) -> Result<Self, DeviceError> {
-        let mapping = HostPages::reserve(bytes)?;
+        let refused = |error: std::io::Error| DeviceError::Host { call: "mmap", bytes, error: error.to_string() };
+        let mapping = HostPages::reserve(bytes, PageSize::Huge).map_err(refused)?;
         let touched = AtomicUsize::new(0);
         let touching = Mutex::new(());
         Ok(Self { mapping, chunk_bytes, touched, touching, uses: Uses::default() })
@@ -58,7 +58,7 @@ impl SharedPages {
             if start < end {
                 // SAFETY: copies and guards use bytes below `touched` only, which rises by whole
                 // turns, one thread at a time.
-                unsafe { self.mapping.touch(start..end) };
+                unsafe { self.mapping.make(start..end) };
                 self.touched.store(end, Ordering::Release);
             }
         }
@@ -66,7 +66,10 @@ impl SharedPages {
 
     /// Registers the bytes of `range`, a chunk that was touched.
     pub(super) fn register(&self, context: &PrimaryContext, range: Range<usize>) -> Result<(), DeviceError> {
-        self.mapping.register(context, range)
+        assert!(range.end <= self.bytes(), "bytes {range:?} of {}", self.bytes());
+        let current = context.enter()?;
+        // SAFETY: the range lies in the mapping, which is unregistered before it is unmapped.
+        unsafe { current.register(self.mapping.at(range.start), range.len()) }
     }
 
     /// Unregisters the chunks below byte `end`, with no copy under way, and keeps the pages if one
@@ -74,7 +77,7 @@ impl SharedPages {
     pub(super) fn close(&mut self, context: &PrimaryContext, end: usize) {
         let is_idle = self.uses.wait().is_ok() || context.settle();
         for start in (0..end).step_by(self.chunk_bytes) {
-            self.mapping.unregister(context, start);
+            context.free(|current| current.unregister(self.mapping.at(start)));
         }
         if !is_idle {
             self.mapping.keep();

@@ -1,7 +1,7 @@
 //! Figures 3 to 6.
 
 use recoup_tape::simulated::{Approach, Blocking, MachineScenario, NodeRates, PinningTurns, UNIFORM_BYTES};
-use recoup_tape::{TapeError, TouchMode};
+use recoup_tape::{PlaceError, TouchMode};
 
 use crate::draw::{self, Line, Titles};
 use crate::table::{Sheet, percent, seconds, times};
@@ -19,7 +19,7 @@ const MEMSET: Approach = Approach::Memset { touch: 3e9, pin: 10e9 };
 /// Factors of the bands of rates that are not stated.
 const BAND: [f64; 2] = [0.5, 1.5];
 
-type Made = Result<Sheet, TapeError>;
+type Made = Result<Sheet, PlaceError>;
 
 /// One of the rates.
 type RateOf = fn(&mut NodeRates) -> &mut f64;
@@ -36,7 +36,7 @@ struct Compared {
 }
 
 impl Compared {
-    fn of(scenario: &MachineScenario) -> Result<Self, TapeError> {
+    fn of(scenario: &MachineScenario) -> Result<Self, PlaceError> {
         Ok(Self {
             direct: scenario.run(Approach::Direct)?,
             memset: scenario.run(MEMSET)?,
@@ -84,7 +84,7 @@ fn trace_states() -> Vec<Vec<u64>> {
     (0..columns).map(|column| one(column).repeat(TRACE_REPEATS)).collect()
 }
 
-fn by_interval(scenario: impl Fn(f64) -> MachineScenario) -> Result<Vec<Compared>, TapeError> {
+fn by_interval(scenario: impl Fn(f64) -> MachineScenario) -> Result<Vec<Compared>, PlaceError> {
     INTERVALS_MS.iter().map(|ms| Compared::of(&scenario(ms * 1e-3))).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::settings::TapeSettings;
 use crate::simulated::mover::SimulatedMover;
 use crate::simulated::node::VirtualNode;
 use crate::simulated::rates::{NodeRates, PinningTurns};
-use crate::work::{StateId, TapeError, TapeWork};
+use crate::work::{PlaceError, StateId, TapeWork};
 
 /// The states of a process, and the time it computes before each push and each pop.
 #[derive(Clone, Debug)]
@@ -107,8 +107,8 @@ impl NodeRun {
     /// Runs all processes to their ends, and returns the time that each waited.
     ///
     /// # Errors
-    /// [`TapeError`] of a call; states must fit the tape.
-    pub fn run(&self) -> Result<Vec<Blocking>, TapeError> {
+    /// [`PlaceError`] of a call; states must fit the tape.
+    pub fn run(&self) -> Result<Vec<Blocking>, PlaceError> {
         let node = VirtualNode::new(self.rates.clone(), self.turns, self.scripts.len());
         let node = Rc::new(RefCell::new(node));
         let start = |(process, script): (usize, &Script)| {
@@ -158,7 +158,7 @@ impl RunningProcess {
     }
 
     /// Does all that can be done now.
-    fn proceed(&mut self) -> Result<(), TapeError> {
+    fn proceed(&mut self) -> Result<(), PlaceError> {
         let now = self.now_seconds();
         loop {
             // The driver has no work while memory is prepared, and sees no ticket of it.

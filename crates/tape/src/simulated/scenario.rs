@@ -5,7 +5,7 @@ use crate::settings::{Eviction, Growth, LevelSettings, Registration, TapeSetting
 use crate::simulated::rates::{NodeRates, PinningTurns};
 use crate::simulated::run::{Blocking, NodeRun, Preparation, Script};
 use crate::touching::TouchMode;
-use crate::work::TapeError;
+use crate::work::PlaceError;
 
 /// Bytes of a state in the uniform scenario.
 pub const UNIFORM_BYTES: u64 = 128 << 20;
@@ -78,16 +78,16 @@ impl MachineScenario {
     /// Runs an approach, and returns the mean over the processes.
     ///
     /// # Errors
-    /// [`TapeError`] if the states do not fit.
-    pub fn run(&self, approach: Approach) -> Result<Blocking, TapeError> {
+    /// [`PlaceError`] if the states do not fit.
+    pub fn run(&self, approach: Approach) -> Result<Blocking, PlaceError> {
         Ok(Blocking::mean(&self.run_each(approach)?))
     }
 
     /// Runs an approach, and returns the time that each process waited.
     ///
     /// # Errors
-    /// [`TapeError`] if the states do not fit.
-    pub fn run_each(&self, approach: Approach) -> Result<Vec<Blocking>, TapeError> {
+    /// [`PlaceError`] if the states do not fit.
+    pub fn run_each(&self, approach: Approach) -> Result<Vec<Blocking>, PlaceError> {
         let mut rates = self.rates.clone();
         if let Approach::Memset { touch, pin } = approach {
             rates.touch = touch;
@@ -114,9 +114,11 @@ impl MachineScenario {
         };
         let paged = match approach {
             Approach::Direct => Growth::Ready,
-            Approach::Memset { .. } => {
-                Growth::Paged { touching: Touching::Fixed(TouchMode::Concurrent), registration: Registration::Whole, ahead_bytes: u64::MAX }
-            }
+            Approach::Memset { .. } => Growth::Paged {
+                touching: Touching::Fixed(TouchMode::Concurrent),
+                registration: Registration::Whole,
+                ahead_bytes: u64::MAX,
+            },
             Approach::Whole { touching, .. } => {
                 let model = Touching::Modelled(rates.touch_model());
                 let touching = touching.map_or(model, Touching::Fixed);
@@ -124,7 +126,11 @@ impl MachineScenario {
             }
             Approach::Chunked => {
                 let touching = Touching::Modelled(rates.touch_model());
-                Growth::Paged { touching, registration: Registration::Chunks { bytes: PINNED_CHUNK_BYTES }, ahead_bytes: u64::MAX }
+                Growth::Paged {
+                    touching,
+                    registration: Registration::Chunks { bytes: PINNED_CHUNK_BYTES },
+                    ahead_bytes: u64::MAX,
+                }
             }
         };
         let mut levels = vec![LevelSettings { bytes: self.device_bytes, growth: mapped }];

@@ -1,0 +1,117 @@
+//! States by their steps, as values: raw, or through a codec.
+
+use recoup_core::{Bound, CodecId, Values, ValuesMut};
+
+use crate::coder::{StateCoder, check_length};
+use crate::error::TapeError;
+use crate::owned::{copy, read_bytes, write_bytes};
+use crate::record::{StateHeader, StateLink};
+use crate::shelf::StateShelf;
+
+/// The end of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The state leaves the tape.
+    Pop,
+    /// The state stays.
+    Peek,
+}
+
+/// A shelf, and the codec of its states, if there is one.
+#[derive(Debug)]
+pub(crate) struct CodedShelf {
+    pub(crate) shelf: StateShelf,
+    coder: Option<StateCoder>,
+    /// Extents of the states; `None` if each is a row of its own length.
+    dims: Option<[usize; 3]>,
+}
+
+impl CodedShelf {
+    pub(crate) fn new(shelf: StateShelf, coder: Option<StateCoder>, dims: Option<[usize; 3]>) -> Self {
+        Self { shelf, coder, dims }
+    }
+
+    /// Returns the extents of each state, if they are stated.
+    pub(crate) fn dims(&self) -> Option<[usize; 3]> {
+        self.dims
+    }
+
+    /// Returns whether states follow others.
+    pub(crate) fn is_chained(&self) -> bool {
+        self.coder.as_ref().is_some_and(StateCoder::is_chained)
+    }
+
+    /// Pushes a state.
+    pub(crate) fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
+        let dims = self.dims.unwrap_or([values.len(), 1, 1]);
+        if let Some(coder) = &mut self.coder {
+            return coder.push(&mut self.shelf, step, values, dims);
+        }
+        let header = StateHeader {
+            number: 0,
+            step,
+            codec: CodecId::Raw,
+            element: values.element(),
+            bound: Bound::Lossless,
+            link: StateLink::Alone,
+            dims: dims.map(|extent| extent as u64),
+            payload_bytes: (values.len() * values.element().size()) as u64,
+        };
+        self.shelf.push(header, |target| write_bytes(values, target))
+    }
+
+    /// Reads a state into room of its type and number of values.
+    pub(crate) fn read(&mut self, step: u64, mut target: ValuesMut<'_>, reading: Reading) -> Result<(), TapeError> {
+        let header = self.shelf.header(step)?;
+        let room = target.as_values();
+        if room.element() != header.element || room.len() != header.len() {
+            return Err(TapeError::Shape {
+                step,
+                expected: header.element,
+                expected_len: header.len(),
+                found: room.element(),
+                found_len: room.len(),
+            });
+        }
+        if header.codec == CodecId::Raw && header.link == StateLink::Alone {
+            check_length(&header)?;
+            let mut take = |payload: &[u8]| read_bytes(payload, target.reborrow());
+            return match reading {
+                Reading::Pop => self.shelf.pop(step, &mut take),
+                Reading::Peek => self.shelf.peek(step, &mut take),
+            };
+        }
+        let coder =
+            self.coder.as_mut().ok_or(TapeError::OtherCodec { step, expected: header.codec, found: CodecId::Raw })?;
+        coder.decode(&mut self.shelf, step)?;
+        if let Some(values) = coder.decoded(step) {
+            copy(values, target);
+        }
+        if reading == Reading::Pop {
+            self.shelf.forget(step)?;
+            coder.forget(step);
+        }
+        Ok(())
+    }
+
+    /// Decodes the state that is popped next.
+    pub(crate) fn look_ahead(&mut self) -> Result<(), TapeError> {
+        self.shelf.turn();
+        match (self.shelf.next_step(), &mut self.coder) {
+            (Some(step), Some(coder)) => coder.decode(&mut self.shelf, step),
+            _ => Ok(()),
+        }
+    }
+
+    /// Drops a state unread.
+    pub(crate) fn forget(&mut self, step: u64) -> Result<(), TapeError> {
+        if self.shelf.is_followed(step) {
+            return Err(TapeError::ChainedOrder);
+        }
+        self.shelf.forget(step)?;
+        if let Some(coder) = &mut self.coder {
+            coder.forget(step);
+        }
+        Ok(())
+    }
+}

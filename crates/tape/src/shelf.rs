@@ -1,0 +1,200 @@
+//! The states of a tape by their steps, as records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::TapeError;
+use crate::machine::TapeMachine;
+use crate::record::{HEADER_BYTES, StateHeader, StateLink};
+use crate::spill::SpillDirectory;
+use crate::work::{PlaceError, StateId};
+
+/// Records in levels of memory, by the steps of the program.
+#[derive(Debug)]
+pub(crate) struct StateShelf {
+    machine: TapeMachine,
+    spill: Option<Arc<SpillDirectory>>,
+    headers: BTreeMap<StateId, StateHeader>,
+    ids: BTreeMap<u64, StateId>,
+    /// Number of the next push.
+    number: u64,
+}
+
+/// A file of the spill directory that holds no whole state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedState {
+    /// The file.
+    pub path: std::path::PathBuf,
+    /// The finding.
+    pub reason: String,
+}
+
+impl StateShelf {
+    pub(crate) fn new(machine: TapeMachine, spill: Option<Arc<SpillDirectory>>) -> Self {
+        Self { machine, spill, headers: BTreeMap::new(), ids: BTreeMap::new(), number: 0 }
+    }
+
+    /// Takes in the states that the spill directory holds, and returns the damaged ones.
+    pub(crate) fn reopen(&mut self) -> Result<Vec<DamagedState>, TapeError> {
+        let Some(spill) = self.spill.clone() else { return Ok(Vec::new()) };
+        let mut damaged = Vec::new();
+        for state in spill.found().map_err(|reason| TapeError::Spill { reason })? {
+            let header = match state.header {
+                Ok(header) if !self.ids.contains_key(&header.step) => header,
+                Ok(header) => {
+                    let reason = format!("step {} is there twice", header.step);
+                    damaged.push(DamagedState { path: state.path, reason });
+                    continue;
+                }
+                Err(reason) => {
+                    damaged.push(DamagedState { path: state.path, reason });
+                    continue;
+                }
+            };
+            let step = header.step;
+            let adopted = self.machine.adopt(header.place_bytes());
+            let adopted = adopted.map_err(|source| TapeError::Place { step, source })?;
+            spill.adopt(adopted.extent.start, state.path);
+            self.note(adopted.id, header);
+        }
+        Ok(damaged)
+    }
+
+    fn note(&mut self, id: StateId, header: StateHeader) {
+        self.headers.insert(id, header);
+        self.ids.insert(header.step, id);
+        self.number = self.number.max(header.number + 1);
+    }
+
+    /// Pushes a record: a header, whose number is set here, and the payload that `fill` writes.
+    pub(crate) fn push(&mut self, header: StateHeader, mut fill: impl FnMut(&mut [u8])) -> Result<(), TapeError> {
+        let step = header.step;
+        self.check_new(step)?;
+        let header = StateHeader { number: self.number, ..header };
+        let encoded = header.encode();
+        let end = HEADER_BYTES + header.payload_bytes as usize;
+        let mut fill_record = |record: &mut [u8]| {
+            record[..HEADER_BYTES].copy_from_slice(&encoded);
+            fill(&mut record[HEADER_BYTES..end]);
+            record[end..].fill(0);
+        };
+        let pushed = self.machine.push(header.place_bytes(), &mut fill_record);
+        let id = pushed.map_err(|source| TapeError::Place { step, source })?;
+        self.note(id, header);
+        Ok(())
+    }
+
+    /// Returns an error if the step is on the tape.
+    pub(crate) fn check_new(&self, step: u64) -> Result<(), TapeError> {
+        if self.ids.contains_key(&step) { Err(TapeError::Duplicate { step }) } else { Ok(()) }
+    }
+
+    /// Pops a state; `take` reads its payload.
+    pub(crate) fn pop(&mut self, step: u64, take: &mut dyn FnMut(&[u8])) -> Result<(), TapeError> {
+        let id = self.id(step)?;
+        let end = HEADER_BYTES + self.headers[&id].payload_bytes as usize;
+        let popped = self.machine.pop(id, &mut |record| read_payload(record, end, take));
+        popped.map_err(|source| TapeError::Place { step, source })?;
+        self.headers.remove(&id);
+        self.ids.remove(&step);
+        Ok(())
+    }
+
+    /// Reads a state, which stays; `take` reads its payload.
+    pub(crate) fn peek(&mut self, step: u64, take: &mut dyn FnMut(&[u8])) -> Result<(), TapeError> {
+        let id = self.id(step)?;
+        let end = HEADER_BYTES + self.headers[&id].payload_bytes as usize;
+        let read = self.machine.peek(id, &mut |record| read_payload(record, end, take));
+        read.map_err(|source| TapeError::Place { step, source }).map(|_| ())
+    }
+
+    /// Drops a state unread.
+    pub(crate) fn forget(&mut self, step: u64) -> Result<(), TapeError> {
+        let id = self.id(step)?;
+        self.machine.forget(id);
+        self.headers.remove(&id);
+        self.ids.remove(&step);
+        Ok(())
+    }
+
+    /// Announces the next pops.
+    pub(crate) fn announce(&mut self, steps: &[u64]) -> Result<(), TapeError> {
+        let order = steps.iter().map(|step| self.id(*step)).collect::<Result<_, _>>()?;
+        self.machine.announce(order);
+        Ok(())
+    }
+
+    /// Begins to fetch what is popped next.
+    pub(crate) fn turn(&mut self) {
+        self.machine.turn();
+    }
+
+    /// Waits until the spill directory has all states, and makes them durable.
+    pub(crate) fn save(&mut self) -> Result<(), TapeError> {
+        let spill = self.spill.clone().ok_or(TapeError::NothingKept)?;
+        self.machine.keep().map_err(|source| self.named(source))?;
+        spill.sync().map_err(|reason| TapeError::Spill { reason })
+    }
+
+    /// Names the step of an error about a state.
+    fn named(&self, source: PlaceError) -> TapeError {
+        let id = match &source {
+            PlaceError::Copy { id, .. } | PlaceError::Kept { id, .. } | PlaceError::Unknown { id } => Some(*id),
+            PlaceError::TooLarge { .. } | PlaceError::Full { .. } => None,
+        };
+        let step = id.and_then(|id| self.headers.get(&id)).map_or(0, |header| header.step);
+        TapeError::Place { step, source }
+    }
+
+    /// Returns the step that is popped next if the program goes on as announced.
+    pub(crate) fn next_step(&self) -> Option<u64> {
+        let id = self.machine.next_pop()?;
+        self.headers.get(&id).map(|header| header.step)
+    }
+
+    /// Returns the header of a state.
+    pub(crate) fn header(&self, step: u64) -> Result<StateHeader, TapeError> {
+        Ok(self.headers[&self.id(step)?])
+    }
+
+    /// Returns the state that was pushed just before `step`, if it is on the tape.
+    pub(crate) fn before(&self, step: u64) -> Option<StateHeader> {
+        let id = self.ids.get(&step)?;
+        let number = self.headers.get(id)?.number.checked_sub(1)?;
+        let before = self.headers.range(..*id).next_back()?.1;
+        (before.number == number).then_some(*before)
+    }
+
+    /// Returns whether a state on the tape was coded against this one.
+    pub(crate) fn is_followed(&self, step: u64) -> bool {
+        let Some(id) = self.ids.get(&step) else { return false };
+        let after = self.headers.range(*id..).nth(1).map(|(_, header)| header);
+        after.is_some_and(|header| header.link == StateLink::Follows && header.number == self.headers[id].number + 1)
+    }
+
+    /// Returns the step that was pushed last, of those on the tape.
+    pub(crate) fn newest(&self) -> Option<u64> {
+        self.headers.values().next_back().map(|header| header.step)
+    }
+
+    /// Returns the steps in the order of their pushes.
+    pub(crate) fn steps(&self) -> Vec<u64> {
+        self.headers.values().map(|header| header.step).collect()
+    }
+
+    /// Bytes that the states take.
+    pub(crate) fn stored_bytes(&self) -> u64 {
+        self.headers.values().map(|header| header.place_bytes() as u64).sum()
+    }
+
+    fn id(&self, step: u64) -> Result<StateId, TapeError> {
+        self.ids.get(&step).copied().ok_or(TapeError::Unknown { step })
+    }
+}
+
+/// Hands out the payload of a record.
+fn read_payload(record: &[u8], end: usize, take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+    let payload = record.get(HEADER_BYTES..end).ok_or_else(|| format!("{} bytes, {end} expected", record.len()))?;
+    take(payload);
+    Ok(())
+}

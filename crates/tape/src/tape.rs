@@ -1,0 +1,221 @@
+//! The tape that a program holds.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use recoup_core::{Clock, Values, ValuesMut};
+use recoup_io::SystemClock;
+
+use crate::coded::{CodedShelf, Reading};
+use crate::error::TapeError;
+use crate::shelf::DamagedState;
+use crate::stage::CodingStage;
+
+/// States of a forward pass, given back in reverse or in any order that is announced.
+///
+/// A push returns when the state is copied; levels of memory, the codec and the spill directory
+/// work behind the program. A tape is used by one thread at a time.
+///
+/// ```
+/// use recoup_core::{Values, ValuesMut};
+/// use recoup_tape::Tape;
+///
+/// let mut tape = Tape::builder().host(64 << 20).build()?;
+/// for step in 0..10 {
+///     tape.push(step, Values::F64(&[step as f64; 1000]))?;
+/// }
+/// let mut state = [0.0; 1000];
+/// for step in (0..10).rev() {
+///     assert_eq!(tape.pop(ValuesMut::F64(&mut state))?, step);
+///     assert_eq!(state[999], step as f64);
+/// }
+/// # Ok::<(), recoup_tape::TapeError>(())
+/// ```
+#[derive(Debug)]
+pub struct Tape {
+    /// Ends before the shelf.
+    stage: Option<CodingStage>,
+    shelf: Arc<Mutex<CodedShelf>>,
+    /// Steps on the tape, with those that wait for the codec.
+    steps: BTreeSet<u64>,
+    /// Extents of each state, if they are stated.
+    dims: Option<[usize; 3]>,
+    damaged: Vec<DamagedState>,
+    report: TapeReport,
+    clock: SystemClock,
+}
+
+/// Account of a tape.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TapeReport {
+    /// States that were pushed.
+    pub n_pushed: u64,
+    /// States that were popped.
+    pub n_popped: u64,
+    /// Bytes of the values that were pushed.
+    pub raw_bytes: u64,
+    /// Bytes that the states on the tape take now.
+    pub stored_bytes: u64,
+    /// Time the program waited in pushes.
+    pub push_time: Duration,
+    /// Time the program waited in pops and peeks.
+    pub pop_time: Duration,
+}
+
+impl Tape {
+    pub(crate) fn new(shelf: CodedShelf, is_coded: bool, damaged: Vec<DamagedState>) -> Result<Self, TapeError> {
+        let dims = shelf.dims();
+        let steps = shelf.shelf.steps().into_iter().collect();
+        let shelf = Arc::new(Mutex::new(shelf));
+        let stage = if is_coded { Some(CodingStage::start(&shelf)?) } else { None };
+        Ok(Self { stage, shelf, steps, dims, damaged, report: TapeReport::default(), clock: SystemClock::new() })
+    }
+
+    /// Pushes the state of a step. With a codec, the error of a push may be returned by a later
+    /// call.
+    ///
+    /// # Errors
+    /// [`TapeError::Duplicate`], [`TapeError::Grid`], [`TapeError::Codec`], and
+    /// [`TapeError::Place`] when the tape is full; the state is not on the tape then.
+    pub fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
+        let begun = self.clock.now();
+        if self.steps.contains(&step) {
+            return Err(TapeError::Duplicate { step });
+        }
+        let expected = self.dims.map_or(values.len(), |dims| dims.iter().product());
+        if expected != values.len() {
+            return Err(TapeError::Grid { step, expected, found: values.len() });
+        }
+        match &self.stage {
+            Some(stage) => stage.push(step, values)?,
+            None => self.shelf().push(step, values)?,
+        }
+        self.steps.insert(step);
+        self.report.n_pushed += 1;
+        self.report.raw_bytes += (values.len() * values.element().size()) as u64;
+        self.report.push_time += self.clock.now() - begun;
+        Ok(())
+    }
+
+    /// Pops the state that comes next: as announced, else the newest one. Returns its step.
+    ///
+    /// # Errors
+    /// [`TapeError::Empty`], [`TapeError::Shape`], [`TapeError::Codec`], and [`TapeError::Place`]
+    /// for a damaged file; the state is still on the tape then.
+    pub fn pop(&mut self, target: ValuesMut<'_>) -> Result<u64, TapeError> {
+        let begun = self.clock.now();
+        self.settle()?;
+        let step = self.shelf().shelf.next_step().ok_or(TapeError::Empty)?;
+        self.shelf().read(step, target, Reading::Pop)?;
+        if let Some(stage) = &self.stage {
+            stage.look_ahead();
+        }
+        self.steps.remove(&step);
+        self.report.n_popped += 1;
+        self.report.pop_time += self.clock.now() - begun;
+        Ok(step)
+    }
+
+    /// Reads the state of a step, which stays on the tape.
+    ///
+    /// # Errors
+    /// [`TapeError::Unknown`], [`TapeError::Shape`], [`TapeError::Codec`], and
+    /// [`TapeError::Place`] for a damaged file.
+    pub fn peek(&mut self, step: u64, target: ValuesMut<'_>) -> Result<(), TapeError> {
+        let begun = self.clock.now();
+        self.settle()?;
+        self.shelf().read(step, target, Reading::Peek)?;
+        self.report.pop_time += self.clock.now() - begun;
+        Ok(())
+    }
+
+    /// Drops the state of a step.
+    ///
+    /// # Errors
+    /// [`TapeError::Unknown`], and [`TapeError::ChainedOrder`] if another state follows it.
+    pub fn forget(&mut self, step: u64) -> Result<(), TapeError> {
+        self.settle()?;
+        self.shelf().forget(step)?;
+        self.steps.remove(&step);
+        Ok(())
+    }
+
+    /// Announces the next pops. States that are not named follow in reverse order.
+    ///
+    /// # Errors
+    /// [`TapeError::Unknown`], and [`TapeError::ChainedOrder`] where states follow each other.
+    pub fn announce(&mut self, steps: &[u64]) -> Result<(), TapeError> {
+        self.settle()?;
+        let mut shelf = self.shelf();
+        if shelf.is_chained() {
+            return Err(TapeError::ChainedOrder);
+        }
+        shelf.shelf.announce(steps)
+    }
+
+    /// Begins to fetch the states that are popped next, before the first pop.
+    ///
+    /// # Errors
+    /// The error of a push that is coded now.
+    pub fn turn(&mut self) -> Result<(), TapeError> {
+        match &self.stage {
+            Some(stage) => stage.look_ahead(),
+            None => self.shelf().shelf.turn(),
+        }
+        Ok(())
+    }
+
+    /// Waits until the spill directory has all states, and makes them durable: they outlive the
+    /// process and a loss of power. The tape goes on.
+    ///
+    /// # Errors
+    /// [`TapeError::NothingKept`] without a directory, [`TapeError::Place`] and
+    /// [`TapeError::Spill`].
+    pub fn save(&mut self) -> Result<(), TapeError> {
+        self.settle()?;
+        self.shelf().shelf.save()
+    }
+
+    /// Returns the steps on the tape in the order of their pushes.
+    ///
+    /// # Errors
+    /// The error of a push that was coded meanwhile.
+    pub fn steps(&self) -> Result<Vec<u64>, TapeError> {
+        self.settle()?;
+        Ok(self.shelf().shelf.steps())
+    }
+
+    /// Number of states on the tape.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Returns whether there is no state on the tape.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Returns the files that a reopened tape has found damaged; they stay where they are.
+    #[must_use]
+    pub fn damaged(&self) -> &[DamagedState] {
+        &self.damaged
+    }
+
+    /// Returns its account.
+    #[must_use]
+    pub fn report(&self) -> TapeReport {
+        TapeReport { stored_bytes: self.shelf().shelf.stored_bytes(), ..self.report }
+    }
+
+    fn settle(&self) -> Result<(), TapeError> {
+        self.stage.as_ref().map_or(Ok(()), CodingStage::settle)
+    }
+
+    /// A shelf is right after a panic of the codec's thread: what was not pushed is not there.
+    fn shelf(&self) -> MutexGuard<'_, CodedShelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

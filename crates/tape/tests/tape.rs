@@ -1,0 +1,282 @@
+//! The tape as a program uses it: real memory, a real directory, real codecs.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use recoup_compress::Qb;
+use recoup_core::{Bound, Values, ValuesMut};
+use recoup_model::Rng;
+use recoup_tape::{Eviction, Tape, TapeBuilder, TapeError};
+
+const DIMS: [usize; 3] = [20, 15, 10];
+const LEN: usize = 3000;
+
+/// A field that changes smoothly with the step.
+fn field(step: u64, len: usize) -> Vec<f64> {
+    let t = step as f64 * 0.05;
+    (0..len).map(|i| ((i % 20) as f64 * 0.3 + t).sin() * ((i / 20) as f64 * 0.02 - t).cos()).collect()
+}
+
+fn lossless(builder: TapeBuilder) -> TapeBuilder {
+    builder.codec(Arc::new(Qb::default()), Bound::Lossless).grid(DIMS)
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn pop(tape: &mut Tape) -> Result<(u64, Vec<f64>), TapeError> {
+    let mut values = vec![0.0; LEN];
+    tape.pop(ValuesMut::F64(&mut values)).map(|step| (step, values))
+}
+
+#[test]
+fn states_come_back_in_reverse_from_memory_and_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = 5 * 8 * LEN as u64;
+    let builders: [fn(TapeBuilder) -> TapeBuilder; 4] =
+        [|b| b, lossless, |b| lossless(b).key_every(4), |b| lossless(b).key_every(100).threads(2)];
+    for (n, describe) in builders.into_iter().enumerate() {
+        let spill = dir.path().join(n.to_string());
+        let mut tape = describe(Tape::builder().host(bytes).spill(&spill)).build().unwrap();
+        for step in 0..40 {
+            tape.push(10 * step, Values::F64(&field(step, LEN))).unwrap();
+        }
+        assert_eq!(tape.steps().unwrap(), (0..40).map(|step| 10 * step).collect::<Vec<u64>>());
+        for step in (0..40).rev() {
+            assert_eq!(pop(&mut tape).unwrap(), (10 * step, field(step, LEN)));
+        }
+        assert!(matches!(pop(&mut tape), Err(TapeError::Empty)));
+        drop(tape);
+        assert_eq!(files(&spill), [] as [PathBuf; 0], "popped states leave no file");
+    }
+}
+
+/// Bounds hold for every value, whatever level it went through.
+#[test]
+fn lossy_states_keep_their_bound_and_take_less_room() {
+    for key_every in [1, 3] {
+        let bound = 1e-4;
+        let codec = Arc::new(Qb::default());
+        let builder = Tape::builder().host(8 << 20).codec(codec, Bound::Absolute(bound)).grid(DIMS);
+        let mut tape = builder.key_every(key_every).build().unwrap();
+        for step in 0..30 {
+            tape.push(step, Values::F64(&field(step, LEN))).unwrap();
+        }
+        tape.steps().unwrap();
+        let report = tape.report();
+        assert!(3 * report.stored_bytes < report.raw_bytes, "{report:?}");
+        for step in (0..30).rev() {
+            let (popped, values) = pop(&mut tape).unwrap();
+            let error = values.iter().zip(field(step, LEN)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(popped == step && error <= bound, "step {step}: {error}");
+        }
+    }
+}
+
+/// A random program: what is on the tape is compared with a map of it after each call.
+#[test]
+fn random_programs_get_what_they_pushed() {
+    for seed in 0..150 {
+        let mut rng = Rng::new(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let mut builder = Tape::builder().spill(dir.path());
+        if !rng.next_u64().is_multiple_of(4) {
+            builder = builder.host(20_000 + rng.next_u64() % 200_000);
+        }
+        let is_coded = rng.next_u64().is_multiple_of(2);
+        if is_coded {
+            builder = builder.codec(Arc::new(Qb::default()), Bound::Lossless);
+        }
+        if rng.next_u64().is_multiple_of(2) {
+            builder = builder.eviction(Eviction::KnownOrder);
+        }
+        let mut tape = builder.build().unwrap();
+        let mut expected = BTreeMap::new();
+        let mut order: Vec<u64> = Vec::new();
+        for step in 0..60 {
+            match rng.next_u64() % 8 {
+                0..4 => {
+                    let values = field(step, (rng.next_u64() % 2000) as usize);
+                    tape.push(step, Values::F64(&values)).unwrap();
+                    expected.insert(step, values);
+                }
+                4 if !expected.is_empty() => {
+                    let some: Vec<u64> = expected.keys().copied().collect();
+                    let step = some[(rng.next_u64() % some.len() as u64) as usize];
+                    let mut values = vec![0.0; expected[&step].len()];
+                    tape.peek(step, ValuesMut::F64(&mut values)).unwrap();
+                    assert_eq!(values, expected[&step], "seed {seed}, step {step}");
+                    if rng.next_u64().is_multiple_of(3) {
+                        tape.forget(step).unwrap();
+                        expected.remove(&step);
+                        order.retain(|other| *other != step);
+                    }
+                }
+                5 => {
+                    order = expected.keys().copied().filter(|_| rng.next_u64().is_multiple_of(3)).collect();
+                    tape.announce(&order).unwrap();
+                }
+                _ => {
+                    let next = order.first().copied().or_else(|| expected.keys().next_back().copied());
+                    let Some(next) = next else { continue };
+                    let mut values = vec![0.0; expected[&next].len()];
+                    assert_eq!(tape.pop(ValuesMut::F64(&mut values)).unwrap(), next, "seed {seed}");
+                    assert_eq!(expected.remove(&next), Some(values), "seed {seed}, step {next}");
+                    order.retain(|other| *other != next);
+                }
+            }
+            assert_eq!(tape.len(), expected.len());
+        }
+        let left: Vec<u64> = expected.keys().copied().collect();
+        assert_eq!(tape.steps().unwrap(), left, "seed {seed}");
+    }
+}
+
+#[test]
+fn every_element_type_comes_back() {
+    let mut tape = Tape::builder().host(1 << 20).build().unwrap();
+    tape.push(0, Values::F32(&[1.5, f32::NAN, -0.0])).unwrap();
+    tape.push(1, Values::I64(&[i64::MIN, 7])).unwrap();
+    tape.push(2, Values::Bytes(&[1, 2, 3])).unwrap();
+    tape.push(3, Values::F64(&[])).unwrap();
+    tape.pop(ValuesMut::F64(&mut [])).unwrap();
+    let mut bytes = [0; 3];
+    assert_eq!((tape.pop(ValuesMut::Bytes(&mut bytes)).unwrap(), bytes), (2, [1, 2, 3]));
+    let mut integers = [0; 2];
+    assert_eq!((tape.pop(ValuesMut::I64(&mut integers)).unwrap(), integers), (1, [i64::MIN, 7]));
+    let mut singles = [0.0; 3];
+    tape.pop(ValuesMut::F32(&mut singles)).unwrap();
+    assert_eq!(singles.map(f32::to_bits), [1.5, f32::NAN, -0.0].map(f32::to_bits));
+}
+
+#[test]
+fn a_saved_tape_is_reopened_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    for describe in [|b: TapeBuilder| b, |b| lossless(b).key_every(3)] {
+        let builder = || describe(Tape::builder().host(1 << 20).spill(dir.path()));
+        let mut tape = builder().clear().build().unwrap();
+        (0..20).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+        tape.save().unwrap();
+        drop(tape);
+        let occupied = builder().build().unwrap_err().to_string();
+        assert!(
+            occupied
+                .ends_with("20 states of an earlier run are there; reopen the tape to go on with them, or clear it")
+        );
+        let mut tape = builder().reopen().build().unwrap();
+        assert_eq!((tape.len(), tape.damaged()), (20, &[][..]));
+        (20..30).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+        for step in (0..30).rev() {
+            assert_eq!(pop(&mut tape).unwrap(), (step, field(step, LEN)));
+        }
+    }
+}
+
+/// Truncations and flipped bits of each file: the state is named, and never given out.
+#[test]
+fn damaged_files_are_named_and_their_states_never_given_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = || Tape::builder().spill(dir.path());
+    let mut rng = Rng::new(1);
+    for round in 0..60 {
+        let mut tape = builder().clear().build().unwrap();
+        (0..3).for_each(|step| tape.push(step, Values::F64(&field(step, 50))).unwrap());
+        drop(tape);
+        let victim = files(dir.path()).remove(1);
+        let mut bytes = fs::read(&victim).unwrap();
+        if round % 2 == 0 {
+            bytes.truncate((rng.next_u64() % bytes.len() as u64) as usize);
+        } else {
+            let bit = (rng.next_u64() % (8 * bytes.len() as u64)) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        fs::write(&victim, bytes).unwrap();
+        let mut tape = builder().reopen().build().unwrap();
+        let named = victim.file_name().unwrap().to_str().unwrap();
+        let mut values = vec![0.0; 50];
+        if let [damaged] = tape.damaged() {
+            assert_eq!(damaged.path, victim);
+            assert_eq!(tape.len(), 2);
+        } else {
+            assert_eq!(tape.len(), 3);
+            tape.pop(ValuesMut::F64(&mut values)).unwrap();
+            for step in tape.steps().unwrap() {
+                match tape.peek(step, ValuesMut::F64(&mut values)) {
+                    Ok(()) => assert_eq!(values, field(step, 50), "round {round}"),
+                    Err(TapeError::Shape { .. }) => assert_eq!(round % 2, 1, "a flipped bit in the header"),
+                    Err(error) => assert!(error.to_string().contains(named), "{error}"),
+                }
+            }
+            let read =
+                tape.steps().unwrap().into_iter().filter(|step| tape.peek(*step, ValuesMut::F64(&mut values)).is_ok());
+            assert_eq!(read.count(), 1, "round {round}: only the whole state is given out");
+        }
+    }
+}
+
+#[test]
+fn a_failed_spill_costs_no_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let spill = dir.path().join("spill");
+    let mut tape = Tape::builder().host(4 * 8 * LEN as u64).spill(&spill).build().unwrap();
+    // Files cannot be made where there is no directory.
+    fs::remove_dir(&spill).unwrap();
+    (0..3).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    let error = tape.push(3, Values::F64(&field(3, 2 * LEN))).unwrap_err().to_string();
+    assert!(error.starts_with("step 3: ") && error.contains("create"), "{error}");
+    for step in (0..3).rev() {
+        assert_eq!(pop(&mut tape).unwrap(), (step, field(step, LEN)));
+    }
+}
+
+#[test]
+fn mistakes_are_errors_that_name_the_step_and_leave_the_tape_as_it_was() {
+    let message = |result: Result<(), TapeError>| result.unwrap_err().to_string();
+    assert!(Tape::builder().build().unwrap_err().to_string().contains("needs room"));
+    assert!(Tape::builder().host(1 << 60).build().unwrap_err().to_string().contains("the machine has"));
+    let mut tape = Tape::builder().host(1000).build().unwrap();
+    tape.push(5, Values::F64(&[1.0; 50])).unwrap();
+    assert!(message(tape.push(5, Values::F64(&[1.0]))).starts_with("step 5 is on the tape already"));
+    assert!(message(tape.push(6, Values::F64(&[0.0; 100]))).starts_with("step 6: 896 bytes: the tape is full"));
+    assert!(message(tape.push(6, Values::F64(&[0.0; 200]))).contains("the largest level of the tape holds 1000"));
+    assert!(message(tape.peek(4, ValuesMut::F64(&mut []))).starts_with("step 4 is not on the tape"));
+    assert!(message(tape.forget(4)).starts_with("step 4 is not on the tape"));
+    assert!(message(tape.announce(&[5, 9])).starts_with("step 9 is not on the tape"));
+    let wrong = "step 5: 50 values of type f64 are on the tape, room for 50 of type f32 was given";
+    assert_eq!(message(tape.pop(ValuesMut::F32(&mut [0.0; 50])).map(|_| ())), wrong);
+    assert!(matches!(tape.save(), Err(TapeError::NothingKept)));
+    let mut back = [0.0; 50];
+    assert_eq!((tape.pop(ValuesMut::F64(&mut back)).unwrap(), back), (5, [1.0; 50]));
+    let mut grid = lossless(Tape::builder().host(1 << 20)).build().unwrap();
+    assert_eq!(
+        message(grid.push(0, Values::F64(&[0.0; 7]))),
+        "step 0: the grid of the tape has 3000 values, the state 7"
+    );
+}
+
+#[test]
+fn a_directory_has_one_tape_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Tape::builder().spill(dir.path()).build().unwrap();
+    let second = Tape::builder().spill(dir.path()).build().unwrap_err().to_string();
+    assert!(second.contains("another process has a tape there"), "{second}");
+    drop(first);
+    Tape::builder().spill(dir.path()).build().unwrap();
+}
+
+#[test]
+fn states_that_follow_others_leave_in_reverse_only() {
+    let builder = Tape::builder().host(4 << 20).codec(Arc::new(Qb::default()), Bound::Absolute(1e-6)).grid(DIMS);
+    let mut tape = builder.key_every(4).build().unwrap();
+    (0..8).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+    assert!(matches!(tape.announce(&[0]), Err(TapeError::ChainedOrder)));
+    assert!(matches!(tape.forget(4), Err(TapeError::ChainedOrder)));
+    tape.forget(7).unwrap();
+    assert_eq!(pop(&mut tape).unwrap().0, 6);
+}
