@@ -368,6 +368,32 @@ mod tests {
 
     use super::*;
     use crate::publish::watch::watched;
+
+    /// Each step of a file of parts fails once: the file is the old one, whole, and no other is
+    /// left.
+    #[test]
+    fn a_file_of_parts_is_the_old_one_or_the_new_one_whichever_step_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let parts = [&[1; 10][..], &vec![2; 3 << 20], &[3; 7]];
+        put_parts(&path, &[b"old"]).unwrap();
+        for failing in 1.. {
+            let mut steps = 0;
+            let refuse = move |_, _: &Path| {
+                steps += 1;
+                if steps == failing { Err(io::Error::from(io::ErrorKind::StorageFull)) } else { Ok(()) }
+            };
+            let put = watched(refuse, || put_parts(&path, &parts));
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+            if put.is_ok() {
+                assert!(failing > 4, "creation, three parts and a rename");
+                assert_eq!(fs::read(&path).unwrap(), parts.concat());
+                return;
+            }
+            assert!(matches!(put, Err(StoreError::Full { .. })));
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+    }
     use crate::{Access, Hdf5Store};
 
     /// What the solver's side adds is counted by
