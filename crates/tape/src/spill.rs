@@ -46,7 +46,21 @@ impl SpillDirectory {
             }
             error => refused("lock", &error),
         })?;
-        Ok(Self { path: path.to_owned(), _lock: lock, files: Mutex::default() })
+        let directory = Self { path: path.to_owned(), _lock: lock, files: Mutex::default() };
+        directory.clear_drafts().map_err(|error| refused("clear", &error))?;
+        Ok(directory)
+    }
+
+    /// Removes files that a process was killed in the middle of.
+    fn clear_drafts(&self) -> std::io::Result<()> {
+        let end = format!(".{EXTENSION}.new");
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&end)) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the states that are there, in the order of their numbers, damaged ones first.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use recoup_compress::Qb;
-use recoup_core::{Bound, Values, ValuesMut};
+use recoup_core::{Bound, Codec, CodecError, CodecId, Context, Encoded, Values, ValuesMut};
 use recoup_model::Rng;
 use recoup_tape::{Eviction, Tape, TapeBuilder, TapeError};
 
@@ -258,6 +259,74 @@ fn mistakes_are_errors_that_name_the_step_and_leave_the_tape_as_it_was() {
         message(grid.push(0, Values::F64(&[0.0; 7]))),
         "step 0: the grid of the tape has 3000 values, the state 7"
     );
+}
+
+/// A process that is killed while it writes leaves a draft.
+#[test]
+fn drafts_of_a_killed_process_are_removed_and_other_files_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("0000000003-30.state.new"), [1; 100]).unwrap();
+    fs::write(dir.path().join("notes.txt"), "the user's own").unwrap();
+    let tape = Tape::builder().spill(dir.path()).build().unwrap();
+    assert!(tape.is_empty() && tape.damaged().is_empty());
+    assert_eq!(files(dir.path()), [dir.path().join("notes.txt")]);
+}
+
+/// Counts decodes of QB.
+#[derive(Default)]
+struct CountingQb {
+    inner: Qb,
+    n_decoded: AtomicUsize,
+}
+
+impl Codec for CountingQb {
+    fn id(&self) -> CodecId {
+        self.inner.id()
+    }
+
+    fn is_lossy(&self) -> bool {
+        self.inner.is_lossy()
+    }
+
+    fn can_follow(&self) -> bool {
+        self.inner.can_follow()
+    }
+
+    fn encode(
+        &self,
+        source: Values<'_>,
+        bound: Bound,
+        context: &Context,
+        target: &mut Vec<u8>,
+    ) -> Result<Encoded, CodecError> {
+        self.inner.encode(source, bound, context, target)
+    }
+
+    fn decode(&self, source: &[u8], bound: Bound, context: &Context, target: ValuesMut<'_>) -> Result<(), CodecError> {
+        self.n_decoded.fetch_add(1, Ordering::Relaxed);
+        self.inner.decode(source, bound, context, target)
+    }
+}
+
+/// A group is decoded once, from its key on.
+#[test]
+fn chained_states_are_smaller_and_each_is_decoded_once_on_the_way_back() {
+    let stored = [1, 5].map(|key_every| {
+        let codec = Arc::new(CountingQb::default());
+        let counted: Arc<dyn Codec> = codec.clone();
+        let builder = Tape::builder().host(8 << 20).codec(counted, Bound::Absolute(1e-7)).grid(DIMS);
+        let mut tape = builder.key_every(key_every).build().unwrap();
+        (0..33).for_each(|step| tape.push(step, Values::F64(&field(step, LEN))).unwrap());
+        tape.steps().unwrap();
+        let stored = tape.report().stored_bytes;
+        codec.n_decoded.store(0, Ordering::Relaxed);
+        for step in (0..33).rev() {
+            assert_eq!(pop(&mut tape).unwrap().0, step);
+        }
+        assert_eq!(codec.n_decoded.load(Ordering::Relaxed), 33);
+        stored
+    });
+    assert!(stored[1] < stored[0], "{stored:?}");
 }
 
 #[test]
