@@ -26,4 +26,5 @@ mod refusal;
 mod rivals;
 mod rollback;
 mod support;
+mod tape_files;
 mod verdict;

@@ -97,7 +97,8 @@ impl TapeBuilder {
         Self { leftovers: Leftovers::Clear, ..self }
     }
 
-    /// Codes states under a bound, behind the program.
+    /// Codes states under a bound, behind the program. States of a type that the codec does not
+    /// take are kept as they are.
     #[must_use]
     pub fn codec(self, codec: Arc<dyn Codec>, bound: Bound) -> Self {
         Self { coding: Some(CodingSettings { codec, bound, threads: 1, key_every: 1 }), ..self }

@@ -1,6 +1,6 @@
 //! States by their steps, as values: raw, or through a codec.
 
-use recoup_core::{Bound, CodecId, Values, ValuesMut};
+use recoup_core::{Bound, CodecError, CodecId, Values, ValuesMut};
 
 use crate::coder::{StateCoder, check_length};
 use crate::error::TapeError;
@@ -41,11 +41,14 @@ impl CodedShelf {
         self.coder.as_ref().is_some_and(StateCoder::is_chained)
     }
 
-    /// Pushes a state.
+    /// Pushes a state; one of a type that the codec does not take, raw.
     pub(crate) fn push(&mut self, step: u64, values: Values<'_>) -> Result<(), TapeError> {
         let dims = self.dims.unwrap_or([values.len(), 1, 1]);
         if let Some(coder) = &mut self.coder {
-            return coder.push(&mut self.shelf, step, values, dims);
+            match coder.push(&mut self.shelf, step, values, dims) {
+                Err(TapeError::Codec { source: CodecError::Element { .. }, .. }) => {}
+                pushed => return pushed,
+            }
         }
         let header = StateHeader {
             number: 0,

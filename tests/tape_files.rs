@@ -1,0 +1,133 @@
+//! Frozen files of spill directories, which every later build must read.
+//!
+//! `golden/tape<format>/` holds the files of a tape, and for each step the bytes of its values,
+//! `STEP.bin`, little-endian. `cargo xtask golden` alone writes them, by [`write_golden_tape`].
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use recoup::compress::Qb;
+use recoup::core::{Bound, Values, ValuesMut};
+use recoup::tape::{Tape, TapeBuilder};
+
+/// The folder of the format that this build writes.
+const FORMAT: &str = "tape1";
+const DIMS: [usize; 3] = [20, 10, 3];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(FORMAT)
+}
+
+fn tape(directory: &Path) -> TapeBuilder {
+    Tape::builder().spill(directory).codec(Arc::new(Qb::default()), Bound::Absolute(1e-5)).key_every(3)
+}
+
+/// Values of the last step that are no smooth field: raw, whatever the codec.
+fn specials() -> Vec<f64> {
+    vec![f64::NAN, -0.0, f64::INFINITY, f64::MIN_POSITIVE / 8.0, 1e308]
+}
+
+/// Steps whose values are a field on the grid.
+const FIELDS: u64 = 5;
+
+fn field(step: u64) -> Vec<f64> {
+    let at = |i: usize| ((i % 20) as f64 * 0.3 + step as f64 * 0.01).sin() + (i / 20) as f64 * 0.02;
+    (0..DIMS.iter().product()).map(at).collect()
+}
+
+/// Pushes all states; the values as they are, not as they come back.
+fn push_all(tape: &mut Tape) {
+    for step in 0..FIELDS {
+        tape.push(10 * step, Values::F64(&field(step))).unwrap();
+    }
+    let singles: Vec<f32> = field(7).iter().map(|x| *x as f32).collect();
+    tape.push(100, Values::F32(&singles)).unwrap();
+    tape.push(101, Values::I64(&[i64::MIN, -1, 0, 7])).unwrap();
+    tape.push(102, Values::Bytes(b"a tape")).unwrap();
+    tape.push(103, Values::F64(&specials())).unwrap();
+    tape.save().unwrap();
+}
+
+/// Bytes of the values of each step, as they come back.
+fn values_of(tape: &mut Tape) -> Vec<(u64, Vec<u8>)> {
+    let mut read = |step: u64| {
+        let n = DIMS.iter().product();
+        let bytes = match step {
+            100 => {
+                let mut values = vec![0_f32; n];
+                tape.peek(step, ValuesMut::F32(&mut values)).unwrap();
+                values.iter().flat_map(|x| x.to_le_bytes()).collect()
+            }
+            101 => {
+                let mut values = [0; 4];
+                tape.peek(step, ValuesMut::I64(&mut values)).unwrap();
+                values.iter().flat_map(|x| x.to_le_bytes()).collect()
+            }
+            102 => {
+                let mut values = vec![0; 6];
+                tape.peek(step, ValuesMut::Bytes(&mut values)).unwrap();
+                values
+            }
+            _ => {
+                let mut values = vec![0.0; if step == 103 { specials().len() } else { n }];
+                tape.peek(step, ValuesMut::F64(&mut values)).unwrap();
+                values.iter().flat_map(|x| x.to_le_bytes()).collect()
+            }
+        };
+        (step, bytes)
+    };
+    (0..FIELDS).map(|step| 10 * step).chain(100..104).map(&mut read).collect()
+}
+
+fn copy_files(source: &Path, target: &Path, extension: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
+    let mut copied = Vec::new();
+    for path in paths.filter(|path| path.extension().is_some_and(|found| found == extension)) {
+        fs::copy(&path, target.join(path.file_name().unwrap())).unwrap();
+        copied.push(path);
+    }
+    copied
+}
+
+#[test]
+fn every_frozen_file_of_a_tape_gives_back_its_frozen_values() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(copy_files(&folder(), dir.path(), "state").len(), 9);
+    let mut tape = tape(dir.path()).reopen().build().unwrap();
+    assert_eq!(tape.damaged(), []);
+    for (step, bytes) in values_of(&mut tape) {
+        assert_eq!(bytes, fs::read(folder().join(format!("{step}.bin"))).unwrap(), "step {step}");
+    }
+}
+
+#[test]
+fn a_tape_writes_its_frozen_files_again() {
+    let dir = tempfile::tempdir().unwrap();
+    push_all(&mut tape(dir.path()).build().unwrap());
+    let frozen = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let frozen: Vec<PathBuf> = frozen.filter(|path| path.extension().is_some_and(|end| end == "state")).collect();
+    assert_eq!(frozen.len(), 9);
+    for path in frozen {
+        let written = fs::read(dir.path().join(path.file_name().unwrap())).unwrap();
+        assert!(written == fs::read(&path).unwrap(), "{}: other bytes", path.display());
+    }
+}
+
+#[test]
+#[ignore = "writes frozen files: run `cargo xtask golden`"]
+fn write_golden_tape() {
+    let Some(golden) = std::env::var_os("RECOUP_GOLDEN") else { panic!("run `cargo xtask golden`") };
+    let folder = PathBuf::from(golden).join(FORMAT);
+    if folder.exists() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut tape = tape(dir.path()).build().unwrap();
+    push_all(&mut tape);
+    fs::create_dir_all(&folder).unwrap();
+    copy_files(dir.path(), &folder, "state");
+    for (step, bytes) in values_of(&mut tape) {
+        fs::write(folder.join(format!("{step}.bin")), bytes).unwrap();
+    }
+}
