@@ -53,6 +53,16 @@ impl Buffer {
         }
     }
 
+    /// Makes memory for this many values, with its pages, for the first copy to find.
+    pub(crate) fn make_room(&mut self, padded_len: usize) {
+        match self {
+            Self::F64(v) => make_room(v, padded_len),
+            Self::F32(v) => make_room(v, padded_len),
+            Self::I64(v) => make_room(v, padded_len),
+            Self::Bytes(v) => make_room(v, padded_len),
+        }
+    }
+
     /// Overwrites all values with zeros.
     pub(crate) fn zero(&mut self) {
         match self {
@@ -173,6 +183,14 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: FrameCuts, mu
             seen(run, &target[source.len()..]);
         }
     }
+}
+
+fn make_room<T: Copy>(target: &mut Vec<T>, len: usize) {
+    target.clear();
+    reserve(target, len);
+    let room = target.spare_capacity_mut();
+    let needed = len.min(room.len());
+    sys::make_pages(&mut room[..needed]);
 }
 
 /// Reserves memory for this many values in all, in huge pages where it pays: a copy then finds its

@@ -5,7 +5,7 @@ use recoup_core::{Measured, Plan, Prediction, Progress, Role};
 use crate::chain::Base;
 use crate::outcome::Outcome;
 use crate::reference::KnownNorms;
-use crate::staging::StagingSet;
+use crate::staging::{StagingNeed, StagingSet};
 use crate::suspicion::ReportedResidual;
 
 /// A request to the worker, which serves them in order.
@@ -13,6 +13,8 @@ use crate::suspicion::ReportedResidual;
 pub(crate) enum Work {
     /// Makes a version.
     Make(Box<CheckpointJob>),
+    /// Makes the memory of a staging set.
+    Prepare { staging: StagingSet, needs: Vec<StagingNeed> },
     /// Goes on from a restored version, or from none.
     Restart(Base),
 }
@@ -43,8 +45,9 @@ impl CheckpointJob {
     }
 }
 
-/// The worker's answer: the outcome, and the buffers to be used again.
+/// The worker's answer: the buffers to be used again, and the outcome of a version.
 pub(crate) struct Done {
-    pub(crate) outcome: Outcome,
+    /// `None` where only memory was made.
+    pub(crate) outcome: Option<Outcome>,
     pub(crate) staging: StagingSet,
 }

@@ -9,7 +9,7 @@ use crate::PipelineError;
 use crate::chain::Base;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::ledger::Ledger;
-use crate::staging::StagingSet;
+use crate::staging::{StagingNeed, StagingSet};
 use crate::worker::Worker;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.
@@ -50,6 +50,15 @@ impl WorkerLink {
         self.send(Work::Make(Box::new(job)))?;
         self.outstanding += 1;
         Ok(())
+    }
+
+    /// Asks the worker to make the memory of a set, before the first version needs it. The other
+    /// set is needed only while a version is under way, and makes its own.
+    pub(crate) fn prepare(&mut self, needs: Vec<StagingNeed>) -> Result<(), PipelineError> {
+        match self.free.pop() {
+            Some(staging) => self.send(Work::Prepare { staging, needs }),
+            None => Ok(()),
+        }
     }
 
     /// Asks the worker to code the next version against these values, which a restore brought back,
@@ -108,8 +117,10 @@ impl WorkerLink {
 
     fn take(&mut self, done: Done, ledger: &mut Ledger) {
         self.free.push(done.staging);
-        self.outstanding -= 1;
-        ledger.enter(done.outcome);
+        if let Some(outcome) = done.outcome {
+            self.outstanding -= 1;
+            ledger.enter(outcome);
+        }
     }
 
     /// Tells the worker to give up what it makes, now and whatever comes.

@@ -55,6 +55,8 @@ pub struct Session {
     pub(crate) decisions: Decisions,
     pub(crate) marks: Marks,
     checks_corruption: bool,
+    /// Memory for the first version was asked for.
+    is_prepared: bool,
 }
 
 impl Session {
@@ -83,6 +85,7 @@ impl Session {
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
             decisions: Decisions::new(config.policy, config.tolerance),
             checks_corruption: config.checks_corruption,
+            is_prepared: false,
         })
     }
 
@@ -154,6 +157,13 @@ impl Session {
         let observe = || self.marks.observe(&progress, &self.ledger, comm.size());
         let decision = self.decisions.decide(owners, comm, observe)?;
         self.decisions.log(&progress, &decision, self.store.as_ref());
+        if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {
+            self.is_prepared = true;
+            // What is wrong with a variable, all ranks hear at the first version.
+            if let Ok(needs) = StagingSet::needs(owners, &decision.in_force, self.comm.rank()) {
+                self.link.prepare(needs)?;
+            }
+        }
         Ok(decision.save.filter(|_| self.marks.is_worth_saving(&progress)))
     }
 

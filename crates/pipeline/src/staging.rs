@@ -1,7 +1,9 @@
 //! Staging: the copy that blocks the solver, into buffers that are used again. Values that rest
 //! elsewhere are frozen there.
 
-use recoup_core::{Afar, AfarError, CodecId, HeldValues, Lent, Plan, Registered, Scheme, Values, VariableRecord};
+use recoup_core::{
+    Afar, AfarError, CodecId, HeldValues, Lent, Plan, Registered, Scheme, Values, Variable, VariableRecord,
+};
 
 use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
@@ -67,6 +69,14 @@ impl Staged {
     }
 }
 
+/// A variable that staging will copy.
+#[derive(Clone, Debug)]
+pub(crate) struct StagingNeed {
+    record: VariableRecord,
+    /// In this process's memory.
+    is_near: bool,
+}
+
 /// The staged variables of one version. Its buffers are used again by later versions.
 #[derive(Debug, Default)]
 pub(crate) struct StagingSet {
@@ -104,6 +114,41 @@ impl StagingSet {
         Ok(())
     }
 
+    /// Returns the needs of the variables that a version of this plan holds.
+    ///
+    /// # Errors
+    /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable.
+    pub(crate) fn needs(
+        owners: &[&dyn Registered],
+        plan: &Plan,
+        rank: usize,
+    ) -> Result<Vec<StagingNeed>, PipelineError> {
+        let mut variables = Vec::new();
+        owners.iter().for_each(|owner| variables.extend(owner.variables()));
+        registry::check(&variables)?;
+        let saved = variables.iter().filter(|v| v.role.is_saved_for(plan.resume));
+        let need = |variable: &Variable<'_>| StagingNeed {
+            record: record(variable, rank),
+            is_near: matches!(variable.values, Lent::Near(_)),
+        };
+        Ok(saved.map(need).collect())
+    }
+
+    /// Makes the memory of a set that was never used. The first version then costs the solver what
+    /// the later ones do.
+    pub(crate) fn prepare(&mut self, needs: &[StagingNeed]) {
+        if !self.staged.is_empty() {
+            return;
+        }
+        for StagingNeed { record, is_near } in needs {
+            let mut values = PlacedValues::none(record.element);
+            if *is_near {
+                values.near_mut(record.element).make_room(padded_len(record));
+            }
+            self.staged.push(Staged { record: record.clone(), values, sums: Vec::new() });
+        }
+    }
+
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.staged.iter().map(|s| s.record.len * s.record.element.size() as u64).sum()
     }
@@ -115,6 +160,22 @@ mod tests {
 
     use super::*;
     use crate::Variables;
+
+    /// The first copy once met pages that the system made while the solver waited: it took three
+    /// times as long as the later ones.
+    #[test]
+    fn first_copy_goes_to_memory_that_was_made_before() {
+        let mut x: Vec<f64> = (0..700_000).map(f64::from).collect();
+        let expected = x.clone();
+        let owner = Variables::new().iterate("x", &mut x);
+        let mut set = StagingSet::default();
+        let plan = plan(CodecId::Zstd);
+        set.prepare(&StagingSet::needs(&[&owner], &plan, 0).unwrap());
+        let made = address(&set);
+        set.stage(&[&owner], &plan, 0).unwrap();
+        assert_eq!(address(&set), made);
+        assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
+    }
 
     #[test]
     fn staging_reuses_its_buffers() {

@@ -92,6 +92,13 @@ impl Worker {
         for work in work {
             let job = match work {
                 Work::Make(job) => job,
+                Work::Prepare { mut staging, needs } => {
+                    staging.prepare(&needs);
+                    if done.send(Done { outcome: None, staging }).is_err() {
+                        break;
+                    }
+                    continue;
+                }
                 Work::Restart(restored) => {
                     self.encoder.chains.restart(restored);
                     self.keeper.forget();
@@ -106,7 +113,7 @@ impl Worker {
                 Err(CheckpointFailure::Suspicious(suspicion)) => Outcome::Suspicious(suspicion),
                 Err(CheckpointFailure::Failed(message)) => Outcome::Failed { version, message },
             };
-            if done.send(Done { outcome, staging: job.staging }).is_err() {
+            if done.send(Done { outcome: Some(outcome), staging: job.staging }).is_err() {
                 break;
             }
         }

@@ -68,6 +68,24 @@ impl<M: Mover> TapeDriver<M> {
         self.finish()
     }
 
+    /// Reads a state, which stays on the tape, and waits until the program has its bytes.
+    ///
+    /// # Errors
+    /// [`PlaceError`].
+    pub fn peek(&mut self, id: StateId) -> Result<StateId, PlaceError> {
+        self.begin_peek(id);
+        self.finish()
+    }
+
+    /// Waits until the last level has all states, and returns the newest.
+    ///
+    /// # Errors
+    /// [`PlaceError::Kept`] for a state that cannot be brought there.
+    pub fn keep(&mut self) -> Result<StateId, PlaceError> {
+        self.begin_keep();
+        self.finish()
+    }
+
     /// Announces the next pops. States that are not named follow in reverse order.
     pub fn announce(&mut self, order: Vec<StateId>) {
         self.tell(TapeEvent::Announce(order));

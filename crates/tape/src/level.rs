@@ -101,9 +101,18 @@ impl CacheLevel {
         self.touched
     }
 
-    /// Returns whether a copy to this extent must wait for its pages.
+    /// Returns whether a copy to this extent must wait for its pages. A copy beyond those that are
+    /// touched ahead touches its own.
     pub(crate) fn waits_for_pages(&self, extent: Extent) -> bool {
-        self.mode == TouchMode::Concurrent && !self.is_touched(extent)
+        self.mode == TouchMode::Concurrent && !self.is_touched(extent) && extent.end() <= self.touch_limit()
+    }
+
+    /// Bytes, from the first, that are touched for the places so far.
+    fn touch_limit(&self) -> u64 {
+        match self.growth {
+            Growth::Paged { ahead_bytes, .. } => self.bytes.min(self.used.saturating_add(ahead_bytes)),
+            Growth::Ready | Growth::Mapped { .. } => 0,
+        }
     }
 
     /// The model of its rates, if one chooses.
@@ -144,8 +153,7 @@ impl CacheLevel {
             TouchMode::Sequential => !moment.is_copying,
             TouchMode::Never => false,
         };
-        let Growth::Paged { ahead_bytes, .. } = self.growth else { return None };
-        let to = self.bytes.min(self.touched + TOUCH_BYTES).min(self.used.saturating_add(ahead_bytes));
+        let to = self.touch_limit().min(self.touched + TOUCH_BYTES);
         let touches = is_allowed && !self.is_touching && self.touched < to;
         touches.then_some(GrowthStep::Touch(to))
     }

@@ -86,8 +86,12 @@ impl RandomRun {
         let mut next = 0;
         for _ in 0..n_states {
             next = self.push(next);
-            if below(&mut self.rng, 10) == 0 {
-                self.pop_any();
+            match below(&mut self.rng, 20) {
+                0 | 1 => self.pop_any(),
+                2 => self.peek_any(),
+                3 => self.forget_any(),
+                4 => self.keep(),
+                _ => {}
             }
         }
         match below(&mut self.rng, 3) {
@@ -151,6 +155,37 @@ impl RandomRun {
             let id = self.pushed.remove(index);
             self.pop(id);
         }
+    }
+
+    fn peek_any(&mut self) {
+        let Some(&id) = self.pushed.first() else { return };
+        self.driver.mover().current = id;
+        self.driver.mover().is_peeking = true;
+        match self.driver.peek(id) {
+            Ok(peeked) => assert_eq!(peeked, id),
+            Err(error) => assert!(self.driver.mover().n_failed > 0, "{error}"),
+        }
+        self.driver.mover().is_peeking = false;
+    }
+
+    fn forget_any(&mut self) {
+        if !self.pushed.is_empty() {
+            let index = below(&mut self.rng, self.pushed.len() as u64) as usize;
+            let id = self.pushed.remove(index);
+            self.driver.mover().live.remove(&id);
+            self.driver.forget(id);
+        }
+    }
+
+    fn keep(&mut self) {
+        if let Err(error) = self.driver.keep() {
+            let has_failed = self.driver.mover().n_failed > 0;
+            assert!(has_failed || !self.is_roomy, "{error}");
+            return;
+        }
+        let witness = self.driver.mover();
+        let missing = self.pushed.iter().find(|id| !witness.holds_at_last(**id));
+        witness.violations.extend(missing.map(|id| format!("{id:?} is not in the last level")));
     }
 
     /// Pops a state. A copy that failed is tried again.

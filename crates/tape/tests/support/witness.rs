@@ -59,6 +59,8 @@ pub(crate) struct Witness {
     betrayal: Betrayal,
     /// The state that the program pushes or pops now.
     pub(crate) current: StateId,
+    /// The program reads it and leaves it on the tape.
+    pub(crate) is_peeking: bool,
     /// States that the program may still pop.
     pub(crate) live: BTreeSet<StateId>,
     pub(crate) violations: Vec<String>,
@@ -82,6 +84,7 @@ impl Witness {
             failures,
             betrayal,
             current: StateId(0),
+            is_peeking: false,
             live: BTreeSet::new(),
             violations: Vec::new(),
             n_failed: 0,
@@ -96,6 +99,12 @@ impl Witness {
     /// Returns whether work is under way.
     pub(crate) fn is_moving(&self) -> bool {
         !self.moving.is_empty() || !self.told.is_empty()
+    }
+
+    /// Returns whether the last level has all of a state.
+    pub(crate) fn holds_at_last(&self, id: StateId) -> bool {
+        let last = self.levels.last();
+        last.is_some_and(|level| level.contents.iter().any(|content| content.id == id && content.is_whole))
     }
 
     fn note(&mut self, violation: String) {
@@ -127,16 +136,8 @@ impl Witness {
         if extent.end() > self.levels[level].mapped {
             self.note(format!("level {level}, {extent:?}: no memory there"));
         }
-        let busy = self.moving.iter().find(|moving| {
-            let TapeWork::Copy { source, target, bytes } = moving.work else { return false };
-            let uses = |location: Location| {
-                matches!(location, Location::Level { level: other, start } if other == level && Extent { start, bytes }.overlaps(extent))
-            };
-            uses(source) || uses(target)
-        });
-        if let Some(busy) = busy {
-            let what = format!("level {level}, {extent:?}: written during {:?}", busy.work);
-            self.note(what);
+        if let Some(busy) = self.busy(level, extent) {
+            self.note(format!("level {level}, {extent:?}: written during {busy:?}"));
         }
         let contents = std::mem::take(&mut self.levels[level].contents);
         let (lost, kept): (Vec<_>, Vec<_>) = contents.into_iter().partition(|content| content.extent.overlaps(extent));
@@ -156,6 +157,16 @@ impl Witness {
             }
         }
         self.levels[level].contents.push(Content { extent, id, is_whole: false });
+    }
+
+    /// Returns a copy under way that uses an extent.
+    fn busy(&self, level: usize, extent: Extent) -> Option<TapeWork> {
+        let uses_it = |moving: &&Moving| {
+            let TapeWork::Copy { source, target, bytes } = moving.work else { return false };
+            let uses = |location: Location| matches!(location, Location::Level { level: other, start } if other == level && Extent { start, bytes }.overlaps(extent));
+            uses(source) || uses(target)
+        };
+        self.moving.iter().find(uses_it).map(|moving| moving.work)
     }
 
     /// Ends one piece of work, any of those under way.
@@ -178,7 +189,9 @@ impl Witness {
                 if moving.id != Some(self.current) {
                     self.note(format!("{:?} was given for {:?}", moving.id, self.current));
                 }
-                self.live.remove(&self.current);
+                if !self.is_peeking {
+                    self.live.remove(&self.current);
+                }
             }
             _ => {}
         }
@@ -208,6 +221,20 @@ impl Witness {
 }
 
 impl Mover for Witness {
+    fn discard(&mut self, level: usize, extent: Extent) {
+        // Work that has ended, and whose end was not told, is still the policy's.
+        if let Some(busy) = self.busy(level, extent) {
+            self.note(format!("level {level}, {extent:?}: given up during {busy:?}"));
+        }
+        let gone = self.levels[level].contents.iter().position(|content| content.extent == extent);
+        let Some(gone) = gone.map(|at| self.levels[level].contents.swap_remove(at)) else { return };
+        let mut others = self.levels.iter().flat_map(|level| &level.contents);
+        let is_elsewhere = others.any(|other| other.id == gone.id && other.is_whole);
+        if gone.is_whole && self.live.contains(&gone.id) && !is_elsewhere {
+            self.note(format!("level {level}: {:?} was given up before it was drained", gone.id));
+        }
+    }
+
     fn start(&mut self, work: TapeWork) -> Result<MoveTicket, MoveError> {
         self.check_mark(work);
         let ticket = MoveTicket(self.n_works);

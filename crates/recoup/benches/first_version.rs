@@ -1,0 +1,105 @@
+//! How long the first version of a run blocks the solver, beside the tenth.
+//!
+//! `cargo bench -p recoup --bench first_version` saves a vector of 256 MiB every tenth iteration of
+//! a program that reads and writes another one meanwhile. Staging memory is made behind the first
+//! iterations; "unprepared" is a run that saves after its first one, and has no time for that.
+//! Medians over rounds, interleaved.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use recoup::SystemClock;
+use recoup::comm::Solo;
+use recoup::core::{BoundRule, CodecId, MethodProfile, Plan, Progress, Resume, Scheme, Status};
+use recoup::io::MemoryStore;
+use recoup::model::interval::Interval;
+use recoup::model::policy::{FixedPolicy, PolicyConfig};
+use recoup::pipeline::{Codecs, Session, SessionConfig, Timing, Variables};
+
+const LEN: usize = 32 << 20;
+const VERSIONS: u64 = 10;
+const ROUNDS: usize = 5;
+
+fn main() {
+    let mut prepared = Vec::new();
+    let mut unprepared = Vec::new();
+    for _ in 0..ROUNDS {
+        prepared.push(run(10));
+        unprepared.push(run(0));
+    }
+    println!("{:>12} {:>12} {:>12} {:>8}", "", "first", "tenth", "ratio");
+    for (name, runs) in [("prepared", prepared), ("unprepared", unprepared)] {
+        let first = median(runs.iter().map(|run| run[0]).collect());
+        let tenth = median(runs.iter().map(|run| run[VERSIONS as usize - 1]).collect());
+        println!("{name:>12} {:>9.1} ms {:>9.1} ms {:>8.2}", first * 1e3, tenth * 1e3, first / tenth);
+    }
+}
+
+/// Blocking seconds of each version, the first one after `before` iterations.
+fn run(before: u64) -> Vec<f64> {
+    let mut x: Vec<f64> = (0..LEN).map(|i| (i as f64 * 1e-4).sin()).collect();
+    let mut work = vec![1.0; LEN];
+    let policy = PolicyConfig {
+        mtti_seconds: f64::INFINITY,
+        lossy_codec: CodecId::Qb,
+        lossless_codec: CodecId::Raw,
+        rule: BoundRule::Verified,
+        theta: Some(0.5),
+        delta: 0.05,
+        has_grains: false,
+        lossy_resume: Some(Resume::Restarted),
+        resume: Some(Resume::Restarted),
+        asynchronous: true,
+        extra_fraction: None,
+        profile: MethodProfile::STATIONARY,
+    };
+    let plan: Plan = policy.plan(Scheme::Traditional);
+    let config = SessionConfig {
+        name: "first".to_owned(),
+        store: Arc::new(MemoryStore::new()),
+        codecs: Codecs::shared(recoup::compress::codec, 1),
+        policy: Box::new(FixedPolicy::new(Scheme::Traditional, Interval::Seconds(1e9), policy)),
+        clock: Arc::new(SystemClock::new()),
+        timing: Timing::Real,
+        keep: 1,
+        rivals: Vec::new(),
+        key_every: 1,
+        max_bytes: None,
+        worker_stays: false,
+        checks_corruption: false,
+        synchronous: false,
+        tolerance: 1e-6,
+        bytes_per_second: None,
+        reference: None,
+        same_operator: true,
+        abort: Arc::default(),
+    };
+    let mut session = Session::open(config, &Solo).unwrap();
+    let mut iteration = 0;
+    let mut blocked = Vec::new();
+    for version in 0..VERSIONS {
+        for _ in 0..if version == 0 { before } else { 10 } {
+            iteration += 1;
+            work.iter_mut().zip(&x).for_each(|(w, x)| *w = 0.5 * *w + x);
+            let owner = Variables::new().iterate("x", &mut x);
+            session.step_with(progress(iteration), &[&owner]).unwrap();
+        }
+        black_box(&mut work);
+        iteration += 1;
+        let owner = Variables::new().iterate("x", &mut x);
+        blocked.push(session.checkpoint(plan, progress(iteration), &[&owner]).unwrap().blocking_seconds);
+        session.wait().unwrap();
+    }
+    blocked
+}
+
+fn progress(iteration: u64) -> Progress {
+    Progress { iteration, residual_norm: 1.0, rhs_norm: 1.0, status: Status::Running, is_safe_point: true }
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
