@@ -19,11 +19,22 @@
 
 mod action;
 mod binomial;
+mod binomial_rule;
+mod convex;
+mod costs;
+mod disk_revolve;
+mod hrevolve;
+mod memory_plan;
+mod multistage;
 mod revolve;
 mod store_all;
 mod walk;
 
 pub use action::{ScheduleAction, ScheduleError, ScheduleLevel};
 pub use binomial::{beta, extra_steps, repetitions};
+pub use costs::{AccessCost, ScheduleCosts};
+pub use disk_revolve::DiskRevolve;
+pub use hrevolve::HRevolve;
+pub use multistage::Multistage;
 pub use revolve::Revolve;
 pub use store_all::StoreAll;

@@ -82,16 +82,16 @@ pub enum ScheduleError {
         /// The cost.
         value: f64,
     },
-    /// The search for the best schedule would take too long.
+    /// The tables of the schedule would be too large.
     #[error(
-        "the best schedule for {steps} steps takes {operations:.1e} operations to find, {limit:.1e} are allowed: \
+        "the schedule of {steps} steps needs tables of {entries:.1e} entries, {limit:.1e} are allowed: \
          choose a schedule with a closed formula, or plan for groups of steps"
     )]
     TooLong {
         /// Steps of the program.
         steps: u64,
-        /// Operations of the search.
-        operations: f64,
+        /// Entries of the tables.
+        entries: f64,
         /// Most that are allowed.
         limit: f64,
     },

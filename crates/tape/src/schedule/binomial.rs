@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_the_paper_are_reached() {
-        // Griewank, Walther 2000, section 2: 10 steps and 3 slots.
+    fn small_numbers_agree_with_those_by_hand() {
+        // 10 = 5! / (3! 2!) steps with 3 slots: 2 * 10 - beta(4, 1) = 20 - 5.
         assert_eq!([beta(3, 2), beta(3, 1), repetitions(10, 3), extra_steps(10, 3)], [10, 4, 2, 15]);
         assert_eq!(extra_steps(1000, 1), 1000 * 999 / 2);
         assert_eq!(extra_steps(1000, 5000), 999);

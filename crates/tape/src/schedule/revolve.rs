@@ -13,8 +13,9 @@
 //! those that store the fewest states. Departure: the state of step 0 is stored by an action, too.
 
 use super::action::{ScheduleAction, ScheduleError, ScheduleLevel};
-use super::binomial::{extra_steps, split};
-use super::walk::{FreeSlots, ReverseRule, ReverseWalk, RuleStep, StepSpan};
+use super::binomial::extra_steps;
+use super::binomial_rule::BinomialRule;
+use super::walk::{FreeSlots, ReverseWalk};
 
 /// The actions of Revolve.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ impl Revolve {
     pub fn new(steps: u64, slots: u64) -> Result<Self, ScheduleError> {
         check_sizes(steps, slots)?;
         let slots = FreeSlots { level: ScheduleLevel::Memory, n: slots };
-        Ok(Self(ReverseWalk::new(BinomialRule, steps, slots)))
+        Ok(Self(ReverseWalk::new(BinomialRule::in_memory(slots.n), steps, slots)))
     }
 
     /// Returns the forward steps of the whole schedule by the closed formula, for `slots` of 1 or
@@ -54,20 +55,5 @@ pub(super) fn check_sizes(steps: u64, slots: u64) -> Result<(), ScheduleError> {
         1 => Ok(()),
         _ if slots == 0 => Err(ScheduleError::NoSlots { steps }),
         _ => Ok(()),
-    }
-}
-
-/// Binomial splits in one level.
-#[derive(Clone, Copy, Debug)]
-struct BinomialRule;
-
-impl ReverseRule for BinomialRule {
-    fn decide(&self, span: &StepSpan) -> RuleStep {
-        let slots = span.slots;
-        if span.held.is_none() {
-            return RuleStep::Store(slots.level);
-        }
-        let right = FreeSlots { n: slots.n - 1, ..slots };
-        RuleStep::Split { left: split(span.len(), slots.n), right }
     }
 }

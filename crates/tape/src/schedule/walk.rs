@@ -39,11 +39,10 @@ impl StepSpan {
 pub(super) enum RuleStep {
     /// The first state is stored. A split must follow.
     Store(ScheduleLevel),
-    #[expect(dead_code, reason = "schedules of two levels release states")]
     /// The first state leaves its place, and the span goes on with these slots.
     Release(FreeSlots),
-    /// The span is split: the first `left` steps keep its slots, the others get `right`.
-    Split { left: u64, right: FreeSlots },
+    /// The span is split: the first `left` steps go on with `keeps`, the others get `right`.
+    Split { left: u64, keeps: FreeSlots, right: FreeSlots },
 }
 
 /// The decisions of a schedule.
@@ -84,9 +83,9 @@ impl<R: ReverseRule> ReverseWalk<R> {
                 self.current = Some(StepSpan { held: Some(level), ..span });
             }
             RuleStep::Release(slots) => self.current = Some(StepSpan { slots, held: None, ..span }),
-            RuleStep::Split { left, right } => {
+            RuleStep::Split { left, keeps, right } => {
                 let middle = span.first + left;
-                self.waiting.push(StepSpan { end: middle, ..span });
+                self.waiting.push(StepSpan { end: middle, slots: keeps, ..span });
                 let rest = StepSpan { first: middle, slots: right, held: None, ..span };
                 if rest.len() == 1 {
                     self.reverse_last(&rest, span.first);
