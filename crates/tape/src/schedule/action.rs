@@ -74,6 +74,9 @@ pub enum ScheduleError {
         /// Steps of the program.
         steps: u64,
     },
+    /// A state has no bytes.
+    #[error("a state of 0 bytes: expected 1 or more, raw and coded")]
+    NoBytes,
     /// A cost is below 0 or not finite.
     #[error("{name} is {value}, expected a finite number, 0 or above")]
     Cost {
