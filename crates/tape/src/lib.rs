@@ -3,6 +3,7 @@
 //! The levels are an incremental cache: memory is mapped, touched and registered while it is in
 //! use, so a run does not begin with minutes of allocation. [`TapePolicy`] decides, a [`Mover`]
 //! works, and a [`TapeDriver`] joins them. [`simulated`] moves nothing and counts virtual time.
+//! [`schedule`] plans which states of an adjoint program are kept, and which are computed again.
 //!
 //! Promises: a state that was pushed is given back whole, or its pop is an error. Must not know
 //! what states mean. Source: Maurya, Nicolae, Rafique, Elsayed, Tonellot, Cappello, HiPC 2022
@@ -34,6 +35,7 @@ mod touching;
 mod turns;
 mod work;
 
+pub mod schedule;
 pub mod simulated;
 
 pub use builder::TapeBuilder;
