@@ -35,6 +35,8 @@ mod module;
 mod names;
 mod operand;
 mod order;
+mod plain;
+mod register;
 mod report;
 mod scalar;
 mod space;

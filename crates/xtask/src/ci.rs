@@ -1,6 +1,6 @@
 //! Everything a change must pass, in the order in which it fails fastest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -133,10 +133,10 @@ fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks each crate without its default features, and with each feature alone; of features that
-/// are in no default set, the tests are run that the workspace's tests leave out. Those of a
-/// program that hands the feature on are built with the whole workspace: alone, all it is made of
-/// would be built again with other features.
+/// Checks each crate without its default features, and with each feature alone. Of features that
+/// the workspace's tests do not have, the tests are run that need them. Those of a program that
+/// hands the feature on are built with the whole workspace: alone, all it is made of would be built
+/// again with other features.
 fn features(root: &Path, long: bool) -> Result<()> {
     step("no default features");
     succeed(cargo(root).args(["check", "--quiet", "--locked", "--workspace", "--no-default-features"]))?;
@@ -146,18 +146,23 @@ fn features(root: &Path, long: bool) -> Result<()> {
             step(&format!("feature {feature}: SKIPPED, run `cargo xtask ci --long`"));
             continue;
         }
-        for package in packages {
+        let tests = |package: &String| tests_of(&metadata, package, &feature);
+        let is_apart = |package: &String| !hands_on(&metadata, package, &feature);
+        for package in packages.iter().filter(|package| !is_whole_default(&metadata, package, &feature)) {
             step(&format!("feature {feature} of {package} alone"));
-            let alone = ["--quiet", "--locked", "--package", &package, "--no-default-features", "--features", &feature];
-            let tests = tests_of(&metadata, &package, &feature);
-            let is_handed_on = hands_on(&metadata, &package, &feature);
-            if tests.is_none() || is_handed_on {
-                succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?;
+            let alone = ["--quiet", "--locked", "--package", package, "--no-default-features", "--features", &feature];
+            match tests(package).filter(|_| is_apart(package)) {
+                Some(tests) => succeed(cargo(root).arg("test").args(alone).args(tests))?,
+                None => succeed(cargo(root).args(["check", "--all-targets"]).args(alone))?,
             }
-            let Some(tests) = tests else { continue };
-            let with_all = ["--quiet", "--locked", "--workspace", "--features", &format!("{package}/{feature}")];
-            let selected = if is_handed_on { &with_all[..] } else { &alone[..] };
-            succeed(cargo(root).arg("test").args(selected).args(tests))?;
+        }
+        let together: Vec<&String> = packages.iter().filter(|package| !is_apart(package)).collect();
+        let selected: Vec<String> = together.iter().filter_map(|package| tests(package)).flatten().collect();
+        if !selected.is_empty() {
+            step(&format!("feature {feature}, tests of the packages that hand it on"));
+            let on: Vec<String> = together.iter().map(|package| format!("{package}/{feature}")).collect();
+            let with_all = ["test", "--quiet", "--locked", "--workspace", "--features", &on.join(",")];
+            succeed(cargo(root).args(with_all).args(selected))?;
         }
     }
     Ok(())
@@ -235,19 +240,52 @@ fn listed(value: &Value) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// Returns whether a feature is all of its package's default set: then the package is built with it
+/// alone wherever it is built by itself, and tested so with the workspace.
+fn is_whole_default(metadata: &Value, package: &str, feature: &str) -> bool {
+    let own = packages(metadata).find(|other| other["name"] == package);
+    own.is_some_and(|own| listed(&own["features"]["default"]) == [feature])
+}
+
+/// Returns whether the tests of the workspace have a feature of a package: it is in a default set,
+/// or a feature that is switches it on.
+fn is_on(metadata: &Value, package: &str, feature: &str) -> bool {
+    let mut waiting: Vec<[String; 2]> = Vec::new();
+    for own in packages(metadata) {
+        let name = own["name"].as_str().unwrap_or_default();
+        waiting.push([name.to_owned(), "default".to_owned()]);
+    }
+    let mut seen = BTreeSet::new();
+    while let Some([owner, name]) = waiting.pop() {
+        let own = packages(metadata).find(|other| other["name"] == owner.as_str());
+        for other in own.map(|own| listed(&own["features"][&name])).unwrap_or_default() {
+            waiting.push(match other.split_once('/') {
+                Some((dependency, feature)) => [dependency.trim_end_matches('?').to_owned(), feature.to_owned()],
+                None => [owner.clone(), other],
+            });
+        }
+        waiting.retain(|found| !seen.contains(found));
+        seen.insert([owner, name]);
+    }
+    seen.contains(&[package.to_owned(), feature.to_owned()])
+}
+
 /// Returns the targets of a package to test with a feature, as cargo's options; `None` where
 /// checking is enough: all that it adds is tested with the workspace, or with another package that
 /// has it.
 fn tests_of(metadata: &Value, package: &str, feature: &str) -> Option<Vec<String>> {
-    let is_default = |package: &Value| listed(&package["features"]["default"]).iter().any(|name| name == feature);
+    if is_on(metadata, package, feature) {
+        return None;
+    }
     let own = packages(metadata).find(|other| other["name"] == package)?;
     let targets = own["targets"].as_array()?;
     let needs = |target: &&Value| listed(&target["required-features"]).iter().any(|name| name == feature);
     let named = targets.iter().filter(needs).filter(|target| listed(&target["kind"]) == ["test"]);
     let mut tests: Vec<String> =
         named.filter_map(|target| Some(format!("--test={}", target["name"].as_str()?))).collect();
-    if tests.is_empty() && (hands_on(metadata, package, feature) || packages(metadata).any(is_default)) {
-        return None;
+    if hands_on(metadata, package, feature) {
+        // What its unit tests see is code of others, which is tested there.
+        return (!tests.is_empty()).then_some(tests);
     }
     let has = |kind: &str| targets.iter().any(|target| listed(&target["kind"]).iter().any(|found| found == kind));
     let units = [("lib", "--lib"), ("bin", "--bins")];
@@ -276,18 +314,52 @@ mod tests {
         assert!(!owners.contains_key("default"));
     }
 
+    /// A library with a feature in its default set and two that are not, and programs that hand
+    /// them on.
+    fn handed_on() -> Value {
+        json!({"packages": [
+            {"name": "engine", "features": {"default": ["fast"], "fast": ["dep:simd"], "mpi": ["dep:mpi"], "gpu": []},
+             "targets": [
+                {"name": "engine", "kind": ["lib"]}, {"name": "ranks", "kind": ["test"], "required-features": ["mpi"]},
+                {"name": "device", "kind": ["test"], "required-features": ["gpu"]}, {"name": "other", "kind": ["test"]}]},
+            {"name": "program", "features": {"default": ["gpu"], "gpu": ["engine?/gpu"], "mpi": ["engine/mpi"]},
+             "targets": [
+                {"name": "program", "kind": ["bin"]}, {"name": "jobs", "kind": ["test"], "required-features": ["mpi"]},
+                {"name": "double", "kind": ["test"], "required-features": ["gpu"]}]},
+            {"name": "facade", "features": {"mpi": ["engine/mpi"]}, "targets": [{"name": "facade", "kind": ["lib"]}]},
+        ]})
+    }
+
     #[test]
     fn features_are_tested_where_the_workspace_does_not() {
-        let metadata = json!({"packages": [
-            {"name": "engine", "features": {"default": ["fast"], "fast": ["dep:simd"], "mpi": ["dep:mpi"]}, "targets": [
-                {"name": "engine", "kind": ["lib"]}, {"name": "ranks", "kind": ["test"], "required-features": ["mpi"]},
-                {"name": "other", "kind": ["test"]}]},
-            {"name": "program", "features": {"mpi": ["engine/mpi"]}, "targets": [{"name": "program", "kind": ["bin"]}]},
-        ]});
+        let metadata = handed_on();
         let tests = |package, feature| tests_of(&metadata, package, feature);
         assert_eq!(tests("engine", "mpi").unwrap(), ["--test=ranks", "--lib"]);
         assert_eq!(tests("engine", "fast"), None);
-        assert_eq!(tests("program", "mpi"), None);
+        assert_eq!(tests("program", "mpi").unwrap(), ["--test=jobs"]);
+        assert_eq!(tests("facade", "mpi"), None);
+        // In the default set of the program, which hands it on.
+        assert_eq!(tests("engine", "gpu"), None);
+        assert_eq!(tests("program", "gpu"), None);
+    }
+
+    #[test]
+    fn a_feature_that_is_all_of_a_default_set_needs_nothing_of_its_own() {
+        let metadata = handed_on();
+        let is_whole = |package, feature| is_whole_default(&metadata, package, feature);
+        assert!(is_whole("engine", "fast") && is_whole("program", "gpu"));
+        assert!(!is_whole("engine", "gpu") && !is_whole("engine", "mpi") && !is_whole("facade", "mpi"));
+    }
+
+    #[test]
+    fn the_workspace_tests_devices_and_leaves_jobs_of_mpi_out() {
+        let metadata = metadata(&crate::root()).unwrap();
+        let owners = feature_owners(&metadata);
+        let tested = |feature: &str| -> Vec<&String> {
+            owners[feature].iter().filter(|package| tests_of(&metadata, package, feature).is_some()).collect()
+        };
+        assert!(tested("cuda").is_empty(), "{:?}", tested("cuda"));
+        assert_eq!(tested("mpi"), ["recoup-comm", "recoup-cli"]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use super::error::ParseError;
 use super::instruction::{Action, Instruction};
 use super::kernel::{Kernel, Parameter};
 use super::names::{Constant, ModuleVariable, Named, Names};
+use super::register::Register;
 use super::syntax::Reader;
-use super::{compact, tracking};
+use super::{compact, plain, tracking};
 
 /// Reads a kernel from its name on.
 pub(super) fn kernel<'a>(
@@ -192,7 +193,7 @@ impl Body<'_, '_, '_> {
 
     /// Labels become places, registers are looked after, and share their room.
     fn finish(self, kernel: &mut Kernel) -> Result<(), ParseError> {
-        let Names { labels, registers, constants, mut specials, shared_bytes, local_bytes, .. } = self.names;
+        let Names { labels, registers, mut constants, mut specials, shared_bytes, local_bytes, .. } = self.names;
         let mut code = self.code;
         // Where a body ends without a return, its threads end.
         let line = code.last().map_or(0, |last| last.line);
@@ -209,8 +210,14 @@ impl Body<'_, '_, '_> {
                 _ => {}
             }
         }
-        kernel.tracking = tracking::track(&mut code, &registers, &specials);
-        kernel.n_registers = compact::compact(&mut code, registers.len(), &mut specials, &mut kernel.tracking);
+        let own = specials.iter().map(|(_, register)| *register);
+        let given: Vec<Register> = own.chain(constants.iter().map(|(_, register)| *register)).collect();
+        kernel.tracking = tracking::track(&mut code, &registers, &given);
+        let mut kept: Vec<&mut Register> = kernel.tracking.registers.iter_mut().collect();
+        kept.extend(specials.iter_mut().map(|(_, register)| register));
+        kept.extend(constants.iter_mut().map(|(_, register)| register));
+        kernel.n_registers = compact::compact(&mut code, registers.len(), kept);
+        kernel.steps = plain::plain_steps(&code);
         kernel.static_shared_bytes = shared_bytes;
         kernel.local_bytes = local_bytes;
         kernel.dynamic_alignment = self.names.dynamic_alignment;

@@ -7,9 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::flow::{RegisterSet, Stretch, stretches};
-use super::instruction::{Instruction, Register, Usage};
-use super::special::Special;
-use super::tracking::Tracking;
+use super::instruction::{Instruction, Usage};
+use super::register::Register;
 
 /// First and last instruction between which a register holds a value that is needed.
 #[derive(Clone, Copy, Debug)]
@@ -19,16 +18,11 @@ struct Span {
     last: usize,
 }
 
-/// Gives registers new numbers, fewer than before; returns how many.
-pub(super) fn compact(
-    code: &mut [Instruction],
-    n_registers: usize,
-    specials: &mut [(Special, Register)],
-    tracking: &mut Tracking,
-) -> usize {
+/// Gives registers new numbers, fewer than before; returns how many. Those of `kept` share their
+/// room with none.
+pub(super) fn compact(code: &mut [Instruction], n_registers: usize, kept: Vec<&mut Register>) -> usize {
     let mut fixed = RegisterSet::none(n_registers);
-    let kept = specials.iter().map(|(_, register)| *register).chain(tracking.registers.iter().copied());
-    kept.for_each(|register| fixed.insert(register));
+    kept.iter().for_each(|register| fixed.insert(**register));
     let mut numbers = vec![0; n_registers];
     let mut next = 0;
     for register in fixed.iter() {
@@ -40,8 +34,7 @@ pub(super) fn compact(
     for instruction in code {
         instruction.visit(&mut |register, _| *register = numbers[*register as usize]);
     }
-    specials.iter_mut().for_each(|(_, register)| *register = numbers[*register as usize]);
-    tracking.registers.iter_mut().for_each(|register| *register = numbers[*register as usize]);
+    kept.into_iter().for_each(|register| *register = numbers[*register as usize]);
     taken as usize
 }
 

@@ -4,12 +4,13 @@ mod access;
 mod together;
 
 use super::error::ParseError;
-use super::instruction::{Action, Combine, Compare, Instruction, NO_REGISTER, Operand};
+use super::instruction::{Action, Combine, Compare, Instruction};
 use super::names::{Named, Names};
 use super::operand::{Resolver, Width};
+use super::register::{NO_REGISTER, Register, RegisterPlaces};
 use super::scalar::{ScalarKind, ScalarType, mask};
 use super::syntax::{OperandSyntax, Statement};
-use super::table;
+use super::table::{self, ScalarFunction, one};
 
 /// Decodes a statement. Branches lead to numbers of labels.
 pub(super) fn decode(statement: &Statement<'_>, names: &mut Names<'_>) -> Result<Instruction, ParseError> {
@@ -59,16 +60,18 @@ fn compute(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, ParseError> {
         return Err(resolver.refuse("another number of operands expected"));
     }
     let target = resolver.register(&operands[0], operation.target)?;
-    let mut sources = [Operand::Constant(0); 4];
+    let mut sources = [target; 4];
     for (index, bits) in operation.sources.iter().enumerate() {
         let operand = &operands[index + 1];
         sources[index] = resolver.source(operand, Width::Exactly(*bits))?;
     }
-    Ok(Action::Compute { target, function: operation.function, sources })
-}
-
-fn identity(a: u64) -> u64 {
-    a
+    let [a, b, ..] = sources;
+    Ok(match operation.function {
+        ScalarFunction::Total(function) => {
+            Action::Compute { function, places: RegisterPlaces { target, sources, mask: u64::MAX } }
+        }
+        ScalarFunction::Partial(function) => Action::Divide { target, function, sources: [a, b] },
+    })
 }
 
 /// Copies a value, takes an address, or takes a value apart or together.
@@ -87,14 +90,14 @@ fn mov(resolver: &mut Resolver<'_, '_, '_>, scalar: &str) -> Result<Action, Pars
         }
         (_, OperandSyntax::Group(parts)) if is_plain => {
             let part_bits = part_bits(resolver, bits, parts)?;
-            let parts: Result<Box<[Operand]>, _> =
+            let parts: Result<Box<[Register]>, _> =
                 parts.iter().map(|part| resolver.source(part, Width::Exactly(part_bits))).collect();
             Ok(Action::Pack { target: resolver.register(target, bits)?, part_bits, parts: parts? })
         }
         _ => {
             let source = resolver.source(source, Width::Exactly(bits))?;
             let target = resolver.register(target, bits)?;
-            Ok(Action::Convert { target, function: identity, source, mask: mask(bits) })
+            Ok(Action::convert(one!(|a| a), target, source, mask(bits)))
         }
     }
 }
@@ -128,7 +131,7 @@ fn convert(
     if target.register == NO_REGISTER {
         return Err(resolver.refuse("a register expected"));
     }
-    Ok(Action::Convert { target: target.register, function, source, mask: mask(target.bits) })
+    Ok(Action::convert(function, target.register, source, mask(target.bits)))
 }
 
 fn compare(
@@ -155,8 +158,10 @@ fn compare(
         }
     };
     if combine.is_none() && opposite == NO_REGISTER && target != NO_REGISTER {
-        let sources = [a, b, a, a];
-        return Ok(Action::Compute { target, function: table::ScalarFunction::Two(function), sources });
+        return Ok(Action::Compute {
+            function,
+            places: RegisterPlaces { target, sources: [a, b, a, a], mask: u64::MAX },
+        });
     }
     Ok(Action::Compare(Box::new(Compare { function, combine, a, b, target, opposite })))
 }

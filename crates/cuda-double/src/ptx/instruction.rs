@@ -1,32 +1,19 @@
 //! Instructions, decoded: registers by number, functions by address.
 
-use super::table::ScalarFunction;
-
-/// A register of a thread, by number.
-pub(super) type Register = u32;
-
-/// No register: a guard that is not there, a part of a vector that is not wanted.
-pub(super) const NO_REGISTER: Register = u32::MAX;
-
-/// A register, or a constant of the launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operand {
-    Register(Register),
-    /// Number of the constant.
-    Constant(u32),
-}
+use super::register::{NO_REGISTER, Register, RegisterPlaces};
+use super::table::TotalFunction;
 
 /// A predicate operand, negated or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PredicateOperand {
-    pub(super) operand: Operand,
+    pub(super) operand: Register,
     pub(super) is_negated: bool,
 }
 
-/// An address: a register or a constant, and what is added.
+/// An address: a register, and what is added.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Address {
-    pub(super) base: Operand,
+    pub(super) base: Register,
     pub(super) offset: u64,
 }
 
@@ -84,6 +71,11 @@ impl Instruction {
         self.guard != NO_REGISTER
     }
 
+    /// Returns whether it uses registers that may have no value.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.tracking != u32::MAX
+    }
+
     /// Returns whether the next instruction is not the one that follows.
     pub(super) fn ends_thread_or_jumps(&self) -> bool {
         matches!(self.action, Action::Branch { .. } | Action::BranchIndexed { .. } | Action::Exit | Action::Trap)
@@ -92,11 +84,7 @@ impl Instruction {
     /// Shows every register with its usage, reads before writes.
     pub(super) fn visit(&mut self, see: &mut dyn FnMut(&mut Register, Usage)) {
         see_register(&mut self.guard, Usage::Guard, see);
-        self.action.visit_reads(&mut |operand| {
-            if let Operand::Register(register) = operand {
-                see(register, Usage::Read);
-            }
-        });
+        self.action.visit_reads(&mut |register| see(register, Usage::Read));
         let usage = match &self.action {
             Action::Collective(collective) if matches!(collective.how, CollectiveKind::Shuffle(_)) => Usage::MayWrite,
             _ => Usage::Write,
@@ -112,10 +100,16 @@ fn see_register(register: &mut Register, usage: Usage, see: &mut dyn FnMut(&mut 
 }
 
 impl Action {
-    fn visit_reads(&mut self, see: &mut dyn FnMut(&mut Operand)) {
+    /// Returns a conversion; the register takes the bits of `mask`.
+    pub(super) fn convert(function: TotalFunction, target: Register, source: Register, mask: u64) -> Self {
+        Self::Compute { function, places: RegisterPlaces { target, sources: [source; 4], mask } }
+    }
+
+    fn visit_reads(&mut self, see: &mut dyn FnMut(&mut Register)) {
         match self {
-            Self::Compute { function, sources, .. } => sources[..function.n_sources()].iter_mut().for_each(see),
-            Self::Convert { source, .. } | Self::Unpack { source, .. } => see(source),
+            Self::Compute { function, places } => places.sources[..function.n_sources].iter_mut().for_each(see),
+            Self::Divide { sources, .. } => sources.iter_mut().for_each(see),
+            Self::Unpack { source, .. } => see(source),
             Self::Compare(compare) => {
                 see(&mut compare.a);
                 see(&mut compare.b);
@@ -149,9 +143,8 @@ impl Action {
     fn visit_writes(&mut self, usage: Usage, see: &mut dyn FnMut(&mut Register, Usage)) {
         let mut one = |register: &mut Register, usage| see_register(register, usage, see);
         match self {
-            Self::Compute { target, .. } | Self::Convert { target, .. } | Self::Pack { target, .. } => {
-                one(target, usage)
-            }
+            Self::Compute { places, .. } => one(&mut places.target, usage),
+            Self::Divide { target, .. } | Self::Pack { target, .. } => one(target, usage),
             Self::Compare(compare) => {
                 one(&mut compare.target, usage);
                 one(&mut compare.opposite, usage);
@@ -180,29 +173,27 @@ impl Action {
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     Compute {
-        target: Register,
-        function: ScalarFunction,
-        sources: [Operand; 4],
+        function: TotalFunction,
+        places: RegisterPlaces,
     },
-    /// Converts; the register takes the bits of `mask`.
-    Convert {
+    /// Divides; the function has no value for some operands.
+    Divide {
         target: Register,
-        function: fn(u64) -> u64,
-        source: Operand,
-        mask: u64,
+        function: fn(u64, u64) -> Option<u64>,
+        sources: [Register; 2],
     },
     Compare(Box<Compare>),
     /// Puts parts of `part_bits` bits side by side, the first lowest.
     Pack {
         target: Register,
         part_bits: u32,
-        parts: Box<[Operand]>,
+        parts: Box<[Register]>,
     },
     /// Takes a value apart likewise.
     Unpack {
         targets: Box<[Register]>,
         part_bits: u32,
-        source: Operand,
+        source: Register,
     },
     /// Loads values; each register takes the bits of its mask, after the sign where one is wanted.
     Load {
@@ -212,7 +203,7 @@ pub(super) enum Action {
     },
     Store {
         access: MemoryAccess,
-        sources: Box<[Operand]>,
+        sources: Box<[Register]>,
     },
     Atomic(Box<Atomic>),
     Branch {
@@ -220,7 +211,7 @@ pub(super) enum Action {
     },
     BranchIndexed {
         targets: Box<[usize]>,
-        index: Operand,
+        index: Register,
     },
     Exit,
     Trap,
@@ -240,10 +231,10 @@ pub(super) struct Loaded {
 /// A comparison that writes two predicates, or takes a third.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compare {
-    pub(super) function: fn(u64, u64) -> u64,
+    pub(super) function: TotalFunction,
     pub(super) combine: Option<Combine>,
-    pub(super) a: Operand,
-    pub(super) b: Operand,
+    pub(super) a: Register,
+    pub(super) b: Register,
     /// The result.
     pub(super) target: Register,
     /// The result of the opposite; [`NO_REGISTER`] where it is not wanted.
@@ -263,7 +254,7 @@ pub(super) struct Atomic {
     pub(super) access: MemoryAccess,
     /// Takes what is there and the operands; gives what will be there.
     pub(super) function: fn(u64, u64, u64) -> u64,
-    pub(super) sources: [Operand; 2],
+    pub(super) sources: [Register; 2],
     /// Takes what was there; [`NO_REGISTER`] where it is not wanted.
     pub(super) target: Register,
 }
@@ -271,9 +262,9 @@ pub(super) struct Atomic {
 /// A barrier of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Barrier {
-    pub(super) number: Operand,
+    pub(super) number: Register,
     /// The threads that come to it; all where it is not said.
-    pub(super) threads: Option<Operand>,
+    pub(super) threads: Option<Register>,
     /// All threads of a warp must come to the barrier at the same instruction.
     pub(super) is_aligned: bool,
     pub(super) reduction: Option<BarrierReduction>,
@@ -302,13 +293,13 @@ pub(super) enum Gathering {
 /// An instruction that the lanes of a mask execute together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Collective {
-    pub(super) mask: Operand,
+    pub(super) mask: Register,
     pub(super) how: CollectiveKind,
     /// The lane's own value; for votes, a predicate.
-    pub(super) source: Operand,
+    pub(super) source: Register,
     pub(super) is_source_negated: bool,
     /// ThreadState or distance, and limits, of a shuffle.
-    pub(super) shuffle: [Operand; 2],
+    pub(super) shuffle: [Register; 2],
     pub(super) target: Register,
     /// The predicate that some of them write; [`NO_REGISTER`] without.
     pub(super) predicate: Register,

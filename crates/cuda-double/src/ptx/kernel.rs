@@ -1,7 +1,9 @@
 //! A kernel, decoded.
 
-use super::instruction::{Instruction, Register};
+use super::instruction::Instruction;
 use super::names::Constant;
+use super::plain::PlainStep;
+use super::register::Register;
 use super::special::Special;
 use super::tracking::Tracking;
 
@@ -37,8 +39,11 @@ pub struct Kernel {
     pub(super) n_registers: usize,
     /// Registers that hold a number of the thread before its first instruction.
     pub(super) specials: Vec<(Special, Register)>,
-    pub(super) constants: Vec<Constant>,
+    /// Registers that hold a constant of the launch.
+    pub(super) constants: Vec<(Constant, Register)>,
     pub(super) code: Vec<Instruction>,
+    /// A step for each instruction of `code`.
+    pub(super) steps: Vec<PlainStep>,
     pub(super) tracking: Tracking,
 }
 

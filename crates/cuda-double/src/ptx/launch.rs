@@ -77,7 +77,7 @@ pub fn run(launch: &Launch<'_>, memory: &mut dyn DeviceMemory) -> Result<KernelR
     })?;
     let threads = launch.block.iter().product::<u32>() as usize;
     let shared_bytes = shared_bytes(launch);
-    let constants = kernel.constants.iter().map(|constant| value(*constant, launch)).collect();
+    let constants = kernel.constants.iter().map(|(constant, register)| (*register, value(*constant, launch))).collect();
     let setup = BlockSetup { kernel, threads, constants, parameters: launch.parameters, shared_bytes };
     let mut order = SeededOrder::of(launch.seed);
     let blocks = blocks(launch, &mut order);
@@ -154,7 +154,7 @@ fn check(launch: &Launch<'_>) -> Result<(), DeviceFault> {
     }
     at_most("bytes of shared memory", shared_bytes(launch) as u64, SHARED_MAX)?;
     at_most("bytes of parameters", kernel.parameter_bytes() as u64, launch.parameters.len() as u64)?;
-    let globals = kernel.constants.iter().map(|constant| match constant {
+    let globals = kernel.constants.iter().map(|(constant, _)| match constant {
         Constant::Global(number) => *number as u64 + 1,
         _ => 0,
     });

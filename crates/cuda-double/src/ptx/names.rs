@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::error::ParseError;
-use super::instruction::{Operand, Register};
+use super::register::Register;
 use super::special::Special;
 
 /// First address of shared and of local memory; below it is none.
@@ -63,9 +63,10 @@ pub(super) struct Names<'a> {
     module: &'a HashMap<&'a str, ModuleVariable>,
     scopes: Vec<HashMap<String, Named>>,
     label_numbers: HashMap<String, usize>,
-    constant_numbers: HashMap<Constant, u32>,
+    constant_registers: HashMap<Constant, Register>,
     pub(super) registers: Vec<RegisterName>,
-    pub(super) constants: Vec<Constant>,
+    /// Registers that hold a constant of the launch.
+    pub(super) constants: Vec<(Constant, Register)>,
     pub(super) labels: Vec<Label>,
     /// Registers that hold a number of the thread before its first instruction.
     pub(super) specials: Vec<(Special, Register)>,
@@ -81,7 +82,7 @@ impl<'a> Names<'a> {
             module,
             scopes: vec![HashMap::new()],
             label_numbers: HashMap::new(),
-            constant_numbers: HashMap::new(),
+            constant_registers: HashMap::new(),
             registers: Vec::new(),
             constants: Vec::new(),
             labels: Vec::new(),
@@ -159,13 +160,15 @@ impl<'a> Names<'a> {
         register
     }
 
-    pub(super) fn constant(&mut self, constant: Constant) -> Operand {
-        let next = self.constants.len() as u32;
-        let number = *self.constant_numbers.entry(constant).or_insert(next);
-        if number == next {
-            self.constants.push(constant);
+    /// Returns the register that holds a constant.
+    pub(super) fn constant(&mut self, constant: Constant) -> Register {
+        if let Some(register) = self.constant_registers.get(&constant) {
+            return *register;
         }
-        Operand::Constant(number)
+        let register = self.new_register("a constant", 64);
+        self.constant_registers.insert(constant, register);
+        self.constants.push((constant, register));
+        register
     }
 
     /// Returns the number of a label.

@@ -1,8 +1,9 @@
-//! Operands: names and numbers to registers and constants, their widths checked.
+//! Operands: names and numbers to registers, their widths checked.
 
 use super::error::ParseError;
-use super::instruction::{Address, NO_REGISTER, Operand, PredicateOperand, Register};
+use super::instruction::{Address, PredicateOperand};
 use super::names::{Constant, Named, Names};
+use super::register::{NO_REGISTER, Register};
 use super::scalar::mask;
 use super::special::Special;
 use super::syntax::{Number, OperandSyntax, Statement};
@@ -61,7 +62,7 @@ impl<'a> Resolver<'a, '_, '_> {
     }
 
     /// Resolves an operand that is read.
-    pub(super) fn source(&mut self, operand: &OperandSyntax<'_>, width: Width) -> Result<Operand, ParseError> {
+    pub(super) fn source(&mut self, operand: &OperandSyntax<'_>, width: Width) -> Result<Register, ParseError> {
         match operand {
             OperandSyntax::Name(name) => self.named_source(name, width),
             OperandSyntax::Number(number) => self.number(*number, width.bits()),
@@ -69,16 +70,12 @@ impl<'a> Resolver<'a, '_, '_> {
         }
     }
 
-    fn named_source(&mut self, name: &str, width: Width) -> Result<Operand, ParseError> {
+    fn named_source(&mut self, name: &str, width: Width) -> Result<Register, ParseError> {
         let found = self.names.find(name);
         match found {
             Some(Named::Register(register)) => {
                 let is_wide = width.holds(self.names.registers[register as usize].bits);
-                if is_wide {
-                    Ok(Operand::Register(register))
-                } else {
-                    Err(self.refuse_name("a register of another width expected", name))
-                }
+                if is_wide { Ok(register) } else { Err(self.refuse_name("a register of another width expected", name)) }
             }
             Some(Named::Variable(constant)) if width.holds(64) => Ok(self.names.constant(constant)),
             Some(_) => Err(self.refuse_name("not a value", name)),
@@ -87,15 +84,15 @@ impl<'a> Resolver<'a, '_, '_> {
         }
     }
 
-    fn special(&mut self, name: &str, width: Width) -> Result<Operand, ParseError> {
+    fn special(&mut self, name: &str, width: Width) -> Result<Register, ParseError> {
         match Special::named(name) {
-            Some(special) if width.holds(32) => Ok(Operand::Register(self.names.special(special, name))),
+            Some(special) if width.holds(32) => Ok(self.names.special(special, name)),
             Some(_) => Err(self.refuse_name("a register of another width expected", name)),
             None => Err(self.refuse_name("an unknown name", name)),
         }
     }
 
-    fn number(&mut self, number: Number, bits: u32) -> Result<Operand, ParseError> {
+    fn number(&mut self, number: Number, bits: u32) -> Result<Register, ParseError> {
         let value = match number {
             Number::Integer(value) if bits == 1 => u64::from(value != 0),
             Number::Integer(value) => value & mask(bits),

@@ -3,6 +3,7 @@
 use super::fault::DeviceFault;
 use super::kernel::Kernel;
 use super::memory::DeviceMemory;
+use super::register::Register;
 use super::space::Spaces;
 use super::special::ThreadNumbers;
 use super::thread::{KernelCode, Registers, ThreadState, ThreadStatus};
@@ -25,7 +26,8 @@ pub(super) struct ThreadFault {
 pub(super) struct BlockSetup<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) threads: usize,
-    pub(super) constants: Vec<u64>,
+    /// Registers that hold a constant, with its value.
+    pub(super) constants: Vec<(Register, u64)>,
     pub(super) parameters: &'a [u8],
     pub(super) shared_bytes: usize,
 }
@@ -35,7 +37,6 @@ pub(super) struct BlockSetup<'a> {
 pub(super) struct BlockState<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) lanes: Vec<ThreadState>,
-    constants: Vec<u64>,
     parameters: &'a [u8],
     shared: Vec<u8>,
     /// Memory of all threads, one after the other; the next two fields are laid out alike.
@@ -47,14 +48,15 @@ pub(super) struct BlockState<'a> {
 impl<'a> BlockState<'a> {
     pub(super) fn new(setup: BlockSetup<'a>) -> Self {
         let BlockSetup { kernel, threads, constants, parameters, shared_bytes } = setup;
+        let mut own = vec![0; kernel.n_registers];
+        constants.iter().for_each(|(register, value)| own[*register as usize] = *value);
         Self {
             kernel,
             lanes: vec![ThreadState { position: 0, status: ThreadStatus::Ready }; threads],
-            constants,
             parameters,
             shared: vec![FRESH; shared_bytes],
             local: vec![FRESH; kernel.local_bytes * threads],
-            registers: vec![0; kernel.n_registers * threads],
+            registers: own.repeat(threads),
             written: vec![0; kernel.tracking.words() * threads],
         }
     }
@@ -81,12 +83,11 @@ impl<'a> BlockState<'a> {
         turn: u64,
         memory: &mut dyn DeviceMemory,
     ) -> Result<u64, ThreadFault> {
-        let Self { kernel, lanes, constants, parameters, shared, local, registers, written } = self;
-        let program = KernelCode { code: &kernel.code, tracking: &kernel.tracking };
+        let Self { kernel, lanes, parameters, shared, local, registers, written } = self;
+        let program = KernelCode { code: &kernel.code, steps: &kernel.steps, tracking: &kernel.tracking };
         let mut registers = Registers {
             values: own_part(registers, thread, kernel.n_registers),
             written: own_part(written, thread, kernel.tracking.words()),
-            constants,
         };
         let local = own_part(local, thread, kernel.local_bytes);
         let mut spaces = Spaces { shared, local, parameters, memory };
@@ -99,7 +100,6 @@ impl<'a> BlockState<'a> {
         Registers {
             values: own_part(&mut self.registers, thread, self.kernel.n_registers),
             written: own_part(&mut self.written, thread, self.kernel.tracking.words()),
-            constants: &self.constants,
         }
     }
 }

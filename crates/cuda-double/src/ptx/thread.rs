@@ -1,11 +1,10 @@
 //! One thread: it runs until it ends, waits for others, or its turn is over.
 
 use super::fault::DeviceFault;
-use super::instruction::{
-    Action, Address, Atomic, Compare, Instruction, MemoryAccess, NO_REGISTER, Operand, PredicateOperand, Register,
-};
+use super::instruction::{Action, Address, Atomic, Compare, Instruction, MemoryAccess, PredicateOperand};
+use super::plain::PlainStep;
+use super::register::{NO_REGISTER, Register};
 use super::space::Spaces;
-use super::table::ScalarFunction;
 use super::tracking::{TrackedUses, Tracking};
 
 /// The state of a thread between its turns.
@@ -33,21 +32,17 @@ pub(super) struct ThreadState {
     pub(super) status: ThreadStatus,
 }
 
-/// The registers of a thread, and the constants of its launch.
+/// The registers of a thread.
 pub(super) struct Registers<'a> {
     pub(super) values: &'a mut [u64],
     /// Bits of the registers that are looked after.
     pub(super) written: &'a mut [u64],
-    pub(super) constants: &'a [u64],
 }
 
 impl Registers<'_> {
     #[inline]
-    pub(super) fn read(&self, operand: Operand) -> u64 {
-        match operand {
-            Operand::Register(register) => self.values[register as usize],
-            Operand::Constant(number) => self.constants[number as usize],
-        }
+    pub(super) fn read(&self, register: Register) -> u64 {
+        self.values[register as usize]
     }
 
     #[inline]
@@ -99,6 +94,8 @@ enum Next {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KernelCode<'a> {
     pub(super) code: &'a [Instruction],
+    /// A step for each instruction.
+    pub(super) steps: &'a [PlainStep],
     pub(super) tracking: &'a Tracking,
 }
 
@@ -111,19 +108,29 @@ impl KernelCode<'_> {
         spaces: &mut Spaces<'_>,
         turn: u64,
     ) -> Result<u64, DeviceFault> {
-        for executed in 0..turn {
+        let mut executed = 0;
+        while executed < turn {
+            let run = u64::from(self.steps[lane.position].run).min(turn - executed);
+            if run > 0 {
+                let steps = &self.steps[lane.position..][..run as usize];
+                steps.iter().for_each(|step| (step.function.apply)(&step.places, registers.values));
+                lane.position += run as usize;
+                executed += run;
+                continue;
+            }
+            executed += 1;
             let instruction = &self.code[lane.position];
-            let next = if instruction.tracking == u32::MAX {
-                step(instruction, registers, spaces)?
-            } else {
+            let next = if instruction.is_tracked() {
                 self.step_tracked(instruction, registers, spaces)?
+            } else {
+                step(instruction, registers, spaces)?
             };
             match next {
                 Next::Following => lane.position += 1,
                 Next::Jump(target) => lane.position = target,
                 Next::Stand(status) => {
                     lane.status = status;
-                    return Ok(executed + 1);
+                    return Ok(executed);
                 }
             }
         }
@@ -165,17 +172,23 @@ fn step(
     if is_skipped(instruction, registers) {
         return Ok(Next::Following);
     }
-    act(&instruction.action, registers, spaces)
+    match &instruction.action {
+        Action::Branch { target } => Ok(Next::Jump(*target)),
+        Action::Compute { function, places } => {
+            (function.apply)(places, registers.values);
+            Ok(Next::Following)
+        }
+        action => act(action, registers, spaces),
+    }
 }
 
 fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) -> Result<Next, DeviceFault> {
     match action {
-        Action::Compute { target, function, sources } => {
-            let value = compute(*function, sources, registers)?;
+        Action::Compute { function, places } => (function.apply)(places, registers.values),
+        Action::Divide { target, function, sources } => {
+            let [dividend, divisor] = sources.map(|source| registers.read(source));
+            let value = function(dividend, divisor).ok_or(DeviceFault::Division { dividend, divisor })?;
             registers.values[*target as usize] = value;
-        }
-        Action::Convert { target, function, source, mask } => {
-            registers.values[*target as usize] = function(registers.read(*source)) & mask;
         }
         Action::Compare(compare) => set_predicates(compare, registers),
         Action::Pack { target, part_bits, parts } => {
@@ -222,34 +235,22 @@ fn act(action: &Action, registers: &mut Registers<'_>, spaces: &mut Spaces<'_>) 
     Ok(Next::Following)
 }
 
-#[inline]
-fn compute(function: ScalarFunction, sources: &[Operand; 4], registers: &Registers<'_>) -> Result<u64, DeviceFault> {
-    let source = |index: usize| registers.read(sources[index]);
-    Ok(match function {
-        ScalarFunction::One(function) => function(source(0)),
-        ScalarFunction::Two(function) => function(source(0), source(1)),
-        ScalarFunction::Three(function) => function(source(0), source(1), source(2)),
-        ScalarFunction::Four(function) => function(source(0), source(1), source(2), source(3)),
-        ScalarFunction::Partial(function) => {
-            let dividend = source(0);
-            let divisor = source(1);
-            return function(dividend, divisor).ok_or(DeviceFault::Division { dividend, divisor });
-        }
-    })
-}
-
 /// The bits of a value in memory, with its sign where it has one.
 #[inline]
 fn value_of(bytes: &[u8], is_signed: bool) -> u64 {
-    let mut wide = [0; 8];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    let value = u64::from_le_bytes(wide);
+    let value = match *bytes {
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+        [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+        _ => unreachable!("values in memory have 1, 2, 4 or 8 bytes"),
+    };
     let unused = 64 - 8 * bytes.len() as u32;
     if is_signed { ((value << unused) as i64 >> unused) as u64 } else { value }
 }
 
 fn set_predicates(compare: &Compare, registers: &mut Registers<'_>) {
-    let holds = (compare.function)(registers.read(compare.a), registers.read(compare.b));
+    let holds = compare.function.value([registers.read(compare.a), registers.read(compare.b)]);
     let combined = |value: u64| match compare.combine {
         Some(combine) => (combine.function)(value, registers.predicate(combine.predicate)),
         None => value,
@@ -262,7 +263,7 @@ fn set_predicates(compare: &Compare, registers: &mut Registers<'_>) {
 
 fn store(
     access: MemoryAccess,
-    sources: &[Operand],
+    sources: &[Register],
     registers: &Registers<'_>,
     spaces: &mut Spaces<'_>,
 ) -> Result<(), DeviceFault> {

@@ -4,9 +4,9 @@
 //! bit each, and the instructions that read or write them look after it.
 
 use super::flow::{RegisterSet, Stretch, stretches};
-use super::instruction::{Instruction, NO_REGISTER, Register, Usage};
+use super::instruction::{Instruction, Usage};
 use super::names::RegisterName;
-use super::special::Special;
+use super::register::{NO_REGISTER, Register};
 
 /// The registers of a kernel that have a bit, and the instructions that look after it.
 #[derive(Clone, Debug, Default)]
@@ -38,14 +38,11 @@ impl Tracking {
     }
 }
 
-/// Finds the registers that need a bit, and tells the instructions.
-pub(super) fn track(
-    code: &mut [Instruction],
-    registers: &[RegisterName],
-    specials: &[(Special, Register)],
-) -> Tracking {
+/// Finds the registers that need a bit, and tells the instructions. Those of `given` have a value
+/// before the first one.
+pub(super) fn track(code: &mut [Instruction], registers: &[RegisterName], given: &[Register]) -> Tracking {
     let stretches = stretches(code);
-    let at_start = written_at_start(code, &stretches, registers.len(), specials);
+    let at_start = written_at_start(code, &stretches, registers.len(), given);
     let mut numbers = vec![NO_REGISTER; registers.len()];
     let mut tracking = Tracking::default();
     for (stretch, written) in stretches.iter().zip(at_start) {
@@ -74,11 +71,11 @@ fn written_at_start(
     code: &mut [Instruction],
     stretches: &[Stretch],
     n_registers: usize,
-    specials: &[(Special, Register)],
+    given: &[Register],
 ) -> Vec<RegisterSet> {
     let mut at_start = vec![RegisterSet::all(n_registers); stretches.len()];
     at_start[0] = RegisterSet::none(n_registers);
-    specials.iter().for_each(|(_, register)| at_start[0].insert(*register));
+    given.iter().for_each(|register| at_start[0].insert(*register));
     let mut waiting: Vec<usize> = (0..stretches.len()).rev().collect();
     while let Some(number) = waiting.pop() {
         let mut written = at_start[number].clone();

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::fault::DeviceFault;
 use super::gathering::gather;
-use super::instruction::{Action, Collective, CollectiveKind, NO_REGISTER, Shuffle};
+use super::instruction::{Action, Collective, CollectiveKind, Shuffle};
+use super::register::NO_REGISTER;
 use super::scalar::mask as low_bits;
 use super::state::{BlockState, LANES, ThreadFault};
 use super::thread::ThreadStatus;
@@ -52,7 +53,8 @@ fn complete(block: &BlockState<'_>, warp: &Range<usize>, thread: usize, mask: u3
             continue;
         }
         let waits = block.lanes[other].status == ThreadStatus::Collective { mask };
-        if !waits || !collective(block, other).is_some_and(|other| other.how.meets(own.how)) {
+        let is_at_same = block.lanes[other].position == block.lanes[thread].position;
+        if !waits || !(is_at_same || collective(block, other).is_some_and(|other| other.how.meets(own.how))) {
             return None;
         }
         lanes |= 1 << lane;
@@ -68,20 +70,29 @@ fn execute(block: &mut BlockState<'_>, first: usize, lanes: u32) {
         let value = block.registers(first + lane).read(collective.source);
         meeting.values[lane] = value ^ u64::from(collective.is_source_negated);
     }
+    let mut common = None;
     for lane in meeting.iter() {
         let Some(collective) = collective(block, first + lane) else { continue };
-        finish(block, &meeting, lane, collective);
+        // Lanes meet with the same qualifiers only, so what is the same for one is so for all.
+        let common = *common.get_or_insert_with(|| meeting.common(collective.how));
+        finish(block, &meeting, lane, collective, common);
     }
 }
 
 /// Writes the results of one lane, and lets it go on.
-fn finish(block: &mut BlockState<'_>, meeting: &Meeting, lane: usize, collective: &Collective) {
+fn finish(
+    block: &mut BlockState<'_>,
+    meeting: &Meeting,
+    lane: usize,
+    collective: &Collective,
+    common: Option<LaneResult>,
+) {
     let thread = meeting.first + lane;
     let kernel = block.kernel;
     let instruction = &kernel.code[block.lanes[thread].position];
     let mut registers = block.registers(thread);
     let [number, limits] = collective.shuffle.map(|operand| registers.read(operand) as u32);
-    let result = meeting.result(collective.how, lane, number, limits);
+    let result = common.unwrap_or_else(|| meeting.own_result(collective.how, lane, number, limits));
     registers.write(collective.target, result.value.unwrap_or_default());
     if collective.predicate != NO_REGISTER {
         registers.write(collective.predicate, u64::from(result.predicate));
@@ -108,20 +119,30 @@ impl Meeting {
         (0..LANES).filter(move |lane| lanes >> lane & 1 == 1)
     }
 
-    fn result(&self, how: CollectiveKind, lane: usize, number: u32, limits: u32) -> LaneResult {
+    /// The result, where all lanes have the same.
+    fn common(&self, how: CollectiveKind) -> Option<LaneResult> {
         let plain = |value: u64| LaneResult { value: Some(value), predicate: false };
-        match how {
+        let mut values = self.iter().map(|lane| self.values[lane]);
+        Some(match how {
             CollectiveKind::Barrier => plain(0),
-            CollectiveKind::Shuffle(how) => self.shuffled(how, lane, number, limits),
             CollectiveKind::Vote(how) => plain(gather(how, self.iter().map(|lane| (lane, self.values[lane])))),
-            CollectiveKind::MatchAny(bits) => plain(self.same_as(self.values[lane], bits)),
             CollectiveKind::MatchAll(bits) => {
-                let is_same = self.same_as(self.values[lane], bits) == u64::from(self.lanes);
+                let is_same = self.same_as(values.next()?, bits) == u64::from(self.lanes);
                 LaneResult { value: Some(if is_same { u64::from(self.lanes) } else { 0 }), predicate: is_same }
             }
-            CollectiveKind::Reduce { function, .. } => {
-                plain(self.iter().map(|lane| self.values[lane]).reduce(function).unwrap_or_default())
+            CollectiveKind::Reduce { function, .. } => plain(values.reduce(function).unwrap_or_default()),
+            CollectiveKind::Shuffle(_) | CollectiveKind::MatchAny(_) => return None,
+        })
+    }
+
+    /// The result of one lane, where each has its own.
+    fn own_result(&self, how: CollectiveKind, lane: usize, number: u32, limits: u32) -> LaneResult {
+        match how {
+            CollectiveKind::Shuffle(how) => self.shuffled(how, lane, number, limits),
+            CollectiveKind::MatchAny(bits) => {
+                LaneResult { value: Some(self.same_as(self.values[lane], bits)), predicate: false }
             }
+            _ => self.common(how).expect("a result that all lanes have"),
         }
     }
 

@@ -1,13 +1,14 @@
 //! Instructions on memory: loads, stores, atomics, fences, and addresses from one space to another.
 
 use super::super::error::ParseError;
-use super::super::instruction::{Action, Atomic, Loaded, MemoryAccess, NO_REGISTER, Operand, StateSpace};
+use super::super::instruction::{Action, Atomic, Loaded, MemoryAccess, StateSpace};
 use super::super::names::Constant;
 use super::super::operand::{Resolver, Width};
+use super::super::register::{NO_REGISTER, Register, RegisterPlaces};
 use super::super::scalar::{Integer, Real, ScalarKind, ScalarType, by_integer, mask};
 use super::super::space::{LOCAL_WINDOW, SHARED_WINDOW};
 use super::super::syntax::OperandSyntax;
-use super::super::table::ScalarFunction;
+use super::super::table::two;
 
 const SCOPES: [&str; 4] = ["cta", "cluster", "gpu", "sys"];
 
@@ -44,8 +45,8 @@ fn convert_address(resolver: &mut Resolver<'_, '_, '_>, words: &[&str]) -> Resul
     let source = resolver.source(source, Width::Exactly(64))?;
     let target = resolver.register(target, 64)?;
     let distance = resolver.names.constant(Constant::Value(distance));
-    let function = ScalarFunction::Two(|a, b| a.wrapping_add(b));
-    Ok(Action::Compute { target, function, sources: [source, distance, source, source] })
+    let places = RegisterPlaces { target, sources: [source, distance, source, source], mask: u64::MAX };
+    Ok(Action::Compute { function: two!(|a, b| a.wrapping_add(b)), places })
 }
 
 /// The modifiers of an access, read from the front.
@@ -139,7 +140,7 @@ fn store(resolver: &mut Resolver<'_, '_, '_>, words: &[&str], scalar: &str) -> R
     else {
         return Err(resolver.refuse("not interpreted"));
     };
-    let sources: Result<Box<[Operand]>, ParseError> =
+    let sources: Result<Box<[Register]>, ParseError> =
         parts.iter().map(|part| resolver.source(part, Width::AtLeast(scalar.bits))).collect();
     let access = MemoryAccess { space, bytes: scalar.bytes(), address: resolver.address(address)? };
     Ok(Action::Store { access, sources: sources? })

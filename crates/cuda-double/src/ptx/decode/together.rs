@@ -2,13 +2,15 @@
 
 use super::super::error::ParseError;
 use super::super::instruction::{
-    Action, Barrier, BarrierReduction, Collective, CollectiveKind, Gathering, NO_REGISTER, Operand, Reduction, Shuffle,
+    Action, Barrier, BarrierReduction, Collective, CollectiveKind, Gathering, Reduction, Shuffle,
 };
 use super::super::names::Constant;
 use super::super::operand::{Resolver, Width};
+use super::super::register::NO_REGISTER;
 use super::super::scalar::{Integer, by_integer, mask};
 use super::super::special::Special;
 use super::super::syntax::OperandSyntax;
+use super::super::table::one;
 
 const WORD: Width = Width::Exactly(32);
 
@@ -36,8 +38,8 @@ pub(super) fn decode(resolver: &mut Resolver<'_, '_, '_>) -> Result<Action, Pars
             // Lanes of a warp are together only where they must be.
             let [target] = resolver.operands()?;
             let target = resolver.register(target, 32)?;
-            let own = Operand::Register(resolver.names.special(Special::OwnLane, "%lanemask_eq"));
-            Ok(Action::Convert { target, function: |mask| mask, source: own, mask: mask(32) })
+            let own = resolver.names.special(Special::OwnLane, "%lanemask_eq");
+            Ok(Action::convert(one!(|mask| mask), target, own, mask(32)))
         }
         _ => Err(resolver.refuse("not interpreted")),
     }

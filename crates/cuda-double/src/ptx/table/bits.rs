@@ -1,53 +1,52 @@
 //! Bits: logic, shifts, fields, counts, permutations.
 
 use super::super::scalar::{Integer, by_integer, mask};
-use super::{Operation, ScalarFunction};
+use super::{Operation, TotalFunction, four, one, three, two};
 
 /// Returns the operation of an instruction on bits.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use ScalarFunction::{Four, One, Three, Two};
     Some(match *words {
-        ["and", name] => Operation::uniform(Two(|a, b| a & b), logic(name)?),
-        ["or", name] => Operation::uniform(Two(|a, b| a | b), logic(name)?),
-        ["xor", name] => Operation::uniform(Two(|a, b| a ^ b), logic(name)?),
-        ["not", "pred"] => Operation::uniform(One(|a| a ^ 1), 1),
-        ["not", name] => by_integer!(name, bits, T => uniform::<T>(One(not::<T>))),
-        ["cnot", name] => by_integer!(name, bits, T => uniform::<T>(One(|a| u64::from(a == 0)))),
-        ["shl", name] => by_integer!(name, bits, T => shift::<T>(shl::<T>)),
-        ["shr", name @ ("b16" | "b32" | "b64")] => by_integer!(name, bits, T => shift::<T>(shr::<T>)),
-        ["shr", name] => by_integer!(name, arithmetic, T => shift::<T>(shr::<T>)),
-        ["shf", side, limit, "b32"] => Operation::uniform(Three(funnel(side, limit)?), 32),
-        ["popc", name] => by_integer!(name, wide_bits, T => count::<T>(|a| u64::from(a.count_ones()))),
-        ["clz", name] => by_integer!(name, wide_bits, T => count::<T>(clz::<T>)),
-        ["brev", name] => by_integer!(name, wide_bits, T => uniform::<T>(One(brev::<T>))),
-        ["bfind", name] => by_integer!(name, wide, T => count::<T>(bfind::<T>)),
-        ["bfind", "shiftamt", name] => by_integer!(name, wide, T => count::<T>(bfind_shift::<T>)),
+        ["and", name] => Operation::uniform(two!(|a, b| a & b), logic(name)?),
+        ["or", name] => Operation::uniform(two!(|a, b| a | b), logic(name)?),
+        ["xor", name] => Operation::uniform(two!(|a, b| a ^ b), logic(name)?),
+        ["not", "pred"] => Operation::uniform(one!(|a| a ^ 1), 1),
+        ["not", name] => by_integer!(name, bits, T => uniform::<T>(one!(not::<T>))),
+        ["cnot", name] => by_integer!(name, bits, T => uniform::<T>(one!(|a| u64::from(a == 0)))),
+        ["shl", name] => by_integer!(name, bits, T => shift::<T>(two!(shl::<T>))),
+        ["shr", name @ ("b16" | "b32" | "b64")] => by_integer!(name, bits, T => shift::<T>(two!(shr::<T>))),
+        ["shr", name] => by_integer!(name, arithmetic, T => shift::<T>(two!(shr::<T>))),
+        ["shf", side, limit, "b32"] => Operation::uniform(funnel(side, limit)?, 32),
+        ["popc", name] => by_integer!(name, wide_bits, T => count::<T>(one!(|a| u64::from(a.count_ones())))),
+        ["clz", name] => by_integer!(name, wide_bits, T => count::<T>(one!(clz::<T>))),
+        ["brev", name] => by_integer!(name, wide_bits, T => uniform::<T>(one!(brev::<T>))),
+        ["bfind", name] => by_integer!(name, wide, T => count::<T>(one!(bfind::<T>))),
+        ["bfind", "shiftamt", name] => by_integer!(name, wide, T => count::<T>(one!(bfind_shift::<T>))),
         ["bfe", name] => by_integer!(name, wide, T => {
-            Operation::new(Three(bfe::<T>), T::BITS, &[T::BITS, 32, 32])
+            Operation::new(three!(bfe::<T>), T::BITS, &[T::BITS, 32, 32])
         }),
         ["bfi", name] => by_integer!(name, wide_bits, T => {
-            Operation::new(Four(bfi::<T>), T::BITS, &[T::BITS, T::BITS, 32, 32])
+            Operation::new(four!(bfi::<T>), T::BITS, &[T::BITS, T::BITS, 32, 32])
         }),
-        ["prmt", "b32"] => Operation::uniform(Three(prmt), 32),
-        ["lop3", "b32"] => Operation::uniform(Four(lop3), 32),
+        ["prmt", "b32"] => Operation::uniform(three!(prmt), 32),
+        ["lop3", "b32"] => Operation::uniform(four!(lop3), 32),
         ["selp", name] => {
-            Operation::new(Three(|a, b, p| if p != 0 { a } else { b }), any(name)?, &[any(name)?, any(name)?, 1])
+            Operation::new(three!(|a, b, p| if p != 0 { a } else { b }), any(name)?, &[any(name)?, any(name)?, 1])
         }
         _ => return None,
     })
 }
 
-fn uniform<T: Integer>(function: ScalarFunction) -> Operation {
+fn uniform<T: Integer>(function: TotalFunction) -> Operation {
     Operation::uniform(function, T::BITS)
 }
 
 /// The second operand is a number of bits.
-fn shift<T: Integer>(function: fn(u64, u64) -> u64) -> Operation {
-    Operation::new(ScalarFunction::Two(function), T::BITS, &[T::BITS, 32])
+fn shift<T: Integer>(function: TotalFunction) -> Operation {
+    Operation::new(function, T::BITS, &[T::BITS, 32])
 }
 
-fn count<T: Integer>(function: fn(u64) -> u64) -> Operation {
-    Operation::new(ScalarFunction::One(function), 32, &[T::BITS])
+fn count<T: Integer>(function: TotalFunction) -> Operation {
+    Operation::new(function, 32, &[T::BITS])
 }
 
 fn logic(name: &str) -> Option<u32> {
@@ -80,12 +79,12 @@ fn shr<T: Integer>(a: u64, b: u64) -> u64 {
     T::of((T::of(a).wide() >> b.min(64)) as u64).bits()
 }
 
-fn funnel(side: &str, limit: &str) -> Option<fn(u64, u64, u64) -> u64> {
+fn funnel(side: &str, limit: &str) -> Option<TotalFunction> {
     Some(match (side, limit) {
-        ("l", "wrap") => |a, b, c| funnel_left(a, b, c & 31),
-        ("l", "clamp") => |a, b, c| funnel_left(a, b, c.min(32)),
-        ("r", "wrap") => |a, b, c| funnel_right(a, b, c & 31),
-        ("r", "clamp") => |a, b, c| funnel_right(a, b, c.min(32)),
+        ("l", "wrap") => three!(|a, b, c| funnel_left(a, b, c & 31)),
+        ("l", "clamp") => three!(|a, b, c| funnel_left(a, b, c.min(32))),
+        ("r", "wrap") => three!(|a, b, c| funnel_right(a, b, c & 31)),
+        ("r", "clamp") => three!(|a, b, c| funnel_right(a, b, c.min(32))),
         _ => return None,
     })
 }

@@ -1,12 +1,10 @@
 //! Comparisons of integers and floats.
 
 use super::super::scalar::{Integer, Real, by_integer, by_real};
-
-/// A comparison: 1 where it holds.
-pub(super) type ScalarComparison = fn(u64, u64) -> u64;
+use super::{TotalFunction, two};
 
 /// Returns a comparison of a type; `None` where the type has none of that name.
-pub(super) fn compare(name: &str, scalar: &str) -> Option<ScalarComparison> {
+pub(super) fn compare(name: &str, scalar: &str) -> Option<TotalFunction> {
     match scalar.as_bytes().first()? {
         b'f' => Some(by_real!(scalar, T => real::<T>(name)?)),
         b'b' => Some(by_integer!(scalar, bits, T => equality::<T>(name)?)),
@@ -15,26 +13,26 @@ pub(super) fn compare(name: &str, scalar: &str) -> Option<ScalarComparison> {
     }
 }
 
-fn equality<T: Integer>(name: &str) -> Option<ScalarComparison> {
+fn equality<T: Integer>(name: &str) -> Option<TotalFunction> {
     Some(match name {
-        "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
-        "ne" => |a, b| u64::from(T::of(a) != T::of(b)),
+        "eq" => two!(|a, b| u64::from(T::of(a) == T::of(b))),
+        "ne" => two!(|a, b| u64::from(T::of(a) != T::of(b))),
         _ => return None,
     })
 }
 
-fn signed<T: Integer>(name: &str) -> Option<ScalarComparison> {
+fn signed<T: Integer>(name: &str) -> Option<TotalFunction> {
     Some(match name {
-        "lt" => |a, b| u64::from(T::of(a) < T::of(b)),
-        "le" => |a, b| u64::from(T::of(a) <= T::of(b)),
-        "gt" => |a, b| u64::from(T::of(a) > T::of(b)),
-        "ge" => |a, b| u64::from(T::of(a) >= T::of(b)),
+        "lt" => two!(|a, b| u64::from(T::of(a) < T::of(b))),
+        "le" => two!(|a, b| u64::from(T::of(a) <= T::of(b))),
+        "gt" => two!(|a, b| u64::from(T::of(a) > T::of(b))),
+        "ge" => two!(|a, b| u64::from(T::of(a) >= T::of(b))),
         _ => return equality::<T>(name),
     })
 }
 
 /// Unsigned integers have names of their own for the same comparisons.
-fn unsigned<T: Integer>(name: &str) -> Option<ScalarComparison> {
+fn unsigned<T: Integer>(name: &str) -> Option<TotalFunction> {
     signed::<T>(match name {
         "lo" => "lt",
         "ls" => "le",
@@ -46,22 +44,22 @@ fn unsigned<T: Integer>(name: &str) -> Option<ScalarComparison> {
 
 /// Returns the comparison of this name. If an operand is NaN, `eq` to `ge` are false, and `equ` to
 /// `geu` are true.
-fn real<T: Real>(name: &str) -> Option<ScalarComparison> {
+fn real<T: Real>(name: &str) -> Option<TotalFunction> {
     Some(match name {
-        "eq" => |a, b| u64::from(T::of(a) == T::of(b)),
-        "ne" => |a, b| u64::from(is_ordered::<T>(a, b) && T::of(a) != T::of(b)),
-        "lt" => |a, b| u64::from(T::of(a) < T::of(b)),
-        "le" => |a, b| u64::from(T::of(a) <= T::of(b)),
-        "gt" => |a, b| u64::from(T::of(a) > T::of(b)),
-        "ge" => |a, b| u64::from(T::of(a) >= T::of(b)),
-        "equ" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) == T::of(b)),
-        "neu" => |a, b| u64::from(T::of(a) != T::of(b)),
-        "ltu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) < T::of(b)),
-        "leu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) <= T::of(b)),
-        "gtu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) > T::of(b)),
-        "geu" => |a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) >= T::of(b)),
-        "num" => |a, b| u64::from(is_ordered::<T>(a, b)),
-        "nan" => |a, b| u64::from(!is_ordered::<T>(a, b)),
+        "eq" => two!(|a, b| u64::from(T::of(a) == T::of(b))),
+        "ne" => two!(|a, b| u64::from(is_ordered::<T>(a, b) && T::of(a) != T::of(b))),
+        "lt" => two!(|a, b| u64::from(T::of(a) < T::of(b))),
+        "le" => two!(|a, b| u64::from(T::of(a) <= T::of(b))),
+        "gt" => two!(|a, b| u64::from(T::of(a) > T::of(b))),
+        "ge" => two!(|a, b| u64::from(T::of(a) >= T::of(b))),
+        "equ" => two!(|a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) == T::of(b))),
+        "neu" => two!(|a, b| u64::from(T::of(a) != T::of(b))),
+        "ltu" => two!(|a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) < T::of(b))),
+        "leu" => two!(|a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) <= T::of(b))),
+        "gtu" => two!(|a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) > T::of(b))),
+        "geu" => two!(|a, b| u64::from(!is_ordered::<T>(a, b) || T::of(a) >= T::of(b))),
+        "num" => two!(|a, b| u64::from(is_ordered::<T>(a, b))),
+        "nan" => two!(|a, b| u64::from(!is_ordered::<T>(a, b))),
         _ => return None,
     })
 }

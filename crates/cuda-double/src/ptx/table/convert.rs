@@ -4,8 +4,7 @@
 //! more of it.
 
 use super::super::scalar::{Integer, Real, by_integer, by_real};
-
-type Conversion = fn(u64) -> u64;
+use super::{TotalFunction, one};
 
 /// A direction of rounding.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +16,7 @@ enum Rounding {
 }
 
 /// Returns the conversion of `cvt` with these modifiers and types.
-pub(super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Option<Conversion> {
+pub(super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Option<TotalFunction> {
     match (target.starts_with('f'), source.starts_with('f')) {
         (false, false) => integers(modifiers, target, source),
         (false, true) => Some(by_real!(source, T => to_integer::<T>(modifiers, target)?)),
@@ -27,7 +26,7 @@ pub(super) fn conversion(modifiers: &[&str], target: &str, source: &str) -> Opti
     }
 }
 
-fn integers(modifiers: &[&str], target: &str, source: &str) -> Option<Conversion> {
+fn integers(modifiers: &[&str], target: &str, source: &str) -> Option<TotalFunction> {
     match modifiers {
         [] => Some(by_integer!(source, all, T => truncated::<T>(target)?)),
         ["sat"] => Some(by_integer!(source, all, T => clamped::<T>(target)?)),
@@ -35,13 +34,13 @@ fn integers(modifiers: &[&str], target: &str, source: &str) -> Option<Conversion
     }
 }
 
-fn truncated<S: Integer>(target: &str) -> Option<Conversion> {
-    Some(by_integer!(target, all, T => |a| T::of(S::of(a).wide() as u64).wide() as u64))
+fn truncated<S: Integer>(target: &str) -> Option<TotalFunction> {
+    Some(by_integer!(target, all, T => one!(|a| T::of(S::of(a).wide() as u64).wide() as u64)))
 }
 
-fn clamped<S: Integer>(target: &str) -> Option<Conversion> {
+fn clamped<S: Integer>(target: &str) -> Option<TotalFunction> {
     Some(
-        by_integer!(target, all, T => |a| S::of(a).wide().clamp(<T as Integer>::MIN.wide(), <T as Integer>::MAX.wide()) as u64),
+        by_integer!(target, all, T => one!(|a| S::of(a).wide().clamp(<T as Integer>::MIN.wide(), <T as Integer>::MAX.wide()) as u64)),
     )
 }
 
@@ -73,13 +72,13 @@ convertible!(f32 false f64 true);
 
 /// Out of range, the nearest integer of the type. What is no number becomes 0 of singles, and the
 /// top bit alone where a double or 64 bits are involved.
-fn to_integer<S: Convertible>(modifiers: &[&str], target: &str) -> Option<Conversion> {
+fn to_integer<S: Convertible>(modifiers: &[&str], target: &str) -> Option<TotalFunction> {
     let modifiers = modifiers.strip_suffix(&["sat"]).unwrap_or(modifiers);
     Some(by_integer!(target, all, T => match modifiers {
-        ["rni"] => |a| integer_of::<S, T>(S::of(a).double().round_ties_even()),
-        ["rzi"] => |a| integer_of::<S, T>(S::of(a).double().trunc()),
-        ["rmi"] => |a| integer_of::<S, T>(S::of(a).double().floor()),
-        ["rpi"] => |a| integer_of::<S, T>(S::of(a).double().ceil()),
+        ["rni"] => one!(|a| integer_of::<S, T>(S::of(a).double().round_ties_even())),
+        ["rzi"] => one!(|a| integer_of::<S, T>(S::of(a).double().trunc())),
+        ["rmi"] => one!(|a| integer_of::<S, T>(S::of(a).double().floor())),
+        ["rpi"] => one!(|a| integer_of::<S, T>(S::of(a).double().ceil())),
         _ => return None,
     }))
 }
@@ -91,12 +90,12 @@ fn integer_of<S: Convertible, T: Integer>(value: f64) -> u64 {
     if S::IS_DOUBLE || T::BITS == 64 { T::of(1 << (T::BITS - 1)).wide() as u64 } else { 0 }
 }
 
-fn from_integer<S: Integer>(modifiers: &[&str], target: &str) -> Option<Conversion> {
+fn from_integer<S: Integer>(modifiers: &[&str], target: &str) -> Option<TotalFunction> {
     Some(by_real!(target, T => match modifiers {
-        ["rn"] => |a| real_of::<T>(S::of(a).wide(), Rounding::Nearest),
-        ["rz"] => |a| real_of::<T>(S::of(a).wide(), Rounding::Zero),
-        ["rm"] => |a| real_of::<T>(S::of(a).wide(), Rounding::Down),
-        ["rp"] => |a| real_of::<T>(S::of(a).wide(), Rounding::Up),
+        ["rn"] => one!(|a| real_of::<T>(S::of(a).wide(), Rounding::Nearest)),
+        ["rz"] => one!(|a| real_of::<T>(S::of(a).wide(), Rounding::Zero)),
+        ["rm"] => one!(|a| real_of::<T>(S::of(a).wide(), Rounding::Down)),
+        ["rp"] => one!(|a| real_of::<T>(S::of(a).wide(), Rounding::Up)),
         _ => return None,
     }))
 }
@@ -124,27 +123,27 @@ fn directed<T: Convertible>(nearest: T, exact: std::cmp::Ordering, rounding: Rou
 }
 
 /// Integers as floats; `sat` brings a float between 0 and 1, and to 0 what is no number.
-fn to_integral<T: Convertible>(modifiers: &[&str]) -> Option<Conversion> {
+fn to_integral<T: Convertible>(modifiers: &[&str]) -> Option<TotalFunction> {
     Some(match modifiers {
-        ["rni"] => |a| T::of_double(T::of(a).double().round_ties_even()).bits(),
-        ["rzi"] => |a| T::of_double(T::of(a).double().trunc()).bits(),
-        ["rmi"] => |a| T::of_double(T::of(a).double().floor()).bits(),
-        ["rpi"] => |a| T::of_double(T::of(a).double().ceil()).bits(),
-        ["sat"] => |a| match T::of(a).double() {
+        ["rni"] => one!(|a| T::of_double(T::of(a).double().round_ties_even()).bits()),
+        ["rzi"] => one!(|a| T::of_double(T::of(a).double().trunc()).bits()),
+        ["rmi"] => one!(|a| T::of_double(T::of(a).double().floor()).bits()),
+        ["rpi"] => one!(|a| T::of_double(T::of(a).double().ceil()).bits()),
+        ["sat"] => one!(|a| match T::of(a).double() {
             value if value > 0.0 => T::of_double(value.min(1.0)).bits(),
             _ => 0,
-        },
+        }),
         _ => return None,
     })
 }
 
-fn between_reals(modifiers: &[&str], target: &str) -> Option<Conversion> {
+fn between_reals(modifiers: &[&str], target: &str) -> Option<TotalFunction> {
     Some(match (modifiers, target) {
-        ([], "f64") => |a| <f32 as Real>::of(a).double().bits(),
-        (["rn"], "f32") => |a| narrowed(a, Rounding::Nearest),
-        (["rz"], "f32") => |a| narrowed(a, Rounding::Zero),
-        (["rm"], "f32") => |a| narrowed(a, Rounding::Down),
-        (["rp"], "f32") => |a| narrowed(a, Rounding::Up),
+        ([], "f64") => one!(|a| <f32 as Real>::of(a).double().bits()),
+        (["rn"], "f32") => one!(|a| narrowed(a, Rounding::Nearest)),
+        (["rz"], "f32") => one!(|a| narrowed(a, Rounding::Zero)),
+        (["rm"], "f32") => one!(|a| narrowed(a, Rounding::Down)),
+        (["rp"], "f32") => one!(|a| narrowed(a, Rounding::Up)),
         _ => return None,
     })
 }

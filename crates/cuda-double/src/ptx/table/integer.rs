@@ -1,48 +1,47 @@
 //! Integers: sums, products, quotients, extremes.
 
 use super::super::scalar::{Integer, by_integer};
-use super::{Operation, ScalarFunction};
+use super::{Operation, ScalarFunction, one, three, two};
 
 /// Returns the operation of an integer instruction.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use ScalarFunction::{One, Partial, Three, Two};
     Some(match *words {
-        ["add", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(add::<T>))),
-        ["sub", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(sub::<T>))),
-        ["mul", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_lo::<T>))),
-        ["mul", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(mul_hi::<T>))),
+        ["add", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(add::<T>))),
+        ["sub", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(sub::<T>))),
+        ["mul", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(mul_lo::<T>))),
+        ["mul", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(mul_hi::<T>))),
         ["mul", "wide", name] => mul_wide(name)?,
-        ["mad", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_lo::<T>))),
-        ["mad", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(mad_hi::<T>))),
+        ["mad", "lo", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(mad_lo::<T>))),
+        ["mad", "hi", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(mad_hi::<T>))),
         ["mad", "wide", name] => mad_wide(name)?,
-        ["div", name] => by_integer!(name, arithmetic, T => uniform::<T>(Partial(div::<T>))),
-        ["rem", name] => by_integer!(name, arithmetic, T => uniform::<T>(Partial(rem::<T>))),
-        ["min", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(min::<T>))),
-        ["max", name] => by_integer!(name, arithmetic, T => uniform::<T>(Two(max::<T>))),
-        ["sad", name] => by_integer!(name, arithmetic, T => uniform::<T>(Three(sad::<T>))),
+        ["div", name] => by_integer!(name, arithmetic, T => uniform::<T>(ScalarFunction::Partial(div::<T>))),
+        ["rem", name] => by_integer!(name, arithmetic, T => uniform::<T>(ScalarFunction::Partial(rem::<T>))),
+        ["min", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(min::<T>))),
+        ["max", name] => by_integer!(name, arithmetic, T => uniform::<T>(two!(max::<T>))),
+        ["sad", name] => by_integer!(name, arithmetic, T => uniform::<T>(three!(sad::<T>))),
         ["neg", name @ ("s16" | "s32" | "s64")] => {
-            by_integer!(name, arithmetic, T => uniform::<T>(One(neg::<T>)))
+            by_integer!(name, arithmetic, T => uniform::<T>(one!(neg::<T>)))
         }
         ["abs", name @ ("s16" | "s32" | "s64")] => {
-            by_integer!(name, arithmetic, T => uniform::<T>(One(abs::<T>)))
+            by_integer!(name, arithmetic, T => uniform::<T>(one!(abs::<T>)))
         }
         _ => return None,
     })
 }
 
-fn uniform<T: Integer>(function: ScalarFunction) -> Operation {
+fn uniform<T: Integer>(function: impl Into<ScalarFunction>) -> Operation {
     Operation::uniform(function, T::BITS)
 }
 
 /// Products of twice the bits.
 fn mul_wide(name: &str) -> Option<Operation> {
     Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
-        T => Operation::new(ScalarFunction::Two(mul_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
+        T => Operation::new(two!(mul_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS])))
 }
 
 fn mad_wide(name: &str) -> Option<Operation> {
     Some(by_integer!(name, ["u16" = u16, "s16" = i16, "u32" = u32, "s32" = i32],
-        T => Operation::new(ScalarFunction::Three(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
+        T => Operation::new(three!(mad_wide_of::<T>), 2 * T::BITS, &[T::BITS, T::BITS, 2 * T::BITS])))
 }
 
 /// Keeps the bits of twice the type's.

@@ -6,7 +6,7 @@
 use std::num::FpCategory;
 
 use super::super::scalar::{Real, by_real};
-use super::{Operation, ScalarFunction};
+use super::{Operation, TotalFunction, one, three, two};
 
 const SIGN: u64 = 1 << 63;
 const SINGLE_SIGN: u64 = 1 << 31;
@@ -14,27 +14,26 @@ const SINGLE_SIGN: u64 = 1 << 31;
 /// Returns the operation of a float instruction. Without a rounding, `add`, `sub` and `mul` round
 /// to nearest too.
 pub(super) fn find(words: &[&str]) -> Option<Operation> {
-    use ScalarFunction::{One, Three, Two};
     let bits = width(words.last()?);
     Some(match *words {
-        ["add", "rn", name] | ["add", name] => Operation::uniform(Two(by_real!(name, T => add::<T>)), bits),
-        ["sub", "rn", name] | ["sub", name] => Operation::uniform(Two(by_real!(name, T => sub::<T>)), bits),
-        ["add", "rz", name] => Operation::uniform(Two(by_real!(name, T => add_to_zero::<T>)), bits),
-        ["sub", "rz", name] => Operation::uniform(Two(by_real!(name, T => sub_to_zero::<T>)), bits),
-        ["mul", "rn", name] | ["mul", name] => Operation::uniform(Two(by_real!(name, T => mul::<T>)), bits),
-        ["div", "rn", name] => Operation::uniform(Two(by_real!(name, T => div::<T>)), bits),
-        ["fma" | "mad", "rn", name] => Operation::uniform(Three(by_real!(name, T => fma::<T>)), bits),
-        ["sqrt", "rn", name] => Operation::uniform(One(by_real!(name, T => sqrt::<T>)), bits),
-        ["rcp", "rn", name] => Operation::uniform(One(by_real!(name, T => rcp::<T>)), bits),
-        ["min", name] => Operation::uniform(Two(by_real!(name, T => min::<T>)), bits),
-        ["max", name] => Operation::uniform(Two(by_real!(name, T => max::<T>)), bits),
-        ["neg", "f64"] => Operation::uniform(One(|a| a ^ SIGN), bits),
-        ["neg", "f32"] => Operation::uniform(One(|a| a ^ SINGLE_SIGN), bits),
-        ["abs", "f64"] => Operation::uniform(One(|a| a & !SIGN), bits),
-        ["abs", "f32"] => Operation::uniform(One(|a| a & !SINGLE_SIGN), bits),
-        ["copysign", "f64"] => Operation::uniform(Two(|a, b| a & SIGN | b & !SIGN), bits),
-        ["copysign", "f32"] => Operation::uniform(Two(|a, b| a & SINGLE_SIGN | b & !SINGLE_SIGN), bits),
-        ["testp", class, name] => Operation::new(One(by_real!(name, T => test::<T>(class)?)), 1, &[bits]),
+        ["add", "rn", name] | ["add", name] => Operation::uniform(by_real!(name, T => two!(add::<T>)), bits),
+        ["sub", "rn", name] | ["sub", name] => Operation::uniform(by_real!(name, T => two!(sub::<T>)), bits),
+        ["add", "rz", name] => Operation::uniform(by_real!(name, T => two!(add_to_zero::<T>)), bits),
+        ["sub", "rz", name] => Operation::uniform(by_real!(name, T => two!(sub_to_zero::<T>)), bits),
+        ["mul", "rn", name] | ["mul", name] => Operation::uniform(by_real!(name, T => two!(mul::<T>)), bits),
+        ["div", "rn", name] => Operation::uniform(by_real!(name, T => two!(div::<T>)), bits),
+        ["fma" | "mad", "rn", name] => Operation::uniform(by_real!(name, T => three!(fma::<T>)), bits),
+        ["sqrt", "rn", name] => Operation::uniform(by_real!(name, T => one!(sqrt::<T>)), bits),
+        ["rcp", "rn", name] => Operation::uniform(by_real!(name, T => one!(rcp::<T>)), bits),
+        ["min", name] => Operation::uniform(by_real!(name, T => two!(min::<T>)), bits),
+        ["max", name] => Operation::uniform(by_real!(name, T => two!(max::<T>)), bits),
+        ["neg", "f64"] => Operation::uniform(one!(|a| a ^ SIGN), bits),
+        ["neg", "f32"] => Operation::uniform(one!(|a| a ^ SINGLE_SIGN), bits),
+        ["abs", "f64"] => Operation::uniform(one!(|a| a & !SIGN), bits),
+        ["abs", "f32"] => Operation::uniform(one!(|a| a & !SINGLE_SIGN), bits),
+        ["copysign", "f64"] => Operation::uniform(two!(|a, b| a & SIGN | b & !SIGN), bits),
+        ["copysign", "f32"] => Operation::uniform(two!(|a, b| a & SINGLE_SIGN | b & !SINGLE_SIGN), bits),
+        ["testp", class, name] => Operation::new(by_real!(name, T => test::<T>(class)?), 1, &[bits]),
         _ => return None,
     })
 }
@@ -158,15 +157,15 @@ fn is_below<T: Arithmetic>(a: T, b: T) -> bool {
 }
 
 /// The test of a class.
-fn test<T: Arithmetic>(class: &str) -> Option<fn(u64) -> u64> {
+fn test<T: Arithmetic>(class: &str) -> Option<TotalFunction> {
     use FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
     Some(match class {
-        "finite" => |a| u64::from(matches!(T::of(a).class(), Normal | Subnormal | Zero)),
-        "infinite" => |a| u64::from(T::of(a).class() == Infinite),
-        "number" => |a| u64::from(T::of(a).class() != Nan),
-        "notanumber" => |a| u64::from(T::of(a).class() == Nan),
-        "normal" => |a| u64::from(T::of(a).class() == Normal),
-        "subnormal" => |a| u64::from(T::of(a).class() == Subnormal),
+        "finite" => one!(|a| u64::from(matches!(T::of(a).class(), Normal | Subnormal | Zero))),
+        "infinite" => one!(|a| u64::from(T::of(a).class() == Infinite)),
+        "number" => one!(|a| u64::from(T::of(a).class() != Nan)),
+        "notanumber" => one!(|a| u64::from(T::of(a).class() == Nan)),
+        "normal" => one!(|a| u64::from(T::of(a).class() == Normal)),
+        "subnormal" => one!(|a| u64::from(T::of(a).class() == Subnormal)),
         _ => return None,
     })
 }
