@@ -97,8 +97,8 @@ impl AdjointProblem {
     /// Chooses the schedule with the least predicted seconds.
     ///
     /// # Errors
-    /// Numbers that no program has; if no schedule is possible, the reason of H-Revolve, which takes
-    /// the least room.
+    /// Numbers that no program has; if no schedule is possible, the reason of H-Revolve, which
+    /// needs the least room.
     pub fn choose(&self) -> Result<ScheduleChoice, PlanRefusal> {
         self.check()?;
         let candidate = |kind, form| ScheduleCandidate { kind, form, outcome: self.plan(kind, form) };
