@@ -6,6 +6,8 @@ use std::ops::Range;
 use crate::sys::{HostPages, PageSize, RegionRead, RegionWrite};
 use crate::uses::PageUses;
 
+/// Bytes that the system touches at a time: it holds a lock meanwhile that allocations wait for.
+const POPULATED_BYTES: usize = 4 << 20;
 /// Bytes that are touched at a time where the system touches none for us.
 const PIECE_BYTES: usize = 4096;
 
@@ -53,9 +55,18 @@ impl PageRegion {
 
     /// Makes the pages of `range`; what they hold stays. Others may use them meanwhile.
     pub fn touch(&self, range: Range<usize>) {
-        if self.pages.populate(range.clone()) {
-            return;
+        let mut start = range.start;
+        while start < range.end {
+            let piece = start..range.end.min(start + POPULATED_BYTES);
+            start = piece.end;
+            if !self.pages.populate(piece.clone()) {
+                self.write_pages(piece);
+            }
         }
+    }
+
+    /// Touches pages one after the other.
+    fn write_pages(&self, range: Range<usize>) {
         for start in range.clone().step_by(PIECE_BYTES) {
             let piece = start..range.end.min(start + PIECE_BYTES);
             // Pages in use are touched by their user.

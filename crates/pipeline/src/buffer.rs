@@ -6,6 +6,8 @@ use crate::sys;
 
 /// Bytes of a huge page where the processor has them.
 const HUGE_PAGE: usize = 2 << 20;
+/// Bytes of the smallest page.
+const PAGE: usize = 4096;
 /// Bytes that allocators keep in front of large memory.
 const ALLOCATOR_BYTES: usize = 16;
 /// Values copied at a time: what stays in the nearest cache until it is summed.
@@ -185,12 +187,17 @@ fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: FrameCuts, mu
     }
 }
 
-fn make_room<T: Copy>(target: &mut Vec<T>, len: usize) {
+/// Makes room and writes to each of its pages. The system could make them all in one call, but
+/// holds a lock meanwhile that the solver's next allocation waits for, behind a thread that yields
+/// to all others.
+fn make_room<T: Copy + Default>(target: &mut Vec<T>, len: usize) {
     target.clear();
     reserve(target, len);
     let room = target.spare_capacity_mut();
     let needed = len.min(room.len());
-    sys::make_pages(&mut room[..needed]);
+    for page in room[..needed].chunks_mut(PAGE / size_of::<T>()) {
+        page.first_mut().into_iter().for_each(|value| _ = value.write(T::default()));
+    }
 }
 
 /// Reserves memory for this many values in all, in huge pages where it pays: a copy then finds its
