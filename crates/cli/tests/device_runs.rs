@@ -194,7 +194,7 @@ fn what_a_device_cannot_do_is_said_before_anything_is_solved() {
     let dir = tempfile::tempdir().unwrap();
     let small = "solve --poisson3d 4";
     let cases = [
-        ("--method cg --device 3", 5, "number 3 asked for, 1 found"),
+        ("--method cg --device 3", 5, "number 3 asked for, 1 found, counted from 0"),
         ("--method cg --device gpu", 2, "expected the number of a CUDA device"),
         ("--method gauss-seidel --device", 2, "--method gauss-seidel has no form on a device"),
         ("--method cg --pc ic0 --device", 2, "--pc ic0 has no form on a device"),

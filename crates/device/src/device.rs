@@ -79,7 +79,7 @@ impl Device {
         let driver = CudaDriver::find()?;
         let count = count(&driver)?;
         if ordinal >= count {
-            let why = format!("number {ordinal} asked for, {count} found");
+            let why = format!("number {ordinal} asked for, {count} found, counted from 0");
             return Err(DeviceError::NotAvailable { what: "device", why });
         }
         let device = driver.device(ordinal)?;

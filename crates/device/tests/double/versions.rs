@@ -42,6 +42,6 @@ fn a_driver_without_devices_and_a_number_too_high_are_not_available() {
     let found = probe().unwrap();
     assert_eq!(found.iter().map(|info| info.ordinal).collect::<Vec<_>>(), [0, 1]);
     let text = Device::open(2).unwrap_err().to_string();
-    assert_eq!(text, "no CUDA here: device: number 2 asked for, 2 found");
+    assert_eq!(text, "no CUDA here: device: number 2 asked for, 2 found, counted from 0");
     assert!(double.report().is_clean());
 }
