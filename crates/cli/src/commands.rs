@@ -12,4 +12,5 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod solve;
 pub(crate) mod status;
+pub(crate) mod tape;
 pub(crate) mod verify;

@@ -8,3 +8,4 @@ pub(crate) mod residual_log;
 pub(crate) mod saves;
 pub(crate) mod solver;
 pub(crate) mod status_file;
+pub(crate) mod steps;

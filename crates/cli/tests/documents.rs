@@ -203,6 +203,7 @@ fn examples_in_the_help_run_as_printed() {
         "model levels",
         "model decide",
         "model simulate",
+        "tape bench",
     ] {
         let [lines, wide] = ["80", "100"].map(|columns| {
             let help = shell(&format!("COLUMNS={columns} recoup {command} -h"), place.path()).output().unwrap();

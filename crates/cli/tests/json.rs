@@ -104,6 +104,13 @@ fn cases(scenarios: &Path) -> Vec<(&'static str, Vec<String>)> {
             ],
         ),
     ];
+    cases.push((
+        "recoup tape bench",
+        of(&[
+            "tape bench --on simulated:a100 --processes 1 --codec qb --ratio 8 --codec-rate 100G",
+            "tape bench --on host --uniform 3x64KiB --interval 0s --rounds 1 --codec qb --error-bound 1e-4",
+        ]),
+    ));
     // Without the feature there is never a device to list.
     if cfg!(feature = "cuda") {
         cases.push(("recoup device", of(&["device"])));

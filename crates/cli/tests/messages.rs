@@ -203,7 +203,7 @@ fn machines_without_progress_are_named_by_every_question() {
 fn help_wraps_at_the_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let first = ["", "solve", "run", "compare", "inspect", "verify", "prune", "export"];
-    for command in first.into_iter().chain(["device", "model", "model decide"]) {
+    for command in first.into_iter().chain(["device", "model", "model decide", "tape", "tape bench"]) {
         for help in ["-h", "--help"] {
             let (out, _) = told(&format!("{command} {help}"), dir.path(), 0);
             // clap does not break the line of usage.

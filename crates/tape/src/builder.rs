@@ -52,6 +52,7 @@ pub struct TapeBuilder {
     key_every: Option<usize>,
     dims: Option<[usize; 3]>,
     pages: Option<PageSize>,
+    touching: Option<Touching>,
     eviction: Option<Eviction>,
     locking: Option<PathBuf>,
 }
@@ -129,6 +130,13 @@ impl TapeBuilder {
         Self { pages: Some(size), ..self }
     }
 
+    /// Sets the order of touching and of copies. If this is not called, a model chooses it by what
+    /// it measures.
+    #[must_use]
+    pub fn touching(self, touching: Touching) -> Self {
+        Self { touching: Some(touching), ..self }
+    }
+
     /// Sets the choice of states that leave memory first; the oldest, if this is not called.
     #[must_use]
     pub fn eviction(self, eviction: Eviction) -> Self {
@@ -178,7 +186,8 @@ impl TapeBuilder {
     fn growth(&self) -> Growth {
         let chunks = Registration::Chunks { bytes: AHEAD_BYTES };
         let registration = if self.locking.is_some() { chunks } else { Registration::Never };
-        Growth::Paged { touching: Touching::Modelled(RATES), registration, ahead_bytes: AHEAD_BYTES }
+        let touching = self.touching.clone().unwrap_or(Touching::Modelled(RATES));
+        Growth::Paged { touching, registration, ahead_bytes: AHEAD_BYTES }
     }
 
     fn open_spill(&self, path: &Path) -> Result<Arc<SpillDirectory>, TapeError> {

@@ -44,6 +44,7 @@ pub use error::TapeError;
 pub use event::{AdoptedState, TapeAction, TapeEvent};
 pub use mover::{EndedMove, MoveError, MoveTicket, Mover};
 pub use policy::TapePolicy;
+pub use recoup_pages::{PageRegion, PageSize};
 pub use ring::PlaceRing;
 pub use settings::{Eviction, Growth, LevelSettings, Registration, TapeSettings, Touching};
 pub use shelf::DamagedState;

@@ -11,6 +11,6 @@ mod scenario;
 
 pub use mover::SimulatedMover;
 pub use node::VirtualNode;
-pub use rates::{NodeRates, PinningTurns};
+pub use rates::{NodeRates, PinningTurns, SimulatedCodec};
 pub use run::{Blocking, NodeRun, Preparation, Script};
 pub use scenario::{Approach, MachineScenario, UNIFORM_BYTES, UNIFORM_STATES};

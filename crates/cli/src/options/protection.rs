@@ -227,7 +227,11 @@ impl fmt::Display for SchemeChoice {
     }
 }
 
-fn codec_id(text: &str) -> Result<CodecId, String> {
+/// Reads the name of a codec.
+///
+/// # Errors
+/// Names the codecs there are.
+pub(crate) fn codec_id(text: &str) -> Result<CodecId, String> {
     text.parse().map_err(|error: recoup::core::CodecError| error.to_string())
 }
 
@@ -411,7 +415,7 @@ impl ProtectionArgs {
 
 /// Returns whether a codec is made for bounds and offers little or nothing for values that must not
 /// change.
-fn needs_bound(id: CodecId) -> bool {
+pub(crate) fn needs_bound(id: CodecId) -> bool {
     match id {
         CodecId::Qb | CodecId::Zfp | CodecId::Sz3 => true,
         CodecId::Raw | CodecId::Zstd | CodecId::Pco => false,
@@ -419,7 +423,7 @@ fn needs_bound(id: CodecId) -> bool {
 }
 
 /// The names of all codecs, as the command line shows them.
-static CODEC_NAMES: LazyLock<String> = LazyLock::new(|| names(&CodecId::ALL).join("|"));
+pub(crate) static CODEC_NAMES: LazyLock<String> = LazyLock::new(|| names(&CodecId::ALL).join("|"));
 
 fn names(codecs: &[CodecId]) -> Vec<&'static str> {
     codecs.iter().map(|id| id.name()).collect()

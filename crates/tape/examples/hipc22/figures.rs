@@ -14,8 +14,6 @@ const TRACE_REPEATS: usize = 6;
 const PROCESSES: [usize; 4] = [1, 2, 4, 8];
 /// Computation between two states, in milliseconds.
 const INTERVALS_MS: [f64; 8] = [5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 80.0, 120.0];
-/// The approach with small pages: 3 GB/s is stated for them; their registration, 10 GB/s, is not.
-const MEMSET: Approach = Approach::Memset { touch: 3e9, pin: 10e9 };
 /// Factors of the bands of rates that are not stated.
 const BAND: [f64; 2] = [0.5, 1.5];
 
@@ -39,7 +37,7 @@ impl Compared {
     fn of(scenario: &MachineScenario) -> Result<Self, PlaceError> {
         Ok(Self {
             direct: scenario.run(Approach::Direct)?,
-            memset: scenario.run(MEMSET)?,
+            memset: scenario.run(Approach::MEMSET)?,
             published: scenario.run(Approach::PUBLISHED)?,
             chunked: scenario.run(Approach::Chunked)?,
         })

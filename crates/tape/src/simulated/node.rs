@@ -225,7 +225,11 @@ impl VirtualNode {
         let touched = rates.link_unregistered / n * together;
         let untouched = rates.untouched_copy.min(rates.link_unregistered / n) * together;
         let registered = rates.link_registered / n;
-        1.0 / (pages.registered / registered + pages.touched / touched + pages.untouched / untouched)
+        // An encode and its copy follow each other.
+        1.0 / (pages.registered / registered
+            + pages.touched / touched
+            + pages.untouched / untouched
+            + 1.0 / rates.codec)
     }
 }
 

@@ -40,6 +40,18 @@ pub struct NodeRates {
     pub pin_untouched: f64,
     /// Copies to and from a directory, of all processes together.
     pub spill: f64,
+    /// Encoding on a device before each copy to the host, and decoding after each copy back, of one
+    /// process. Infinite where states are copied as they are.
+    pub codec: f64,
+}
+
+/// A codec on each device, by what it reaches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimulatedCodec {
+    /// Raw bytes divided by encoded bytes.
+    pub ratio: f64,
+    /// Raw bytes per second that a device encodes or decodes.
+    pub rate: f64,
 }
 
 impl NodeRates {
@@ -67,6 +79,27 @@ impl NodeRates {
             pin: 36e9,
             pin_untouched: 3e9,
             spill: 4e9,
+            codec: f64::INFINITY,
+        }
+    }
+
+    /// Returns the rates, in raw bytes, of a machine whose devices encode states before they leave.
+    ///
+    /// Links, pages and directory have fewer bytes to carry: their rates are multiplied by the
+    /// ratio. Bytes of the host's memory count raw as well, so that memory is smaller by the ratio.
+    #[must_use]
+    pub fn coded(&self, codec: SimulatedCodec) -> Self {
+        let SimulatedCodec { ratio, rate } = codec;
+        Self {
+            link_registered: self.link_registered * ratio,
+            link_unregistered: self.link_unregistered * ratio,
+            untouched_copy: self.untouched_copy * ratio,
+            touch: self.touch * ratio,
+            pin: self.pin * ratio,
+            pin_untouched: self.pin_untouched * ratio,
+            spill: self.spill * ratio,
+            codec: rate,
+            ..self.clone()
         }
     }
 
@@ -74,12 +107,14 @@ impl NodeRates {
     /// in use.
     #[must_use]
     pub fn touch_model(&self) -> TouchModel {
-        let copy_rate = self.link_unregistered / self.devices_per_link as f64;
+        let link_rate = self.link_unregistered / self.devices_per_link as f64;
+        // An encode and its copy follow each other.
+        let with_codec = |rate: f64| 1.0 / (1.0 / rate + 1.0 / self.codec);
         TouchModel {
-            copy_rate,
-            untouched_copy_rate: self.untouched_copy.min(copy_rate),
+            copy_rate: with_codec(link_rate),
+            untouched_copy_rate: with_codec(self.untouched_copy.min(link_rate)),
             touch_rate: self.touch,
-            shared_copy_rate: copy_rate * self.together,
+            shared_copy_rate: with_codec(link_rate * self.together),
             shared_touch_rate: self.touch * self.together,
         }
     }

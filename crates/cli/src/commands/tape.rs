@@ -1,0 +1,34 @@
+//! `recoup tape`: adjoint programs, which read the states of a forward pass in reverse.
+
+mod bench;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// The task.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    task: TapeTask,
+}
+
+#[derive(Debug, Subcommand)]
+enum TapeTask {
+    /// Compare ways to keep states until they are read in reverse: seconds that a program waits, on
+    /// this machine or on a simulated one.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::Args),
+}
+
+/// Does one task.
+///
+/// # Errors
+/// Those of the task.
+pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
+    match &args.task {
+        TapeTask::Bench(args) => bench::run(args, output),
+    }
+}

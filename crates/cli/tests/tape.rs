@@ -1,0 +1,165 @@
+//! `recoup tape bench`, on the simulated machine and on this one.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use recoup::tape::simulated::{Approach, MachineScenario, NodeRates, SimulatedCodec};
+use serde_json::Value;
+
+/// Smallest run of the host.
+const HOST: &str = "--on host --uniform 12x64KiB --interval 0s --rounds 2";
+
+fn bench(arguments: &str, dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_recoup"));
+    command.args(["tape", "bench"]).args(arguments.split_whitespace()).current_dir(dir).stdin(Stdio::null());
+    command.output().unwrap()
+}
+
+fn json(arguments: &str, dir: &Path) -> Value {
+    let output = bench(&format!("{arguments} --json"), dir);
+    assert_eq!(output.status.code(), Some(0), "{arguments}\n{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The rows of a report under a key, by the name that each has.
+fn rows<'a>(report: &'a Value, key: &str, name: &str) -> Vec<(&'a str, &'a Value)> {
+    report[key].as_array().unwrap().iter().map(|row| (row[name].as_str().unwrap(), row)).collect()
+}
+
+fn seconds(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"))
+}
+
+#[test]
+fn simulated_seconds_are_those_of_the_library() {
+    let dir = tempfile::tempdir().unwrap();
+    let codec = "--codec qb --ratio 8 --codec-rate 100G";
+    let report = json(&format!("--on simulated:a100 --processes 1..2 --interval 20ms {codec}"), dir.path());
+    let codec = SimulatedCodec { ratio: 8.0, rate: 100e9 };
+    let mut expected = Vec::new();
+    for n_processes in [1, 2] {
+        let scenario = MachineScenario::large_host(NodeRates::a100(), n_processes, 0.02);
+        let coded = MachineScenario { rates: scenario.rates.coded(codec), ..scenario.clone() };
+        let approaches = [
+            ("direct", &scenario, Approach::Direct),
+            ("memset", &scenario, Approach::MEMSET),
+            ("published", &scenario, Approach::PUBLISHED),
+            ("chunked", &scenario, Approach::Chunked),
+            ("coded", &coded, Approach::Chunked),
+        ];
+        let direct = scenario.run(Approach::Direct).unwrap();
+        for (name, scenario, approach) in approaches {
+            let run = scenario.run(approach).unwrap();
+            let gains = [direct.push_seconds / run.push_seconds, direct.total_seconds() / run.total_seconds()];
+            expected.push((n_processes, name, [run.push_seconds, run.pop_seconds, gains[0], gains[1]]));
+        }
+    }
+    let found = rows(&report, "approaches", "approach");
+    assert_eq!(found.len(), expected.len());
+    for ((name, row), (n_processes, approach, figures)) in found.into_iter().zip(expected) {
+        assert_eq!((name, row["processes"].as_u64()), (approach, Some(n_processes as u64)));
+        let found = ["push_s", "pop_s", "push_gain", "gain"].map(|key| seconds(row, key));
+        assert_eq!(found, figures, "{approach}, {n_processes} processes");
+    }
+}
+
+#[test]
+fn columns_of_a_trace_are_the_states_of_the_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("sizes.csv"), "1000000,3000000\n2000000,500000\n").unwrap();
+    let arguments = "--on simulated:a100 --trace sizes.csv --repeat 3 --processes 2 --device 4MB --host 16MB";
+    let report = json(arguments, dir.path());
+    assert_eq!((&report["n_states"], &report["state_bytes_greatest"]), (&Value::from(6), &Value::from(3_000_000)));
+    let states = vec![[1_000_000, 2_000_000].repeat(3), [3_000_000, 500_000].repeat(3)];
+    let base = MachineScenario::large_host(NodeRates::a100(), 2, 0.005);
+    let scenario = MachineScenario { device_bytes: 4_000_000, host_bytes: 16_000_000, states, ..base };
+    let expected = scenario.run(Approach::PUBLISHED).unwrap();
+    let rows = rows(&report, "approaches", "approach");
+    let published = rows.iter().find(|(name, _)| *name == "published").unwrap().1;
+    let found = ["push_s", "pop_s"].map(|key| seconds(published, key));
+    assert_eq!(found, [expected.push_seconds, expected.pop_seconds]);
+}
+
+#[test]
+fn every_way_is_measured_on_the_host_or_says_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("spilled")).unwrap();
+    let codec = "--codec qb --error-bound 1e-4";
+    let report = json(&format!("{HOST} --processes 1,2 --spill spilled {codec}"), dir.path());
+    let found = rows(&report, "ways", "way");
+    let names = ["vec", "direct", "small-pages", "huge-pages", "untouched", "spill", "tmpfs", "coded"];
+    let both: Vec<(u64, &str)> = [1, 2].into_iter().flat_map(|n| names.map(|name| (n, name))).collect();
+    let measured: Vec<(u64, &str)> =
+        found.iter().map(|(name, row)| (row["processes"].as_u64().unwrap(), *name)).collect();
+    assert_eq!(measured, both);
+    for (name, row) in found {
+        if row["skipped"].is_string() {
+            assert!(["direct", "tmpfs"].contains(&name), "{row}");
+            continue;
+        }
+        assert!(seconds(row, "push_first_s") > 0.0 && seconds(row, "pop_first_s") > 0.0, "{row}");
+        for call in ["push", "pop"] {
+            let median = seconds(row, &format!("{call}_median_s"));
+            assert!(median <= seconds(row, &format!("{call}_greatest_s")), "{row}");
+            assert!(seconds(row, &format!("{call}_bytes_per_second")) > 0.0, "{row}");
+        }
+        assert!(seconds(row, "waited_s") >= seconds(row, "before_s") + seconds(row, "push_greatest_s"), "{row}");
+        let is_coded = row["ratio"].as_f64().is_some_and(|ratio| ratio > 2.0);
+        assert_eq!(is_coded, name == "coded", "{row}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path().join("spilled")).unwrap().count(), 0, "folders of tapes are left");
+}
+
+#[test]
+fn pages_choose_the_ways_and_tables_fit_100_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = bench(&format!("{HOST} --pages small --processes 2,1"), dir.path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("2 x small-pages") && text.contains("1 x untouched"), "{text}");
+    assert!(!text.contains("huge-pages"), "{text}");
+    let simulated = bench("--on simulated:a100 --processes 8", dir.path());
+    let all = text + &String::from_utf8(simulated.stdout).unwrap();
+    let longest = all.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 100, "{longest} columns\n{all}");
+}
+
+#[test]
+fn wrong_input_is_named_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("two.csv", "1000,2000\n3000,4000\n");
+    write("ragged.csv", "1000,2000\n3000\n");
+    write("words.csv", "1000,2000\n3000,many\n");
+    write("empty.csv", "\n");
+    let simulated = "--on simulated:a100";
+    let cases = [
+        (String::new(), 2, "--on <ON>"),
+        ("--on cray".to_owned(), 2, "simulated:a100, host"),
+        (format!("{simulated} --uniform 12"), 2, "expected states and bytes of each, as in 256x128MiB"),
+        (format!("{simulated} --uniform 12xbig"), 2, "expected bytes, at least 1"),
+        (format!("{simulated} --processes 0"), 2, "expected numbers from 1 to 64, as in 4 or 1,2,4,8 or 1..8"),
+        (format!("{simulated} --interval soon"), 2, "expected a duration"),
+        (format!("{simulated} --trace none.csv"), 1, "--trace none.csv: No such file"),
+        (format!("{simulated} --trace ragged.csv"), 2, "ragged.csv, line 2: 2 columns expected, 1 found"),
+        (format!("{simulated} --trace words.csv --processes 1"), 2, "words.csv, line 2, column 2: expected bytes"),
+        (format!("{simulated} --trace empty.csv"), 2, "empty.csv: no sizes are in it"),
+        (format!("{simulated} --trace two.csv --processes 3"), 2, "2 columns, a process each, and 3 processes"),
+        (format!("{simulated} --processes 1 --host 1GiB"), 1, "--host 1.00 GiB for 32.00 GiB of states: name more"),
+        (format!("{simulated} --spill ."), 2, "--spill with --on simulated:a100: the simulated machine has no"),
+        (format!("{simulated} --codec qb"), 2, "state what it reaches there with --ratio R and --codec-rate"),
+        (format!("{simulated} --ratio 8"), 2, "--codec"),
+        (format!("{HOST} --device 1GiB"), 2, "--device with --on host: no device takes part"),
+        (format!("{HOST} --codec qb"), 2, "--codec qb needs --error-bound E"),
+        (format!("{HOST} --codec zstd --error-bound 1e-4"), 2, "--codec zstd loses nothing"),
+        (format!("{HOST} --spill nodir"), 2, "--spill nodir: there is no such directory"),
+        ("--on host --uniform 1000x1TiB".to_owned(), 2, "of memory, "),
+    ];
+    for (arguments, code, words) in cases {
+        let output = bench(&arguments, dir.path());
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments}\n{error}");
+        assert!(error.contains(words), "{arguments}\n{error}");
+        assert!(output.stdout.is_empty(), "{arguments}");
+    }
+}
