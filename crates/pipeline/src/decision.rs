@@ -24,14 +24,14 @@ pub(crate) struct Decisions {
 }
 
 impl Decisions {
-    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64) -> Self {
+    pub(crate) fn new(policy: Box<dyn Policy>, tolerance: f64, rank: usize) -> Self {
         Self {
             policy,
             last: None,
             predicted: None,
             records: Vec::new(),
             tolerance,
-            registry: Registry::default(),
+            registry: Registry::new(rank),
             iteration: 0,
         }
     }
@@ -64,7 +64,7 @@ impl Decisions {
             self.registry.forget();
         }
         self.iteration = observation.iteration;
-        let raw_bytes = self.registry.raw_bytes(owners)?.to_vec();
+        let raw_bytes = self.registry.raw_bytes(owners)?;
         Ok(self.policy.decide(&Observation { raw_bytes, tolerance: self.tolerance, ..observation }))
     }
 
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn policies_see_the_bytes_of_the_variables_as_they_are_now() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
         for len in [1, 3, 2] {
             let mut x = vec![0.0; 4];
             let mut v = vec![0.0; len];
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_name_used_twice_is_found_at_the_first_decision() {
         let (seen, received) = channel();
-        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6);
+        let mut decisions = Decisions::new(Box::new(Watching(seen)), 1e-6, 0);
         let mut x = vec![0.0; 4];
         let mut y = vec![0.0; 4];
         let owner = Variables::new().iterate("x", &mut x).dynamic("x", &mut y);

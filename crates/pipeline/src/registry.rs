@@ -1,43 +1,77 @@
 //! The registry: the ordered list of variables all owners lend, its names and its bytes.
 
-use recoup_core::{Distribution, Registered, Resume, Role, ValuesMut, Variable, VariableMut, revision_of};
+use recoup_core::{Distribution, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, revision_of};
 
 use crate::PipelineError;
+use crate::frames::record;
+use crate::staging::StagingNeed;
 
 /// The resumes a version may be saved for.
 pub(crate) const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
 
-/// The registered variables as they were when they were last collected: what decisions need of
-/// them.
-#[derive(Debug, Default)]
+/// The registered variables as they were when they were last collected: what decisions and staging
+/// need of them before the first version.
+#[derive(Debug)]
 pub(crate) struct Registry {
-    /// The revision of each owner then.
-    revisions: Vec<u64>,
-    raw_bytes: Vec<(Resume, u64)>,
+    rank: usize,
+    /// The revision of each owner then. `None` before the first collection.
+    revisions: Option<Vec<u64>>,
+    needs: Vec<StagingNeed>,
 }
 
 impl Registry {
-    /// Returns the raw bytes of a version for each resume. The variables are collected, and their
-    /// names checked, only where they have changed since the last call.
+    pub(crate) fn new(rank: usize) -> Self {
+        Self { rank, revisions: None, needs: Vec::new() }
+    }
+
+    /// Returns the raw bytes of a version for each resume.
     ///
     /// # Errors
     /// [`PipelineError::Name`] or [`PipelineError::Shape`].
-    pub(crate) fn raw_bytes(&mut self, owners: &[&dyn Registered]) -> Result<&[(Resume, u64)], PipelineError> {
+    pub(crate) fn raw_bytes(&mut self, owners: &[&dyn Registered]) -> Result<Vec<(Resume, u64)>, PipelineError> {
+        self.collect(owners)?;
+        Ok(RESUMES.map(|resume| (resume, self.saved(resume).map(StagingNeed::raw_bytes).sum())).to_vec())
+    }
+
+    /// Returns the needs of the variables that a version for this resume holds.
+    ///
+    /// # Errors
+    /// [`PipelineError::Name`] or [`PipelineError::Shape`].
+    pub(crate) fn needs(
+        &mut self,
+        owners: &[&dyn Registered],
+        resume: Resume,
+    ) -> Result<Vec<StagingNeed>, PipelineError> {
+        self.collect(owners)?;
+        Ok(self.saved(resume).cloned().collect())
+    }
+
+    fn saved(&self, resume: Resume) -> impl Iterator<Item = &StagingNeed> {
+        self.needs.iter().filter(move |need| need.record.role.is_saved_for(resume))
+    }
+
+    /// Collects the variables and checks their names, where they have changed since the last call.
+    fn collect(&mut self, owners: &[&dyn Registered]) -> Result<(), PipelineError> {
         let revisions = || owners.iter().map(|owner| owner.revision());
-        if self.raw_bytes.is_empty() || !self.revisions.iter().copied().eq(revisions()) {
-            self.forget();
-            let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
-            check(&variables)?;
-            self.raw_bytes.extend(RESUMES.map(|resume| (resume, raw_bytes(&variables, resume))));
-            self.revisions.extend(revisions());
+        if self.revisions.as_ref().is_some_and(|collected| collected.iter().copied().eq(revisions())) {
+            return Ok(());
         }
-        Ok(&self.raw_bytes)
+        self.forget();
+        let variables: Vec<Variable<'_>> = owners.iter().flat_map(|owner| owner.variables()).collect();
+        check(&variables)?;
+        let need = |variable: &Variable<'_>| StagingNeed {
+            record: record(variable, self.rank),
+            is_near: matches!(variable.values, Lent::Near(_)),
+        };
+        self.needs.extend(variables.iter().map(need));
+        self.revisions = Some(revisions().collect());
+        Ok(())
     }
 
     /// Forgets the variables, which are collected at the next decision: other owners may lend them.
     pub(crate) fn forget(&mut self) {
-        self.revisions.clear();
-        self.raw_bytes.clear();
+        self.revisions = None;
+        self.needs.clear();
     }
 }
 
@@ -68,12 +102,6 @@ fn check_name(name: &str, is_taken: bool) -> Result<(), PipelineError> {
         return refuse("expected letters, digits, '_', '-' and '.', not first");
     }
     Ok(())
-}
-
-/// Adds up the raw bytes of a version for a resume.
-fn raw_bytes(variables: &[Variable<'_>], resume: Resume) -> u64 {
-    let saved = variables.iter().filter(|variable| variable.role.is_saved_for(resume));
-    saved.map(|variable| (variable.values.len() * variable.values.element().size()) as u64).sum()
 }
 
 /// Plain slices lent to a session, for code that has no type of its own to register.

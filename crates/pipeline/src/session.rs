@@ -75,6 +75,7 @@ impl Session {
         let problem = verifier.as_ref().map(|verifier| verifier.problem(config.same_operator));
         let worker = Worker::new(&config, comm_here.as_ref(), comm_behind, verifier)?;
         let link = each(comm_here.as_ref(), WorkerLink::spawn(worker))?;
+        let decisions = Decisions::new(config.policy, config.tolerance, comm_here.rank());
         Ok(Self {
             link,
             store: config.store,
@@ -83,7 +84,7 @@ impl Session {
             problem,
             marks: Marks::starting_at(clock.now()),
             ledger: Ledger::new(clock, Meter::with_bandwidth(bandwidth), config.synchronous),
-            decisions: Decisions::new(config.policy, config.tolerance),
+            decisions,
             checks_corruption: config.checks_corruption,
             is_prepared: false,
         })
@@ -160,7 +161,7 @@ impl Session {
         if !self.is_prepared && decision.save.is_none() && decision.in_force.scheme != Scheme::None {
             self.is_prepared = true;
             // What is wrong with a variable, all ranks hear at the first version.
-            if let Ok(needs) = StagingSet::needs(owners, &decision.in_force, self.comm.rank()) {
+            if let Ok(needs) = self.decisions.registry.needs(owners, decision.in_force.resume) {
                 self.link.prepare(needs)?;
             }
         }

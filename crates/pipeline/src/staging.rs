@@ -1,9 +1,7 @@
 //! Staging: the copy that blocks the solver, into buffers that are used again. Values that rest
 //! elsewhere are frozen there.
 
-use recoup_core::{
-    Afar, AfarError, CodecId, HeldValues, Lent, Plan, Registered, Scheme, Values, Variable, VariableRecord,
-};
+use recoup_core::{Afar, AfarError, CodecId, HeldValues, Lent, Plan, Registered, Scheme, Values, VariableRecord};
 
 use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
@@ -72,9 +70,21 @@ impl Staged {
 /// A variable that staging will copy.
 #[derive(Clone, Debug)]
 pub(crate) struct StagingNeed {
-    record: VariableRecord,
+    pub(crate) record: VariableRecord,
     /// In this process's memory.
-    is_near: bool,
+    pub(crate) is_near: bool,
+}
+
+impl StagingNeed {
+    /// Returns the bytes of the variable's values.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        raw_bytes(&self.record)
+    }
+}
+
+/// Returns the bytes of a variable's values.
+fn raw_bytes(record: &VariableRecord) -> u64 {
+    record.len * record.element.size() as u64
 }
 
 /// The staged variables of one version. Its buffers are used again by later versions.
@@ -114,26 +124,6 @@ impl StagingSet {
         Ok(())
     }
 
-    /// Returns the needs of the variables that a version of this plan holds.
-    ///
-    /// # Errors
-    /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable.
-    pub(crate) fn needs(
-        owners: &[&dyn Registered],
-        plan: &Plan,
-        rank: usize,
-    ) -> Result<Vec<StagingNeed>, PipelineError> {
-        let mut variables = Vec::new();
-        owners.iter().for_each(|owner| variables.extend(owner.variables()));
-        registry::check(&variables)?;
-        let saved = variables.iter().filter(|v| v.role.is_saved_for(plan.resume));
-        let need = |variable: &Variable<'_>| StagingNeed {
-            record: record(variable, rank),
-            is_near: matches!(variable.values, Lent::Near(_)),
-        };
-        Ok(saved.map(need).collect())
-    }
-
     /// Makes the memory of a set that was never used. The first version then costs the solver what
     /// the later ones do.
     pub(crate) fn prepare(&mut self, needs: &[StagingNeed]) {
@@ -150,7 +140,7 @@ impl StagingSet {
     }
 
     pub(crate) fn raw_bytes(&self) -> u64 {
-        self.staged.iter().map(|s| s.record.len * s.record.element.size() as u64).sum()
+        self.staged.iter().map(|s| raw_bytes(&s.record)).sum()
     }
 }
 
@@ -160,6 +150,7 @@ mod tests {
 
     use super::*;
     use crate::Variables;
+    use crate::registry::Registry;
 
     /// The first copy once met pages that the system made while the solver waited: it took three
     /// times as long as the later ones.
@@ -170,7 +161,7 @@ mod tests {
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
         let plan = plan(CodecId::Zstd);
-        set.prepare(&StagingSet::needs(&[&owner], &plan, 0).unwrap());
+        set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap());
         let made = address(&set);
         set.stage(&[&owner], &plan, 0).unwrap();
         assert_eq!(address(&set), made);
