@@ -209,7 +209,8 @@ mod tests {
         let saved_for = Role::Recomputed { saved_for: Resume::Traditional };
         let owner =
             Variables::new().iterate("x", &mut x).with("p", saved_for, ValuesMut::F64(&mut p), Distribution::RankLocal);
-        let variables = owner.variables();
-        assert_eq!([Resume::Restarted, Resume::Traditional].map(|resume| raw_bytes(&variables, resume)), [80, 160]);
+        let raw_bytes = Registry::new(0).raw_bytes(&[&owner]).unwrap();
+        let expected = [80, 80, 160, 160];
+        assert_eq!(raw_bytes, RESUMES.into_iter().zip(expected).collect::<Vec<_>>());
     }
 }
