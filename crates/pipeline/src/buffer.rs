@@ -1,13 +1,13 @@
 //! Owned values of any element type, in this process's memory.
 
+use std::sync::{Mutex, PoisonError};
+
 use recoup_core::{ElementType, Values, ValuesMut};
 
 use crate::sys;
 
 /// Bytes of a huge page where the processor has them.
 const HUGE_PAGE: usize = 2 << 20;
-/// Bytes of the smallest page.
-const PAGE: usize = 4096;
 /// Bytes that allocators keep in front of large memory.
 const ALLOCATOR_BYTES: usize = 16;
 /// Values copied at a time: what stays in the nearest cache until it is summed.
@@ -109,18 +109,17 @@ impl Buffer {
         }
     }
 
-    /// Copies `values` in, pads to whole frames, and shows `seen` each piece while it is near.
-    pub(crate) fn fill(&mut self, values: Values<'_>, frames: FrameCuts, seen: &mut dyn FnMut(usize, Values<'_>)) {
+    /// Copies `values` in and pads to whole frames. The CRC-32C of each frame's memory is put into
+    /// `sums`, unless that is empty.
+    pub(crate) fn fill(&mut self, values: Values<'_>, cuts: FrameCuts, sums: &mut [u32]) {
         match (self, values) {
-            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::F64(piece))),
-            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::F32(piece))),
-            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, frames, |run, piece| seen(run, Values::I64(piece))),
-            (Self::Bytes(v), Values::Bytes(s)) => {
-                copy_padded(v, s, frames, |run, piece| seen(run, Values::Bytes(piece)));
-            }
+            (Self::F64(v), Values::F64(s)) => copy_padded(v, s, cuts, sums, |piece| Values::F64(piece)),
+            (Self::F32(v), Values::F32(s)) => copy_padded(v, s, cuts, sums, |piece| Values::F32(piece)),
+            (Self::I64(v), Values::I64(s)) => copy_padded(v, s, cuts, sums, |piece| Values::I64(piece)),
+            (Self::Bytes(v), Values::Bytes(s)) => copy_padded(v, s, cuts, sums, |piece| Values::Bytes(piece)),
             (this, values) => {
                 *this = Self::new(values.element());
-                this.fill(values, frames, seen);
+                this.fill(values, cuts, sums);
             }
         }
     }
@@ -159,45 +158,93 @@ fn join<T>(target: &mut Vec<T>, mut source: Vec<T>, len: usize) {
     }
 }
 
-/// The division of a variable's values into frames.
+/// The division of a variable's values into frames, and of frames among threads.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameCuts {
     pub(crate) n_frames: usize,
     /// Values in one frame.
     pub(crate) len: usize,
+    /// Threads that copy, the calling one included.
+    pub(crate) threads: usize,
 }
 
-/// Copies frame by frame and piece by piece; `seen` is shown each piece of each frame, padding
-/// included.
-fn copy_padded<T: Copy>(target: &mut Vec<T>, source: &[T], frames: FrameCuts, mut seen: impl FnMut(usize, &[T])) {
+/// Copies frame by frame. Memory that is there is filled by several threads.
+fn copy_padded<T: Copy + Default + Send + Sync>(
+    target: &mut Vec<T>,
+    source: &[T],
+    cuts: FrameCuts,
+    sums: &mut [u32],
+    view: fn(&[T]) -> Values<'_>,
+) {
+    let padded_len = cuts.n_frames * cuts.len;
+    target.truncate(padded_len);
+    if target.len() < padded_len {
+        return copy_to_new(target, source, cuts, sums, view);
+    }
+    let sums = sums.iter_mut().map(Some).chain(std::iter::repeat_with(|| None));
+    let frames = target.chunks_mut(cuts.len.max(1)).zip(source.chunks(cuts.len.max(1))).zip(sums);
+    let frames = Mutex::new(frames);
+    let next = || frames.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let copy = || {
+        while let Some(((target, source), sum)) = next() {
+            copy_frame(target, source, sum, view);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..cuts.threads.min(cuts.n_frames) {
+            // Where the system refuses a thread, the others copy its frames.
+            _ = std::thread::Builder::new().name("recoup-copy".to_owned()).spawn_scoped(scope, copy);
+        }
+        copy();
+    });
+}
+
+/// Copies a frame and pads it. Each piece is summed while it is near.
+fn copy_frame<T: Copy>(target: &mut [T], source: &[T], mut sum: Option<&mut u32>, view: fn(&[T]) -> Values<'_>) {
+    let Some(&last) = source.last() else { return };
+    let (values, padding) = target.split_at_mut(source.len());
+    for (target, source) in values.chunks_mut(PIECE_LEN).zip(source.chunks(PIECE_LEN)) {
+        target.copy_from_slice(source);
+        add_to(&mut sum, view(target));
+    }
+    padding.fill(last);
+    add_to(&mut sum, view(padding));
+}
+
+/// Copies into memory whose pages may not be there yet: each is written once.
+fn copy_to_new<T: Copy>(
+    target: &mut Vec<T>,
+    source: &[T],
+    cuts: FrameCuts,
+    sums: &mut [u32],
+    view: fn(&[T]) -> Values<'_>,
+) {
     target.clear();
     let Some(&last) = source.last() else { return };
-    reserve(target, frames.n_frames * frames.len);
-    for run in 0..frames.n_frames {
-        let start = run * frames.len;
-        let end = (run + 1) * frames.len;
-        for piece in source[start..end.min(source.len())].chunks(PIECE_LEN) {
+    reserve(target, cuts.n_frames * cuts.len);
+    for (index, frame) in source.chunks(cuts.len).enumerate() {
+        let mut sum = sums.get_mut(index);
+        for piece in frame.chunks(PIECE_LEN) {
             target.extend_from_slice(piece);
-            seen(run, piece);
+            add_to(&mut sum, view(piece));
         }
-        if end > source.len() {
-            target.resize(end, last);
-            seen(run, &target[source.len()..]);
-        }
+        let padded_from = target.len();
+        target.resize((index + 1) * cuts.len, last);
+        add_to(&mut sum, view(&target[padded_from..]));
     }
 }
 
-/// Makes room and writes to each of its pages. The system could make them all in one call, but
-/// holds a lock meanwhile that the solver's next allocation waits for, behind a thread that yields
-/// to all others.
+fn add_to(sum: &mut Option<&mut u32>, values: Values<'_>) {
+    if let (Some(sum), Some(bytes)) = (sum, values.as_raw()) {
+        **sum = crc32c::crc32c_append(**sum, bytes);
+    }
+}
+
+/// Makes memory of this length, with its pages.
 fn make_room<T: Copy + Default>(target: &mut Vec<T>, len: usize) {
     target.clear();
     reserve(target, len);
-    let room = target.spare_capacity_mut();
-    let needed = len.min(room.len());
-    for page in room[..needed].chunks_mut(PAGE / size_of::<T>()) {
-        page.first_mut().into_iter().for_each(|value| _ = value.write(T::default()));
-    }
+    target.resize(len, T::default());
 }
 
 /// Reserves memory for this many values in all, in huge pages where it pays: a copy then finds its

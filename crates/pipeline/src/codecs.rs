@@ -13,7 +13,8 @@ pub type CodecTable = fn(CodecId) -> Result<Arc<dyn Codec>, CodecError>;
 pub struct Codecs {
     /// The source of codecs.
     pub table: CodecTable,
-    /// Threads they may work on while the solver waits; behind its back they take one.
+    /// Threads they may work on while the solver waits; behind its back they take one. The copy of
+    /// the variables takes as many.
     pub threads: usize,
 }
 

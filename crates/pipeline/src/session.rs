@@ -21,7 +21,7 @@ use crate::link::WorkerLink;
 use crate::marks::Marks;
 use crate::meter::Meter;
 use crate::reference::KnownNorms;
-use crate::staging::StagingSet;
+use crate::staging::{StagingRank, StagingSet};
 use crate::suspicion::Suspicion;
 use crate::timing::RunClock;
 use crate::verify::Verifier;
@@ -199,8 +199,8 @@ impl Session {
         let staging = self.link.free_staging(&mut self.ledger);
         let wait_seconds = self.ledger.clock.seconds_since(start);
         // Once one rank's worker has begun, all have to.
-        let rank = self.comm.rank();
-        let staged = staging.and_then(|staging| stage(staging, owners, &plan, rank));
+        let by = StagingRank { rank: self.comm.rank(), threads: self.codecs.threads };
+        let staged = staging.and_then(|staging| stage(staging, owners, &plan, by));
         let AgreedStaging { staging, failure } = agreed_staging(self.comm.as_ref(), staged)?;
         let stage_seconds = self.ledger.clock.seconds_since(start) - wait_seconds;
         let version = progress.iteration;
@@ -377,9 +377,9 @@ fn stage(
     mut staging: StagingSet,
     owners: &[&dyn Registered],
     plan: &Plan,
-    rank: usize,
+    by: StagingRank,
 ) -> Result<AgreedStaging, PipelineError> {
-    match staging.stage(owners, plan, rank) {
+    match staging.stage(owners, plan, by) {
         Ok(()) => Ok(AgreedStaging { staging, failure: None }),
         Err(error @ PipelineError::Afar { .. }) => Ok(AgreedStaging { staging, failure: Some(error.to_string()) }),
         Err(error) => Err(error),

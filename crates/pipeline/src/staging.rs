@@ -9,6 +9,9 @@ use crate::frames::{frame_len, frames, padded_len, record};
 use crate::placed::PlacedValues;
 use crate::{PipelineError, registry};
 
+/// Bytes of a variable for which another thread is worth its start.
+const BYTES_PER_THREAD: usize = 4 << 20;
+
 /// One staged variable.
 #[derive(Debug)]
 pub(crate) struct Staged {
@@ -53,18 +56,20 @@ impl Staged {
     }
 
     /// Copies `values` in; with sums where the frames' memory is what will be written.
-    fn fill(&mut self, values: Values<'_>, is_summed: bool) {
-        let frames = FrameCuts { n_frames: self.frames(), len: self.frame_len() };
+    fn fill(&mut self, values: Values<'_>, is_summed: bool, threads: usize) {
+        let threads = threads.min(values.len() * self.record.element.size() / BYTES_PER_THREAD);
+        let cuts = FrameCuts { n_frames: self.frames(), len: self.frame_len(), threads };
         self.sums.clear();
-        self.sums.resize(if is_summed { frames.n_frames } else { 0 }, 0);
-        let mut sums = std::mem::take(&mut self.sums);
-        self.values.near_mut(self.record.element).fill(values, frames, &mut |run, piece| {
-            if let (Some(sum), Some(bytes)) = (sums.get_mut(run), piece.as_raw()) {
-                *sum = crc32c::crc32c_append(*sum, bytes);
-            }
-        });
-        self.sums = sums;
+        self.sums.resize(if is_summed { cuts.n_frames } else { 0 }, 0);
+        self.values.near_mut(self.record.element).fill(values, cuts, &mut self.sums);
     }
+}
+
+/// The rank that stages its variables, and its threads, which have nothing else to do meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StagingRank {
+    pub(crate) rank: usize,
+    pub(crate) threads: usize,
 }
 
 /// A variable that staging will copy.
@@ -99,7 +104,12 @@ impl StagingSet {
     /// # Errors
     /// [`PipelineError::Name`] or [`PipelineError::Shape`] of any variable, before any is copied;
     /// [`PipelineError::Afar`] where values cannot be frozen where they rest.
-    pub(crate) fn stage(&mut self, owners: &[&dyn Registered], plan: &Plan, rank: usize) -> Result<(), PipelineError> {
+    pub(crate) fn stage(
+        &mut self,
+        owners: &[&dyn Registered],
+        plan: &Plan,
+        by: StagingRank,
+    ) -> Result<(), PipelineError> {
         let mut variables = Vec::new();
         owners.iter().for_each(|owner| variables.extend(owner.variables()));
         registry::check(&variables)?;
@@ -107,7 +117,7 @@ impl StagingSet {
         let is_summed = plan.scheme != Scheme::Lossy && plan.codec == CodecId::Raw;
         let mut count = 0;
         for (index, variable) in saved.enumerate() {
-            let record = record(variable, rank);
+            let record = record(variable, by.rank);
             if index == self.staged.len() {
                 let values = PlacedValues::none(record.element);
                 self.staged.push(Staged { values, record: record.clone(), sums: Vec::new() });
@@ -115,7 +125,7 @@ impl StagingSet {
             let staged = &mut self.staged[index];
             staged.record = record;
             match variable.values {
-                Lent::Near(values) => staged.fill(values, is_summed),
+                Lent::Near(values) => staged.fill(values, is_summed, by.threads),
                 Lent::Afar(values) => staged.hold(values).map_err(afar_error(&staged.record))?,
             }
             count = index + 1;
@@ -152,6 +162,8 @@ mod tests {
     use crate::Variables;
     use crate::registry::Registry;
 
+    const RANK: StagingRank = StagingRank { rank: 0, threads: 2 };
+
     /// The first copy once met pages that the system made while the solver waited: it took three
     /// times as long as the later ones.
     #[test]
@@ -163,7 +175,7 @@ mod tests {
         let plan = plan(CodecId::Zstd);
         set.prepare(&Registry::new(0).needs(&[&owner], plan.resume).unwrap());
         let made = address(&set);
-        set.stage(&[&owner], &plan, 0).unwrap();
+        set.stage(&[&owner], &plan, RANK).unwrap();
         assert_eq!(address(&set), made);
         assert_eq!(set.staged[0].near().unwrap().doubles(expected.len()), expected);
     }
@@ -175,9 +187,9 @@ mod tests {
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
         let plan = plan(CodecId::Zstd);
-        set.stage(&[&owner], &plan, 0).unwrap();
+        set.stage(&[&owner], &plan, RANK).unwrap();
         let first = address(&set);
-        set.stage(&[&owner], &plan, 0).unwrap();
+        set.stage(&[&owner], &plan, RANK).unwrap();
         assert_eq!(address(&set), first);
         assert_eq!(set.staged[0].near(), Some(&expected));
     }
@@ -187,16 +199,24 @@ mod tests {
     fn sums_taken_on_the_way_are_those_of_the_frames() {
         let mut x: Vec<f64> = (0..2_500_001).map(f64::from).collect();
         let n_values = x.len();
+        let expected = x.clone();
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        set.stage(&[&owner], &plan(CodecId::Raw), 0).unwrap();
-        let staged = &set.staged[0];
-        let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
-        let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
-        assert_eq!(staged.frames(), 3);
-        assert!(staged.frames() * staged.frame_len() > n_values);
-        assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
-        set.stage(&[&owner], &plan(CodecId::Zstd), 0).unwrap();
+        // To new memory first, then to the same by one thread, as many as there are frames, and more.
+        for threads in [2, 1, 3, 8] {
+            set.stage(&[&owner], &plan(CodecId::Raw), StagingRank { rank: 0, threads }).unwrap();
+            let staged = &set.staged[0];
+            let frame = |run| staged.near().unwrap().slice(run * staged.frame_len(), staged.frame_len());
+            let sum = |run| crc32c::crc32c(frame(run).as_raw().unwrap());
+            assert_eq!(staged.frames(), 3);
+            let padded_len = staged.frames() * staged.frame_len();
+            assert!(padded_len > n_values);
+            assert_eq!(staged.sums, (0..3).map(sum).collect::<Vec<_>>());
+            let copied = staged.near().unwrap().doubles(padded_len);
+            assert_eq!(copied[..n_values], expected, "{threads} threads");
+            assert!(copied[n_values..].iter().all(|value| *value == expected[n_values - 1]), "{threads} threads");
+        }
+        set.stage(&[&owner], &plan(CodecId::Zstd), RANK).unwrap();
         assert!(set.staged[0].sums.is_empty());
     }
 

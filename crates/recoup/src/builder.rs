@@ -182,9 +182,9 @@ impl Builder {
         self
     }
 
-    /// Sets the threads that codecs may use while the solver waits, at most 256: in a restore, and
-    /// in versions that it waits for. The bytes do not depend on them [default: the cores of this
-    /// process divided by the ranks].
+    /// Sets the threads that work while the solver waits, at most 256: they copy the variables of a
+    /// version, decode in a restore, and encode versions that the solver waits for. The bytes do
+    /// not depend on them [default: the cores of this process divided by the ranks].
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

@@ -87,7 +87,7 @@ class Session:
     max_bytes: fewer versions are kept if they take more bytes than this. The newest, and those it is coded against, are
         always kept. The version being written comes on top.
     key_every: one lossy version of this number stands alone, the others are coded against the one before.
-    threads: threads that codecs may use while the solver waits, in a restore and in a synchronous save; the cores of this
+    threads: threads that work while the solver waits, in the copy of a save, a restore and a synchronous save; cores of this
         process divided by the ranks when None. The bytes do not depend on it.
     rtol: the solver's tolerance on the relative residual, from which ``auto`` predicts the remaining work.
     synchronous: each save waits until its version counts.
