@@ -240,8 +240,8 @@ const char *recoup_version(void);
 // delta, interval, state, keep, max-bytes, key-every, mtti (seconds), rtol, pfs-bandwidth (bytes
 // per second), tiers (memory, partner:ringD, rs:K+M and pfs, fastest first, as in
 // tiers=memory,partner:ring1,pfs) with memory-dir, node-ranks, pfs-every and drain, method (cg,
-// gmres, jacobi ..: what lossy versions are to keep for it), threads (that codecs may work on
-// while the program waits, at most 256), sync, which makes every checkpoint wait until it counts,
+// gmres, jacobi ..: what lossy versions are to keep for it), threads (that copy and decode while
+// the program waits, at most 256), sync, which makes every checkpoint wait until it counts,
 // same_operator=no, which says that A or b change from solve to solve, and stay, which keeps the
 // library's thread on the core the process is bound to, where it is bound to a single one. `comm`
 // is NULL for a job of one rank; it is copied, and what it points to must live as long as the
