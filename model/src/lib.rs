@@ -26,10 +26,12 @@ pub mod interval;
 pub mod multilevel;
 pub mod overhead;
 pub mod policy;
+pub mod renewal;
 pub mod residual_bound;
 mod rng;
 pub mod shares;
 pub mod simulate;
+pub mod system;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};

@@ -20,6 +20,8 @@ pub struct CheckpointLevel {
     pub checkpoint_seconds: f64,
     /// Time of a recovery from this level.
     pub recovery_seconds: f64,
+    /// Time until a checkpoint of this level counts, after the program has gone on.
+    pub drain_seconds: f64,
 }
 
 /// A level that is used.
@@ -35,6 +37,8 @@ pub struct ActiveLevel {
     pub checkpoint_seconds: f64,
     /// Time of a recovery.
     pub recovery_seconds: f64,
+    /// Time until a checkpoint counts, after the program has gone on.
+    pub drain_seconds: f64,
 }
 
 /// The levels to use, weakest first.
@@ -77,19 +81,38 @@ pub fn plan(levels: &[CheckpointLevel]) -> Option<LevelPlan> {
     (!chosen.is_empty()).then_some(LevelPlan { used: chosen })
 }
 
+impl LevelPlan {
+    /// Returns the plan that uses every level.
+    #[must_use]
+    pub fn of_all(levels: &[CheckpointLevel]) -> Self {
+        Self { used: (1..=levels.len()).map(|last| used(levels, last - 1, last)).collect() }
+    }
+}
+
 /// Level `last - 1`, answering for `previous..last`.
 fn used(levels: &[CheckpointLevel], previous: usize, last: usize) -> ActiveLevel {
-    let CheckpointLevel { checkpoint_seconds, recovery_seconds, .. } = levels[last - 1];
+    let CheckpointLevel { checkpoint_seconds, recovery_seconds, drain_seconds, .. } = levels[last - 1];
     let failures_per_second: f64 = levels[previous..last].iter().map(|level| 1.0 / level.mtti_seconds).sum();
     let interval_seconds = (2.0 * checkpoint_seconds / failures_per_second).sqrt();
-    ActiveLevel { level: last - 1, failures_per_second, interval_seconds, checkpoint_seconds, recovery_seconds }
+    ActiveLevel {
+        level: last - 1,
+        failures_per_second,
+        interval_seconds,
+        checkpoint_seconds,
+        recovery_seconds,
+        drain_seconds,
+    }
 }
 
 impl ActiveLevel {
-    /// Share of the time: `sqrt(2 lambda C) + lambda R`.
+    /// Share of the time: `sqrt(2 lambda C) + lambda (R + D)`.
     fn cost(&self) -> f64 {
-        (2.0 * self.failures_per_second * self.checkpoint_seconds).sqrt()
-            + self.failures_per_second * self.recovery_seconds
+        (2.0 * self.failures_per_second * self.checkpoint_seconds).sqrt() + self.failure_cost()
+    }
+
+    /// Share of the time that failures take whatever the interval: `lambda (R + D)`.
+    fn failure_cost(&self) -> f64 {
+        self.failures_per_second * (self.recovery_seconds + self.drain_seconds)
     }
 }
 
@@ -178,7 +201,7 @@ impl LevelPlan {
 
     fn share(&self, every: &[u64]) -> f64 {
         let (cost, lost) = self.sums(every);
-        let recovery: f64 = self.used.iter().map(|used| used.failures_per_second * used.recovery_seconds).sum();
+        let recovery: f64 = self.used.iter().map(ActiveLevel::failure_cost).sum();
         // min over w of cost / w + lost w
         2.0 * (cost * lost).sqrt() + recovery
     }
@@ -192,7 +215,7 @@ mod tests {
     use crate::overhead::CheckpointTiming;
 
     fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> CheckpointLevel {
-        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
+        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds, drain_seconds: 0.0 }
     }
 
     #[test]

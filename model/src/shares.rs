@@ -145,7 +145,12 @@ impl FailureShares {
             let is_its = |loss: &&Loss| **loss <= survivor.survives && before(index).is_none_or(|b| **loss > b);
             let share: f64 = Loss::ALL.iter().filter(is_its).map(|loss| self.of(*loss)).sum();
             let Survivor { checkpoint_seconds, recovery_seconds, .. } = *survivor;
-            CheckpointLevel { mtti_seconds: mtti_seconds / share, checkpoint_seconds, recovery_seconds }
+            CheckpointLevel {
+                mtti_seconds: mtti_seconds / share,
+                checkpoint_seconds,
+                recovery_seconds,
+                drain_seconds: 0.0,
+            }
         };
         survivors.iter().enumerate().map(level).collect()
     }

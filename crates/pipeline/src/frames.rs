@@ -20,6 +20,11 @@ pub(crate) fn record(variable: &Variable<'_>, rank: usize) -> VariableRecord {
     }
 }
 
+/// Returns the bytes of a variable's values.
+pub(crate) fn raw_bytes(record: &VariableRecord) -> u64 {
+    record.len * record.element.size() as u64
+}
+
 /// Returns the number of values in one frame of a variable.
 pub(crate) fn frame_len(record: &VariableRecord) -> usize {
     record.frame_dims.iter().product()

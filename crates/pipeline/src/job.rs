@@ -5,7 +5,8 @@ use recoup_core::{Measured, Plan, Prediction, Progress, Role};
 use crate::chain::Base;
 use crate::outcome::Outcome;
 use crate::reference::KnownNorms;
-use crate::staging::{StagingNeed, StagingSet};
+use crate::registry::StagingNeed;
+use crate::staging::StagingSet;
 use crate::suspicion::ReportedResidual;
 
 /// A request to the worker, which serves them in order.

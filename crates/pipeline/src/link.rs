@@ -9,7 +9,8 @@ use crate::PipelineError;
 use crate::chain::Base;
 use crate::job::{CheckpointJob, Done, Work};
 use crate::ledger::Ledger;
-use crate::staging::{StagingNeed, StagingSet};
+use crate::registry::StagingNeed;
+use crate::staging::StagingSet;
 use crate::worker::Worker;
 
 /// Staging buffers of a session: one being drained while the solver fills the other.

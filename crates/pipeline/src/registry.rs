@@ -1,10 +1,11 @@
 //! The registry: the ordered list of variables all owners lend, its names and its bytes.
 
-use recoup_core::{Distribution, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, revision_of};
+use recoup_core::{
+    Distribution, Lent, Registered, Resume, Role, ValuesMut, Variable, VariableMut, VariableRecord, revision_of,
+};
 
 use crate::PipelineError;
-use crate::frames::record;
-use crate::staging::StagingNeed;
+use crate::frames::{raw_bytes, record};
 
 /// The resumes a version may be saved for.
 pub(crate) const RESUMES: [Resume; 4] = [Resume::Restarted, Resume::Deflated, Resume::Traditional, Resume::Exact];
@@ -72,6 +73,21 @@ impl Registry {
     pub(crate) fn forget(&mut self) {
         self.revisions = None;
         self.needs.clear();
+    }
+}
+
+/// A variable that staging will copy.
+#[derive(Clone, Debug)]
+pub(crate) struct StagingNeed {
+    pub(crate) record: VariableRecord,
+    /// In this process's memory.
+    pub(crate) is_near: bool,
+}
+
+impl StagingNeed {
+    /// Returns the bytes of the variable's values.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        raw_bytes(&self.record)
     }
 }
 

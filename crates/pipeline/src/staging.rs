@@ -3,11 +3,12 @@
 
 use recoup_core::{Afar, AfarError, CodecId, HeldValues, Lent, Plan, Registered, Scheme, Values, VariableRecord};
 
+use crate::PipelineError;
 use crate::buffer::{Buffer, FrameCuts};
 use crate::error::afar_error;
-use crate::frames::{frame_len, frames, padded_len, record};
+use crate::frames::{frame_len, frames, padded_len, raw_bytes, record};
 use crate::placed::PlacedValues;
-use crate::{PipelineError, registry};
+use crate::registry::{self, StagingNeed};
 
 /// Bytes of a variable for which another thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
@@ -70,26 +71,6 @@ impl Staged {
 pub(crate) struct StagingRank {
     pub(crate) rank: usize,
     pub(crate) threads: usize,
-}
-
-/// A variable that staging will copy.
-#[derive(Clone, Debug)]
-pub(crate) struct StagingNeed {
-    pub(crate) record: VariableRecord,
-    /// In this process's memory.
-    pub(crate) is_near: bool,
-}
-
-impl StagingNeed {
-    /// Returns the bytes of the variable's values.
-    pub(crate) fn raw_bytes(&self) -> u64 {
-        raw_bytes(&self.record)
-    }
-}
-
-/// Returns the bytes of a variable's values.
-fn raw_bytes(record: &VariableRecord) -> u64 {
-    record.len * record.element.size() as u64
 }
 
 /// The staged variables of one version. Its buffers are used again by later versions.
@@ -202,7 +183,7 @@ mod tests {
         let expected = x.clone();
         let owner = Variables::new().iterate("x", &mut x);
         let mut set = StagingSet::default();
-        // To new memory first, then to the same by one thread, as many as there are frames, and more.
+        // To new memory first. Then to the same by one thread, and by more than there are frames.
         for threads in [2, 1, 3, 8] {
             set.stage(&[&owner], &plan(CodecId::Raw), StagingRank { rank: 0, threads }).unwrap();
             let staged = &set.staged[0];

@@ -2,8 +2,11 @@
 //!
 //! The run computes base intervals, each followed by the checkpoint of every level whose turn it
 //! is. A failure of kind l destroys what the levels below l hold and falls back to the newest
-//! version of the levels from l on. Failures strike while computing, checkpointing and recovering
-//! alike.
+//! version of the levels from l on that counts: a version whose drain has not ended is lost.
+//! Failures strike while computing, checkpointing and recovering alike. Copies
+//! between two levels, either way, are not interrupted by failures that the lower one survives.
+
+use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +60,15 @@ struct MultilevelRun<'a> {
     progress: f64,
     /// Progress of the newest version of each level; 0, the start, is always there.
     saved: Vec<f64>,
+    /// Versions of each level that do not count yet, the oldest first.
+    draining: Vec<VecDeque<DrainingVersion>>,
     failures: u64,
+}
+
+/// A version that counts later.
+struct DrainingVersion {
+    progress: f64,
+    counts_at: f64,
 }
 
 impl<'a> MultilevelRun<'a> {
@@ -65,7 +76,9 @@ impl<'a> MultilevelRun<'a> {
         let mut rng = Rng::new(seed);
         let used = &simulation.plan.used;
         let next_failures = used.iter().map(|level| rng.exponential(1.0 / level.failures_per_second)).collect();
-        Self { simulation, rng, now: 0.0, next_failures, progress: 0.0, saved: vec![0.0; used.len()], failures: 0 }
+        let draining = used.iter().map(|_| VecDeque::new()).collect();
+        let saved = vec![0.0; used.len()];
+        Self { simulation, rng, now: 0.0, next_failures, progress: 0.0, saved, draining, failures: 0 }
     }
 
     /// The time the run took; `None` when it is given up.
@@ -82,7 +95,7 @@ impl<'a> MultilevelRun<'a> {
     fn one_interval(&mut self) -> Result<(), InterruptedBy> {
         let base = self.simulation.pattern.base_seconds;
         let left = self.simulation.work_seconds - self.progress;
-        self.advance(left.min(base))?;
+        self.advance(left.min(base), 0)?;
         if left <= base {
             self.progress = self.simulation.work_seconds;
             return Ok(());
@@ -93,16 +106,30 @@ impl<'a> MultilevelRun<'a> {
         for level in 0..self.levels().len() {
             turn *= self.simulation.pattern.every[level];
             if nth.is_multiple_of(turn) {
-                self.advance(self.levels()[level].checkpoint_seconds)?;
-                self.saved[level] = self.progress;
+                self.advance(self.levels()[level].checkpoint_seconds, level)?;
+                let counts_at = self.now + self.levels()[level].drain_seconds;
+                self.draining[level].push_back(DrainingVersion { progress: self.progress, counts_at });
+                self.count_drained(level);
             }
         }
         Ok(())
     }
 
+    /// Counts the versions of a level whose drain has ended.
+    fn count_drained(&mut self, level: usize) {
+        let draining = &mut self.draining[level];
+        while draining.front().is_some_and(|version| version.counts_at <= self.now) {
+            self.saved[level] = draining.pop_front().map_or(0.0, |version| version.progress);
+        }
+    }
+
     /// Falls back to the versions that a failure of `level` leaves; a failure during the recovery
     /// restarts it.
     fn recover(&mut self, mut level: usize) -> Option<()> {
+        for level in 0..self.saved.len() {
+            self.count_drained(level);
+            self.draining[level].clear();
+        }
         loop {
             // Levels below are destroyed; what they held counts no more.
             self.saved[..level].fill(0.0);
@@ -111,27 +138,28 @@ impl<'a> MultilevelRun<'a> {
             if self.failures >= FAILURES_MAX {
                 return None;
             }
-            match self.advance(self.levels()[level].recovery_seconds) {
+            match self.advance(self.levels()[level].recovery_seconds, level) {
                 Ok(()) => return Some(()),
                 Err(InterruptedBy(next)) => level = level.max(next),
             }
         }
     }
 
-    /// Lets time pass unless a failure strikes first.
-    fn advance(&mut self, seconds: f64) -> Result<(), InterruptedBy> {
-        let mut failures = self.next_failures.iter().copied().enumerate();
-        let first = failures.by_ref().min_by(|a, b| a.1.total_cmp(&b.1));
-        match first {
-            Some((level, at)) if at <= self.now + seconds => {
+    /// Lets time pass unless a failure strikes first that levels below `withstood` do not survive.
+    fn advance(&mut self, seconds: f64, withstood: usize) -> Result<(), InterruptedBy> {
+        let until = self.now + seconds;
+        loop {
+            let failures = self.next_failures.iter().copied().enumerate();
+            let first = failures.min_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, at)| *at <= until);
+            let Some((level, at)) = first else {
+                self.now = until;
+                return Ok(());
+            };
+            self.next_failures[level] = at + self.rng.exponential(1.0 / self.levels()[level].failures_per_second);
+            if level >= withstood {
                 self.now = at;
-                self.next_failures[level] = at + self.rng.exponential(1.0 / self.levels()[level].failures_per_second);
                 self.failures += 1;
-                Err(InterruptedBy(level))
-            }
-            _ => {
-                self.now += seconds;
-                Ok(())
+                return Err(InterruptedBy(level));
             }
         }
     }
@@ -150,7 +178,7 @@ mod tests {
     use crate::simulate::Simulation;
 
     fn level(mtti_seconds: f64, checkpoint_seconds: f64) -> CheckpointLevel {
-        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds }
+        CheckpointLevel { mtti_seconds, checkpoint_seconds, recovery_seconds: checkpoint_seconds, drain_seconds: 0.0 }
     }
 
     fn simulate(levels: &[CheckpointLevel], trials: u32) -> (f64, Estimate) {

@@ -5,6 +5,7 @@ mod levels;
 mod machine;
 mod scenario;
 mod simulate;
+mod system;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -54,6 +55,10 @@ enum ModelQuestion {
     /// Simulation of the same question: means with 95 % confidence intervals next to the formulas.
     #[command(after_help = simulate::EXAMPLES, after_long_help = format!("{}\n\n{}", simulate::EXAMPLES, scenario::EXAMPLE))]
     Simulate(simulate::Args),
+    /// Efficiency of a whole machine that saves to several tiers, by the rates of its GPUs, CPUs
+    /// and nodes.
+    #[command(after_help = system::EXAMPLES, after_long_help = format!("{}\n\n{}", system::EXAMPLES, system::EXAMPLE))]
+    System(system::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -134,6 +139,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> Result<Exit> {
         ModelQuestion::Levels(args) => levels::run(args, output),
         ModelQuestion::Decide(args) => decide::run(args, output),
         ModelQuestion::Simulate(args) => simulate::run(args, output),
+        ModelQuestion::System(args) => system::run(args, output),
     }?;
     Ok(Exit::Done)
 }

@@ -200,6 +200,7 @@ impl Scenario {
                     mtti_seconds: level.mtti_seconds,
                     checkpoint_seconds: cost.drain_seconds,
                     recovery_seconds: cost.recovery_seconds + of.extra_iterations * self.method.iteration_seconds,
+                    drain_seconds: 0.0,
                 }
             };
             let levels: Vec<_> = self.machine.levels.iter().map(level).collect();

@@ -1,0 +1,177 @@
+//! `recoup model system`: the efficiency of a whole machine, by the rates of its parts.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use recoup::model::simulate::{Estimate, MultilevelSimulation};
+use recoup::model::system::CheckpointedSystem;
+use serde::Serialize;
+
+use super::machine::positive;
+use crate::exit::Exit;
+use crate::output::{Output, TextTable, percent, seconds};
+
+/// Shown below the help.
+pub(super) const EXAMPLES: &str = "\
+Examples, from the root of the repository:
+  recoup model system --scenario crates/cli/scenarios/gpu-dense.toml
+  recoup model system --scenario crates/cli/scenarios/gpu-dense.toml \\
+      --gpus-per-cpu 2,4,8,16,32 --gpu-failures 1,50 --trials 4";
+
+/// A scenario file, shown below the long help.
+pub(super) const EXAMPLE: &str = concat!(
+    "A scenario file (all rates in bytes or failures per second, of one GPU, CPU or node, or of the system):\n\n",
+    include_str!("../../../scenarios/gpu-dense.toml"),
+);
+
+/// The machine, and what is varied.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Read machine and tiers from this file (TOML; `--help` shows an example).
+    #[arg(long, alias = "config", value_name = "FILE.toml")]
+    scenario: PathBuf,
+    /// Compare numbers of GPUs for each CPU. The number of GPUs stays, that of nodes does not.
+    #[arg(long, value_name = "N,..", value_delimiter = ',', value_parser = positive)]
+    gpus_per_cpu: Vec<f64>,
+    /// Compare multiples of the GPUs' failure rate.
+    #[arg(long, value_name = "F,..", value_delimiter = ',', value_parser = positive)]
+    gpu_failures: Vec<f64>,
+    /// Simulated runs of each machine.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..))]
+    trials: u32,
+    /// Seed of the failures; the same seed repeats exactly.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Simulated work, in units of the longest mean time between failures.
+const SIMULATED_MTTIS: f64 = 20.0;
+/// Failures of a simulated run, about: a run is given up after more.
+const SIMULATED_FAILURES: f64 = 2e5;
+
+/// The results of the model; an infinite number is `null` in JSON.
+#[derive(Debug, Serialize)]
+struct SystemReport {
+    scenario: String,
+    trials: u32,
+    seed: u64,
+    machines: Vec<MachineJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct MachineJson {
+    gpus_per_cpu: f64,
+    gpu_failures: f64,
+    /// Productive time over all time, by formula.
+    efficiency: f64,
+    /// The same, simulated; null where a tier costs nothing or never fails.
+    simulated_efficiency: Option<f64>,
+    /// Half the width of its 95 % confidence interval.
+    simulated_half_width: Option<f64>,
+    tiers: Vec<TierJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct TierJson {
+    tier: String,
+    mtti_s: f64,
+    checkpoint_s: f64,
+    drain_s: f64,
+    recovery_s: f64,
+    /// Expected time between two versions of this tier.
+    interval_s: f64,
+    /// Share of the time that this tier leaves to the one before.
+    efficiency: f64,
+}
+
+/// Answers.
+///
+/// # Errors
+/// [`Exit::Usage`] with the key of the file that makes no sense; when stdout cannot be written to.
+pub(super) fn run(args: &Args, output: &Output) -> Result<()> {
+    let system = read(&args.scenario)?;
+    let densities = or_own(&args.gpus_per_cpu, system.machine.gpus_per_cpu);
+    let mut machines = Vec::new();
+    for density in densities {
+        for factor in or_own(&args.gpu_failures, 1.0) {
+            machines.push(machine(&system.with_density(density).with_gpu_failures(factor), factor, args));
+        }
+    }
+    let report = SystemReport { scenario: system.name, trials: args.trials, seed: args.seed, machines };
+    output.emit(&report, table)
+}
+
+fn or_own(given: &[f64], own: f64) -> Vec<f64> {
+    if given.is_empty() { vec![own] } else { given.to_vec() }
+}
+
+fn read(path: &Path) -> Result<CheckpointedSystem> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let refused = |message: String| Exit::Usage.because(format!("scenario {}: {message}", path.display()));
+    let system: CheckpointedSystem =
+        toml::from_str(&text).map_err(|error| refused(error.to_string().trim().to_owned()))?;
+    system.check().map_err(|error| refused(error.to_string()))?;
+    Ok(system)
+}
+
+fn machine(system: &CheckpointedSystem, gpu_failures: f64, args: &Args) -> MachineJson {
+    let levels = system.levels();
+    let renewal = system.plan().renewal();
+    let tier = |index: usize| TierJson {
+        tier: system.tiers[index].name.clone(),
+        mtti_s: levels[index].mtti_seconds,
+        checkpoint_s: levels[index].checkpoint_seconds,
+        drain_s: levels[index].drain_seconds,
+        recovery_s: levels[index].recovery_seconds,
+        interval_s: renewal[index].work_seconds,
+        efficiency: renewal[index].efficiency,
+    };
+    let simulated = simulate(system, args);
+    MachineJson {
+        gpus_per_cpu: system.machine.gpus_per_cpu,
+        gpu_failures,
+        efficiency: system.plan().efficiency(),
+        simulated_efficiency: simulated.map(|found| 1.0 / (1.0 + found.mean)),
+        // Of the overhead, seen through 1 / (1 + overhead).
+        simulated_half_width: simulated.map(|found| found.half_width / (1.0 + found.mean).powi(2)),
+        tiers: (0..levels.len()).map(tier).collect(),
+    }
+}
+
+/// Simulates the overhead.
+fn simulate(system: &CheckpointedSystem, args: &Args) -> Option<Estimate> {
+    let plan = system.plan();
+    let pattern = plan.renewal_pattern()?;
+    let mttis = || system.levels().into_iter().map(|level| level.mtti_seconds);
+    let longest = mttis().fold(0.0, f64::max);
+    let shortest = mttis().fold(f64::INFINITY, f64::min);
+    let work_seconds = (SIMULATED_MTTIS * longest).min(SIMULATED_FAILURES * shortest);
+    Some(MultilevelSimulation { plan, pattern, work_seconds, trials: args.trials, seed: args.seed }.run())
+}
+
+fn table(report: &SystemReport) -> TextTable {
+    let tiers = report.machines.first().map_or(&[][..], |machine| &machine.tiers);
+    let mut head = vec!["GPUs a CPU".to_owned(), "GPU failures".to_owned(), "efficiency".to_owned()];
+    head.push("simulated".to_owned());
+    head.extend(tiers.iter().flat_map(|tier| [format!("{} every", tier.tier), "takes".to_owned()]));
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = TextTable::new(&head);
+    for machine in &report.machines {
+        let simulated = match (machine.simulated_efficiency, machine.simulated_half_width) {
+            (Some(mean), Some(half_width)) => format!("{} +- {}", percent(mean), percent(half_width)),
+            _ => "-".to_owned(),
+        };
+        let mut row = vec![machine.gpus_per_cpu.to_string(), format!("{}x", machine.gpu_failures)];
+        row.extend([percent(machine.efficiency), simulated]);
+        for tier in &machine.tiers {
+            let took = match tier.drain_s {
+                0.0 => seconds(tier.checkpoint_s),
+                drain => format!("{} + {}", seconds(tier.checkpoint_s), seconds(drain)),
+            };
+            row.extend([seconds(tier.interval_s), took]);
+        }
+        table.row(row);
+    }
+    table.note(format!("{}; efficiency: productive time over all time", report.scenario));
+    table
+}
