@@ -30,6 +30,7 @@ pub mod residual_bound;
 mod rng;
 pub mod shares;
 pub mod simulate;
+pub mod units;
 
 pub use interval::Interval;
 pub use policy::{AutoPolicy, FixedPolicy, PolicyConfig};
