@@ -449,10 +449,10 @@ int32_t recoup_close(recoup_handle handle);
 // `options` is NULL or a C string, `tape` is NULL or can be written.
 int32_t recoup_tape_open(const char *options, recoup_tape *tape);
 
-// Pushes the state of a step: `count` values of `type` at `values`, which are copied. Returns when
-// they are; memory, the codec and the directory work behind the program. With a codec, the error
-// of a push may be returned by a later call: then the state that the message names is not on the
-// tape.
+// Pushes the state of a step: `count` values of `type` at `values`, in memory of the host, which
+// are copied. Returns when they are; memory, the codec and the directory work behind the program.
+// With a codec, the error of a push may be returned by a later call: then the state that the
+// message names is not on the tape.
 //
 // RECOUP_E_HANDLE, RECOUP_E_ARGUMENT, RECOUP_E_STEP, RECOUP_E_FULL, RECOUP_E_STORE,
 // RECOUP_E_OPTIONS for values that the codec refuses.
